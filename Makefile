@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 watch = $(PYTHON) tests/progress.py "$(1)"
 PIP := install -q --disable-pip-version-check
 
-.PHONY: demo docs device-library wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-apart test-python test-ops test-wheel lint clean
+.PHONY: demo docs device-library wheels test test-all test-changed test-thorough test-gpu fuzz reliability coverage mutation bench bench-page setup tools test-c test-apart test-python test-ops test-wheel lint format clean
 
 # ---- setup: a stamp per set of extras, so that a second run costs nothing
 
@@ -88,10 +88,16 @@ test: tools setup
 	@echo "all tests passed"
 	@$(BIN)/python tests/suites/run.py --list
 
+C_FILES = $(shell find csrc tests/c -name '*.[ch]')
+
 lint: $(VENV)/.test
 	$(call watch,ruff) $(BIN)/ruff check .
 	$(call watch,mypy) $(BIN)/python tests/typecheck.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(call watch,cython-lint) $(BIN)/cython-lint --max-line-length 120 _core
+	$(call watch,clang-format) $(BIN)/clang-format --dry-run -Werror $(C_FILES)
+
+format: $(VENV)/.test  ## The layout of C files, as `make lint` checks it.
+	$(BIN)/clang-format -i $(C_FILES)
 
 test-apart: lint
 	@$(MAKE) --no-print-directory test-wheel

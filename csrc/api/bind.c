@@ -1,4 +1,5 @@
-// The memory of a call's tensors: bound by the caller, or from an allocator of theirs; used in place, or copied around a run.
+// The memory of a call's tensors: bound by the caller, or from an allocator of theirs; used in place, or copied around
+// a run.
 #include <string.h>
 
 #include "api/call.h"
@@ -9,13 +10,15 @@ static bool is_busy(const pyd_api_call_t* call) { return atomic_load_explicit(&c
 
 // ---- binding
 
-static pyd_status_t find(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index, pyd_api_buffer_t** out_buffer) {
+static pyd_status_t find(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index,
+                         pyd_api_buffer_t** out_buffer) {
   const char* what = is_result ? "result" : "argument";
   if (!call) return pyd_api_null(function, "call");
   const pyd_api_function_t* fn = &call->entry->info;
   bool exists = index < (is_result ? fn->result_count : fn->argument_count);
   *out_buffer = exists ? (is_result ? call->results : call->arguments) + index : NULL;
-  if (exists && (*out_buffer)->is_tensor) return is_busy(call) ? pyd_api_call_refuse_busy(call, function) : PYD_STATUS_OK;
+  if (exists && (*out_buffer)->is_tensor)
+    return is_busy(call) ? pyd_api_call_refuse_busy(call, function) : PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u of '%s' %s", function, what, index, name_of(call),
                          exists ? "is a scalar" : "does not exist");
 }
@@ -39,13 +42,15 @@ static void set(pyd_api_call_t* call, pyd_api_buffer_t* buffer, pyd_api_memory_t
   pyd_api_memory_release(before);
 }
 
-static pyd_status_t bind(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index, void* data, size_t bytes) {
+static pyd_status_t bind(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index, void* data,
+                         size_t bytes) {
   pyd_api_buffer_t* buffer = NULL;
   pyd_status_t status = find(call, function, is_result, index, &buffer);
   if (!pyd_ok(status)) return status;
   if (bytes < buffer->bytes || (!data && buffer->bytes)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u of '%s' has %llu bytes; got %zu at %p", function,
-                           is_result ? "result" : "argument", index, name_of(call), (unsigned long long)buffer->bytes, bytes, data);
+                           is_result ? "result" : "argument", index, name_of(call), (unsigned long long)buffer->bytes,
+                           bytes, data);
   }
   set(call, buffer, NULL, data, data ? bytes : 0);
   return status;
@@ -66,18 +71,21 @@ static const int64_t* argument_dims(const pyd_api_call_t* call, uint32_t index) 
   return dims;
 }
 
-static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index, pyd_api_memory_t* memory) {
+static pyd_status_t bind_memory(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index,
+                                pyd_api_memory_t* memory) {
   pyd_api_buffer_t* buffer = NULL;
   pyd_status_t status = find(call, function, is_result, index, &buffer);
   if (!pyd_ok(status)) return status;
   if (!memory) return pyd_api_null(function, "memory");
   const pyd_api_function_t* fn = &call->entry->info;
-  const int64_t* dims = is_result ? (call->plan ? pyd_plan_result_dims(call->plan, index) : NULL) : argument_dims(call, index);
+  const int64_t* dims =
+      is_result ? (call->plan ? pyd_plan_result_dims(call->plan, index) : NULL) : argument_dims(call, index);
   status = pyd_api_memory_check(memory, function, is_result ? "result" : "argument", index,
                                 is_result ? fn->results[index] : fn->arguments[index], dims);
   if (!pyd_ok(status)) return status;
   if (is_result && (memory->is_read_only || !memory->is_distinct)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: result %u of '%s' cannot be written to memory %s", function, index, name_of(call),
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: result %u of '%s' cannot be written to memory %s", function,
+                           index, name_of(call),
                            memory->is_read_only ? "that is read-only" : "in which two elements may be at one address");
   }
   pyd_api_retain(&memory->references);
@@ -126,8 +134,8 @@ pyd_status_t pyd_api_call_make_result(pyd_api_call_t* call, uint32_t index, uint
   release_own(call, buffer);
   buffer->own = pyd_allocate(&call->results_allocator, size);
   if (!buffer->own) {
-    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %llu bytes of result %u of '%s'", (unsigned long long)bytes, index,
-                           name_of(call));
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %llu bytes of result %u of '%s'",
+                           (unsigned long long)bytes, index, name_of(call));
   }
   buffer->own_bytes = size;
   buffer->data = buffer->own;
@@ -142,7 +150,8 @@ pyd_status_t pyd_api_call_take_result(pyd_api_call_t* call, uint32_t index, void
   pyd_status_t status = find(call, kFunction, true, index, &buffer);
   if (!pyd_ok(status)) return status;
   if (!buffer->own) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: result %u of '%s' has no memory of an allocator; set one and run the call first",
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: result %u of '%s' has no memory of an allocator; set one and run the call first",
                            kFunction, index, name_of(call));
   }
   *out_data = buffer->own, *out_bytes = buffer->own_bytes;
@@ -162,7 +171,8 @@ static uintptr_t lowest_of(const pyd_api_buffer_t* buffer) {
   return (uintptr_t)(buffer->memory ? buffer->memory->lowest : buffer->data);
 }
 
-// Bytes from the lowest to the highest element. Results of a procedure, whose sizes a run decides, may take all that was bound.
+// Bytes from the lowest to the highest element. Results of a procedure, whose sizes a run decides, may take all that
+// was bound.
 static uint64_t extent_of(const pyd_api_buffer_t* buffer) {
   return buffer->memory ? buffer->memory->extent : buffer->has_dynamic_size ? buffer->room : buffer->bytes;
 }
@@ -185,8 +195,8 @@ static bool needs_detour(const pyd_api_call_t* call, uint32_t index) {
   return needs;
 }
 
-// Refuses two results of which one would overwrite the other: ranges of bytes that overlap, or strided tensors whose lowest elements are one.
-// Strided tensors may interleave.
+// Refuses two results of which one would overwrite the other: ranges of bytes that overlap, or strided tensors whose
+// lowest elements are one. Strided tensors may interleave.
 pyd_status_t pyd_api_call_check_apart(const pyd_api_call_t* call) {
   const pyd_api_buffer_t* results = call->results;
   for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {
@@ -194,7 +204,8 @@ pyd_status_t pyd_api_call_check_apart(const pyd_api_call_t* call) {
       if (!overlap(&results[k], &results[i])) continue;
       bool is_strided = is_scattered(&results[k]) || is_scattered(&results[i]);
       if (is_strided && lowest_of(&results[k]) != lowest_of(&results[i])) continue;
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: results %u and %u were bound to memory that overlaps; bind separate memory",
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "@%s: results %u and %u were bound to memory that overlaps; bind separate memory",
                              name_of(call), k, i);
     }
   }

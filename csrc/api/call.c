@@ -1,5 +1,5 @@
-// Calls: a plan with its buffers, which bind.c has. What does not change from run to run is decided when something is bound,
-// so that a run is one flag and pyd_call_run.
+// Calls: a plan with its buffers, which bind.c has. What does not change from run to run is decided when something is
+// bound, so that a run is one flag and pyd_call_run.
 #include <string.h>
 
 #include "api/call.h"
@@ -14,22 +14,24 @@ static void describe_buffers(pyd_api_call_t* call) {
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
     if (fn->arguments[i]->kind != PYD_API_TENSOR) continue;
     uint32_t alignment = pyd_plan_arg_alignment(call->plan, i);
-    call->arguments[i] = (pyd_api_buffer_t){.bytes = pyd_plan_arg_bytes(call->plan, i), .alignment = alignment ? alignment : 1,
-                                            .is_tensor = true};
+    call->arguments[i] = (pyd_api_buffer_t){
+        .bytes = pyd_plan_arg_bytes(call->plan, i), .alignment = alignment ? alignment : 1, .is_tensor = true};
   }
   for (uint32_t i = 0; i < fn->result_count; ++i) {
     if (fn->results[i]->kind != PYD_API_TENSOR) continue;
     uint32_t alignment = pyd_plan_result_alignment(call->plan, i);
-    call->results[i] = (pyd_api_buffer_t){.bytes = pyd_plan_result_bytes(call->plan, i), .alignment = alignment ? alignment : 1,
-                                  .is_tensor = true};
+    call->results[i] = (pyd_api_buffer_t){
+        .bytes = pyd_plan_result_bytes(call->plan, i), .alignment = alignment ? alignment : 1, .is_tensor = true};
   }
 }
 
 static pyd_status_t check_counts(const pyd_api_function_t* fn, const int64_t* dims, uint32_t dims_count,
                                  const uint64_t* scalars, uint32_t scalar_count) {
   if (dims_count != fn->dims_count) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_prepare: '%s' takes %u sizes, the ranks of its tensor arguments "
-                           "together; got %u", fn->name, fn->dims_count, dims_count);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "call_prepare: '%s' takes %u sizes, the ranks of its tensor arguments "
+                           "together; got %u",
+                           fn->name, fn->dims_count, dims_count);
   }
   if (scalar_count != fn->scalar_count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_prepare: '%s' takes %u scalars, got %u", fn->name,
@@ -88,7 +90,8 @@ pyd_status_t pyd_api_call_prepare(const pyd_api_function_t* function, const int6
     return status;
   }
   if (pyd_ok(status)) {
-    status = pyd_plan_create(entry->program->program, entry->index, call->dims, scalars ? scalars : &kNoScalars, &call->plan);
+    status = pyd_plan_create(entry->program->program, entry->index, call->dims, scalars ? scalars : &kNoScalars,
+                             &call->plan);
   }
   if (pyd_ok(status)) status = pyd_call_create(call->plan, device->sched, device->pool, &call->call);
   if (pyd_ok(status)) {
@@ -188,14 +191,17 @@ pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scal
   }
   if (!scalar_count) return PYD_STATUS_OK;
   if (!scalars) return pyd_api_null("call_set_scalars", "scalars");
-  if (atomic_load_explicit(&call->is_busy, memory_order_relaxed)) return pyd_api_call_refuse_busy(call, "call_set_scalars");
+  if (atomic_load_explicit(&call->is_busy, memory_order_relaxed))
+    return pyd_api_call_refuse_busy(call, "call_set_scalars");
   if (pyd_api_is_procedure(call)) {
     pyd_api_procedure_set_scalars(call, scalars);
     return PYD_STATUS_OK;
   }
   if (!pyd_plan_matches(call->plan, call->dims, scalars)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_set_scalars: '%s' was prepared for another value of a scalar that "
-                           "decides a size, a grid or a check; prepare another call", fn->name);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "call_set_scalars: '%s' was prepared for another value of a scalar that "
+                           "decides a size, a grid or a check; prepare another call",
+                           fn->name);
   }
   pyd_call_set_scalars(call->call, scalars);
   return PYD_STATUS_OK;
@@ -204,13 +210,16 @@ pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scal
 // ---- running
 
 pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* function) {
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: this call of '%s' is running in another thread or in flight; "
-                         "prepare one for each", function, name_of(call));
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                         "%s: this call of '%s' is running in another thread or in flight; "
+                         "prepare one for each",
+                         function, name_of(call));
 }
 
 pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   if (!call) return pyd_api_null(function, "call");
-  if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire)) return pyd_api_call_refuse_busy(call, function);
+  if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire))
+    return pyd_api_call_refuse_busy(call, function);
   pyd_api_retain(&call->references);
   pyd_status_t status = PYD_STATUS_OK;
   if (pyd_api_is_procedure(call)) {
@@ -245,11 +254,14 @@ static pyd_status_t run(pyd_api_call_t* call, const char* function, const pyd_in
 
 pyd_status_t pyd_api_call_run(pyd_api_call_t* call) { return run(call, "call_run", NULL); }
 
-pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given, pyd_interrupt_t* out_interrupt) {
+pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given,
+                                  pyd_interrupt_t* out_interrupt) {
   // An older caller may know less of the structure; this is its first and so far its only form.
   if (given->size < sizeof(*given) || !given->is_wanted) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the interrupt has %s; set its size to sizeof(pyd_api_interrupt_t) and its "
-                           "is_wanted to a function", function, given->size < sizeof(*given) ? "too small a size" : "no function to ask");
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: the interrupt has %s; set its size to sizeof(pyd_api_interrupt_t) and its "
+                           "is_wanted to a function",
+                           function, given->size < sizeof(*given) ? "too small a size" : "no function to ask");
   }
   *out_interrupt = (pyd_interrupt_t){given->is_wanted, given->context};
   return PYD_STATUS_OK;

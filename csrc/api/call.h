@@ -6,17 +6,17 @@
 
 // Memory of one argument or result.
 typedef struct pyd_api_buffer_s {
-  uint8_t* data;  // as it was bound, or |own|
+  uint8_t* data;             // as it was bound, or |own|
   pyd_api_memory_t* memory;  // what was bound, held; NULL: an address
   uint64_t bytes;
   uint32_t alignment;
   bool is_tensor;
   bool is_bound;
   bool has_dynamic_size;  // |bytes| is 0: a run decides them
-  bool is_detoured;  // |detour| is used instead, and copied
-  void* detour;      // of the pool; kept once it was needed
-  uint64_t room;     // bytes that were bound
-  void* own;         // of a result: memory of the call's allocator, when nothing is bound
+  bool is_detoured;       // |detour| is used instead, and copied
+  void* detour;           // of the pool; kept once it was needed
+  uint64_t room;          // bytes that were bound
+  void* own;              // of a result: memory of the call's allocator, when nothing is bound
   size_t own_bytes;
 } pyd_api_buffer_t;
 
@@ -24,7 +24,7 @@ struct pyd_api_call_s {
   atomic_uint references;  // the caller's, and that of the run
   pyd_call_t* call;
   atomic_bool is_busy;  // a thread runs it, or it is in flight
-  bool is_stale;      // bindings changed since they were last routed
+  bool is_stale;        // bindings changed since they were last routed
   bool has_detours;
   size_t size;  // of the block that it begins
   const pyd_api_entry_t* entry;
@@ -60,7 +60,8 @@ void pyd_api_call_unbind(pyd_api_call_t* call);
 void pyd_api_call_copy_in(const pyd_api_call_t* call);
 void pyd_api_call_copy_out(const pyd_api_call_t* call);
 // |*out_interrupt| is what the caller's structure, which may be NULL, asks.
-pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given, pyd_interrupt_t* out_interrupt);
+pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given,
+                                  pyd_interrupt_t* out_interrupt);
 
 // procedure.c
 static inline bool pyd_api_is_procedure(const pyd_api_call_t* call) { return call->entry->is_procedure; }

@@ -52,18 +52,25 @@ pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, 
   *out_allocator = (pyd_allocator_t){0};
   if (!given) return PYD_STATUS_OK;
   if (given->struct_size < offsetof(pyd_api_device_options_t, allocator)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "device_create: the options have a struct_size of %zu; set it to "
-                           "sizeof(pyd_api_device_options_t), which is %zu", given->struct_size, sizeof(*given));
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "device_create: the options have a struct_size of %zu; set it to "
+                           "sizeof(pyd_api_device_options_t), which is %zu",
+                           given->struct_size, sizeof(*given));
   }
   if (given->lends_threads > 1) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "device_create: lends_threads is 0 or 1, got %u", given->lends_threads);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "device_create: lends_threads is 0 or 1, got %u",
+                           given->lends_threads);
   }
   out_options->workers = given->workers;
-  out_options->threads = (pyd_sched_threads_t){given->lends_threads, given->on_thread_start, given->on_thread_stop, given->context};
-  return given->struct_size >= sizeof(*given) ? pyd_allocator_read("device_create", given->allocator, out_allocator) : PYD_STATUS_OK;
+  out_options->threads =
+      (pyd_sched_threads_t){given->lends_threads, given->on_thread_start, given->on_thread_stop, given->context};
+  return given->struct_size >= sizeof(*given) ? pyd_allocator_read("device_create", given->allocator, out_allocator)
+                                              : PYD_STATUS_OK;
 }
 
-uint32_t pyd_api_device_workers(const pyd_api_device_t* device) { return device ? pyd_sched_workers(device->sched) : 0; }
+uint32_t pyd_api_device_workers(const pyd_api_device_t* device) {
+  return device ? pyd_sched_workers(device->sched) : 0;
+}
 
 pyd_status_t pyd_api_pool_acquire(pyd_api_device_t* device, size_t bytes, void** out_block) {
   if (!out_block) return pyd_api_null("pool_acquire", "out_block");
@@ -129,8 +136,8 @@ pyd_status_t pyd_api_parallel_for(pyd_api_device_t* device, uint32_t x, uint32_t
   if (!body) return pyd_api_null("parallel_for", "body");
   uint64_t plane = (uint64_t)x * y;
   if (plane && z > UINT64_MAX / plane) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "parallel_for: a grid of %u x %u x %u has more than 2^64 points", x, y,
-                           z);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "parallel_for: a grid of %u x %u x %u has more than 2^64 points",
+                           x, y, z);
   }
   grid_t grid = {body, context, x, y};
   const pyd_sched_job_t job = {run_grid, &grid, plane * z, (pyd_sched_cost_t*)cost, NULL};
@@ -139,8 +146,8 @@ pyd_status_t pyd_api_parallel_for(pyd_api_device_t* device, uint32_t x, uint32_t
   if (!failure.code) return PYD_STATUS_OK;
   point_t p = point_at(&grid, failure.index);
   const int64_t values[5] = {0, p.x, p.y, p.z, failure.code};
-  return pyd_status_make_values(PYD_CODE_KERNEL, values, "parallel_for: the body returned %d at (%u, %u, %u)", failure.code,
-                                p.x, p.y, p.z);
+  return pyd_status_make_values(PYD_CODE_KERNEL, values, "parallel_for: the body returned %d at (%u, %u, %u)",
+                                failure.code, p.x, p.y, p.z);
 }
 
 pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,

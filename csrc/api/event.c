@@ -34,9 +34,7 @@ static pyd_status_t run_call(void* self, const pyd_interrupt_t* interrupt) {
   return pyd_api_call_run_entered(((flight_t*)self)->call, interrupt);
 }
 
-static void end_call(void* self) {
-  pyd_api_call_leave(((flight_t*)self)->call);
-}
+static void end_call(void* self) { pyd_api_call_leave(((flight_t*)self)->call); }
 
 static bool advance_loop(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   flight_t* flight = self;
@@ -65,17 +63,20 @@ static pyd_status_t refuse_after(const char* function, uint32_t index) {
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: after[%u] is NULL", function, index);
 }
 
-static pyd_status_t read_options(const char* function, const pyd_api_submit_t* given, pyd_submit_options_t* out_options) {
+static pyd_status_t read_options(const char* function, const pyd_api_submit_t* given,
+                                 pyd_submit_options_t* out_options) {
   static const uint32_t kPriorities[] = {PYD_PRIORITY_NORMAL, PYD_PRIORITY_HIGH, PYD_PRIORITY_LOW};
   *out_options = (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   if (!given) return PYD_STATUS_OK;
   if (given->struct_size < offsetof(pyd_api_submit_t, workers)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_submit_t), "
-                           "which is %zu", function, given->struct_size, sizeof(*given));
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_submit_t), "
+                           "which is %zu",
+                           function, given->struct_size, sizeof(*given));
   }
   if (given->priority > PYD_API_PRIORITY_LOW) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: there is no priority %u; pyd_api_priority_t has them", function,
-                           given->priority);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: there is no priority %u; pyd_api_priority_t has them",
+                           function, given->priority);
   }
   if (given->after_count && !given->after) return pyd_api_null(function, "after");
   for (uint32_t i = 0; i < given->after_count; ++i) {
@@ -91,7 +92,8 @@ static pyd_status_t read_options(const char* function, const pyd_api_submit_t* g
 }
 
 // Makes a task that is not submitted, with two references, which hand_out releases or passes on.
-static pyd_status_t make(const char* function, pyd_api_device_t* device, const pyd_task_kind_t* kind, pyd_task_t** out_task) {
+static pyd_status_t make(const char* function, pyd_api_device_t* device, const pyd_task_kind_t* kind,
+                         pyd_task_t** out_task) {
   if (!device->sched) return pyd_status_make(PYD_CODE_UNSUPPORTED, "%s: the device has no threads", function);
   pyd_status_t status = pyd_task_create(device->sched, kind, sizeof(flight_t), out_task);
   if (!pyd_ok(status)) return status;
@@ -140,8 +142,9 @@ pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* o
   return status;
 }
 
-pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
-                                           pyd_api_cost_t* cost, const pyd_api_submit_t* options, pyd_api_event_t** out_event) {
+pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body,
+                                           void* context, pyd_api_cost_t* cost, const pyd_api_submit_t* options,
+                                           pyd_api_event_t** out_event) {
   static const char kFunction[] = "parallel_range_submit";
   if (out_event) *out_event = NULL;
   if (!device) return pyd_api_null(kFunction, "device");
@@ -184,7 +187,9 @@ pyd_status_t pyd_api_event_wait(pyd_api_event_t* event, uint64_t nanoseconds, co
   pyd_wait_t waited = pyd_task_wait(event, nanoseconds, interrupt ? &asked : NULL);
   if (out_outcome && waited != PYD_WAIT_INTERRUPTED) *out_outcome = pyd_api_event_outcome(event);
   pyd_task_release(event);
-  return waited == PYD_WAIT_INTERRUPTED ? pyd_status_make(PYD_CODE_INTERRUPTED, "event_wait: the waiting was interrupted") : PYD_STATUS_OK;
+  return waited == PYD_WAIT_INTERRUPTED
+             ? pyd_status_make(PYD_CODE_INTERRUPTED, "event_wait: the waiting was interrupted")
+             : PYD_STATUS_OK;
 }
 
 pyd_status_t pyd_api_event_status(pyd_api_event_t* event) {

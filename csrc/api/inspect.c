@@ -14,15 +14,18 @@ static void hand_out(const void* made, size_t size, void* out) {
   memcpy((uint8_t*)out + sizeof(size_t), (const uint8_t*)made + sizeof(size_t), known - sizeof(size_t));
 }
 
-static pyd_status_t check_out(const char* function, const size_t* struct_size, size_t least, uint32_t index, uint32_t count,
-                              const char* what) {
+static pyd_status_t check_out(const char* function, const size_t* struct_size, size_t least, uint32_t index,
+                              uint32_t count, const char* what) {
   if (!struct_size) return pyd_api_null(function, "the structure to fill");
   if (*struct_size < least) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the structure to fill has %zu bytes, at least %zu are needed; set its "
-                           "struct_size to its size", function, *struct_size, least);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: the structure to fill has %zu bytes, at least %zu are needed; set its "
+                           "struct_size to its size",
+                           function, *struct_size, least);
   }
   if (index < count) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u does not exist, there are %u", function, what, index, count);
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u does not exist, there are %u", function, what, index,
+                         count);
 }
 
 // ---- programs
@@ -31,10 +34,12 @@ uint32_t pyd_api_program_executable_count(const pyd_api_program_t* program) {
   return program ? pyd_program_executable_count(program->program) : 0;
 }
 
-pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32_t index, pyd_api_executable_t* out_executable) {
+pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32_t index,
+                                        pyd_api_executable_t* out_executable) {
   if (!program) return pyd_api_null("program_executable", "program");
-  pyd_status_t status = check_out("program_executable", out_executable ? &out_executable->struct_size : NULL,
-                                  sizeof(*out_executable), index, pyd_api_program_executable_count(program), "executable");
+  pyd_status_t status =
+      check_out("program_executable", out_executable ? &out_executable->struct_size : NULL, sizeof(*out_executable),
+                index, pyd_api_program_executable_count(program), "executable");
   if (!pyd_ok(status)) return status;
   const pyd_program_executable_t* found = pyd_program_executable(program->program, index);
   pyd_api_executable_t made = {.name = text_of(found->name), .variant_count = found->variant_count};
@@ -94,8 +99,8 @@ static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
 
 pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command) {
   if (!call) return pyd_api_null("call_command", "call");
-  pyd_status_t status = check_out("call_command", out_command ? &out_command->struct_size : NULL, sizeof(*out_command), index,
-                                  pyd_api_call_command_count(call), "command");
+  pyd_status_t status = check_out("call_command", out_command ? &out_command->struct_size : NULL, sizeof(*out_command),
+                                  index, pyd_api_call_command_count(call), "command");
   if (!pyd_ok(status)) return status;
   pyd_api_command_t made = describe(call->plan, index);
   hand_out(&made, sizeof(made), out_command);
@@ -105,18 +110,21 @@ pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, py
 static pyd_status_t check_times(const pyd_api_call_t* call, const pyd_api_time_t* times, uint32_t count) {
   if (!call) return pyd_api_null("call_run_timed", "call");
   if (pyd_api_is_procedure(call)) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "call_run_timed: '%s' has control flow or state; only functions without can be "
-                           "measured by command", call->entry->info.name);
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "call_run_timed: '%s' has control flow or state; only functions without can be "
+                           "measured by command",
+                           call->entry->info.name);
   }
   if (count && !times) return pyd_api_null("call_run_timed", "out_times");
   uint32_t commands = pyd_api_call_command_count(call);
   if (count == commands) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_run_timed: this call of '%s' has %u commands, got room for %u times",
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                         "call_run_timed: this call of '%s' has %u commands, got room for %u times",
                          call->entry->info.name, commands, count);
 }
 
-pyd_status_t pyd_api_call_run_timed(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt, pyd_api_time_t* out_times,
-                                    uint32_t count) {
+pyd_status_t pyd_api_call_run_timed(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt,
+                                    pyd_api_time_t* out_times, uint32_t count) {
   pyd_interrupt_t asked;
   pyd_status_t status = check_times(call, out_times, count);
   if (pyd_ok(status) && interrupt) status = pyd_api_interrupt_of("call_run_timed", interrupt, &asked);

@@ -79,10 +79,10 @@ pyd_status_t pyd_api_call_run_until(pyd_api_call_t* call, const pyd_api_interrup
 const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index);
 pyd_status_t pyd_api_call_scalar_result(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
 
-
 pyd_status_t pyd_api_call_submit(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
-pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
-                                           pyd_api_cost_t* cost, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
+pyd_status_t pyd_api_parallel_range_submit(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body,
+                                           void* context, pyd_api_cost_t* cost, const pyd_api_submit_t* options,
+                                           pyd_api_event_t** out_event);
 pyd_status_t pyd_api_event_wait(pyd_api_event_t* event, uint64_t nanoseconds, const pyd_api_interrupt_t* interrupt,
                                 uint32_t* out_outcome);
 uint32_t pyd_api_event_outcome(pyd_api_event_t* event);
@@ -90,7 +90,8 @@ pyd_status_t pyd_api_event_status(pyd_api_event_t* event);
 uint32_t pyd_api_event_cancel(pyd_api_event_t* event);
 void pyd_api_event_release(pyd_api_event_t* event);
 
-pyd_status_t pyd_api_memory_import(pyd_api_device_t* device, const pyd_api_memory_info_t* info, pyd_api_memory_t** out_memory);
+pyd_status_t pyd_api_memory_import(pyd_api_device_t* device, const pyd_api_memory_info_t* info,
+                                   pyd_api_memory_t** out_memory);
 void pyd_api_memory_release(pyd_api_memory_t* memory);
 pyd_status_t pyd_api_call_bind_argument_memory(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
 pyd_status_t pyd_api_call_bind_result_memory(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
@@ -98,13 +99,14 @@ pyd_status_t pyd_api_call_set_result_allocator(pyd_api_call_t* call, const pyd_a
 pyd_status_t pyd_api_call_take_result(pyd_api_call_t* call, uint32_t index, void** out_data, size_t* out_bytes);
 
 uint32_t pyd_api_program_executable_count(const pyd_api_program_t* program);
-pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32_t index, pyd_api_executable_t* out_executable);
+pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32_t index,
+                                        pyd_api_executable_t* out_executable);
 uint32_t pyd_api_program_host_command_count(const pyd_api_program_t* program);
 pyd_api_text_t pyd_api_program_host_command(const pyd_api_program_t* program, uint32_t index);
 uint32_t pyd_api_call_command_count(const pyd_api_call_t* call);
 pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command);
 uint64_t pyd_api_call_arena_bytes(const pyd_api_call_t* call);
-pyd_status_t pyd_api_call_run_timed(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt, pyd_api_time_t* out_times,
-                                    uint32_t count);
+pyd_status_t pyd_api_call_run_timed(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt,
+                                    pyd_api_time_t* out_times, uint32_t count);
 
 #endif  // PYD_API_INTERNAL_H_

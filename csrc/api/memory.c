@@ -17,8 +17,8 @@ static pyd_status_t refuse_layout(const char* why) {
 }
 
 // Strides in bytes to |out_strides|, and where the elements lie relative to the first one.
-static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* dims, int64_t element, int64_t* out_strides,
-                            pyd_api_memory_t* out) {
+static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* dims, int64_t element,
+                            int64_t* out_strides, pyd_api_memory_t* out) {
   int64_t below = 0, above = 0, dense = element, reach;
   bool fits = true;
   out->is_dense = true;
@@ -40,8 +40,8 @@ static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* di
   return PYD_STATUS_OK;
 }
 
-// Whether each stride, by rising length, is beyond all that the shorter ones reach. Some layouts that are distinct in a less simple way are
-// not found to be so.
+// Whether each stride, by rising length, is beyond all that the shorter ones reach. Some layouts that are distinct in a
+// less simple way are not found to be so.
 static bool is_distinct(const pyd_api_memory_t* memory, int64_t element) {
   int64_t strides[PYD_PROGRAM_MAX_RANK], sizes[PYD_PROGRAM_MAX_RANK], reached = element;
   uint32_t count = 0;
@@ -61,19 +61,25 @@ static bool is_distinct(const pyd_api_memory_t* memory, int64_t element) {
 
 static pyd_status_t check_info(const pyd_api_memory_info_t* info) {
   if (info->struct_size < sizeof(*info)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the description has a struct_size of %zu; set it to "
-                           "sizeof(pyd_api_memory_info_t), which is %zu", kImport, info->struct_size, sizeof(*info));
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: the description has a struct_size of %zu; set it to "
+                           "sizeof(pyd_api_memory_info_t), which is %zu",
+                           kImport, info->struct_size, sizeof(*info));
   }
   if (info->rank > PYD_PROGRAM_MAX_RANK) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: rank %u; at most %u is supported", kImport, info->rank, PYD_PROGRAM_MAX_RANK);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: rank %u; at most %u is supported", kImport, info->rank,
+                           PYD_PROGRAM_MAX_RANK);
   }
   if (info->rank && !info->dims) return pyd_api_null(kImport, "info->dims");
   for (uint32_t i = 0; i < info->rank; ++i) {
-    if (info->dims[i] < 0) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: axis %u has the negative size %lld", kImport, i, (long long)info->dims[i]);
+    if (info->dims[i] < 0)
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: axis %u has the negative size %lld", kImport, i,
+                             (long long)info->dims[i]);
   }
   uint32_t bits = bits_of(info->dtype);
   if (bits != 2 && bits != 4 && (!bits || bits % 8 || bits > 128)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: 0x%08x is no element type; PYD_API_F32 and others are", kImport, info->dtype);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: 0x%08x is no element type; PYD_API_F32 and others are",
+                           kImport, info->dtype);
   }
   if (info->is_read_only > 1) return refuse_layout("is_read_only is 0 or 1");
   return PYD_STATUS_OK;
@@ -81,7 +87,8 @@ static pyd_status_t check_info(const pyd_api_memory_info_t* info) {
 
 static pyd_status_t place(const pyd_api_memory_info_t* info, pyd_api_memory_t* memory, int64_t* strides) {
   pyd_status_t status = PYD_STATUS_OK;
-  if (!pyd_tensor_bytes(info->dtype, info->rank, info->dims, &memory->bytes)) return refuse_layout("the tensor has more than 2^63 bytes");
+  if (!pyd_tensor_bytes(info->dtype, info->rank, info->dims, &memory->bytes))
+    return refuse_layout("the tensor has more than 2^63 bytes");
   if (!memory->bytes) {
     memory->is_dense = memory->is_distinct = true;
     return status;
@@ -94,19 +101,23 @@ static pyd_status_t place(const pyd_api_memory_info_t* info, pyd_api_memory_t* m
   memory->is_distinct = is_distinct(memory, bits < 8 ? 1 : bits / 8);
   if (bits >= 8) return status;
   memory->extent = memory->bytes;
-  return memory->is_dense ? status : refuse_layout("elements of less than 8 bits are packed: they have to be in row-major order");
+  return memory->is_dense
+             ? status
+             : refuse_layout("elements of less than 8 bits are packed: they have to be in row-major order");
 }
 
 // ---- handles
 
-static size_t lay_out(pyd_api_memory_t* memory, uint32_t rank, int64_t** out_dims, int64_t** out_strides, uint8_t* base) {
+static size_t lay_out(pyd_api_memory_t* memory, uint32_t rank, int64_t** out_dims, int64_t** out_strides,
+                      uint8_t* base) {
   pyd_carve_t block = {base, sizeof(*memory), sizeof(uint64_t)};
   *out_dims = pyd_carve(&block, rank, sizeof(int64_t));
   *out_strides = pyd_carve(&block, rank, sizeof(int64_t));
   return block.size;
 }
 
-pyd_status_t pyd_api_memory_import(pyd_api_device_t* device, const pyd_api_memory_info_t* info, pyd_api_memory_t** out_memory) {
+pyd_status_t pyd_api_memory_import(pyd_api_device_t* device, const pyd_api_memory_info_t* info,
+                                   pyd_api_memory_t** out_memory) {
   if (!out_memory) return pyd_api_null(kImport, "out_memory");
   *out_memory = NULL;
   if (!device) return pyd_api_null(kImport, "device");
@@ -148,23 +159,25 @@ void pyd_api_memory_release(pyd_api_memory_t* memory) {
 
 // Signless, signed and unsigned integers of a width are the same bytes.
 static bool is_same_type(uint32_t a, uint32_t b) {
-  return a == b || (bits_of(a) == bits_of(b) && a >> 24 >= 0x10 && a >> 24 <= 0x12 && b >> 24 >= 0x10 && b >> 24 <= 0x12);
+  return a == b ||
+         (bits_of(a) == bits_of(b) && a >> 24 >= 0x10 && a >> 24 <= 0x12 && b >> 24 >= 0x10 && b >> 24 <= 0x12);
 }
 
-pyd_status_t pyd_api_memory_check(const pyd_api_memory_t* memory, const char* function, const char* what, uint32_t index,
-                                  const pyd_api_value_t* value, const int64_t* dims) {
+pyd_status_t pyd_api_memory_check(const pyd_api_memory_t* memory, const char* function, const char* what,
+                                  uint32_t index, const pyd_api_value_t* value, const int64_t* dims) {
   if (!is_same_type(memory->dtype, value->dtype)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u has elements of type 0x%08x, the memory has 0x%08x", function, what, index,
-                           value->dtype, memory->dtype);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u has elements of type 0x%08x, the memory has 0x%08x",
+                           function, what, index, value->dtype, memory->dtype);
   }
   if (memory->rank != value->rank) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u has rank %u, the memory has %u", function, what, index, value->rank,
-                           memory->rank);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u has rank %u, the memory has %u", function, what, index,
+                           value->rank, memory->rank);
   }
   for (uint32_t i = 0; dims && i < memory->rank; ++i) {
     if (memory->dims[i] == dims[i]) continue;
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s %u, axis %u: the tensor has %lld elements, the memory has %lld", function,
-                           what, index, i, (long long)dims[i], (long long)memory->dims[i]);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: %s %u, axis %u: the tensor has %lld elements, the memory has %lld", function, what,
+                           index, i, (long long)dims[i], (long long)memory->dims[i]);
   }
   return PYD_STATUS_OK;
 }

@@ -11,7 +11,7 @@ struct pyd_api_memory_s {
   uint8_t* first;   // the first element
   uint8_t* lowest;  // of all its elements, and the bytes from there to the end of the highest one; 0 without elements
   uint64_t extent;
-  uint64_t bytes;   // of the elements alone
+  uint64_t bytes;  // of the elements alone
   uint32_t dtype, rank;
   bool is_dense;     // in row-major order
   bool is_distinct;  // no two elements have an address in common
@@ -23,8 +23,8 @@ struct pyd_api_memory_s {
 };
 
 // That it can be bound to a tensor like |value| with the sizes |dims|, which are NULL while they are not known.
-pyd_status_t pyd_api_memory_check(const pyd_api_memory_t* memory, const char* function, const char* what, uint32_t index,
-                                  const pyd_api_value_t* value, const int64_t* dims);
+pyd_status_t pyd_api_memory_check(const pyd_api_memory_t* memory, const char* function, const char* what,
+                                  uint32_t index, const pyd_api_value_t* value, const int64_t* dims);
 
 // Between the elements and a block in row-major order.
 void pyd_api_memory_gather(const pyd_api_memory_t* memory, void* to);

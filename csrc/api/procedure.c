@@ -1,4 +1,5 @@
-// Calls of procedures. Their results have the sizes that a run gives them, so memory is bound for as much as it can take.
+// Calls of procedures. Their results have the sizes that a run gives them, so memory is bound for as much as it can
+// take.
 #include "api/call.h"
 
 void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars) {
@@ -49,9 +50,10 @@ static pyd_status_t copy_results(pyd_api_call_t* call) {
       if (!pyd_ok(status)) return status;
     }
     if (buffer->is_bound && value.bytes > buffer->room) {
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "call_run: result %u of '%s' has %llu bytes, %llu were bound; it can be "
-                             "read with call_result_data", i, fn->name, (unsigned long long)value.bytes,
-                             (unsigned long long)buffer->room);
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "call_run: result %u of '%s' has %llu bytes, %llu were bound; it can be "
+                             "read with call_result_data",
+                             i, fn->name, (unsigned long long)value.bytes, (unsigned long long)buffer->room);
     }
     pyd_api_call_put(buffer, value.data, value.bytes);
   }
@@ -65,8 +67,10 @@ pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
     const pyd_api_buffer_t* buffer = &call->arguments[i];
     if (buffer->is_tensor && !buffer->is_bound) {
       const char* name = fn->arguments[i]->name;
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: argument %u%s%s%s has no memory; bind it before the call is "
-                             "run", fn->name, i, name[0] ? " '" : "", name, name[0] ? "'" : "");
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "@%s: argument %u%s%s%s has no memory; bind it before the call is "
+                             "run",
+                             fn->name, i, name[0] ? " '" : "", name, name[0] ? "'" : "");
     }
     if (!buffer->is_tensor) continue;
     void* data;
@@ -80,7 +84,8 @@ pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
 pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
   pyd_invocation_t* made;
   pyd_api_call_copy_in(call);
-  pyd_status_t status = pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, interrupt, &made);
+  pyd_status_t status =
+      pyd_procedure_call(call->entry->program->state, call->entry->index, call->inputs, interrupt, &made);
   if (!pyd_ok(status)) return status;
   pyd_invocation_free(call->last);
   call->last = made;

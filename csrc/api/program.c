@@ -14,7 +14,8 @@ static const char* copy_text(pyd_carve_t* block, pyd_string_t text) {
   return copy;
 }
 
-static const pyd_api_value_t* const* copy_values(pyd_carve_t* block, const pyd_program_value_t* values, uint32_t count) {
+static const pyd_api_value_t* const* copy_values(pyd_carve_t* block, const pyd_program_value_t* values,
+                                                 uint32_t count) {
   const pyd_api_value_t** list = pyd_carve(block, count, sizeof(*list));
   for (uint32_t i = 0; i < count; ++i) {
     pyd_api_value_t* out = pyd_carve(block, 1, sizeof(*out));
@@ -91,10 +92,13 @@ pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t*
 pyd_status_t pyd_api_check_load(const char* function, const pyd_api_load_t* options) {
   if (!options) return pyd_api_null(function, "options");
   if (options->struct_size < sizeof(*options)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_load_t), which "
-                           "is %zu", function, options->struct_size, sizeof(*options));
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_load_t), which "
+                           "is %zu",
+                           function, options->struct_size, sizeof(*options));
   }
-  if (options->path && options->data) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: give a path or data, not both", function);
+  if (options->path && options->data)
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: give a path or data, not both", function);
   return options->path || options->data ? PYD_STATUS_OK : pyd_api_null(function, "path or data");
 }
 

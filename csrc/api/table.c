@@ -46,36 +46,50 @@ PYD_API_AT(call_bind_result_memory, 61);
 PYD_API_AT(call_set_result_allocator, 62);
 PYD_API_AT(call_take_result, 63);
 PYD_API_AT(program_load, 64);
-_Static_assert(sizeof(pyd_api_t) == 8 + 65 * sizeof(void*), "a new slot needs a line above and one in the list of slots");
+_Static_assert(sizeof(pyd_api_t) == 8 + 65 * sizeof(void*),
+               "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
 // Handed out by pointer; these members stay where they are.
 _Static_assert(offsetof(pyd_api_value_t, rank) == 12 && offsetof(pyd_api_value_t, dims) == 16 &&
-                   offsetof(pyd_api_value_t, name) == 16 + sizeof(void*), "pyd_api_value_t has changed");
+                   offsetof(pyd_api_value_t, name) == 16 + sizeof(void*),
+               "pyd_api_value_t has changed");
 _Static_assert(offsetof(pyd_api_function_t, argument_count) == 2 * sizeof(void*) &&
                    offsetof(pyd_api_function_t, scalar_count) == 2 * sizeof(void*) + 12 &&
-                   offsetof(pyd_api_function_t, results) == 3 * sizeof(void*) + 16, "pyd_api_function_t has changed");
+                   offsetof(pyd_api_function_t, results) == 3 * sizeof(void*) + 16,
+               "pyd_api_function_t has changed");
 // Made by callers; this never changes.
 _Static_assert(offsetof(pyd_api_interrupt_t, is_wanted) == sizeof(void*) &&
-                   offsetof(pyd_api_interrupt_t, context) == 2 * sizeof(void*), "pyd_api_interrupt_t has changed");
-_Static_assert(offsetof(pyd_api_submit_t, priority) == sizeof(void*) && offsetof(pyd_api_submit_t, after) == sizeof(void*) + 8 &&
-                   offsetof(pyd_api_submit_t, context) == 3 * sizeof(void*) + 8, "pyd_api_submit_t has changed");
+                   offsetof(pyd_api_interrupt_t, context) == 2 * sizeof(void*),
+               "pyd_api_interrupt_t has changed");
+_Static_assert(offsetof(pyd_api_submit_t, priority) == sizeof(void*) &&
+                   offsetof(pyd_api_submit_t, after) == sizeof(void*) + 8 &&
+                   offsetof(pyd_api_submit_t, context) == 3 * sizeof(void*) + 8,
+               "pyd_api_submit_t has changed");
 _Static_assert(offsetof(pyd_api_device_options_t, on_thread_start) == sizeof(void*) + 8 &&
-                   offsetof(pyd_api_device_options_t, allocator) == 4 * sizeof(void*) + 8, "pyd_api_device_options_t has changed");
+                   offsetof(pyd_api_device_options_t, allocator) == 4 * sizeof(void*) + 8,
+               "pyd_api_device_options_t has changed");
 _Static_assert(offsetof(pyd_api_executable_t, variant) == 3 * sizeof(void*) &&
-                   offsetof(pyd_api_executable_t, imports) == 3 * sizeof(void*) + 16, "pyd_api_executable_t has changed");
+                   offsetof(pyd_api_executable_t, imports) == 3 * sizeof(void*) + 16,
+               "pyd_api_executable_t has changed");
 _Static_assert(offsetof(pyd_api_command_t, executable) == sizeof(void*) + 8 &&
-                   offsetof(pyd_api_command_t, bytes) == 5 * sizeof(void*) + 24, "pyd_api_command_t has changed");
+                   offsetof(pyd_api_command_t, bytes) == 5 * sizeof(void*) + 24,
+               "pyd_api_command_t has changed");
 _Static_assert(offsetof(pyd_api_memory_info_t, dtype) == 2 * sizeof(void*) + 8 &&
                    offsetof(pyd_api_memory_info_t, is_read_only) == 4 * sizeof(void*) + 16 &&
-                   offsetof(pyd_api_memory_info_t, context) == 5 * sizeof(void*) + 24, "pyd_api_memory_info_t has changed");
-_Static_assert(offsetof(pyd_allocator_t, release) == 2 * sizeof(void*) && offsetof(pyd_allocator_t, context) == 3 * sizeof(void*),
+                   offsetof(pyd_api_memory_info_t, context) == 5 * sizeof(void*) + 24,
+               "pyd_api_memory_info_t has changed");
+_Static_assert(offsetof(pyd_allocator_t, release) == 2 * sizeof(void*) &&
+                   offsetof(pyd_allocator_t, context) == 3 * sizeof(void*),
                "pyd_allocator_t has changed");
-_Static_assert(offsetof(pyd_api_load_t, parameters) == 4 * sizeof(void*) && sizeof(pyd_api_parameter_t) == 3 * sizeof(void*) &&
-                   sizeof(pyd_api_parameter_file_t) == 2 * sizeof(void*), "pyd_api_load_t has changed");
+_Static_assert(offsetof(pyd_api_load_t, parameters) == 4 * sizeof(void*) &&
+                   sizeof(pyd_api_parameter_t) == 3 * sizeof(void*) &&
+                   sizeof(pyd_api_parameter_file_t) == 2 * sizeof(void*),
+               "pyd_api_load_t has changed");
 _Static_assert(sizeof(pyd_api_time_t) == sizeof(pyd_command_time_t), "a run writes its times there");
 _Static_assert(sizeof(pyd_api_cost_t) == 16 && sizeof(pyd_sched_cost_t) <= sizeof(pyd_api_cost_t) &&
-                   _Alignof(pyd_sched_cost_t) <= _Alignof(pyd_api_cost_t), "the scheduler keeps its memory there");
+                   _Alignof(pyd_sched_cost_t) <= _Alignof(pyd_api_cost_t),
+               "the scheduler keeps its memory there");
 
 static uint32_t status_code(pyd_status_t status) { return (uint32_t)pyd_status_code(status); }
 

@@ -11,18 +11,18 @@
 // Eight tables, to process eight bytes at once: table k holds what a byte contributes when k zero bytes follow
 // it. The sum is linear over the bits of the byte, so a table is spanned by its entries at 1, 2, 4, … 128, and the
 // compiler adds them up.
-#define SPAN(n, b0, b1, b2, b3, b4, b5, b6, b7)                                                         \
-  (((n) & 1 ? b0 : 0u) ^ ((n) & 2 ? b1 : 0u) ^ ((n) & 4 ? b2 : 0u) ^ ((n) & 8 ? b3 : 0u) ^              \
-   ((n) & 16 ? b4 : 0u) ^ ((n) & 32 ? b5 : 0u) ^ ((n) & 64 ? b6 : 0u) ^ ((n) & 128 ? b7 : 0u))
-#define FOUR(n, ...) SPAN(n, __VA_ARGS__), SPAN((n) + 1, __VA_ARGS__), SPAN((n) + 2, __VA_ARGS__), SPAN((n) + 3, __VA_ARGS__)
+#define SPAN(n, b0, b1, b2, b3, b4, b5, b6, b7)                                                                   \
+  (((n) & 1 ? b0 : 0u) ^ ((n) & 2 ? b1 : 0u) ^ ((n) & 4 ? b2 : 0u) ^ ((n) & 8 ? b3 : 0u) ^ ((n) & 16 ? b4 : 0u) ^ \
+   ((n) & 32 ? b5 : 0u) ^ ((n) & 64 ? b6 : 0u) ^ ((n) & 128 ? b7 : 0u))
+#define FOUR(n, ...) \
+  SPAN(n, __VA_ARGS__), SPAN((n) + 1, __VA_ARGS__), SPAN((n) + 2, __VA_ARGS__), SPAN((n) + 3, __VA_ARGS__)
 #define SIXTEEN(n, ...) \
   FOUR(n, __VA_ARGS__), FOUR((n) + 4, __VA_ARGS__), FOUR((n) + 8, __VA_ARGS__), FOUR((n) + 12, __VA_ARGS__)
-#define SIXTY_FOUR(n, ...) \
-  SIXTEEN(n, __VA_ARGS__), SIXTEEN((n) + 16, __VA_ARGS__), SIXTEEN((n) + 32, __VA_ARGS__), SIXTEEN((n) + 48, __VA_ARGS__)
-#define TABLE(...)                                                                                              \
-  {                                                                                                             \
-    SIXTY_FOUR(0, __VA_ARGS__), SIXTY_FOUR(64, __VA_ARGS__), SIXTY_FOUR(128, __VA_ARGS__), SIXTY_FOUR(192, __VA_ARGS__) \
-  }
+#define SIXTY_FOUR(n, ...)                                                                 \
+  SIXTEEN(n, __VA_ARGS__), SIXTEEN((n) + 16, __VA_ARGS__), SIXTEEN((n) + 32, __VA_ARGS__), \
+      SIXTEEN((n) + 48, __VA_ARGS__)
+#define TABLE(...) \
+  {SIXTY_FOUR(0, __VA_ARGS__), SIXTY_FOUR(64, __VA_ARGS__), SIXTY_FOUR(128, __VA_ARGS__), SIXTY_FOUR(192, __VA_ARGS__)}
 
 static const uint32_t kTables[8][256] = {
     TABLE(0x77073096, 0xEE0E612C, 0x076DC419, 0x0EDB8832, 0x1DB71064, 0x3B6E20C8, 0x76DC4190, 0xEDB88320),
@@ -45,7 +45,8 @@ static uint32_t sum_by_eight(uint32_t crc, const uint8_t* data, size_t length) {
     uint32_t low = pyd_load_u32(data) ^ crc;
     uint32_t high = pyd_load_u32(data + 4);
     crc = kTables[7][low & 0xFF] ^ kTables[6][low >> 8 & 0xFF] ^ kTables[5][low >> 16 & 0xFF] ^ kTables[4][low >> 24] ^
-          kTables[3][high & 0xFF] ^ kTables[2][high >> 8 & 0xFF] ^ kTables[1][high >> 16 & 0xFF] ^ kTables[0][high >> 24];
+          kTables[3][high & 0xFF] ^ kTables[2][high >> 8 & 0xFF] ^ kTables[1][high >> 16 & 0xFF] ^
+          kTables[0][high >> 24];
   }
   return sum_bytes(crc, data, length);
 }
@@ -53,7 +54,8 @@ static uint32_t sum_by_eight(uint32_t crc, const uint8_t* data, size_t length) {
 #if HAVE_FOLDING
 // Carry-less multiplication moves 128 bits of message forward by D bits: the half with the higher powers of x times
 // x^(D+32) mod P, the other times x^(D−32) mod P, both added to the existing words (Gopal et al., "Fast CRC Computation
-// for Generic Polynomials Using PCLMULQDQ", Intel 2009). Each constant is the remainder with its bits reversed, times 2.
+// for Generic Polynomials Using PCLMULQDQ", Intel 2009). Each constant is the remainder with its bits reversed,
+// times 2.
 #define FOLD_512_HIGH 0x154442BD4
 #define FOLD_512_LOW 0x1C6E41596
 #define FOLD_128_HIGH 0x1751997D0
@@ -70,7 +72,8 @@ __attribute__((target("sse2,pclmul"))) static __m128i load(const uint8_t* data) 
 }
 
 // |length| >= 64. The 128 bits that remain have the same remainder as the message, so the tables finish.
-__attribute__((target("sse2,pclmul"))) static uint32_t sum_by_folding(uint32_t crc, const uint8_t* data, size_t length) {
+__attribute__((target("sse2,pclmul"))) static uint32_t sum_by_folding(uint32_t crc, const uint8_t* data,
+                                                                      size_t length) {
   const __m128i by_512 = _mm_set_epi64x(FOLD_512_LOW, FOLD_512_HIGH);
   const __m128i by_128 = _mm_set_epi64x(FOLD_128_LOW, FOLD_128_HIGH);
   __m128i s0 = _mm_xor_si128(load(data), _mm_cvtsi32_si128((int)crc));

@@ -32,8 +32,8 @@ static printable_t printable(const char* name, size_t length) {
   return result;
 }
 
-#define CORRUPT_MEMBER(entry, format, ...)                                                                  \
-  pyd_status_make(PYD_CODE_CORRUPT, "member '%s' at offset %llu " format,                                   \
+#define CORRUPT_MEMBER(entry, format, ...)                                                                        \
+  pyd_status_make(PYD_CODE_CORRUPT, "member '%s' at offset %llu " format,                                         \
                   printable((entry)->name, (entry)->name_length).text, (unsigned long long)(entry)->local_offset, \
                   __VA_ARGS__)
 
@@ -92,7 +92,8 @@ static pyd_status_t check_entry(const pyd_zip_entry_t* entry) {
 }
 
 static const char* first_difference(const pyd_zip_entry_t* entry, const pyd_zip_entry_t* local) {
-  if (local->name_length != entry->name_length || memcmp(local->name, entry->name, entry->name_length) != 0) return "name";
+  if (local->name_length != entry->name_length || memcmp(local->name, entry->name, entry->name_length) != 0)
+    return "name";
   if (local->flags != entry->flags) return "flags";
   if (local->method != entry->method) return "method";
   if (local->crc32 != entry->crc32) return "checksum";
@@ -116,7 +117,8 @@ static pyd_status_t place_member(pyd_span_t file, const pyd_zip_entry_t* entry, 
     return CORRUPT_MEMBER(entry, "is broken: its local header %s", fault);
   }
   const char* difference = first_difference(entry, &local);
-  if (difference) return CORRUPT_MEMBER(entry, "is broken: its local header and the directory disagree on its %s", difference);
+  if (difference)
+    return CORRUPT_MEMBER(entry, "is broken: its local header and the directory disagree on its %s", difference);
   if (entry->size > limit - data_offset) {
     return CORRUPT_MEMBER(entry, "is broken: its %llu bytes run past the start of the directory at offset %llu",
                           (unsigned long long)entry->size, (unsigned long long)limit);

@@ -1,4 +1,5 @@
-// The records of a zip file, each read out of the span and checked by itself. How they fit together is open.c's subject.
+// The records of a zip file, each read out of the span and checked by itself. How they fit together is open.c's
+// subject.
 #include "artifact/zip_read.h"
 
 #include <string.h>
@@ -6,7 +7,8 @@
 #include "base/span.h"
 
 static pyd_status_t corrupt_end(const char* what, uint64_t offset) {
-  return pyd_status_make(PYD_CODE_CORRUPT, "not a usable artifact: %s at offset %llu", what, (unsigned long long)offset);
+  return pyd_status_make(PYD_CODE_CORRUPT, "not a usable artifact: %s at offset %llu", what,
+                         (unsigned long long)offset);
 }
 
 // The end record carries a comment of up to 65,535 bytes, so it is searched from the end. The last signature counts,
@@ -22,10 +24,9 @@ static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
     if (pyd_load_u32(record) == PYD_ZIP_END_SIGNATURE) {
       uint64_t comment = pyd_load_u16(record + PYD_ZIP_END_COMMENT_LENGTH);
       if (offset + PYD_ZIP_END_BYTES + comment != file.size) {
-        return pyd_status_make(PYD_CODE_CORRUPT,
-                               "the zip comment has %llu bytes, but %llu follow the end record at offset %llu",
-                               (unsigned long long)comment, (unsigned long long)(last - offset),
-                               (unsigned long long)offset);
+        return pyd_status_make(
+            PYD_CODE_CORRUPT, "the zip comment has %llu bytes, but %llu follow the end record at offset %llu",
+            (unsigned long long)comment, (unsigned long long)(last - offset), (unsigned long long)offset);
       }
       *out_offset = offset;
       return PYD_STATUS_OK;
@@ -33,8 +34,9 @@ static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
     if (offset == first) break;
   }
   bool is_start = pyd_load_u32(file.data) == PYD_ZIP_LOCAL_SIGNATURE;
-  return pyd_status_make(PYD_CODE_CORRUPT, is_start ? "the zip file has no end record: it was cut off after %zu bytes"
-                                                    : "not an artifact: no zip end record in %zu bytes",
+  return pyd_status_make(PYD_CODE_CORRUPT,
+                         is_start ? "the zip file has no end record: it was cut off after %zu bytes"
+                                  : "not an artifact: no zip end record in %zu bytes",
                          file.size);
 }
 
@@ -84,16 +86,17 @@ pyd_status_t pyd_zip_read_end(pyd_span_t file, pyd_zip_end_t* out_end) {
       count_here != out_end->count) {
     return corrupt_end("the zip file is split over several volumes: end record", offset);
   }
-  const uint8_t* locator =
-      offset >= PYD_ZIP_LOCATOR_BYTES ? pyd_span_get(file, offset - PYD_ZIP_LOCATOR_BYTES, PYD_ZIP_LOCATOR_BYTES) : NULL;
+  const uint8_t* locator = offset >= PYD_ZIP_LOCATOR_BYTES
+                               ? pyd_span_get(file, offset - PYD_ZIP_LOCATOR_BYTES, PYD_ZIP_LOCATOR_BYTES)
+                               : NULL;
   if (locator && pyd_load_u32(locator) == PYD_ZIP_LOCATOR_SIGNATURE) {
     return read_end64(file, offset - PYD_ZIP_LOCATOR_BYTES, end, out_end);
   }
   if (out_end->directory_size > offset || out_end->directory_offset != offset - out_end->directory_size) {
-    return pyd_status_make(PYD_CODE_CORRUPT,
-                           "the zip directory (%llu bytes at offset %llu) does not end at its end record at offset %llu",
-                           (unsigned long long)out_end->directory_size, (unsigned long long)out_end->directory_offset,
-                           (unsigned long long)offset);
+    return pyd_status_make(
+        PYD_CODE_CORRUPT, "the zip directory (%llu bytes at offset %llu) does not end at its end record at offset %llu",
+        (unsigned long long)out_end->directory_size, (unsigned long long)out_end->directory_offset,
+        (unsigned long long)offset);
   }
   return PYD_STATUS_OK;
 }

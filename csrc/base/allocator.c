@@ -8,8 +8,10 @@ pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* giv
   *out_allocator = (pyd_allocator_t){0};
   if (!given) return PYD_STATUS_OK;
   if (given->struct_size < sizeof(*given)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the allocator has a struct_size of %zu; set it to sizeof(pyd_allocator_t), "
-                           "which is %zu", function, given->struct_size, sizeof(*given));
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: the allocator has a struct_size of %zu; set it to sizeof(pyd_allocator_t), "
+                           "which is %zu",
+                           function, given->struct_size, sizeof(*given));
   }
   if (!given->allocate || !given->release) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: the allocator has no function to %s", function,

@@ -7,11 +7,13 @@
 
 enum { PYD_ALLOCATOR_ALIGNMENT = 64 };
 
-// |*out_allocator| is |given|, all zero for NULL. INVALID_ARGUMENT, which begins with |function|, for a structure that is incomplete.
+// |*out_allocator| is |given|, all zero for NULL. INVALID_ARGUMENT, which begins with |function|, for a structure that
+// is incomplete.
 pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* given, pyd_allocator_t* out_allocator);
 
-// An |allocator| that is NULL or all zero is the C library's memory. The bytes are at a multiple of PYD_ALLOCATOR_ALIGNMENT when they come
-// from an allocator, and of what malloc promises otherwise. NULL when there is no memory, or when the allocator gave an address that is not aligned.
+// An |allocator| that is NULL or all zero is the C library's memory. The bytes are at a multiple of
+// PYD_ALLOCATOR_ALIGNMENT when they come from an allocator, and of what malloc promises otherwise. NULL when there is
+// no memory, or when the allocator gave an address that is not aligned.
 void* pyd_allocate(const pyd_allocator_t* allocator, size_t size);
 // The same, cleared.
 void* pyd_allocate_zeroed(const pyd_allocator_t* allocator, size_t size);

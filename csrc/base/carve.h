@@ -1,4 +1,5 @@
-// Several arrays in one block of memory. One function carves them all and runs twice: without memory, to measure, and with it.
+// Several arrays in one block of memory. One function carves them all and runs twice: without memory, to measure, and
+// with it.
 #ifndef PYD_BASE_CARVE_H_
 #define PYD_BASE_CARVE_H_
 

@@ -1,5 +1,5 @@
-// The calling convention of embedded code: System V's on every operating system. On 64-bit Windows the host's own is another,
-// and the compiler translates at each call through a type that carries this attribute. Elsewhere it is empty.
+// The calling convention of embedded code: System V's on every operating system. On 64-bit Windows the host's own is
+// another, and the compiler translates at each call through a type that carries this attribute. Elsewhere it is empty.
 #ifndef PYD_BASE_EMBEDDED_CALL_H_
 #define PYD_BASE_EMBEDDED_CALL_H_
 

@@ -1,6 +1,7 @@
-// Calling between the host and an embedded executable, by the convention of base/embedded_call.h. The types of library.h are
-// what a library and its host agree on where both follow one convention; where they do not, functions of an embedded
-// executable are called through the types below. There imports need no bridge: the thunk that they are called through is one.
+// Calling between the host and an embedded executable, by the convention of base/embedded_call.h. The types of
+// library.h are what a library and its host agree on where both follow one convention; where they do not, functions of
+// an embedded executable are called through the types below. There imports need no bridge: the thunk that they are
+// called through is one.
 #ifndef PYD_BASE_EMBEDDED_LIBRARY_H_
 #define PYD_BASE_EMBEDDED_LIBRARY_H_
 
@@ -9,14 +10,14 @@
 #include "base/embedded_call.h"
 #include "pydispatch/library.h"
 
-typedef const pyd_library_header_t* const*(PYD_EMBEDDED_CALL* pyd_embedded_library_query_fn_t)(uint32_t,
-                                                                                              const pyd_environment_t*);
+typedef const pyd_library_header_t* const*(PYD_EMBEDDED_CALL* pyd_embedded_library_query_fn_t)(
+    uint32_t, const pyd_environment_t*);
 typedef int32_t(PYD_EMBEDDED_CALL* pyd_embedded_dispatch_fn_t)(const pyd_environment_t*, const pyd_dispatch_state_t*,
                                                                const pyd_workgroup_state_t*);
 
 #if PYD_HAS_BRIDGES
-// Functions of their own: gcc 12 takes two calls of one pointer with the same arguments for the same call, whatever their
-// conventions, and leaves one of them.
+// Functions of their own: gcc 12 takes two calls of one pointer with the same arguments for the same call, whatever
+// their conventions, and leaves one of them.
 static __attribute__((noinline, unused)) const pyd_library_header_t* const* pyd_library_query_across(
     pyd_library_query_fn_t query, uint32_t version, const pyd_environment_t* environment) {
   return ((pyd_embedded_library_query_fn_t)(void (*)(void))query)(version, environment);
@@ -41,8 +42,9 @@ static inline const pyd_library_header_t* const* pyd_library_query_call(pyd_libr
   return query(version, environment);
 }
 
-static inline int32_t pyd_dispatch_call(pyd_dispatch_fn_t function, bool is_embedded, const pyd_environment_t* environment,
-                                        const pyd_dispatch_state_t* dispatch, const pyd_workgroup_state_t* workgroup) {
+static inline int32_t pyd_dispatch_call(pyd_dispatch_fn_t function, bool is_embedded,
+                                        const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
+                                        const pyd_workgroup_state_t* workgroup) {
 #if PYD_HAS_BRIDGES
   if (is_embedded) return pyd_dispatch_across(function, environment, dispatch, workgroup);
 #endif

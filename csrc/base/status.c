@@ -14,7 +14,7 @@ struct pyd_status_payload_s {
   pyd_code_t code;
   bool is_static;
   int64_t values[5];
-  void* object;      // see pyd_status_attach
+  void* object;  // see pyd_status_attach
   void (*release)(void* object);
   name_t* names;     // in the order of adding, causes from the last to the first one
   const char* text;  // behind the payload itself, or a literal when is_static
@@ -29,8 +29,8 @@ PYD_STATUS_CODES(X)
 
 static pyd_status_t bare(pyd_code_t code) {
   switch (code) {
-#define X(name, value)   \
-  case PYD_CODE_##name:  \
+#define X(name, value)  \
+  case PYD_CODE_##name: \
     return &kBare_##name;
     PYD_STATUS_CODES(X)
 #undef X

@@ -7,10 +7,10 @@ typedef struct axis_s {
   int64_t size, to, from;  // strides in bytes
 } axis_t;
 
-// The axes from the outermost to the innermost, without those of one index; neighbours that both sides go through as one are one.
-// False: there is no element.
-static bool fold(uint32_t rank, const int64_t* dims, size_t element, const int64_t* to_strides, const int64_t* from_strides,
-                 axis_t* out_axes, uint32_t* out_count) {
+// The axes from the outermost to the innermost, without those of one index; neighbours that both sides go through as
+// one are one. False: there is no element.
+static bool fold(uint32_t rank, const int64_t* dims, size_t element, const int64_t* to_strides,
+                 const int64_t* from_strides, axis_t* out_axes, uint32_t* out_count) {
   axis_t reversed[PYD_STRIDED_MAX_RANK];
   uint32_t count = 0;
   int64_t dense = (int64_t)element;
@@ -39,16 +39,26 @@ static void copy_row(axis_t row, size_t element, uint8_t* to, const uint8_t* fro
     return;
   }
   switch (element) {  // sizes that are constants are single moves
-    case 1: COPY_ROW(1); return;
-    case 2: COPY_ROW(2); return;
-    case 4: COPY_ROW(4); return;
-    case 8: COPY_ROW(8); return;
-    default: COPY_ROW(element); return;
+    case 1:
+      COPY_ROW(1);
+      return;
+    case 2:
+      COPY_ROW(2);
+      return;
+    case 4:
+      COPY_ROW(4);
+      return;
+    case 8:
+      COPY_ROW(8);
+      return;
+    default:
+      COPY_ROW(element);
+      return;
   }
 }
 
-void pyd_strided_copy(uint32_t rank, const int64_t* dims, size_t element, uint8_t* to, const int64_t* to_strides, const uint8_t* from,
-                      const int64_t* from_strides) {
+void pyd_strided_copy(uint32_t rank, const int64_t* dims, size_t element, uint8_t* to, const int64_t* to_strides,
+                      const uint8_t* from, const int64_t* from_strides) {
   axis_t axes[PYD_STRIDED_MAX_RANK];
   int64_t index[PYD_STRIDED_MAX_RANK] = {0};
   uint32_t count;

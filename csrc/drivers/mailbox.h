@@ -30,7 +30,7 @@ typedef struct pyd_mailbox_s {
   atomic_bool is_incomplete;  // a message was dropped, for want of memory
 } pyd_mailbox_t;
 
-#define PYD_TEXT_TERMINATED ((size_t)-1)  // length of a text that ends with '\0'
+#define PYD_TEXT_TERMINATED ((size_t) - 1)  // length of a text that ends with '\0'
 
 // Adds a message. |text|: of |length| bytes, copied; NULL for none.
 void pyd_mailbox_add(pyd_mailbox_t* mailbox, pyd_message_kind_t kind, int32_t code, void* handle, const char* text,

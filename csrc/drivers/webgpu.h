@@ -1,5 +1,5 @@
-// Callbacks of webgpu.h, and copies through mapped buffers. The functions of the driver are passed as addresses, so that
-// nothing links with it; the types below have the layout of webgpu.h as wgpu-native 24 and newer declare it.
+// Callbacks of webgpu.h, and copies through mapped buffers. The functions of the driver are passed as addresses, so
+// that nothing links with it; the types below have the layout of webgpu.h as wgpu-native 24 and newer declare it.
 #ifndef PYDISPATCH_DRIVERS_WEBGPU_H_
 #define PYDISPATCH_DRIVERS_WEBGPU_H_
 

@@ -10,13 +10,16 @@ static pyd_span_t section_bytes(pyd_span_t file, const uint8_t* header) {
   return (pyd_span_t){bytes, bytes ? (size_t)size : 0};
 }
 
-static bool read_symbol(const uint8_t* record, pyd_span_t names, const pyd_elf_module_t* module, pyd_elf_symbol_t* out_symbol) {
+static bool read_symbol(const uint8_t* record, pyd_span_t names, const pyd_elf_module_t* module,
+                        pyd_elf_symbol_t* out_symbol) {
   uint64_t low = module->bias + module->low_vaddr;
   uint64_t room = (uint64_t)(uintptr_t)(module->memory + module->memory_size) - low;
   uint64_t offset = pyd_load_u64(record + SYM_VALUE) - module->low_vaddr, size = pyd_load_u64(record + SYM_SIZE_OF);
-  uint32_t type = record[SYM_INFO] & 15, section = pyd_load_u16(record + SYM_SHNDX), name = pyd_load_u32(record + SYM_NAME);
+  uint32_t type = record[SYM_INFO] & 15, section = pyd_load_u16(record + SYM_SHNDX),
+           name = pyd_load_u32(record + SYM_NAME);
   if (type != STT_FUNC && type != STT_OBJECT) return false;
-  if (section == SHN_UNDEF || section == SHN_ABS || offset >= room || name >= names.size || !names.data[name]) return false;
+  if (section == SHN_UNDEF || section == SHN_ABS || offset >= room || name >= names.size || !names.data[name])
+    return false;
   size_t left = names.size - name, limit = PYD_ELF_MAX_LISTED_NAME + 1;
   if (!memchr(names.data + name, 0, left < limit ? left : limit)) return false;
   *out_symbol = (pyd_elf_symbol_t){
@@ -28,7 +31,8 @@ static bool read_symbol(const uint8_t* record, pyd_span_t names, const pyd_elf_m
   return true;
 }
 
-uint64_t pyd_elf_debug_symbols(pyd_span_t file, const pyd_elf_module_t* module, pyd_elf_symbol_t* out_symbols, uint64_t capacity) {
+uint64_t pyd_elf_debug_symbols(pyd_span_t file, const pyd_elf_module_t* module, pyd_elf_symbol_t* out_symbols,
+                               uint64_t capacity) {
   const uint8_t* header = pyd_span_get(file, 0, PYD_ELF_HEADER_SIZE);
   if (!header || !module->memory || pyd_load_u16(header + EH_SHENTSIZE) != PYD_ELF_SHDR_SIZE) return 0;
   uint64_t sections = pyd_load_u16(header + EH_SHNUM), count = 0;

@@ -22,11 +22,12 @@ static const struct {
 } kTags[] = {
 #define ROW(tag, field) {tag, offsetof(tags_t, field)},
     ROW(DT_STRTAB, strtab) ROW(DT_STRSZ, strsz) ROW(DT_SYMTAB, symtab) ROW(DT_SYMENT, syment) ROW(DT_HASH, hash)
-    ROW(DT_GNU_HASH, gnu_hash) ROW(DT_RELA, rela) ROW(DT_RELASZ, relasz) ROW(DT_RELAENT, relaent)
-    ROW(DT_JMPREL, jmprel) ROW(DT_PLTRELSZ, pltrelsz) ROW(DT_PLTREL, pltrel) ROW(DT_RELR, relr) ROW(DT_RELRSZ, relrsz)
-    ROW(DT_RELRENT, relrent) ROW(DT_INIT, init) ROW(DT_FINI, fini) ROW(DT_INIT_ARRAY, init_array)
-    ROW(DT_INIT_ARRAYSZ, init_arraysz) ROW(DT_FINI_ARRAY, fini_array) ROW(DT_FINI_ARRAYSZ, fini_arraysz)
-    ROW(DT_RELSZ, relsz) ROW(DT_ANDROID_REL, android_rel) ROW(DT_ANDROID_RELA, android_rela) ROW(DT_FLAGS, flags)
+        ROW(DT_GNU_HASH, gnu_hash) ROW(DT_RELA, rela) ROW(DT_RELASZ, relasz) ROW(DT_RELAENT, relaent)
+            ROW(DT_JMPREL, jmprel) ROW(DT_PLTRELSZ, pltrelsz) ROW(DT_PLTREL, pltrel) ROW(DT_RELR, relr)
+                ROW(DT_RELRSZ, relrsz) ROW(DT_RELRENT, relrent) ROW(DT_INIT, init) ROW(DT_FINI, fini)
+                    ROW(DT_INIT_ARRAY, init_array) ROW(DT_INIT_ARRAYSZ, init_arraysz) ROW(DT_FINI_ARRAY, fini_array)
+                        ROW(DT_FINI_ARRAYSZ, fini_arraysz) ROW(DT_RELSZ, relsz) ROW(DT_ANDROID_REL, android_rel)
+                            ROW(DT_ANDROID_RELA, android_rela) ROW(DT_FLAGS, flags)
 #undef ROW
 };
 
@@ -63,7 +64,8 @@ static pyd_status_t check_system_tags(const pyd_elf_view_t* view) {
     bool is_name = tag == DT_NEEDED || tag == DT_SONAME || tag == DT_RPATH || tag == DT_RUNPATH;
     if (is_name && value >= view->strtab.size) {
       return PYD_ELF_CORRUPT("entry %" PRIu64 " of the dynamic section has its name at byte %" PRIu64
-                             " of a string table of %" PRIu64, at / PYD_ELF_DYN_SIZE, value, view->strtab.size);
+                             " of a string table of %" PRIu64,
+                             at / PYD_ELF_DYN_SIZE, value, view->strtab.size);
     }
   }
   return PYD_ELF_CORRUPT("the dynamic section of %" PRIu64 " bytes has no end (DT_NULL)", view->dynamic.size);
@@ -72,14 +74,16 @@ static pyd_status_t check_system_tags(const pyd_elf_view_t* view) {
 static pyd_status_t refuse_tags(const pyd_elf_view_t* view, const tags_t* tags) {
   if (tags->needed_count) {
     const char* name = tags->needed < view->strtab.size ? (const char*)view->strtab.bytes + tags->needed : "?";
-    return PYD_ELF_UNSUPPORTED("needs the shared library '%.64s' (the first of %" PRIu64 " DT_NEEDED): embedded code is "
+    return PYD_ELF_UNSUPPORTED("needs the shared library '%.64s' (the first of %" PRIu64
+                               " DT_NEEDED): embedded code is "
                                "freestanding, link with -nostdlib and link what it uses statically",
                                name, tags->needed_count);
   }
   if (tags->textrel || (tags->flags & DF_TEXTREL)) {
     return PYD_ELF_UNSUPPORTED("has text relocations (DT_TEXTREL): compile every object with -fPIC");
   }
-  if (tags->relsz) return PYD_ELF_UNSUPPORTED("has relocations without addends (DT_REL); expected DT_RELA for this machine");
+  if (tags->relsz)
+    return PYD_ELF_UNSUPPORTED("has relocations without addends (DT_REL); expected DT_RELA for this machine");
   if (tags->android_rel || tags->android_rela) {
     return PYD_ELF_UNSUPPORTED("has packed Android relocations: link with --pack-dyn-relocs=none or =relr");
   }
@@ -87,15 +91,16 @@ static pyd_status_t refuse_tags(const pyd_elf_view_t* view, const tags_t* tags) 
 }
 
 // |vaddr|, |size| of a table of records of |record| bytes; |entry| is the record size that the file states (0: none).
-static pyd_status_t find_table(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t size, uint64_t entry,
-                               uint64_t record, pyd_elf_table_t* out_table) {
+static pyd_status_t find_table(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t size,
+                               uint64_t entry, uint64_t record, pyd_elf_table_t* out_table) {
   *out_table = (pyd_elf_table_t){0};
   if (size == 0) return PYD_STATUS_OK;
   if (entry != 0 && entry != record) {
     return PYD_ELF_CORRUPT("%s has records of %" PRIu64 " bytes, expected %" PRIu64, name, entry, record);
   }
   if (size % record) {
-    return PYD_ELF_CORRUPT("%s has %" PRIu64 " bytes, not a multiple of its %" PRIu64 "-byte records", name, size, record);
+    return PYD_ELF_CORRUPT("%s has %" PRIu64 " bytes, not a multiple of its %" PRIu64 "-byte records", name, size,
+                           record);
   }
   const uint8_t* bytes = pyd_elf_view_bytes(view, vaddr, size);
   if (!bytes) {
@@ -123,7 +128,8 @@ static pyd_status_t find_relocations(pyd_elf_view_t* view, const tags_t* tags) {
   if (tags->pltrelsz && tags->pltrel != DT_RELA) {
     return PYD_ELF_UNSUPPORTED("DT_PLTREL is %" PRIu64 "; expected 7 (relocations with addends)", tags->pltrel);
   }
-  pyd_status_t st = find_table(view, "DT_RELA", tags->rela, tags->relasz, tags->relaent, PYD_ELF_RELA_SIZE, &view->rela);
+  pyd_status_t st =
+      find_table(view, "DT_RELA", tags->rela, tags->relasz, tags->relaent, PYD_ELF_RELA_SIZE, &view->rela);
   if (pyd_ok(st)) st = find_table(view, "DT_JMPREL", tags->jmprel, tags->pltrelsz, 0, PYD_ELF_RELA_SIZE, &view->plt);
   if (pyd_ok(st)) st = find_table(view, "DT_RELR", tags->relr, tags->relrsz, tags->relrent, 8, &view->relr);
   return st;

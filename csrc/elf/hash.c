@@ -11,8 +11,8 @@ static pyd_status_t count_sysv(pyd_span_t table, uint64_t* out_count) {
   if (!head) return PYD_ELF_CORRUPT("DT_HASH lies in no loaded segment's bytes");
   uint64_t buckets = pyd_load_u32(head), chains = pyd_load_u32(head + 4);
   if (!pyd_span_get(table, 8, 4 * (buckets + chains))) {
-    return PYD_ELF_CORRUPT("DT_HASH has %" PRIu64 " buckets and %" PRIu64 " chains, more than its segment holds", buckets,
-                           chains);
+    return PYD_ELF_CORRUPT("DT_HASH has %" PRIu64 " buckets and %" PRIu64 " chains, more than its segment holds",
+                           buckets, chains);
   }
   *out_count = chains;
   return PYD_STATUS_OK;
@@ -25,7 +25,8 @@ static pyd_status_t count_gnu(pyd_span_t table, uint64_t* out_count) {
   uint64_t start = 16 + 8 * bloom;
   const uint8_t* bucket = pyd_span_get(table, start, 4 * buckets);
   if (!bucket) {
-    return PYD_ELF_CORRUPT("DT_GNU_HASH has %" PRIu64 " filter words and %" PRIu64 " buckets, more than its segment holds",
+    return PYD_ELF_CORRUPT("DT_GNU_HASH has %" PRIu64 " filter words and %" PRIu64
+                           " buckets, more than its segment holds",
                            bloom, buckets);
   }
   uint64_t last = 0;

@@ -46,7 +46,8 @@ static void publish(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
 static const pyd_elf_memory_t* find_memory(const pyd_elf_module_t* module, uint64_t address, uint64_t size) {
   for (uint32_t i = 0; i < module->segment_count; ++i) {
     const pyd_elf_memory_t* memory = &module->segments[i];
-    if (address >= memory->address && size <= memory->size && address - memory->address <= memory->size - size) return memory;
+    if (address >= memory->address && size <= memory->size && address - memory->address <= memory->size - size)
+      return memory;
   }
   return NULL;
 }
@@ -77,13 +78,14 @@ static bool is_hook(uint64_t address) { return address != 0 && address != UINT64
 // |address| is entry |index| of the array |name|.
 static pyd_status_t check_hook(const pyd_elf_module_t* module, const char* name, uint64_t index, uint64_t address) {
   if (!is_hook(address) || pyd_elf_module_is_code(module, address)) return PYD_STATUS_OK;
-  return PYD_ELF_CORRUPT("entry %" PRIu64 " of %s is 0x%" PRIx64 ", which lies in no executable segment's bytes", index, name,
-                         address - module->bias);
+  return PYD_ELF_CORRUPT("entry %" PRIu64 " of %s is 0x%" PRIx64 ", which lies in no executable segment's bytes", index,
+                         name, address - module->bias);
 }
 
 static pyd_status_t check_hooks(const pyd_elf_module_t* module, const char* name, pyd_elf_range_t array) {
   pyd_status_t st = PYD_STATUS_OK;
-  for (uint64_t i = 0; pyd_ok(st) && i < array.size / 8; ++i) st = check_hook(module, name, i, read_hook(module, array, i));
+  for (uint64_t i = 0; pyd_ok(st) && i < array.size / 8; ++i)
+    st = check_hook(module, name, i, read_hook(module, array, i));
   return st;
 }
 
@@ -125,7 +127,8 @@ static pyd_status_t finish_image(const pyd_elf_view_t* view, pyd_elf_module_t* m
   return st;
 }
 
-pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_elf_module_t* out_modules, uint32_t* out_failed) {
+pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_elf_module_t* out_modules,
+                                 uint32_t* out_failed) {
   if (count == 0) return PYD_STATUS_OK;
   memset(out_modules, 0, count * sizeof(*out_modules));
   *out_failed = count;

@@ -57,7 +57,8 @@ pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, p
   if (size == 0) {
     st = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to map the code of %" PRIu32 " files", count);
   } else {
-    mapping->size = (size_t)(size + alignment - pyd_mem_page_size());  // mappings are page-aligned; find the rest inside
+    mapping->size =
+        (size_t)(size + alignment - pyd_mem_page_size());  // mappings are page-aligned; find the rest inside
     st = pyd_mem_reserve(mapping->size, stored_bytes(views, count) > size / 2, &mapping->memory);
   }
   if (pyd_ok(st)) {
@@ -112,7 +113,8 @@ static void add_run(runs_t* runs, uint64_t begin, uint64_t end, pyd_mem_access_t
 }
 
 // The whole pages of RELRO within |segment|. Its edges grow to page borders where nothing else lives in that page.
-static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page, uint64_t* out_begin, uint64_t* out_end) {
+static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page, uint64_t* out_begin,
+                       uint64_t* out_end) {
   const pyd_elf_segment_t* segment = &view->segments[index];
   uint64_t begin = view->relro.vaddr, end = begin + view->relro.size;
   uint64_t segment_end = segment->vaddr + segment->memory_size;
@@ -120,7 +122,8 @@ static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page
   if (view->relro.size == 0 || begin < segment->vaddr || begin >= segment_end) return;
   const pyd_elf_segment_t* before = index ? segment - 1 : NULL;
   const pyd_elf_segment_t* after = index + 1 < view->segment_count ? segment + 1 : NULL;
-  bool alone_before = begin == segment->vaddr && !(before && before->vaddr + before->memory_size > (begin & ~(page - 1)));
+  bool alone_before =
+      begin == segment->vaddr && !(before && before->vaddr + before->memory_size > (begin & ~(page - 1)));
   bool alone_after = end == segment_end && !(after && after->vaddr < ((end + page - 1) & ~(page - 1)));
   *out_begin = (alone_before ? begin & ~(page - 1) : (begin + page - 1) & ~(page - 1)) - view->low;
   *out_end = (alone_after ? (end + page - 1) & ~(page - 1) : end & ~(page - 1)) - view->low;

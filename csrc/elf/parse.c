@@ -40,7 +40,10 @@ static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
   if (magic && memcmp(magic, "\xfa\x70\x0e\x1f", 4) == 0) {
     return PYD_ELF_UNSUPPORTED("this is a FatELF archive: select the file for one machine out of it first");
   }
-  if (!magic || memcmp(magic, "\x7f" "ELF", 4) != 0) {
+  if (!magic || memcmp(magic,
+                       "\x7f"
+                       "ELF",
+                       4) != 0) {
     return PYD_ELF_CORRUPT("the file (%zu bytes) does not start with the ELF magic 7f 45 4c 46", file.size);
   }
   if (!header) return PYD_ELF_CORRUPT("cut off after %zu bytes, inside the 64-byte file header", file.size);
@@ -52,13 +55,15 @@ static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
   }
   uint32_t type = pyd_load_u16(header + EH_TYPE);
   if (type != ET_DYN) {
-    static const char* const kTypes[] = {"no type", "a relocatable object", "a program at a fixed address", "", "a core dump"};
+    static const char* const kTypes[] = {"no type", "a relocatable object", "a program at a fixed address", "",
+                                         "a core dump"};
     return PYD_ELF_UNSUPPORTED("type %u (%s), expected 3 (shared object): link it with -shared", type,
                                type < 5 ? kTypes[type] : "unknown");
   }
   view->machine = pyd_load_u16(header + EH_MACHINE);
   if (!pyd_elf_machine_name(view->machine)) {
-    return PYD_ELF_UNSUPPORTED("machine %u is unknown; known are x86_64 (62), aarch64 (183), riscv64 (243)", view->machine);
+    return PYD_ELF_UNSUPPORTED("machine %u is unknown; known are x86_64 (62), aarch64 (183), riscv64 (243)",
+                               view->machine);
   }
   uint32_t version = pyd_load_u32(header + EH_VERSION);
   if (version != 1) return PYD_ELF_CORRUPT("object file version %u, expected 1", version);
@@ -79,11 +84,13 @@ static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_v
                            segment.file_size, segment.memory_size);
   }
   if (!pyd_span_get(view->file, segment.offset, segment.file_size)) {
-    return PYD_ELF_CORRUPT("segment %u needs bytes [0x%" PRIx64 ", +0x%" PRIx64 ") of a file of 0x%zx bytes: is it cut off?",
+    return PYD_ELF_CORRUPT("segment %u needs bytes [0x%" PRIx64 ", +0x%" PRIx64
+                           ") of a file of 0x%zx bytes: is it cut off?",
                            index, segment.offset, segment.file_size, view->file.size);
   }
   if (segment.memory_size == 0) return PYD_STATUS_OK;
-  if (align & (align - 1)) return PYD_ELF_CORRUPT("segment %u: alignment 0x%" PRIx64 " is not a power of two", index, align);
+  if (align & (align - 1))
+    return PYD_ELF_CORRUPT("segment %u: alignment 0x%" PRIx64 " is not a power of two", index, align);
   if (align > PYD_ELF_MAX_ALIGNMENT) {
     return PYD_ELF_UNSUPPORTED("segment %u: alignment 0x%" PRIx64 " is above the limit 0x%" PRIx64, index, align,
                                PYD_ELF_MAX_ALIGNMENT);
@@ -149,8 +156,8 @@ static pyd_status_t read_program_headers(pyd_elf_view_t* view) {
   if (entry != PYD_ELF_PHDR_SIZE) return PYD_ELF_CORRUPT("program headers of %u bytes, expected 56", entry);
   const uint8_t* table = pyd_span_get(view->file, offset, (uint64_t)count * PYD_ELF_PHDR_SIZE);
   if (!table) {
-    return PYD_ELF_CORRUPT("%u program headers at 0x%" PRIx64 " lie outside the file of 0x%zx bytes: is it cut off?", count,
-                           offset, view->file.size);
+    return PYD_ELF_CORRUPT("%u program headers at 0x%" PRIx64 " lie outside the file of 0x%zx bytes: is it cut off?",
+                           count, offset, view->file.size);
   }
   pyd_status_t st = PYD_STATUS_OK;
   for (uint32_t i = 0; pyd_ok(st) && i < count; ++i) st = read_program_header(table + i * PYD_ELF_PHDR_SIZE, i, view);
@@ -173,8 +180,8 @@ static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
     const pyd_elf_segment_t* a = &view->segments[i - 1];
     const pyd_elf_segment_t* b = &view->segments[i];
     if (a->flags != b->flags && (a->vaddr + a->memory_size - 1) / page == b->vaddr / page) {
-      return PYD_ELF_UNSUPPORTED("segments of different protection share the %" PRIu64
-                                 "-byte page at 0x%" PRIx64 ": link with -z max-page-size=65536 (or a multiple of the page size)",
+      return PYD_ELF_UNSUPPORTED("segments of different protection share the %" PRIu64 "-byte page at 0x%" PRIx64
+                                 ": link with -z max-page-size=65536 (or a multiple of the page size)",
                                  page, b->vaddr & ~(page - 1));
     }
   }

@@ -36,10 +36,10 @@ typedef struct kind_s {
 } kind_t;
 
 static const kind_t* find_kind(uint32_t machine, uint32_t type) {
-#define X(number, name, meaning, bits, range)                                     \
-  case number: {                                                                  \
-    static const kind_t kKind = {#name, MEANING_##meaning, bits, RANGE_##range};  \
-    return &kKind;                                                                \
+#define X(number, name, meaning, bits, range)                                      \
+  case number: {                                                                   \
+    static const kind_t kKind = { #name, MEANING_##meaning, bits, RANGE_##range }; \
+    return &kKind;                                                                 \
   }
   switch (machine) {
     case PYD_ELF_MACHINE_X86_64:
@@ -68,7 +68,7 @@ typedef struct relocator_s {
 } relocator_t;
 
 #define WHERE_FORMAT "relocation %" PRIu64 " of %s (%s%s%.64s)"
-#define WHERE(r, kind) \
+#define WHERE(r, kind)                                                  \
   (r)->index, (r)->table, (kind)->name, (r)->symbol ? ", symbol " : "", \
       (r)->symbol ? pyd_elf_view_symbol_name((r)->view, (r)->symbol) : ""
 
@@ -100,21 +100,28 @@ static pyd_status_t refuse_range(const relocator_t* r, const kind_t* kind, uint6
   static const char* const kRanges[] = {"", "signed", "unsigned", "signed or unsigned"};
   uint64_t high = (kind->range == RANGE_SIGNED ? (uint64_t)1 << (kind->bits - 1) : (uint64_t)1 << kind->bits) - 1;
   return PYD_ELF_UNSUPPORTED(WHERE_FORMAT " at 0x%" PRIx64 ": value %" PRId64 " (0x%" PRIx64
-                             ") is out of range for a %s %u-bit field, largest 0x%" PRIx64 ": compile with -fPIC",
+                                          ") is out of range for a %s %u-bit field, largest 0x%" PRIx64
+                                          ": compile with -fPIC",
                              WHERE(r, kind), vaddr, (int64_t)value, value, kRanges[kind->range], kind->bits, high);
 }
 
 static pyd_status_t refuse_meaning(const relocator_t* r, const kind_t* kind) {
   switch ((meaning_t)kind->meaning) {
     case MEANING_THREAD:
-      return PYD_ELF_UNSUPPORTED(WHERE_FORMAT " needs thread-local storage, which embedded code has no place for: remove "
-                                 "__thread / _Thread_local variables", WHERE(r, kind));
+      return PYD_ELF_UNSUPPORTED(WHERE_FORMAT
+                                 " needs thread-local storage, which embedded code has no place for: remove "
+                                 "__thread / _Thread_local variables",
+                                 WHERE(r, kind));
     case MEANING_INDIRECT:
-      return PYD_ELF_UNSUPPORTED(WHERE_FORMAT " needs an indirect function (ifunc): choose the implementation without "
-                                 "__attribute__((ifunc)) or target_clones", WHERE(r, kind));
+      return PYD_ELF_UNSUPPORTED(WHERE_FORMAT
+                                 " needs an indirect function (ifunc): choose the implementation without "
+                                 "__attribute__((ifunc)) or target_clones",
+                                 WHERE(r, kind));
     default:
-      return PYD_ELF_UNSUPPORTED(WHERE_FORMAT " copies data out of another library, which a shared object cannot ask for: "
-                                 "compile with -fPIC and link with -shared", WHERE(r, kind));
+      return PYD_ELF_UNSUPPORTED(WHERE_FORMAT
+                                 " copies data out of another library, which a shared object cannot ask for: "
+                                 "compile with -fPIC and link with -shared",
+                                 WHERE(r, kind));
   }
 }
 
@@ -136,7 +143,8 @@ static pyd_status_t apply(relocator_t* r, const kind_t* kind, uint64_t vaddr, ui
   }
   if (kind->bits == 0) return refuse_meaning(r, kind);
   if (!is_place(r, vaddr, kind->bits / 8)) {
-    return PYD_ELF_CORRUPT(WHERE_FORMAT " writes to 0x%" PRIx64 ", which lies in no writable segment: compile with -fPIC",
+    return PYD_ELF_CORRUPT(WHERE_FORMAT " writes to 0x%" PRIx64
+                                        ", which lies in no writable segment: compile with -fPIC",
                            WHERE(r, kind), vaddr);
   }
   uint64_t address = symbol_address(r), value = 0;
@@ -171,8 +179,8 @@ static pyd_status_t apply_table(relocator_t* r, const char* name, pyd_elf_table_
     if (!kind || type != r->type) kind = find_kind(r->view->machine, type);
     r->type = type;
     if (!kind) {
-      return PYD_ELF_UNSUPPORTED("relocation %" PRIu64 " of %s has type %u, which is not a known one of %s", r->index, name,
-                                 type, pyd_elf_machine_name(r->view->machine));
+      return PYD_ELF_UNSUPPORTED("relocation %" PRIu64 " of %s has type %u, which is not a known one of %s", r->index,
+                                 name, type, pyd_elf_machine_name(r->view->machine));
     }
     pyd_status_t st = apply(r, kind, pyd_load_u64(record + RELA_OFFSET), pyd_load_u64(record + RELA_ADDEND));
     if (!pyd_ok(st)) return st;
@@ -183,8 +191,8 @@ static pyd_status_t apply_table(relocator_t* r, const char* name, pyd_elf_table_
 // Adds the bias to the word at |vaddr|.
 static pyd_status_t apply_relative_word(relocator_t* r, uint64_t vaddr) {
   if (!is_place(r, vaddr, 8)) {
-    return PYD_ELF_CORRUPT("word %" PRIu64 " of DT_RELR writes to 0x%" PRIx64 ", which lies in no writable segment", r->index,
-                           vaddr);
+    return PYD_ELF_CORRUPT("word %" PRIu64 " of DT_RELR writes to 0x%" PRIx64 ", which lies in no writable segment",
+                           r->index, vaddr);
   }
   if (r->image) {
     uint8_t* place = r->image + (vaddr - r->view->low);
@@ -193,7 +201,8 @@ static pyd_status_t apply_relative_word(relocator_t* r, uint64_t vaddr) {
   return PYD_STATUS_OK;
 }
 
-// An even word is an address; an odd one is a bitmap of the 63 words after the last location (gABI, "Relative relocations").
+// An even word is an address; an odd one is a bitmap of the 63 words after the last location (gABI, "Relative
+// relocations").
 static pyd_status_t apply_relr(relocator_t* r) {
   uint64_t next = 0;
   pyd_status_t st = PYD_STATUS_OK;

@@ -24,11 +24,15 @@ static pyd_status_t check_symbol(const pyd_elf_view_t* view, uint64_t index) {
   }
   switch (symbol[SYM_INFO] & 15) {
     case STT_TLS:
-      return PYD_ELF_UNSUPPORTED("symbol '%.64s' is thread-local, which embedded code has no place for: remove __thread / "
-                                 "_Thread_local", pyd_elf_view_symbol_name(view, index));
+      return PYD_ELF_UNSUPPORTED(
+          "symbol '%.64s' is thread-local, which embedded code has no place for: remove __thread / "
+          "_Thread_local",
+          pyd_elf_view_symbol_name(view, index));
     case STT_GNU_IFUNC:
-      return PYD_ELF_UNSUPPORTED("symbol '%.64s' is an indirect function (ifunc): choose the implementation without "
-                                 "__attribute__((ifunc)) or target_clones", pyd_elf_view_symbol_name(view, index));
+      return PYD_ELF_UNSUPPORTED(
+          "symbol '%.64s' is an indirect function (ifunc): choose the implementation without "
+          "__attribute__((ifunc)) or target_clones",
+          pyd_elf_view_symbol_name(view, index));
   }
   return PYD_STATUS_OK;
 }
@@ -51,7 +55,8 @@ static pyd_status_t refuse_undefined(const pyd_elf_view_t* view, uint64_t first)
     ++count;
   }
   if (count > MAX_LISTED) snprintf(names + used, sizeof(names) - used, ", ...");
-  return PYD_ELF_UNSUPPORTED("%" PRIu64 " undefined symbol%s: %s. Embedded code is freestanding: link the objects that define "
+  return PYD_ELF_UNSUPPORTED("%" PRIu64
+                             " undefined symbol%s: %s. Embedded code is freestanding: link the objects that define "
                              "%s, or declare an optional one weak",
                              count, count == 1 ? "" : "s", names, count == 1 ? "it" : "them");
 }
@@ -88,7 +93,8 @@ static bool read_symbol(const pyd_elf_module_t* module, uint64_t index, pyd_elf_
 }
 
 bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
-  bool found = read_symbol(module, index, out_symbol) && pyd_elf_module_holds_text(module, out_symbol->name, PYD_ELF_MAX_LISTED_NAME);
+  bool found = read_symbol(module, index, out_symbol) &&
+               pyd_elf_module_holds_text(module, out_symbol->name, PYD_ELF_MAX_LISTED_NAME);
   if (!found) *out_symbol = (pyd_elf_symbol_t){0};
   return found;
 }
@@ -107,8 +113,8 @@ static uint32_t word(const pyd_elf_module_t* module, uint64_t index) {
   return bytes ? pyd_load_u32(bytes) : 0;  // 0 ends both kinds of walk or names the null symbol
 }
 
-// Words: buckets, first hashed symbol, filter words (of 8 bytes), shift; filter; buckets; one hash per hashed symbol whose
-// lowest bit ends a chain. The filter only saves time on a miss and is not used.
+// Words: buckets, first hashed symbol, filter words (of 8 bytes), shift; filter; buckets; one hash per hashed symbol
+// whose lowest bit ends a chain. The filter only saves time on a miss and is not used.
 static void* find_gnu(const pyd_elf_module_t* module, const char* name) {
   uint32_t hash = 5381;
   for (const uint8_t* c = (const uint8_t*)name; *c; ++c) hash = hash * 33 + *c;

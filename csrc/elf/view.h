@@ -7,7 +7,8 @@
 
 // Code in one image reaches its own data by 32-bit displacement, so nothing larger is linkable without a large model.
 #define PYD_ELF_MAX_IMAGE ((uint64_t)1 << 31)
-// Symbols with longer names can be looked up, but are not listed: many may share one long name, which would be copied for each.
+// Symbols with longer names can be looked up, but are not listed: many may share one long name, which would be copied
+// for each.
 #define PYD_ELF_MAX_LISTED_NAME 1023
 #define PYD_ELF_MAX_ALIGNMENT ((uint64_t)1 << 24)
 
@@ -27,7 +28,7 @@ typedef struct pyd_elf_table_s {
 
 typedef struct pyd_elf_view_s {
   pyd_span_t file;
-  bool is_system;  // for the system's loader: what embedded code must not contain is not refused
+  bool is_system;       // for the system's loader: what embedded code must not contain is not refused
   bool writes_dynamic;  // PT_DYNAMIC is marked writable
   uint32_t machine;
   uint32_t segment_count;

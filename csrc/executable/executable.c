@@ -26,7 +26,8 @@ static int32_t call_import(pyd_import_fn_t import, void* params, void* context, 
 }
 
 #if PYD_HAS_BRIDGES
-static int32_t PYD_EMBEDDED_CALL call_import_across(pyd_import_fn_t import, void* params, void* context, void* reserved) {
+static int32_t PYD_EMBEDDED_CALL call_import_across(pyd_import_fn_t import, void* params, void* context,
+                                                    void* reserved) {
   return import(params, context, reserved);
 }
 #endif
@@ -87,7 +88,8 @@ static pyd_status_t resolve_imports(pyd_executable_t* executable, bool is_embedd
 static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t query, bool is_embedded,
                            const pyd_executable_options_t* options) {
   const pyd_elf_module_t* module = is_embedded ? &executable->module : NULL;
-  pyd_status_t status = pyd_library_view_query(query, module, &executable->environment, name_of(options), &executable->view);
+  pyd_status_t status =
+      pyd_library_view_query(query, module, &executable->environment, name_of(options), &executable->view);
   if (pyd_ok(status)) {
     status = pyd_library_check(executable->view.library, options->constant_count, name_of(options));
   }
@@ -104,8 +106,9 @@ static pyd_status_t find_query(const pyd_elf_module_t* module, const char* name,
                            PYD_LIBRARY_QUERY_SYMBOL);
   }
   if (pyd_elf_module_is_code(module, (uintptr_t)symbol)) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': '%s' is 0x%" PRIx64 ", which lies in no executable segment's bytes",
-                         name, PYD_LIBRARY_QUERY_SYMBOL, (uint64_t)(uintptr_t)symbol - module->bias);
+  return pyd_status_make(PYD_CODE_CORRUPT,
+                         "executable '%s': '%s' is 0x%" PRIx64 ", which lies in no executable segment's bytes", name,
+                         PYD_LIBRARY_QUERY_SYMBOL, (uint64_t)(uintptr_t)symbol - module->bias);
 }
 
 pyd_status_t pyd_executable_from_module(pyd_elf_module_t* module, const pyd_executable_options_t* options,

@@ -1,5 +1,5 @@
-// What a query returned comes from machine code that is trusted to run. What is missing, outside the limits or outside the
-// module is still an error and not a crash: hand-written libraries get it wrong, and damaged files do too.
+// What a query returned comes from machine code that is trusted to run. What is missing, outside the limits or outside
+// the module is still an error and not a crash: hand-written libraries get it wrong, and damaged files do too.
 #include "executable/library.h"
 
 #include <inttypes.h>
@@ -61,7 +61,8 @@ _Static_assert(sizeof(library_v5_t) == 104, "library of version 5");
 static pyd_status_t translate_v5(const library_v5_t* old, const char* name, pyd_library_t** out_library) {
   size_t count = old->exports.attrs ? old->exports.count : 0;
   pyd_library_t* library = calloc(1, sizeof(*library) + count * sizeof(pyd_library_export_attrs_t));
-  if (!library) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for %zu exports", name, count);
+  if (!library)
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for %zu exports", name, count);
   pyd_library_export_attrs_t* attrs = (pyd_library_export_attrs_t*)(library + 1);
   for (size_t i = 0; i < count; ++i) {
     attrs[i].local_memory_pages = old->exports.attrs[i].local_memory_pages;
@@ -120,18 +121,24 @@ static pyd_status_t check_table(const checker_t* c, const char* what, const void
                                 uint64_t alignment) {
   if (count == 0 || !table) return PYD_STATUS_OK;
   if (!pyd_elf_module_holds(c->module, table, count * size)) {  // 32 bits of count, 8 bits of size
-    return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': %s, %" PRIu64 " bytes at 0x%" PRIx64 ", lies in no segment of its "
-                           "file", c->name, what, count * size, file_address(c, table));
+    return pyd_status_make(PYD_CODE_CORRUPT,
+                           "executable '%s': %s, %" PRIu64 " bytes at 0x%" PRIx64
+                           ", lies in no segment of its "
+                           "file",
+                           c->name, what, count * size, file_address(c, table));
   }
   if ((uintptr_t)table % alignment == 0) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': %s at 0x%" PRIx64 " is not aligned to %" PRIu64 " bytes", c->name,
-                         what, file_address(c, table), alignment);
+  return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': %s at 0x%" PRIx64 " is not aligned to %" PRIu64 " bytes",
+                         c->name, what, file_address(c, table), alignment);
 }
 
 static pyd_status_t check_text(const checker_t* c, const char* what, uint32_t index, const char* text) {
   if (!text || pyd_elf_module_holds_text(c->module, text, kMaxName)) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': %s %u at 0x%" PRIx64 " is no string of at most %d bytes in a segment "
-                         "of its file", c->name, what, index, file_address(c, text), (int)kMaxName);
+  return pyd_status_make(PYD_CODE_CORRUPT,
+                         "executable '%s': %s %u at 0x%" PRIx64
+                         " is no string of at most %d bytes in a segment "
+                         "of its file",
+                         c->name, what, index, file_address(c, text), (int)kMaxName);
 }
 
 // |texts|: a table of |count| strings, or NULL.
@@ -147,13 +154,17 @@ static pyd_status_t check_functions(const checker_t* c, const pyd_dispatch_fn_t*
   for (uint32_t i = 0; functions && i < count && pyd_ok(status); ++i) {
     uintptr_t address = (uintptr_t)functions[i];
     if (address == 0 || pyd_elf_module_is_code(c->module, address)) continue;
-    status = pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': the function of export %u is 0x%" PRIx64 ", which lies in no "
-                             "executable segment's bytes", c->name, i, (uint64_t)address - c->module->bias);
+    status = pyd_status_make(PYD_CODE_CORRUPT,
+                             "executable '%s': the function of export %u is 0x%" PRIx64
+                             ", which lies in no "
+                             "executable segment's bytes",
+                             c->name, i, (uint64_t)address - c->module->bias);
   }
   return status;
 }
 
-static pyd_status_t check_locations(const checker_t* c, const pyd_library_source_location_t* locations, uint32_t count) {
+static pyd_status_t check_locations(const checker_t* c, const pyd_library_source_location_t* locations,
+                                    uint32_t count) {
   pyd_status_t status =
       check_table(c, "its table of source locations", locations, count, sizeof(*locations), _Alignof(void*));
   for (uint32_t i = 0; locations && i < count && pyd_ok(status); ++i) {
@@ -181,7 +192,8 @@ static pyd_status_t check_answer(const checker_t* c, const pyd_library_header_t*
   pyd_status_t status = check_table(c, "what its query returned", answer, 1, sizeof(*answer), _Alignof(void*));
   if (!pyd_ok(status) || !*answer) return status;
   status = check_table(c, "its header", *answer, 1, sizeof(**answer), _Alignof(pyd_library_header_t));
-  return pyd_ok(status) ? check_text(c, "the name of its header, version", (*answer)->version, (*answer)->name) : status;
+  return pyd_ok(status) ? check_text(c, "the name of its header, version", (*answer)->version, (*answer)->name)
+                        : status;
 }
 
 static pyd_status_t check_library(const checker_t* c, const pyd_library_header_t* const* answer) {
@@ -192,7 +204,8 @@ static pyd_status_t check_library(const checker_t* c, const pyd_library_header_t
   if (is_old) {
     const library_v5_t* old = (const library_v5_t*)answer;
     return check_pointers(c, &old->imports, old->exports.count, old->exports.ptrs, old->exports.attrs,
-                          sizeof(*old->exports.attrs), old->exports.names, old->exports.tags, old->exports.source_locations);
+                          sizeof(*old->exports.attrs), old->exports.names, old->exports.tags,
+                          old->exports.source_locations);
   }
   const pyd_library_t* library = (const pyd_library_t*)answer;
   const pyd_library_exports_t* exports = &library->exports;
@@ -201,7 +214,8 @@ static pyd_status_t check_library(const checker_t* c, const pyd_library_header_t
 }
 
 pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, const pyd_elf_module_t* module,
-                                    const pyd_environment_t* environment, const char* name, pyd_library_view_t* out_view) {
+                                    const pyd_environment_t* environment, const char* name,
+                                    pyd_library_view_t* out_view) {
   const checker_t checker = {module, name};
   *out_view = (pyd_library_view_t){0};
   // Compiled libraries answer to exactly one number, so every number is tried.
@@ -210,10 +224,11 @@ pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, const pyd_elf_
     answer = pyd_library_query_call(query, module != NULL, version, environment);
   }
   if (!answer) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED,
-                           "executable '%s': its library answers to no version from 0.%u down to 0.1: it was made for a "
-                           "newer runtime",
-                           name, PYD_LIBRARY_VERSION);
+    return pyd_status_make(
+        PYD_CODE_UNSUPPORTED,
+        "executable '%s': its library answers to no version from 0.%u down to 0.1: it was made for a "
+        "newer runtime",
+        name, PYD_LIBRARY_VERSION);
   }
   pyd_status_t status = module ? check_answer(&checker, answer) : PYD_STATUS_OK;
   if (pyd_ok(status)) status = check_header(*answer, name);

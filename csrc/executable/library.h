@@ -12,12 +12,13 @@ typedef struct pyd_library_view_s {
 } pyd_library_view_t;
 
 // Asks |query| for the current version and downwards until it answers, checks the header, and lays an older library out
-// as a current one. |module|: the embedded ELF that it came from (base/embedded_library.h), in which each pointer must then
-// stay that this project follows: tables with all their entries, strings with their ends, functions in executable segments.
-// NULL for a library of the system or the process, whose extent is not known: its pointers are followed as they are.
-// |name| is for messages. On failure |out_view| is zero.
+// as a current one. |module|: the embedded ELF that it came from (base/embedded_library.h), in which each pointer must
+// then stay that this project follows: tables with all their entries, strings with their ends, functions in executable
+// segments. NULL for a library of the system or the process, whose extent is not known: its pointers are followed as
+// they are. |name| is for messages. On failure |out_view| is zero.
 pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, const pyd_elf_module_t* module,
-                                    const pyd_environment_t* environment, const char* name, pyd_library_view_t* out_view);
+                                    const pyd_environment_t* environment, const char* name,
+                                    pyd_library_view_t* out_view);
 void pyd_library_view_free(pyd_library_view_t* view);
 
 // Checks what a dispatch relies on: functions, attributes and non-empty names present, counts within the limits,

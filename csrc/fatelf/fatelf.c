@@ -52,7 +52,8 @@ pyd_status_t pyd_fatelf_record(pyd_span_t file, uint32_t index, pyd_fatelf_recor
   uint64_t table_end = PYD_FATELF_HEADER_SIZE + (uint64_t)count * PYD_FATELF_RECORD_SIZE;
   const uint8_t* data = pyd_span_get(file, out_record->offset, out_record->size);
   if (!data || out_record->offset < table_end || out_record->size == 0) {
-    return CORRUPT("record %u covers %" PRIu64 " bytes at %" PRIu64 "; a file of %zu bytes has room from %" PRIu64 " on: is it cut off?",
+    return CORRUPT("record %u covers %" PRIu64 " bytes at %" PRIu64 "; a file of %zu bytes has room from %" PRIu64
+                   " on: is it cut off?",
                    index, out_record->size, out_record->offset, file.size, table_end);
   }
   if (out_elf) *out_elf = (pyd_span_t){data, (size_t)out_record->size};

@@ -13,7 +13,8 @@ static const char* bare_name(const char* symbol) { return symbol + (is_optional(
 
 static pyd_status_t check_symbols(const char* executable, uint32_t count, const char* const* symbols, bool keeps_marks,
                                   const char** names) {
-  if (!symbols) return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' has %u imports without names", executable, count);
+  if (!symbols)
+    return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s' has %u imports without names", executable, count);
   for (uint32_t i = 0; i < count; ++i) {
     if (!symbols[i] || !bare_name(symbols[i])[0]) {
       return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': import %u of %u has no name", executable, i, count);
@@ -37,8 +38,8 @@ static pyd_status_t report_missing(const char* executable, uint32_t count, const
   if (!missing) return PYD_STATUS_OK;
   const char* noun = missing == 1 ? "import" : "imports";
   const int64_t values[5] = {missing};
-  pyd_status_t status = pyd_status_make_values(
-      PYD_CODE_MISSING_IMPORT, values, "executable '%s' has %u unresolved %s", executable, missing, noun);
+  pyd_status_t status = pyd_status_make_values(PYD_CODE_MISSING_IMPORT, values, "executable '%s' has %u unresolved %s",
+                                               executable, missing, noun);
   status = pyd_status_add_name(status, PYD_STATUS_EXECUTABLE, executable, strlen(executable));
   char* list = malloc(length);
   if (!list) return status;
@@ -67,7 +68,8 @@ pyd_status_t pyd_imports_resolve(const char* executable, uint32_t count, const c
   if (count == 0) return PYD_STATUS_OK;
   const char* stack_names[kStackNames];
   const char** names = count <= kStackNames ? stack_names : malloc(count * sizeof(*names));
-  if (!names) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for %u imports", executable, count);
+  if (!names)
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "executable '%s': no memory for %u imports", executable, count);
   pyd_status_t status = check_symbols(executable, count, symbols, resolver && resolver->keeps_marks, names);
   if (pyd_ok(status) && resolver && resolver->resolve) {
     status = resolver->resolve(resolver->self, count, names, functions, contexts);

@@ -1,6 +1,6 @@
 // Small blocks come from the C library and are kept in one stack per size class; large ones are mapped, kept in the
-// order of their release, and found by best fit. With an allocator all memory is its memory. Before each block is a header of one cache line, so that the
-// block itself keeps its alignment and finds its way home.
+// order of their release, and found by best fit. With an allocator all memory is its memory. Before each block is a
+// header of one cache line, so that the block itself keeps its alignment and finds its way home.
 //
 // Each lock is held for a few instructions (a scan of the free large blocks at most) and never across a system call, so
 // the locks spin. A mutex would cost the same uncontended; the spin saves its second atomic operation on release.
@@ -47,7 +47,7 @@ struct pyd_pool_s {
   _Alignas(64) atomic_bool large_lock;
   header_t *newest, *oldest;
   uint64_t large_live;
-  _Atomic uint64_t large_kept;  // as in a class
+  _Atomic uint64_t large_kept;                // as in a class
   _Alignas(64) _Atomic uint64_t total_bytes;  // live and free; changes only with system calls
   _Atomic uint64_t peak_bytes;
   uint64_t retain_bytes, limit_bytes;
@@ -69,7 +69,7 @@ static uint32_t class_of(size_t size) {
   return (power - 7) * 4 + (uint32_t)((size - 1) >> (power - 2) & 3);
 }
 static size_t class_size(uint32_t class) {
-  return class < 4 ? 64 * ((size_t)class + 1) : (size_t)(5 + class % 4) << (5 + class / 4);
+  return class < 4 ? 64 * ((size_t) class + 1) : (size_t)(5 + class % 4) << (5 + class / 4);
 }
 
 static header_t* header_of(void* block) { return (header_t*)((uint8_t*)block - kHeader); }
@@ -81,17 +81,20 @@ static uint64_t free_bytes(pyd_pool_t* pool) {
   return sum;
 }
 
-// Counts memory before it is taken from the system; discount() releases the count where the system has none. What does not fit is never
-// counted, so that attempts of other threads are not in the way of this one.
+// Counts memory before it is taken from the system; discount() releases the count where the system has none. What does
+// not fit is never counted, so that attempts of other threads are not in the way of this one.
 static pyd_status_t count(pyd_pool_t* pool, size_t size) {
   const uint64_t limit = pool->limit_bytes;
   uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
   do {
     if (total <= limit && size <= limit - total) continue;
     const uint64_t kept = free_bytes(pool);
-    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes: %" PRIu64 " of the device's limit of %" PRIu64 " are in use",
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
+                           "no memory for a buffer of %zu bytes: %" PRIu64 " of the device's limit of %" PRIu64
+                           " are in use",
                            size, total > kept ? total - kept : 0, limit);
-  } while (!atomic_compare_exchange_weak_explicit(&pool->total_bytes, &total, total + size, memory_order_relaxed, memory_order_relaxed));
+  } while (!atomic_compare_exchange_weak_explicit(&pool->total_bytes, &total, total + size, memory_order_relaxed,
+                                                  memory_order_relaxed));
   total += size;
   uint64_t peak = atomic_load_explicit(&pool->peak_bytes, memory_order_relaxed);
   while (peak < total && !atomic_compare_exchange_weak_explicit(&pool->peak_bytes, &peak, total, memory_order_relaxed,
@@ -99,15 +102,17 @@ static pyd_status_t count(pyd_pool_t* pool, size_t size) {
   }
   return PYD_STATUS_OK;
 }
-static void discount(pyd_pool_t* pool, size_t size) { atomic_fetch_sub_explicit(&pool->total_bytes, size, memory_order_relaxed); }
+static void discount(pyd_pool_t* pool, size_t size) {
+  atomic_fetch_sub_explicit(&pool->total_bytes, size, memory_order_relaxed);
+}
 
 // Under the lock that guards it: no other thread writes, so this needs no locked instruction.
 static void adjust(_Atomic uint64_t* kept, uint64_t change) {
   atomic_store_explicit(kept, atomic_load_explicit(kept, memory_order_relaxed) + change, memory_order_relaxed);
 }
 
-// Returns an unreachable block to the system. It is not counted any more: who took it out of its list has done that under the lock, so that
-// no block is neither free nor released for another thread that finds too little memory.
+// Returns an unreachable block to the system. It is not counted any more: who took it out of its list has done that
+// under the lock, so that no block is neither free nor released for another thread that finds too little memory.
 static void discard(pyd_pool_t* pool, header_t* header) {
   if (header->memory) {
     pyd_deallocate(&pool->allocator, header->memory, header->size + kAround);
@@ -326,7 +331,8 @@ void pyd_pool_set_limit(pyd_pool_t* pool, uint64_t limit_bytes) { pool->limit_by
 const pyd_allocator_t* pyd_pool_allocator(const pyd_pool_t* pool) { return &pool->allocator; }
 
 pyd_status_t pyd_pool_acquire(pyd_pool_t* pool, size_t size, void** out_block) {
-  pyd_status_t status = size <= LARGEST_SMALL ? acquire_small(pool, class_of(size), out_block) : acquire_large(pool, size, out_block);
+  pyd_status_t status =
+      size <= LARGEST_SMALL ? acquire_small(pool, class_of(size), out_block) : acquire_large(pool, size, out_block);
   if (pool->is_poisoned && pyd_ok(status)) memset(*out_block, PYD_POISON_BYTE, size);
   return status;
 }

@@ -1,5 +1,6 @@
-// Loops over f32 for each width of vectors: multiply-adds in registers, and a triad over arrays. The sums of the first are
-// independent and as many as hide the latency of an operation; what they come to is returned, so that they are computed.
+// Loops over f32 for each width of vectors: multiply-adds in registers, and a triad over arrays. The sums of the first
+// are independent and as many as hide the latency of an operation; what they come to is returned, so that they are
+// computed.
 #ifndef PYD_PEAK_LOOPS_H_
 #define PYD_PEAK_LOOPS_H_
 
@@ -21,30 +22,31 @@ typedef struct pyd_loops_s {
 } pyd_loops_t;
 
 // |NAME|: a pyd_loops_t. |SUMS| vectors of |LANES| elements; they tend to 1.
-#define PYD_LOOPS(NAME, ATTRIBUTE, VECTOR, LANES, SUMS, SET, FMA, FIRST)               \
-  ATTRIBUTE static void NAME##_triad(float* restrict a, const float* restrict b, const float* restrict c, uint64_t count) { \
-    for (uint64_t i = 0; i < count; ++i) a[i] = b[i] + 0.5f * c[i];                    \
-  }                                                                                    \
-  ATTRIBUTE static float NAME##_sums(uint64_t repeats) {                               \
-    VECTOR sums[SUMS];                                                                 \
-    const VECTOR factor = SET(0.999f), summand = SET(0.001f);                          \
-    for (int i = 0; i < (SUMS); ++i) sums[i] = SET((float)i);                          \
-    for (uint64_t r = 0; r < repeats; ++r) {                                           \
-      _Pragma("GCC unroll 32") for (int i = 0; i < (SUMS); ++i) sums[i] = FMA(sums[i], factor, summand); \
-    }                                                                                  \
-    float total = 0;                                                                   \
-    for (int i = 0; i < (SUMS); ++i) total += FIRST(sums[i]);                          \
-    return total;                                                                      \
-  }                                                                                    \
+#define PYD_LOOPS(NAME, ATTRIBUTE, VECTOR, LANES, SUMS, SET, FMA, FIRST)                                  \
+  ATTRIBUTE static void NAME##_triad(float* restrict a, const float* restrict b, const float* restrict c, \
+                                     uint64_t count) {                                                    \
+    for (uint64_t i = 0; i < count; ++i) a[i] = b[i] + 0.5f * c[i];                                       \
+  }                                                                                                       \
+  ATTRIBUTE static float NAME##_sums(uint64_t repeats) {                                                  \
+    VECTOR sums[SUMS];                                                                                    \
+    const VECTOR factor = SET(0.999f), summand = SET(0.001f);                                             \
+    for (int i = 0; i < (SUMS); ++i) sums[i] = SET((float)i);                                             \
+    for (uint64_t r = 0; r < repeats; ++r) {                                                              \
+      _Pragma("GCC unroll 32") for (int i = 0; i < (SUMS); ++i) sums[i] = FMA(sums[i], factor, summand);  \
+    }                                                                                                     \
+    float total = 0;                                                                                      \
+    for (int i = 0; i < (SUMS); ++i) total += FIRST(sums[i]);                                             \
+    return total;                                                                                         \
+  }                                                                                                       \
   static const pyd_loops_t NAME = {NAME##_sums, NAME##_triad, 2 * (LANES) * (SUMS)};
 
 #if defined(__x86_64__)
 
 #define PYD_SSE_MULTIPLY_ADD(a, b, c) _mm_add_ps(_mm_mul_ps(a, b), c)
 PYD_LOOPS(pyd_loops_512, __attribute__((target("avx512f"))), __m512, 16, 24, _mm512_set1_ps, _mm512_fmadd_ps,
-                 _mm512_cvtss_f32)
+          _mm512_cvtss_f32)
 PYD_LOOPS(pyd_loops_256, __attribute__((target("avx2,fma"))), __m256, 8, 12, _mm256_set1_ps, _mm256_fmadd_ps,
-                 _mm256_cvtss_f32)
+          _mm256_cvtss_f32)
 PYD_LOOPS(pyd_loops_128, , __m128, 4, 12, _mm_set1_ps, PYD_SSE_MULTIPLY_ADD, _mm_cvtss_f32)
 
 static inline bool pyd_has_feature(const char* name) {
@@ -73,9 +75,7 @@ PYD_LOOPS(pyd_loops_here, , float, 1, 16, PYD_SAME, __builtin_fmaf, PYD_SAME)
 PYD_LOOPS(pyd_loops_here, , float, 1, 16, PYD_SAME, PYD_PLAIN_MULTIPLY_ADD, PYD_SAME)
 #endif
 
-static inline const pyd_loops_t* pyd_loops(void) {
-  return &pyd_loops_here;
-}
+static inline const pyd_loops_t* pyd_loops(void) { return &pyd_loops_here; }
 
 #endif
 

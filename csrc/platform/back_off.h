@@ -7,8 +7,8 @@
 
 #include "platform/cpu_inline.h"
 
-// Looks that only yield. After these the thread sleeps, because a thread of real-time priority (SCHED_FIFO) that yields does not let a
-// preempted thread of lower priority run.
+// Looks that only yield. After these the thread sleeps, because a thread of real-time priority (SCHED_FIFO) that yields
+// does not let a preempted thread of lower priority run.
 enum { PYD_BACK_OFF_YIELDS = 64, PYD_BACK_OFF_SLEEP_NS = 50000 };
 
 // |attempt|: looks so far; |spins|: looks with only a pause.

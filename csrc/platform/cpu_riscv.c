@@ -7,7 +7,8 @@
 #include <unistd.h>
 #endif
 
-// Sources: the extension words of the kernel's hardware probe, and the vector length in bytes, one bit per power of two.
+// Sources: the extension words of the kernel's hardware probe, and the vector length in bytes, one bit per power of
+// two.
 enum { EXTENSIONS, VENDOR, VECTOR_BYTES };
 
 const pyd_cpu_feature_t pyd_cpu_feature_table[] = {

@@ -5,12 +5,12 @@
 #include "pydispatch/span.h"
 #include "pydispatch/status.h"
 
-// Checks a library's bytes before any of its code can run: format, machine, kind. UNSUPPORTED or CORRUPT; the text follows
-// a name: "is for aarch64, this machine is x86_64".
+// Checks a library's bytes before any of its code can run: format, machine, kind. UNSUPPORTED or CORRUPT; the text
+// follows a name: "is for aarch64, this machine is x86_64".
 pyd_status_t pyd_dl_check(pyd_span_t file);
 
-// Whether a library that pyd_dl_check accepted may write through C stdio: whether it asks others for any function that is not
-// known to be silent. True where that cannot be seen.
+// Whether a library that pyd_dl_check accepted may write through C stdio: whether it asks others for any function that
+// is not known to be silent. True where that cannot be seen.
 bool pyd_dl_may_print(pyd_span_t file);
 
 // Opens a library with all its symbols bound at once and hidden from every other library; runs its constructors. SYSTEM

@@ -18,8 +18,9 @@ static pyd_status_t check_elf_header(pyd_span_t file) {
   }
   if (!header) return pyd_status_make(PYD_CODE_CORRUPT, "is cut off after %zu bytes, an ELF header has 64", file.size);
   if (header[4] != 2 || header[5] != 1) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "has ELF class %u and byte order %u, expected 2 and 1 (64-bit, little-endian)",
-                           header[4], header[5]);
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "has ELF class %u and byte order %u, expected 2 and 1 (64-bit, little-endian)", header[4],
+                           header[5]);
   }
   uint32_t type = pyd_load_u16(header + 16), machine = pyd_load_u16(header + 18), host = pyd_elf_machine_host();
   if (machine != host) {
@@ -69,14 +70,32 @@ static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
       uint64_t tag = pyd_load_u64(entries + at), value = pyd_load_u64(entries + at + 8);
       if (tag == 0) break;
       switch (tag) {
-        case 5: names = value; break;
-        case 6: symbols = value; break;
-        case 7: rela = value; break;
-        case 8: out_tables->relocation_bytes[0] = value; break;
-        case 10: length = value; break;
-        case 23: plt = value; break;
-        case 2: out_tables->relocation_bytes[1] = value; break;
-        case 17: case 0x6000000f: case 0x60000011: out_tables->has_other_relocations = true; break;
+        case 5:
+          names = value;
+          break;
+        case 6:
+          symbols = value;
+          break;
+        case 7:
+          rela = value;
+          break;
+        case 8:
+          out_tables->relocation_bytes[0] = value;
+          break;
+        case 10:
+          length = value;
+          break;
+        case 23:
+          plt = value;
+          break;
+        case 2:
+          out_tables->relocation_bytes[1] = value;
+          break;
+        case 17:
+        case 0x6000000f:
+        case 0x60000011:
+          out_tables->has_other_relocations = true;
+          break;
       }
     }
     out_tables->names = loaded_bytes(file, headers, count, names);
@@ -96,8 +115,8 @@ static bool has_name(pyd_span_t names, const char* name) {
   return false;
 }
 
-// A sanitizer's runtime ends the process when it is not the first thing that runs in it, so such a library must not even be
-// opened by a host without it.
+// A sanitizer's runtime ends the process when it is not the first thing that runs in it, so such a library must not
+// even be opened by a host without it.
 static pyd_status_t check_elf_sanitizer(pyd_span_t file) {
   static const struct {
     const char* symbol;
@@ -112,14 +131,16 @@ static pyd_status_t check_elf_sanitizer(pyd_span_t file) {
   read_elf_tables(file, &tables);
   for (size_t i = 0; i < sizeof(kRuntimes) / sizeof(kRuntimes[0]); ++i) {
     if (!kRuntimes[i].is_ours && has_name(tables.names, kRuntimes[i].symbol)) {
-      return pyd_status_make(PYD_CODE_UNSUPPORTED, "was built with the %s sanitizer, which this process was not: build it without",
+      return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                             "was built with the %s sanitizer, which this process was not: build it without",
                              kRuntimes[i].name);
     }
   }
   return PYD_STATUS_OK;
 }
 
-// Whether a function of this name is known to write nothing to a stream: arithmetic, memory, texts, and what compilers call.
+// Whether a function of this name is known to write nothing to a stream: arithmetic, memory, texts, and what compilers
+// call.
 static bool is_silent(const char* name, size_t size) {
   // '~': also with f or l at the end, as the functions of math.h for other types.
   static const char kNames[] =
@@ -152,7 +173,8 @@ static bool has_loud_import(const elf_tables_t* tables, pyd_span_t relocations, 
     if (!symbol) return true;
     if (pyd_load_u16(symbol + 6) != 0) continue;  // its own
     const char* name = pyd_span_get(tables->names, pyd_load_u32(symbol), 1);
-    const char* end = name ? memchr(name, 0, tables->names.size - (size_t)((const uint8_t*)name - tables->names.data)) : NULL;
+    const char* end =
+        name ? memchr(name, 0, tables->names.size - (size_t)((const uint8_t*)name - tables->names.data)) : NULL;
     if (!end || !is_silent(name, (size_t)(end - name))) return true;
   }
   return false;

@@ -29,7 +29,8 @@ pyd_status_t pyd_dl_check(pyd_span_t file) {
   }
   uint32_t type = pyd_load_u32(header + 12);
   if (type == kMachoDylib || type == kMachoBundle) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_UNSUPPORTED, "has Mach-O file type %u, expected 6 or 8: link it with -dynamiclib", type);
+  return pyd_status_make(PYD_CODE_UNSUPPORTED, "has Mach-O file type %u, expected 6 or 8: link it with -dynamiclib",
+                         type);
 }
 
 bool pyd_dl_may_print(pyd_span_t file) {

@@ -11,12 +11,15 @@ enum { kAlignment = 64 };
 #define COPY_LIMIT ((uint64_t)64 << 10)
 
 static pyd_status_t system_error(const char* what, const char* path) {
-  return pyd_status_make(PYD_CODE_SYSTEM, "cannot %s '%s': Windows error %lu", what, path, (unsigned long)GetLastError());
+  return pyd_status_make(PYD_CODE_SYSTEM, "cannot %s '%s': Windows error %lu", what, path,
+                         (unsigned long)GetLastError());
 }
 
 static pyd_status_t read_copy(HANDLE file, const char* path, size_t size, pyd_file_map_t* out_map) {
   uint8_t* data = _aligned_malloc(size, kAlignment);
-  if (!data) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %llu bytes of '%s'", (unsigned long long)size, path);
+  if (!data)
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %llu bytes of '%s'", (unsigned long long)size,
+                           path);
   DWORD done = 0;
   if (!ReadFile(file, data, (DWORD)size, &done, NULL) || done != size) {
     pyd_status_t status = system_error("read", path);
@@ -31,7 +34,8 @@ static pyd_status_t map_or_read(HANDLE file, const char* path, pyd_file_map_t* o
   LARGE_INTEGER size;
   if (!GetFileSizeEx(file, &size)) return system_error("read", path);
   if (size.QuadPart == 0) return pyd_status_make(PYD_CODE_CORRUPT, "'%s' is empty", path);
-  if ((uint64_t)size.QuadPart > SIZE_MAX) return pyd_status_make(PYD_CODE_UNSUPPORTED, "'%s' is too large to be mapped", path);
+  if ((uint64_t)size.QuadPart > SIZE_MAX)
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "'%s' is too large to be mapped", path);
   if ((uint64_t)size.QuadPart <= COPY_LIMIT) return read_copy(file, path, (size_t)size.QuadPart, out_map);
   HANDLE mapping = CreateFileMappingW(file, NULL, PAGE_READONLY, 0, 0, NULL);
   if (!mapping) return system_error("map", path);

@@ -1,5 +1,5 @@
-// Memory for code: reserve it writable, fill it, then make it read-only or executable. One source file per operating system.
-// Memory is never writable and executable at once. Every function may be called from any thread.
+// Memory for code: reserve it writable, fill it, then make it read-only or executable. One source file per operating
+// system. Memory is never writable and executable at once. Every function may be called from any thread.
 #ifndef PYD_PLATFORM_MEM_H_
 #define PYD_PLATFORM_MEM_H_
 

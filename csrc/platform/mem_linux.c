@@ -24,9 +24,10 @@ pyd_status_t pyd_mem_reserve(size_t size, bool populate, uint8_t** out_memory) {
 pyd_status_t pyd_mem_protect(uint8_t* memory, size_t size, pyd_mem_access_t access) {
   static const int kAccess[] = {PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_EXEC};
   if (mprotect(memory, size, kAccess[access]) == 0) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_SYSTEM, "cannot make %zu bytes of code %s: %s%s", size,
-                         access == PYD_MEM_READ_EXECUTE ? "executable" : "read-only", strerror(errno),
-                         access == PYD_MEM_READ_EXECUTE ? " (does a security policy forbid code made at run time?)" : "");
+  return pyd_status_make(
+      PYD_CODE_SYSTEM, "cannot make %zu bytes of code %s: %s%s", size,
+      access == PYD_MEM_READ_EXECUTE ? "executable" : "read-only", strerror(errno),
+      access == PYD_MEM_READ_EXECUTE ? " (does a security policy forbid code made at run time?)" : "");
 }
 
 void pyd_mem_release(uint8_t* memory, size_t size) {

@@ -1,5 +1,5 @@
-// Pages are filled while writable and turned executable once, so no page needs MAP_JIT. A process with the hardened runtime
-// needs the entitlement com.apple.security.cs.allow-unsigned-executable-memory.
+// Pages are filled while writable and turned executable once, so no page needs MAP_JIT. A process with the hardened
+// runtime needs the entitlement com.apple.security.cs.allow-unsigned-executable-memory.
 #include "platform/mem.h"
 
 #include <errno.h>

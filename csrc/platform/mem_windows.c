@@ -21,9 +21,10 @@ pyd_status_t pyd_mem_protect(uint8_t* memory, size_t size, pyd_mem_access_t acce
   static const DWORD kAccess[] = {PAGE_READONLY, PAGE_READWRITE, PAGE_EXECUTE_READ};
   DWORD before;
   if (VirtualProtect(memory, size, kAccess[access], &before)) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_SYSTEM, "cannot make %llu bytes of code %s: Windows error %lu%s", (unsigned long long)size,
-                         access == PYD_MEM_READ_EXECUTE ? "executable" : "read-only", (unsigned long)GetLastError(),
-                         access == PYD_MEM_READ_EXECUTE ? " (does a security policy forbid code made at run time?)" : "");
+  return pyd_status_make(
+      PYD_CODE_SYSTEM, "cannot make %llu bytes of code %s: Windows error %lu%s", (unsigned long long)size,
+      access == PYD_MEM_READ_EXECUTE ? "executable" : "read-only", (unsigned long)GetLastError(),
+      access == PYD_MEM_READ_EXECUTE ? " (does a security policy forbid code made at run time?)" : "");
 }
 
 void pyd_mem_release(uint8_t* memory, size_t size) {

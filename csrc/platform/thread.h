@@ -12,8 +12,9 @@ typedef struct pyd_thread_s {
   pthread_t handle;
 } pyd_thread_t;
 
-// Starts |entry|(|argument|) on a new thread with every signal blocked that another thread could take instead, so that the program's
-// handlers keep running on its own threads. Signals of faults stay as they are: a crash reaches the handler of the program. |name| (at most 15 bytes) shows in debuggers. Returns 0 or an errno value.
+// Starts |entry|(|argument|) on a new thread with every signal blocked that another thread could take instead, so that
+// the program's handlers keep running on its own threads. Signals of faults stay as they are: a crash reaches the
+// handler of the program. |name| (at most 15 bytes) shows in debuggers. Returns 0 or an errno value.
 int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argument, const char* name);
 void pyd_thread_join(pyd_thread_t* thread);
 // Instead of a join: the system frees the thread when it ends.
@@ -31,7 +32,8 @@ typedef struct pyd_event_s {
 } pyd_event_t;
 
 void pyd_event_init(pyd_event_t* event);
-// Nobody may be waiting. In the child of a fork an event that had waiters in the parent is re-initialised, not deinitialised.
+// Nobody may be waiting. In the child of a fork an event that had waiters in the parent is re-initialised, not
+// deinitialised.
 void pyd_event_deinit(pyd_event_t* event);
 
 // Clears the event. A reset that overwrites a set acquires what was written before that set. Sequentially consistent.
@@ -46,8 +48,7 @@ static inline bool pyd_event_is_set(const pyd_event_t* event) {
 // Sets the event and returns whether it was clear, so that exactly one of several setters sees that. Wakes no thread.
 // Sequentially consistent: a claim that finds the event set comes before any later reset.
 static inline bool pyd_event_claim(pyd_event_t* event) {
-  return !pyd_event_is_set(event) &&
-         atomic_exchange_explicit(&event->is_set, 1, memory_order_seq_cst) == 0;
+  return !pyd_event_is_set(event) && atomic_exchange_explicit(&event->is_set, 1, memory_order_seq_cst) == 0;
 }
 
 // Wakes the waiter of an event that this thread has claimed. The event must outlive the call.

@@ -14,9 +14,7 @@ void pyd_event_init(pyd_event_t* event) { atomic_init(&event->is_set, 0); }
 
 void pyd_event_deinit(pyd_event_t* event) { (void)event; }
 
-void pyd_event_notify(pyd_event_t* event) {
-  syscall(SYS_futex, &event->is_set, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
+void pyd_event_notify(pyd_event_t* event) { syscall(SYS_futex, &event->is_set, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
 
 void pyd_event_wait(pyd_event_t* event) {
   // The kernel sleeps only if the word still is 0, so a set between the load and the call is not lost; every other

@@ -10,9 +10,9 @@
 // A CPU as the system counts them: a hardware thread. Of the groups that it is in, the lowest number of a CPU in it.
 typedef struct pyd_topology_cpu_s {
   uint32_t number;
-  uint32_t core;     // shares its units: SMT siblings
-  uint32_t cluster;  // shares the largest cache that is not the whole machine's
-  uint32_t node;     // number of the node whose memory is near
+  uint32_t core;      // shares its units: SMT siblings
+  uint32_t cluster;   // shares the largest cache that is not the whole machine's
+  uint32_t node;      // number of the node whose memory is near
   uint32_t capacity;  // work per second, relative: 1 to 1024
   bool is_fast;       // more than half as fast as the fastest, and not an efficiency core by name
   bool is_sibling;    // of an earlier one in the list
@@ -20,8 +20,9 @@ typedef struct pyd_topology_cpu_s {
 
 enum { PYD_TOPOLOGY_MOST = PYD_CPU_SET_CAPACITY };  // CPUs that are looked at
 
-// The CPUs that the calling thread may use, by its affinity mask, at most |most| and at least one: one for each fast core, then one
-// for each slow core, then their siblings, near ones one after another. |root| is put before every path: "" but for tests.
+// The CPUs that the calling thread may use, by its affinity mask, at most |most| and at least one: one for each fast
+// core, then one for each slow core, then their siblings, near ones one after another. |root| is put before every path:
+// "" but for tests.
 uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most);
 
 // How near two CPUs are: 0 for siblings, then 1 for a common cache, 2 for a common node, 3.

@@ -1,5 +1,5 @@
-// What /proc and /sys say about CPUs. All text is taken for hostile: a number that is too large, a list that never ends or a file that
-// is not there leaves what was known before, each CPU a core of its own.
+// What /proc and /sys say about CPUs. All text is taken for hostile: a number that is too large, a list that never ends
+// or a file that is not there leaves what was known before, each CPU a core of its own.
 #include "platform/topology.h"
 
 #include <ctype.h>
@@ -46,7 +46,8 @@ static const char* read_text(reader_t* reader, const char* folder, const char* n
   return reader->text;
 }
 
-static bool read_list(reader_t* reader, const char* folder, const char* name, pyd_cpu_set_t* out_bits, uint32_t* out_first) {
+static bool read_list(reader_t* reader, const char* folder, const char* name, pyd_cpu_set_t* out_bits,
+                      uint32_t* out_first) {
   const char* text = read_text(reader, folder, name);
   if (!text) return false;
   *out_first = parse_list(text, out_bits);
@@ -126,7 +127,7 @@ static void find_fast(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count
 static int by_preference(const void* left, const void* right) {
   const pyd_topology_cpu_t *a = left, *b = right;
   const uint32_t keys[][2] = {{a->is_sibling, b->is_sibling}, {!a->is_fast, !b->is_fast}, {a->node, b->node},
-                              {a->cluster, b->cluster}, {a->core, b->core}, {a->number, b->number}};
+                              {a->cluster, b->cluster},       {a->core, b->core},         {a->number, b->number}};
   for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); ++i) {
     if (keys[i][0] != keys[i][1]) return keys[i][0] < keys[i][1] ? -1 : 1;
   }

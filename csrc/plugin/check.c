@@ -1,5 +1,5 @@
-// What a plugin says of itself. Its pointers come from code that is trusted to run; what is missing, does not fit or, in an
-// embedded plugin, lies outside its file is still refused by name, because hand-written tables get it wrong.
+// What a plugin says of itself. Its pointers come from code that is trusted to run; what is missing, does not fit or,
+// in an embedded plugin, lies outside its file is still refused by name, because hand-written tables get it wrong.
 #include <inttypes.h>
 
 #include "platform/sanitizer.h"
@@ -32,38 +32,44 @@ static bool fits_host(uint32_t sanitizer, pyd_plugin_kind_t kind) {
 static pyd_status_t check_header(const pyd_plugin_t* plugin, const pyd_plugin_header_t* header) {
   if (!header) return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': its table has no header", plugin->label);
   if (header->version != PYD_PLUGIN_VERSION) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED,
-                           "plugin '%s' has plugin version 0.%u, whose tables are laid out differently; version 0.1 can be "
-                           "loaded: build it with this version's header",
-                           plugin->label, header->version);
+    return pyd_status_make(
+        PYD_CODE_UNSUPPORTED,
+        "plugin '%s' has plugin version 0.%u, whose tables are laid out differently; version 0.1 can be "
+        "loaded: build it with this version's header",
+        plugin->label, header->version);
   }
   if (!header->name) return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': its header has no name", plugin->label);
   if (!fits_host(header->sanitizer, plugin->kind)) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "plugin '%s' was built with %s (%u), %s: build it without", plugin->label,
-                           sanitizer_name(header->sanitizer), header->sanitizer,
+    return pyd_status_make(PYD_CODE_UNSUPPORTED, "plugin '%s' was built with %s (%u), %s: build it without",
+                           plugin->label, sanitizer_name(header->sanitizer), header->sanitizer,
                            plugin->kind == PYD_PLUGIN_KIND_EMBEDDED ? "whose runtime embedded code cannot reach"
-                                                                   : "which this process was not");
+                                                                    : "which this process was not");
   }
   if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED && !(header->features & PYD_PLUGIN_FEATURE_STANDALONE)) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED,
-                           "plugin '%s' is an embedded ELF that does not declare itself standalone: set "
-                           "PYD_PLUGIN_FEATURE_STANDALONE in its header, or load it as a system library (\"system:PATH\")",
-                           plugin->label);
+    return pyd_status_make(
+        PYD_CODE_UNSUPPORTED,
+        "plugin '%s' is an embedded ELF that does not declare itself standalone: set "
+        "PYD_PLUGIN_FEATURE_STANDALONE in its header, or load it as a system library (\"system:PATH\")",
+        plugin->label);
   }
   return PYD_STATUS_OK;
 }
 
 pyd_status_t pyd_plugin_check_address(const pyd_plugin_t* plugin, const char* what, uintptr_t address) {
   if (pyd_elf_module_is_code(&plugin->module, address)) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': %s is 0x%" PRIx64 ", which lies in no executable segment's bytes",
-                         plugin->label, what, (uint64_t)address - plugin->module.bias);
+  return pyd_status_make(PYD_CODE_CORRUPT,
+                         "plugin '%s': %s is 0x%" PRIx64 ", which lies in no executable segment's bytes", plugin->label,
+                         what, (uint64_t)address - plugin->module.bias);
 }
 
-static pyd_status_t check_held(const pyd_plugin_t* plugin, const char* what, const void* address, size_t size, size_t alignment) {
+static pyd_status_t check_held(const pyd_plugin_t* plugin, const char* what, const void* address, size_t size,
+                               size_t alignment) {
   if (pyd_elf_module_holds(&plugin->module, address, size) && (uintptr_t)address % alignment == 0) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': %s, %zu bytes at 0x%" PRIx64 ", lies in no segment of its file or is not "
-                         "aligned to %zu bytes", plugin->label, what, size, (uint64_t)(uintptr_t)address - plugin->module.bias,
-                         alignment);
+  return pyd_status_make(PYD_CODE_CORRUPT,
+                         "plugin '%s': %s, %zu bytes at 0x%" PRIx64
+                         ", lies in no segment of its file or is not "
+                         "aligned to %zu bytes",
+                         plugin->label, what, size, (uint64_t)(uintptr_t)address - plugin->module.bias, alignment);
 }
 
 pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {
@@ -76,13 +82,17 @@ pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugi
   const char* const texts[2] = {header->name, header->description};
   for (int i = 0; i < 2; ++i) {
     if (!texts[i] || pyd_elf_module_holds_text(&plugin->module, texts[i], kMaxName)) continue;
-    return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': its %s at 0x%" PRIx64 " is no string of at most %d bytes in a segment of "
-                           "its file", plugin->label, i ? "description" : "name",
+    return pyd_status_make(PYD_CODE_CORRUPT,
+                           "plugin '%s': its %s at 0x%" PRIx64
+                           " is no string of at most %d bytes in a segment of "
+                           "its file",
+                           plugin->label, i ? "description" : "name",
                            (uint64_t)(uintptr_t)texts[i] - plugin->module.bias, (int)kMaxName);
   }
   const pyd_plugin_table_t* table = (const pyd_plugin_table_t*)(const void*)answer;
   status = check_held(plugin, "its table", table, sizeof(*table), _Alignof(pyd_plugin_table_t));
-  if (pyd_ok(status) && table->load) status = pyd_plugin_check_address(plugin, "its load function", (uintptr_t)table->load);
+  if (pyd_ok(status) && table->load)
+    status = pyd_plugin_check_address(plugin, "its load function", (uintptr_t)table->load);
   if (pyd_ok(status) && table->unload) {
     status = pyd_plugin_check_address(plugin, "its unload function", (uintptr_t)table->unload);
   }
@@ -94,12 +104,14 @@ pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugi
 
 pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {
   if (!answer) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "plugin '%s' does not speak plugin version 0.1: it was made for a newer runtime",
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "plugin '%s' does not speak plugin version 0.1: it was made for a newer runtime",
                            plugin->label);
   }
   pyd_status_t status = check_header(plugin, *answer);
   if (!pyd_ok(status)) return status;
-  const pyd_plugin_table_t* table = (const pyd_plugin_table_t*)(const void*)answer;  // the header pointer is its first member
+  const pyd_plugin_table_t* table =
+      (const pyd_plugin_table_t*)(const void*)answer;  // the header pointer is its first member
   if (!table->load || !table->resolve) {
     return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': its table has no %s function", plugin->label,
                            table->load ? "resolve" : "load");
@@ -110,9 +122,10 @@ pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* c
 
 const char* pyd_plugin_code_name(pyd_plugin_status_t status) {
   static const char* const kNames[] = {
-      "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-      "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-      "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED", "DEFERRED",
+      "OK",        "CANCELLED",       "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS",  "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",    "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED", "DEFERRED",
   };
   size_t code = status & PYD_PLUGIN_STATUS_CODE_MASK;
   return code < sizeof(kNames) / sizeof(kNames[0]) ? kNames[code] : "an unknown code";

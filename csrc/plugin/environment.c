@@ -41,10 +41,11 @@ static pyd_plugin_status_t host_control(void* self, pyd_plugin_alloc_command_t c
 static const pyd_plugin_environment_t kHost = {{NULL, host_control}};
 
 #if PYD_HAS_BRIDGES
-typedef pyd_plugin_status_t(PYD_EMBEDDED_CALL* embedded_control_fn_t)(void*, pyd_plugin_alloc_command_t, const void*, void**);
+typedef pyd_plugin_status_t(PYD_EMBEDDED_CALL* embedded_control_fn_t)(void*, pyd_plugin_alloc_command_t, const void*,
+                                                                      void**);
 
 static pyd_plugin_status_t PYD_EMBEDDED_CALL embedded_control(void* self, pyd_plugin_alloc_command_t command,
-                                                             const void* params, void** inout_memory) {
+                                                              const void* params, void** inout_memory) {
   (void)self;
   return control(command, params, inout_memory);
 }

@@ -30,12 +30,14 @@ struct pyd_plugin_s {
 
 // Runs the checks on what |query| returns and fills plugin->table. (check.c)
 pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer);
-// Of an embedded plugin: that |address|, which will be called, is its code, and that what its query returned lies in it. (check.c)
+// Of an embedded plugin: that |address|, which will be called, is its code, and that what its query returned lies in
+// it. (check.c)
 pyd_status_t pyd_plugin_check_address(const pyd_plugin_t* plugin, const char* what, uintptr_t address);
 pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer);
 // "NOT_FOUND (5)" needs both: the name of a code, "an unknown code" for others. (check.c)
 const char* pyd_plugin_code_name(pyd_plugin_status_t status);
-// The environment of load, which lives for ever; |kind| decides by which convention its functions are called. (environment.c)
+// The environment of load, which lives for ever; |kind| decides by which convention its functions are called.
+// (environment.c)
 const pyd_plugin_environment_t* pyd_plugin_environment(pyd_plugin_kind_t kind);
 
 // Replaces the pair by one that the host may call. False when memory is short. Any thread. (bridge.c)

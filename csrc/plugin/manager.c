@@ -1,6 +1,6 @@
-// Providers in their order. The list is never changed in place: who registers builds a new one and swaps the pointer, who
-// resolves takes a reference to the one that is current. Only the swap and the taking of a reference exclude each other,
-// a few instructions under |swap|; whatever takes time (copying, unloading, callbacks) happens outside of it.
+// Providers in their order. The list is never changed in place: who registers builds a new one and swaps the pointer,
+// who resolves takes a reference to the one that is current. Only the swap and the taking of a reference exclude each
+// other, a few instructions under |swap|; whatever takes time (copying, unloading, callbacks) happens outside of it.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,9 +108,9 @@ pyd_status_t pyd_plugin_manager_add_plugin(pyd_plugin_manager_t* manager, pyd_pl
   return status;
 }
 
-pyd_status_t pyd_plugin_manager_add_callback(pyd_plugin_manager_t* manager, const char* label, pyd_provider_fn_t resolve,
-                                             void* self, int32_t priority, void (*release)(void* owner), void* owner,
-                                             pyd_provider_id_t* out_id) {
+pyd_status_t pyd_plugin_manager_add_callback(pyd_plugin_manager_t* manager, const char* label,
+                                             pyd_provider_fn_t resolve, void* self, int32_t priority,
+                                             void (*release)(void* owner), void* owner, pyd_provider_id_t* out_id) {
   pyd_provider_t* provider;
   *out_id = 0;
   if (!resolve) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "provider '%s': no function to ask", label);

@@ -19,7 +19,8 @@ const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind) {
 #define APART
 #endif
 
-static APART pyd_plugin_status_t embedded_load(const pyd_plugin_t* plugin, const pyd_plugin_options_t* options, void** out_self) {
+static APART pyd_plugin_status_t embedded_load(const pyd_plugin_t* plugin, const pyd_plugin_options_t* options,
+                                               void** out_self) {
   pyd_embedded_load_fn_t function = (pyd_embedded_load_fn_t)plugin->table->load;
   return function(pyd_plugin_environment(plugin->kind), options->param_count, options->params, out_self);
 }
@@ -69,7 +70,8 @@ static void destroy(pyd_plugin_t* plugin) {
 
 static pyd_status_t missing_query(const pyd_plugin_t* plugin) {
   return pyd_status_make(PYD_CODE_CORRUPT,
-                         "plugin '%s' does not export '" PYD_PLUGIN_QUERY_SYMBOL "': end its source with PYD_PLUGIN(...), or build "
+                         "plugin '%s' does not export '" PYD_PLUGIN_QUERY_SYMBOL
+                         "': end its source with PYD_PLUGIN(...), or build "
                          "it with --export=NAME",
                          plugin->label);
 }
@@ -85,7 +87,8 @@ static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* opti
   if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
     result = embedded_load(plugin, options, &plugin->self);
   } else {
-    result = plugin->table->load(pyd_plugin_environment(plugin->kind), options->param_count, options->params, &plugin->self);
+    result =
+        plugin->table->load(pyd_plugin_environment(plugin->kind), options->param_count, options->params, &plugin->self);
   }
   if (result != 0) {
     return pyd_status_make(code_of(result), "plugin '%s' refused to load: it returned %s (%u)%s", plugin->label,
@@ -119,7 +122,7 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
   status = pyd_plugin_check_answer(plugin, answer);
   if (!pyd_ok(status)) return status;
   *out_is_for_other_loader = answer && *answer && (*answer)->version == PYD_PLUGIN_VERSION &&
-                    !((*answer)->features & PYD_PLUGIN_FEATURE_STANDALONE);
+                             !((*answer)->features & PYD_PLUGIN_FEATURE_STANDALONE);
   status = pyd_plugin_check(plugin, answer);
   if (pyd_ok(status)) status = start(plugin, options);
   return status;
@@ -153,7 +156,8 @@ static bool ends_with(const char* text, const char* end) {
 }
 
 static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
-                            const pyd_plugin_options_t* options, bool* out_is_for_other_loader, pyd_plugin_t** out_plugin) {
+                            const pyd_plugin_options_t* options, bool* out_is_for_other_loader,
+                            pyd_plugin_t** out_plugin) {
   pyd_plugin_t* plugin = NULL;
   *out_is_for_other_loader = false;
   pyd_status_t status = create(label, kind, &plugin);
@@ -192,8 +196,9 @@ static pyd_status_t check_options(const pyd_plugin_options_t* options, bool allo
   bool known = allows_static ? options->kind == PYD_PLUGIN_KIND_STATIC || options->kind == PYD_PLUGIN_KIND_AUTO
                              : (unsigned)options->kind < PYD_PLUGIN_KIND_STATIC;
   if (known && (options->params || !options->param_count)) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s': %s", options->name ? options->name : "plugin",
-                         known ? "a number of parameters without the parameters" : "this way of loading it has no such kind");
+  return pyd_status_make(
+      PYD_CODE_INVALID_ARGUMENT, "plugin '%s': %s", options->name ? options->name : "plugin",
+      known ? "a number of parameters without the parameters" : "this way of loading it has no such kind");
 }
 
 pyd_status_t pyd_plugin_load_file(const char* path, const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
@@ -302,8 +307,8 @@ static pyd_plugin_status_t ask_across(pyd_plugin_t* plugin, const pyd_plugin_res
 
 // The plugin writes into the arrays that calls read later, as it may want to change its entries; only where conventions
 // differ do bridges stand there instead.
-pyd_status_t pyd_plugin_resolve(pyd_plugin_t* plugin, size_t count, const char* const* names, pyd_import_fn_t* functions,
-                                void** contexts) {
+pyd_status_t pyd_plugin_resolve(pyd_plugin_t* plugin, size_t count, const char* const* names,
+                                pyd_import_fn_t* functions, void** contexts) {
   pyd_plugin_resolve_params_t params = {count, names, (void**)(void*)functions, contexts};
   bool is_across = PYD_HAS_BRIDGES && plugin->kind == PYD_PLUGIN_KIND_EMBEDDED;
   pyd_plugin_status_t result = is_across ? ask_across(plugin, &params, functions) : ask_plugin(plugin, &params);

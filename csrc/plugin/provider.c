@@ -81,7 +81,8 @@ pyd_status_t pyd_provider_set_table(pyd_provider_t* provider, const pyd_provider
   if (!pyd_ok(status)) return status;
   table_t* table = malloc(sizeof(*table) + count * sizeof(*functions) + names_size);
   if (!table) {
-    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "provider '%s': no memory for %zu functions", provider->label, count);
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "provider '%s': no memory for %zu functions", provider->label,
+                           count);
   }
   char* name = (char*)(table->entries + count);
   table->count = count;
@@ -94,8 +95,8 @@ pyd_status_t pyd_provider_set_table(pyd_provider_t* provider, const pyd_provider
   qsort(table->entries, count, sizeof(*functions), by_name);
   for (size_t i = 1; i < count; ++i) {
     if (by_name(&table->entries[i - 1], &table->entries[i]) != 0) continue;
-    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "provider '%s': the function '%s' is there twice", provider->label,
-                             table->entries[i].name);
+    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "provider '%s': the function '%s' is there twice",
+                             provider->label, table->entries[i].name);
     free(table);
     return status;
   }

@@ -64,7 +64,8 @@ typedef struct filled_s {
 
 // Asks provider number |index|. |before| holds the slots as they are, and is brought up to date.
 static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, const char* const* names,
-                        pyd_import_fn_t* functions, void** contexts, filled_t* before, pyd_resolution_symbol_t* symbols) {
+                        pyd_import_fn_t* functions, void** contexts, filled_t* before,
+                        pyd_resolution_symbol_t* symbols) {
   pyd_provider_t* provider = r->list->items[index];
   pyd_status_t status = pyd_provider_resolve(provider, count, names, functions, contexts);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
@@ -78,10 +79,12 @@ static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, con
       }
     } else if (functions[i] != before[i].function || contexts[i] != before[i].context) {
       uint32_t giver = symbols[i].provider;
-      status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s' changed %s'%s', which '%s' had supplied: it must skip "
-                                                          "slots that are filled",
-                               provider->label, functions[i] != before[i].function ? "" : "the context of ", bare(names[i]),
-                               giver == PYD_RESOLUTION_NOBODY ? "the caller" : r->list->items[giver]->label);
+      status =
+          pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                          "plugin '%s' changed %s'%s', which '%s' had supplied: it must skip "
+                          "slots that are filled",
+                          provider->label, functions[i] != before[i].function ? "" : "the context of ", bare(names[i]),
+                          giver == PYD_RESOLUTION_NOBODY ? "the caller" : r->list->items[giver]->label);
     }
     before[i] = (filled_t){functions[i], contexts[i]};
   }
@@ -107,8 +110,8 @@ static pyd_status_t ask_all(pyd_resolution_t* r, uint32_t count, const char* con
   return status;
 }
 
-// An executable's table is sorted by the names without '?', as plugins may expect; that of a hand-written library need not
-// be, and then the providers see sorted copies.
+// An executable's table is sorted by the names without '?', as plugins may expect; that of a hand-written library need
+// not be, and then the providers see sorted copies.
 static bool is_sorted(uint32_t count, const char* const* names) {
   for (uint32_t i = 1; i < count; ++i) {
     if (strcmp(bare(names[i - 1]), bare(names[i])) > 0) return false;
@@ -116,8 +119,8 @@ static bool is_sorted(uint32_t count, const char* const* names) {
   return true;
 }
 
-static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
-                                   void** contexts, filled_t* before) {
+static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const char* const* names,
+                                   pyd_import_fn_t* functions, void** contexts, filled_t* before) {
   order_t* order = malloc(count * sizeof(*order));
   const char** sorted_names = malloc(count * sizeof(*sorted_names));
   pyd_import_fn_t* sorted_functions = malloc(count * sizeof(*sorted_functions));
@@ -146,10 +149,12 @@ static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const ch
   return status;
 }
 
-static pyd_status_t answer(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t answer(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
+                           void** contexts) {
   pyd_resolution_t* r = self;
   if (!r->list) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the resolution is settled: begin another one for further executables");
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "the resolution is settled: begin another one for further executables");
   }
   if (count == 0) return PYD_STATUS_OK;
   filled_t* before = malloc(count * sizeof(*before));
@@ -173,8 +178,8 @@ static bool copy_providers(pyd_resolution_t* r) {
   for (uint32_t i = 0; i < count; ++i) {
     const pyd_provider_t* provider = r->list->items[i];
     size_t length = strlen(provider->label) + 1;
-    r->providers[i] = (pyd_resolution_provider_t){provider->id, memcpy(label, provider->label, length), provider->priority,
-                                                  provider->plugin};
+    r->providers[i] = (pyd_resolution_provider_t){provider->id, memcpy(label, provider->label, length),
+                                                  provider->priority, provider->plugin};
     label += length;
   }
   r->provider_count = count;

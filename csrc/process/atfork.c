@@ -71,7 +71,8 @@ static entry_t* find(const void* self) {
 pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent,
                                     pyd_process_atfork_fn_t child) {
   entry_t* entry = malloc(sizeof(*entry));
-  if (!entry) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a fork handler (%zu bytes)", sizeof(*entry));
+  if (!entry)
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a fork handler (%zu bytes)", sizeof(*entry));
   pyd_status_t st = pyd_process_lock();
   if (pyd_ok(st)) {
     if (find(self)) {

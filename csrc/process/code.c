@@ -16,8 +16,8 @@
 #include "process/lock.h"
 
 // These two names and layouts are the interface: the debugger finds them by name and puts a breakpoint on the function.
-// Other JIT compilers in the process have their own copies, which must not be mixed with these: hence protected where the
-// system's loader would mix them.
+// Other JIT compilers in the process have their own copies, which must not be mixed with these: hence protected where
+// the system's loader would mix them.
 #if defined(__ELF__)
 #define OWN __attribute__((visibility("protected"), used))
 #else
@@ -96,7 +96,8 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) {
   }
   for (size_t i = 0; i < info->symbol_count; ++i) {
     const pyd_process_symbol_t* symbol = &info->symbols[i];
-    if (!symbol->is_function || !symbol->size) continue;  // of a library of the system's loader, which perf reads itself
+    if (!symbol->is_function || !symbol->size)
+      continue;  // of a library of the system's loader, which perf reads itself
     fprintf(map, "%" PRIxPTR " %" PRIx64 " ", (uintptr_t)symbol->address, symbol->size);
     write_name(map, symbol->name);
     fputc('\n', map);
@@ -126,7 +127,8 @@ static pyd_status_t announce_sized(const pyd_process_code_info_t* info, bool per
   return st;
 }
 
-pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t** out_code) {
+pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map,
+                                       pyd_process_code_t** out_code) {
   *out_code = NULL;
   pyd_process_code_t* code = calloc(1, sizeof(*code));
   pyd_process_symbol_t* symbols = calloc(info->symbol_count + 1, sizeof(*symbols));

@@ -54,10 +54,16 @@ pyd_status_t pyd_process_debug_image_make(const pyd_process_code_info_t* info, u
 
   uint64_t address = (uint64_t)(uintptr_t)info->address;
   section_t* sections = (section_t*)(bytes + sizeof(header_t));
-  sections[SECTION_TEXT] =
-      (section_t){.name = 1, .type = 8, .flags = 6, .address = address, .offset = symbols_at, .size = info->size, .alignment = 16};
-  sections[SECTION_SYMTAB] = (section_t){.name = 7, .type = 2, .offset = symbols_at, .size = count * sizeof(symbol_t),
-                                         .link = SECTION_STRTAB, .info = 2, .alignment = 8, .entry_size = sizeof(symbol_t)};
+  sections[SECTION_TEXT] = (section_t){
+      .name = 1, .type = 8, .flags = 6, .address = address, .offset = symbols_at, .size = info->size, .alignment = 16};
+  sections[SECTION_SYMTAB] = (section_t){.name = 7,
+                                         .type = 2,
+                                         .offset = symbols_at,
+                                         .size = count * sizeof(symbol_t),
+                                         .link = SECTION_STRTAB,
+                                         .info = 2,
+                                         .alignment = 8,
+                                         .entry_size = sizeof(symbol_t)};
   sections[SECTION_STRTAB] = (section_t){.name = 15, .type = 3, .offset = names_at, .size = names, .alignment = 1};
 
   symbol_t* symbols = (symbol_t*)(bytes + symbols_at);
@@ -69,8 +75,11 @@ pyd_status_t pyd_process_debug_image_make(const pyd_process_code_info_t* info, u
   used += strlen(info->name) + 1;
   for (size_t i = 0; i < info->symbol_count; ++i) {
     const pyd_process_symbol_t* from = &info->symbols[i];
-    symbols[i + 2] = (symbol_t){.name = (uint32_t)used, .info = (uint8_t)(1 << 4 | (from->is_function ? 2 : 1)),
-                                .section = SECTION_TEXT, .value = (uint64_t)(uintptr_t)from->address, .size = from->size};
+    symbols[i + 2] = (symbol_t){.name = (uint32_t)used,
+                                .info = (uint8_t)(1 << 4 | (from->is_function ? 2 : 1)),
+                                .section = SECTION_TEXT,
+                                .value = (uint64_t)(uintptr_t)from->address,
+                                .size = from->size};
     size_t length = strlen(from->name) + 1;
     memcpy(text + used, from->name, length);
     used += length;

@@ -33,8 +33,7 @@ static bool is_at(size_t place, uint64_t number) { return place < count && list[
 static pyd_status_t insert(numbered_t added) {
   size_t place = place_of(added.number);
   if (is_at(place, added.number)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the number %llu is taken",
-                           (unsigned long long)added.number);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the number %llu is taken", (unsigned long long)added.number);
   }
   if (count == capacity) {
     size_t wanted = capacity ? 2 * capacity : 16;

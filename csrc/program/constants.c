@@ -7,8 +7,8 @@ static void raise_to(uint32_t* alignment, uint32_t needed) {
   if (*alignment < needed) *alignment = needed;
 }
 
-static void use_in_function(const pyd_program_t* program, const pyd_function_t* fn, const uint32_t* exports, uint32_t most,
-                            uint32_t* alignments) {
+static void use_in_function(const pyd_program_t* program, const pyd_function_t* fn, const uint32_t* exports,
+                            uint32_t most, uint32_t* alignments) {
   for (uint32_t i = 0; i < fn->command_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
     const pyd_command_type_t* type = pyd_command_type_of_insn(insn);

@@ -7,7 +7,8 @@
 
 static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt);
 
-pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_derived_t** out_derived) {
+pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
+                                pyd_derived_t** out_derived) {
   *out_derived = NULL;
   pyd_derived_t* derived = malloc(sizeof(*derived) + program->constant_count * sizeof(*derived->blocks));
   if (!derived) {
@@ -36,7 +37,8 @@ void pyd_derived_fork_child(pyd_derived_t* derived) { pyd_gate_fork_child(&deriv
 
 pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* derived) {
   if (derived->constant_count != program->constant_count) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "derived constants of a program with %u constants do not fit one with %u",
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "derived constants of a program with %u constants do not fit one with %u",
                            derived->constant_count, program->constant_count);
   }
   program->derived = derived;
@@ -50,7 +52,8 @@ static bool is_done(const pyd_program_t* program, uint32_t derivation) {
 }
 
 // Runs |plan| into blocks of its own, which |blocks| takes over one by one.
-static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint8_t** blocks, const pyd_interrupt_t* interrupt) {
+static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint8_t** blocks,
+                        const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
   uint32_t count = plan->fn->info.result_count;
   pyd_call_t* call = NULL;
@@ -79,8 +82,8 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
     uint64_t bytes = pyd_plan_result_bytes(plan, i), length = program->constants[d->first_constant + i].length;
     if (bytes == length) continue;
-    status = pyd_status_make(PYD_CODE_CORRUPT, "result %u has %llu bytes, constant %u has %llu", i, (unsigned long long)bytes,
-                             d->first_constant + i, (unsigned long long)length);
+    status = pyd_status_make(PYD_CODE_CORRUPT, "result %u has %llu bytes, constant %u has %llu", i,
+                             (unsigned long long)bytes, d->first_constant + i, (unsigned long long)length);
   }
   if (pyd_ok(status)) status = run(program, plan, blocks, interrupt);
   for (uint32_t i = 0; i < count && blocks; ++i) {
@@ -96,7 +99,8 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
                              pyd_status_text(status));
 }
 
-// Runs |last| and what it needs that was not derived yet, in the order of the table: a derivation needs only earlier ones.
+// Runs |last| and what it needs that was not derived yet, in the order of the table: a derivation needs only earlier
+// ones.
 static pyd_status_t derive_up_to(const pyd_program_t* program, uint32_t last, const pyd_interrupt_t* interrupt) {
   uint8_t* is_needed = calloc((size_t)last + 1, 1);
   if (!is_needed) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the order of %u derivations", last);
@@ -121,9 +125,11 @@ static pyd_status_t derive_up_to(const pyd_program_t* program, uint32_t last, co
 static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
   pyd_scope_t scope;
-  pyd_status_t status = pyd_gate_enter(&derived->gate, interrupt,
-                                       "a program is called by a kernel that computes one of its derived constants, so this "
-                                       "call would wait for the one that it is part of", &scope);
+  pyd_status_t status =
+      pyd_gate_enter(&derived->gate, interrupt,
+                     "a program is called by a kernel that computes one of its derived constants, so this "
+                     "call would wait for the one that it is part of",
+                     &scope);
   if (!pyd_ok(status)) return status;
   status = derive_up_to(program, program->constants[index].derivation, interrupt);
   pyd_gate_leave(&derived->gate, &scope);
@@ -132,7 +138,8 @@ static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index
 
 pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t index, const uint8_t** out_data) {
   pyd_status_t status = PYD_STATUS_OK;
-  if (pyd_constant_is_derived(program, index) && !pyd_constant_bytes(program, index)) status = derive_constant(program, index, NULL);
+  if (pyd_constant_is_derived(program, index) && !pyd_constant_bytes(program, index))
+    status = derive_constant(program, index, NULL);
   *out_data = pyd_constant_bytes(program, index);
   if (!pyd_ok(status) || *out_data) return status;
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u is not linked", index);

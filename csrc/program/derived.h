@@ -1,4 +1,5 @@
-// Derived constants as calls read them. Their functions are run by derived.c, which is above calls: a call reaches it through |derive|.
+// Derived constants as calls read them. Their functions are run by derived.c, which is above calls: a call reaches it
+// through |derive|.
 #ifndef PYD_PROGRAM_DERIVED_H_
 #define PYD_PROGRAM_DERIVED_H_
 

@@ -21,8 +21,10 @@ pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t 
                            program->executable_count);
   }
   if (alignment == 0 || alignment > PYD_POOL_ALIGNMENT || (alignment & (alignment - 1))) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "executable %u wants its bindings aligned to %u bytes; powers of two up to "
-                           "%u are possible", index, alignment, PYD_POOL_ALIGNMENT);
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "executable %u wants its bindings aligned to %u bytes; powers of two up to "
+                           "%u are possible",
+                           index, alignment, PYD_POOL_ALIGNMENT);
   }
   for (uint32_t i = program->exports_first[index]; i < program->exports_first[index + 1]; ++i) {
     pyd_export_t* export = &program->exports[program->exports_of[i]];
@@ -42,7 +44,9 @@ void pyd_program_export(const pyd_program_t* program, uint32_t index, pyd_export
 }
 
 void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner) { program->runner = runner; }
-void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t memory) { program->device_memory = memory; }
+void pyd_program_set_device_memory(pyd_program_t* program, pyd_device_memory_t memory) {
+  program->device_memory = memory;
+}
 
 void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t* out_info) {
   const pyd_plan_command_t* command = &plan->commands[index];
@@ -67,9 +71,7 @@ const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index) {
   return plan->sizes + plan->commands[index].first.sizes;
 }
 
-uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan) {
-  return plan->fn->buffer_count + (plan->stage_bytes != 0);
-}
+uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan) { return plan->fn->buffer_count + (plan->stage_bytes != 0); }
 
 void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info) {
   if (index == plan->fn->buffer_count) {

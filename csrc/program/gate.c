@@ -30,8 +30,8 @@ static bool is_inside(const pyd_gate_t* gate) {
   return gate->is_taken && (pthread_equal(gate->holder, pthread_self()) || pyd_scope_has(gate->scopes, gate));
 }
 
-// Waits for a change of |is_open|, a while at most when there is an interrupt to ask. Under the mutex, which is not held
-// while the interrupt is asked.
+// Waits for a change of |is_open|, a while at most when there is an interrupt to ask. Under the mutex, which is not
+// held while the interrupt is asked.
 static pyd_status_t wait_a_while(pyd_gate_t* gate, const pyd_interrupt_t* interrupt) {
   if (!interrupt) {
     pthread_cond_wait(&gate->is_open, &gate->mutex);
@@ -46,10 +46,12 @@ static pyd_status_t wait_a_while(pyd_gate_t* gate, const pyd_interrupt_t* interr
   bool is_wanted = interrupt->is_wanted(interrupt->self) != 0;
   pthread_mutex_lock(&gate->mutex);
   if (!is_wanted) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INTERRUPTED, "the call was interrupted while it waited for another one of its program");
+  return pyd_status_make(PYD_CODE_INTERRUPTED,
+                         "the call was interrupted while it waited for another one of its program");
 }
 
-pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, const char* refusal, pyd_scope_t* scope) {
+pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, const char* refusal,
+                            pyd_scope_t* scope) {
   pyd_status_t status = PYD_STATUS_OK;
   pthread_mutex_lock(&gate->mutex);
   if (is_inside(gate)) status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s", refusal);

@@ -1,5 +1,6 @@
-// The order of the files, each of which uses only those before it: decode/, scalar/, plan/ and commands/; call/, which runs plans; derived.c,
-// which runs calls for constants, and which calls reach through program->derived (derived.h); procedure/, which runs all of them.
+// The order of the files, each of which uses only those before it: decode/, scalar/, plan/ and commands/; call/, which
+// runs plans; derived.c, which runs calls for constants, and which calls reach through program->derived (derived.h);
+// procedure/, which runs all of them.
 //
 // A decoded program as the folders of csrc/program share it. Everything here was verified by decode/: indices
 // are in range and registers are written before they are read, so that nothing below checks them again.
@@ -44,9 +45,9 @@ typedef struct pyd_arg_slot_s {
 } pyd_arg_slot_t;
 
 typedef struct pyd_result_slot_s {
-  uint32_t target;        // buffer or register
-  const uint32_t* dims;   // one register per size
-  uint32_t first_dim;     // into the plan's result sizes
+  uint32_t target;       // buffer or register
+  const uint32_t* dims;  // one register per size
+  uint32_t first_dim;    // into the plan's result sizes
 } pyd_result_slot_t;
 
 // Numbers of what all calls of host commands in a function have together.
@@ -62,9 +63,9 @@ typedef struct pyd_function_s {
   pyd_insn_t* insns;
   const uint32_t* pool;
   uint8_t* reg_flags;
-  uint32_t* commands;        // instruction index of each
-  uint32_t* late;            // instruction index of each that is computed again per call
-  uint32_t* keyed;           // scalar number of each keyed scalar
+  uint32_t* commands;  // instruction index of each
+  uint32_t* late;      // instruction index of each that is computed again per call
+  uint32_t* keyed;     // scalar number of each keyed scalar
   uint32_t buffer_count, insn_count, pool_count, reg_count, region_count;
   uint32_t scalar_count, keyed_count, result_dims_count;
   uint32_t command_count, late_count;
@@ -91,7 +92,7 @@ typedef struct pyd_export_s {
   uint32_t linked_ordinal;  // in the library
   pyd_dispatch_fn_t function;
   const pyd_library_export_attrs_t* attrs;
-  const pyd_program_t* contracts;        // NULL: nothing is stated
+  const pyd_program_t* contracts;         // NULL: nothing is stated
   const struct pyd_function_s* contract;  // of |contracts|: what a dispatch must keep to
 } pyd_export_t;
 
@@ -105,7 +106,7 @@ typedef struct pyd_executable_link_s {
   const pyd_environment_t* environment;
   uint32_t variant;
   uint32_t alignment;  // 0 until linked
-  bool is_embedded;  // see base/embedded_library.h
+  bool is_embedded;    // see base/embedded_library.h
 } pyd_executable_link_t;
 
 typedef struct pyd_query_link_s {
@@ -114,7 +115,8 @@ typedef struct pyd_query_link_s {
   bool found;
 } pyd_query_link_t;
 
-// The opcodes of procedures, one row each; pydispatch/formats/program/steps.py has them again, and a test compares the two.
+// The opcodes of procedures, one row each; pydispatch/formats/program/steps.py has them again, and a test compares the
+// two.
 #define PYD_STEPS(X) \
   X(RUN, 1)          \
   X(MOVE, 2)         \
@@ -198,14 +200,14 @@ struct pyd_program_s {
   pyd_program_parameter_t* parameters;
   bool has_contracts;
   pyd_chain_options_t chains;
-  pyd_allocator_t allocator;  // of plans and calls
-  pyd_runner_t runner;  // of calls; `run` is NULL: this process
+  pyd_allocator_t allocator;          // of plans and calls
+  pyd_runner_t runner;                // of calls; `run` is NULL: this process
   pyd_device_memory_t device_memory;  // of tensors in procedures; `run` is NULL: they lie in this process
-  void* blocks;  // everything above that was allocated, as a list
+  void* blocks;                       // everything above that was allocated, as a list
 };
 
-// derived.c: where the bytes of constant |index| are; derives them first where that is needed. INVALID_ARGUMENT when it is not
-// linked, otherwise what running the function says.
+// derived.c: where the bytes of constant |index| are; derives them first where that is needed. INVALID_ARGUMENT when it
+// is not linked, otherwise what running the function says.
 pyd_status_t pyd_program_constant_data(const pyd_program_t* program, uint32_t index, const uint8_t** out_data);
 
 // |count| * |size| zeroed bytes that live as long as the program, or NULL.
@@ -232,7 +234,8 @@ static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
 
 // decode/verify.c: checks the instructions of |fn| and fills everything that follows from them.
 pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn);
-// decode/analyse.c: what each register of |fn| is for, from its instructions and the contracts of what it dispatches. May run again.
+// decode/analyse.c: what each register of |fn| is for, from its instructions and the contracts of what it dispatches.
+// May run again.
 pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn);
 // Which export each register of |fn| is the number of, PYD_NONE where that is computed.
 void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* out_exports);
@@ -244,7 +247,8 @@ bool pyd_contract_reads(const pyd_export_t* export, uint32_t word);
 // decode/verify_procedure.c: the same for the steps of |procedure|, when all functions and globals are there.
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* procedure);
 
-// scalar/interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM instructions.
+// scalar/interpret.c: runs the scalar part of |fn|; commands are passed over. |dims| may be NULL without DIM
+// instructions.
 pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_function_t* fn, const int64_t* dims,
                                     const uint64_t* scalars, uint64_t* regs);
 // Only what depends on scalars that are not part of the key, over registers that pyd_function_interpret has filled.

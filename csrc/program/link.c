@@ -70,7 +70,8 @@ static pyd_status_t sort_names(lookup_t* lookup) {
   return PYD_STATUS_OK;
 }
 
-// By name, first at the ordinal; an export without a name, or a library without names, by ordinal alone. PYD_NONE: not there.
+// By name, first at the ordinal; an export without a name, or a library without names, by ordinal alone. PYD_NONE: not
+// there.
 static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, uint32_t* out_ordinal) {
   const pyd_library_exports_t* exports = lookup->exports;
   bool is_inside = export->ordinal < exports->count;
@@ -94,7 +95,8 @@ static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, ui
   }
   if (low == exports->count) return status;
   const name_t* found = &lookup->names[low];
-  if (compare_names(found->text, found->length, export->name.data, export->name.length) == 0) *out_ordinal = found->ordinal;
+  if (compare_names(found->text, found->length, export->name.data, export->name.length) == 0)
+    *out_ordinal = found->ordinal;
   return status;
 }
 
@@ -106,20 +108,20 @@ static pyd_status_t check_export(const pyd_program_t* program, const pyd_export_
   if (!pyd_ok(status)) return status;
   if (*out_ordinal == PYD_NONE) {
     const char* there = export->ordinal < exports->count && exports->names ? exports->names[export->ordinal] : NULL;
-    return pyd_status_make(PYD_CODE_CORRUPT,
-                           "executable '%.*s' has no export '%.*s': its library has %u exports, number %u is %s%s%s",
-                           (int)executable.length, executable.data, (int)export->name.length, export->name.data,
-                           exports->count, export->ordinal, there ? "'" : "", there ? there : "not among them",
-                           there ? "'" : "");
+    return pyd_status_make(
+        PYD_CODE_CORRUPT, "executable '%.*s' has no export '%.*s': its library has %u exports, number %u is %s%s%s",
+        (int)executable.length, executable.data, (int)export->name.length, export->name.data, exports->count,
+        export->ordinal, there ? "'" : "", there ? there : "not among them", there ? "'" : "");
   }
   const pyd_library_export_attrs_t* attrs = &exports->attrs[*out_ordinal];
   if (!exports->ptrs[*out_ordinal] || attrs->constant_count != export->constant_count ||
       attrs->binding_count != export->binding_count) {
-    return pyd_status_make(PYD_CODE_CORRUPT,
-                           "executable '%.*s', export '%.*s': the program passes %u constants and %u bindings, the library "
-                           "takes %u and %u",
-                           (int)executable.length, executable.data, (int)export->name.length, export->name.data,
-                           export->constant_count, export->binding_count, attrs->constant_count, attrs->binding_count);
+    return pyd_status_make(
+        PYD_CODE_CORRUPT,
+        "executable '%.*s', export '%.*s': the program passes %u constants and %u bindings, the library "
+        "takes %u and %u",
+        (int)executable.length, executable.data, (int)export->name.length, export->name.data, export->constant_count,
+        export->binding_count, attrs->constant_count, attrs->binding_count);
   }
   return PYD_STATUS_OK;
 }
@@ -154,9 +156,10 @@ pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, 
   }
   pyd_string_t name = program->executables[index].name;
   if (alignment == 0 || alignment > PYD_POOL_ALIGNMENT || (alignment & (alignment - 1))) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED,
-                           "executable '%.*s' wants its bindings aligned to %u bytes; powers of two up to %u are possible",
-                           (int)name.length, name.data, alignment, PYD_POOL_ALIGNMENT);
+    return pyd_status_make(
+        PYD_CODE_UNSUPPORTED,
+        "executable '%.*s' wants its bindings aligned to %u bytes; powers of two up to %u are possible",
+        (int)name.length, name.data, alignment, PYD_POOL_ALIGNMENT);
   }
   pyd_status_t status = link_exports(program, index, &pyd_executable_library(executable)->exports);
   if (!pyd_ok(status)) return status;
@@ -170,7 +173,9 @@ pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, 
   return PYD_STATUS_OK;
 }
 
-void pyd_program_set_allocator(pyd_program_t* program, const pyd_allocator_t* allocator) { program->allocator = *allocator; }
+void pyd_program_set_allocator(pyd_program_t* program, const pyd_allocator_t* allocator) {
+  program->allocator = *allocator;
+}
 
 void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options) {
   const uint64_t most = UINT64_C(1) << 32;  // keeps the sums of plan/chain.c far below 2^64
@@ -178,7 +183,8 @@ void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options)
   if (options.cache_bytes > most) program->chains.cache_bytes = most;
 }
 
-const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* program, uint32_t index, uint32_t* out_variant) {
+const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* program, uint32_t index,
+                                                      uint32_t* out_variant) {
   *out_variant = program->links[index].variant;
   return program->links[index].executable;
 }

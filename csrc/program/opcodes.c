@@ -6,7 +6,7 @@ const pyd_opcode_t pyd_opcodes[PYD_OPCODE_COUNT] = {
     PYD_SCALAR_OPS(X)
 #undef X
 #define X(name, number) [number] = {.class = PYD_CLASS_COMMAND},
-    PYD_COMMANDS(X)
+        PYD_COMMANDS(X)
 #undef X
 };
 
@@ -21,19 +21,26 @@ static bool is_function(uint32_t number) {
 #define X(number, ...) case number:
     PYD_MATH_FUNCTIONS(X)
 #undef X
-      return true;
-    default: return false;
+    return true;
+    default:
+      return false;
   }
 }
 
 static bool fits(pyd_field_t field, uint32_t value) {
   switch (field) {
-    case PYD_FIELD_ANY: return true;
-    case PYD_FIELD_WIDTH: return is_width(value);
-    case PYD_FIELD_FORMAT: return is_format(value);
-    case PYD_FIELD_WIDTH_PREDICATE: return is_width(value & 0xFF) && value >> 8 <= 9;
-    case PYD_FIELD_FORMAT_PREDICATE: return is_format(value & 0xFF) && value >> 8 <= 15;
-    case PYD_FIELD_FUNCTION: return is_function(value);
+    case PYD_FIELD_ANY:
+      return true;
+    case PYD_FIELD_WIDTH:
+      return is_width(value);
+    case PYD_FIELD_FORMAT:
+      return is_format(value);
+    case PYD_FIELD_WIDTH_PREDICATE:
+      return is_width(value & 0xFF) && value >> 8 <= 9;
+    case PYD_FIELD_FORMAT_PREDICATE:
+      return is_format(value & 0xFF) && value >> 8 <= 15;
+    case PYD_FIELD_FUNCTION:
+      return is_function(value);
   }
   return false;
 }

@@ -19,11 +19,13 @@ uint32_t pyd_sched_default_workers(void) {
 }
 
 // The others, nearest first, and equally near ones from the next number on, so that not all begin with the same.
-static void order_others(uint16_t* out_others, uint32_t worker, uint32_t workers, const pyd_topology_cpu_t* cpus, uint32_t count) {
+static void order_others(uint16_t* out_others, uint32_t worker, uint32_t workers, const pyd_topology_cpu_t* cpus,
+                         uint32_t count) {
   for (uint32_t distance = 0; distance <= PYD_TOPOLOGY_FARTHEST; ++distance) {
     for (uint32_t i = 1; i < workers; ++i) {
       const uint32_t other = (worker + i) % workers;
-      if (pyd_topology_distance(&cpus[worker % count], &cpus[other % count]) == distance) *out_others++ = (uint16_t)other;
+      if (pyd_topology_distance(&cpus[worker % count], &cpus[other % count]) == distance)
+        *out_others++ = (uint16_t)other;
     }
   }
 }

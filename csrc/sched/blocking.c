@@ -1,7 +1,8 @@
 // Threads for tasks that may sleep, so that pool threads are there for those that compute.
 //
-// Such a task runs as a caller would run it: its jobs are shared with the pool and hold permits, the rest holds none. As many run at
-// once as the scheduler has workers; tasks inside code that may sleep do not count, so that for each of them another may begin.
+// Such a task runs as a caller would run it: its jobs are shared with the pool and hold permits, the rest holds none.
+// As many run at once as the scheduler has workers; tasks inside code that may sleep do not count, so that for each of
+// them another may begin.
 #include <stdio.h>
 
 #include "sched/task.h"
@@ -11,7 +12,9 @@ void pyd_blocking_reset(pyd_sched_t* sched) {
   pthread_cond_init(&sched->blocking.has_work, NULL);
 }
 
-static bool may_begin(const pyd_sched_t* sched) { return sched->blocking.queued && sched->blocking.active < sched->workers; }
+static bool may_begin(const pyd_sched_t* sched) {
+  return sched->blocking.queued && sched->blocking.active < sched->workers;
+}
 
 // The next task, as active; NULL when the scheduler stops.
 static pyd_task_t* await_task(pyd_sched_t* sched) {
@@ -58,7 +61,8 @@ static void blocking_main(void* argument) {
 
 static void start_thread(pyd_sched_t* sched) {
   pyd_blocking_pool_t* pool = &sched->blocking;
-  if (pool->started == PYD_SCHED_BLOCKING_THREADS || atomic_load_explicit(&sched->closing, memory_order_relaxed)) return;
+  if (pool->started == PYD_SCHED_BLOCKING_THREADS || atomic_load_explicit(&sched->closing, memory_order_relaxed))
+    return;
   char name[24];  // cut to 15 bytes by the system
   snprintf(name, sizeof(name), "pydispatch-b%u", (unsigned)(pool->started + 1));
   pyd_blocking_thread_t* thread = &pool->threads[pool->started];

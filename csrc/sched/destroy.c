@@ -1,5 +1,6 @@
-// Destruction by one of the scheduler's own threads. The last reference to a device may be released on a thread of its pool, which cannot
-// join itself: the scheduler is then destroyed by that thread when it leaves the pool. No memory and no further thread are needed for it.
+// Destruction by one of the scheduler's own threads. The last reference to a device may be released on a thread of its
+// pool, which cannot join itself: the scheduler is then destroyed by that thread when it leaves the pool. No memory and
+// no further thread are needed for it.
 #include "sched/task.h"
 
 pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched) {

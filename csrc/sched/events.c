@@ -31,13 +31,15 @@ bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_ta
 void pyd_sched_trace_threads(pyd_sched_t* sched) {
   if (!sched->trace) return;
   pthread_mutex_lock(&sched->lifecycle);
-  const uint32_t count = sched->options.are_lent ? sched->workers : atomic_load_explicit(&sched->started, memory_order_relaxed);
+  const uint32_t count =
+      sched->options.are_lent ? sched->workers : atomic_load_explicit(&sched->started, memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
     pyd_sched_thread_t* self = &sched->threads[i];
     if (sched->options.are_lent && !self->is_taken) continue;
     const uint64_t thread = (uint64_t)(uintptr_t)self->thread.handle;
-    const pyd_trace_event_t event = {
-        .begin = atomic_load_explicit(&self->idle_since, memory_order_relaxed), .end = pyd_cpu_ticks(), .kind = PYD_TRACE_IDLE};
+    const pyd_trace_event_t event = {.begin = atomic_load_explicit(&self->idle_since, memory_order_relaxed),
+                                     .end = pyd_cpu_ticks(),
+                                     .kind = PYD_TRACE_IDLE};
     if (event.begin) pyd_trace_record_for(sched->trace, thread, &event, NULL, 0);
     pyd_trace_label(sched->trace, thread, self->worker);
   }

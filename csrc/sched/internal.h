@@ -5,15 +5,16 @@
 //   lend.c       threads of an embedder in the pool
 //   destroy.c    destruction by one of the scheduler's own threads
 //   affinity.c   workers and the CPUs of the machine   placement.c  no two threads on one CPU while another one is idle
-//   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs, without a caller
-//   permit.c     how many threads compute at once   blocking.c   threads for tasks that may sleep
+//   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs,
+//   without a caller permit.c     how many threads compute at once   blocking.c   threads for tasks that may sleep
 //   trace.c      the recorder of pydispatch/trace.h, which knows nothing of the others   events.c  what they record
 //
-// How threads meet. A caller fills a slot, opens it (slot.state, release) and shows it in sched.open. A pool thread sees
-// the bit, joins (slot.state, acquire), works, leaves (release). The caller closes the slot and waits until the count of
-// participants is zero (acquire). Parking and publishing are the two sides of a store-then-load race, and both sides use
-// sequentially consistent operations for it (a submitted task is published as a job is, |queued| in place of |open|): publish is "open |= bit; read spinners and sleepers; claim the wake event",
-// parking "spinners -= 1; sleepers += 1; reset the wake event; read open".
+// How threads meet. A caller fills a slot, opens it (slot.state, release) and shows it in sched.open. A pool thread
+// sees the bit, joins (slot.state, acquire), works, leaves (release). The caller closes the slot and waits until the
+// count of participants is zero (acquire). Parking and publishing are the two sides of a store-then-load race, and both
+// sides use sequentially consistent operations for it (a submitted task is published as a job is, |queued| in place of
+// |open|): publish is "open |= bit; read spinners and sleepers; claim the wake event", parking "spinners -= 1; sleepers
+// += 1; reset the wake event; read open".
 #ifndef PYD_SCHED_INTERNAL_H_
 #define PYD_SCHED_INTERNAL_H_
 
@@ -53,20 +54,20 @@ typedef struct pyd_sched_cell_s {
 
 typedef struct pyd_sched_slot_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;
-  _Atomic uint32_t wakes_left;  // threads that joining threads should still wake
+  _Atomic uint32_t wakes_left;      // threads that joining threads should still wake
   _Atomic uint32_t has_left_early;  // a participant, perhaps with indices in its cell
-  _Atomic uint32_t cpu;  // of the caller, PYD_PLACEMENT_NONE without one
+  _Atomic uint32_t cpu;             // of the caller, PYD_PLACEMENT_NONE without one
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
   const pyd_scope_t* scope;  // what the caller works for
-  pyd_task_t* task;  // whose job it is; NULL: a caller's, who waits
-  uint64_t base;  // the job's index of the window's 0
-  uint64_t opened;  // ticks
+  pyd_task_t* task;          // whose job it is; NULL: a caller's, who waits
+  uint64_t base;             // the job's index of the window's 0
+  uint64_t opened;           // ticks
   uint64_t fp_mode;
-  uint64_t cost;  // estimate, picoseconds per index, at least 1
-  uint32_t most;  // participants, the caller included: all workers, or fewer when the job has a limit
-  bool is_guess;  // nothing is known of the cost
-  bool has_permit;  // the caller
+  uint64_t cost;            // estimate, picoseconds per index, at least 1
+  uint32_t most;            // participants, the caller included: all workers, or fewer when the job has a limit
+  bool is_guess;            // nothing is known of the cost
+  bool has_permit;          // the caller
   pyd_sched_cell_t* cells;  // one per worker number, allocated with the scheduler
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t failure;
   pyd_event_t done;
@@ -84,9 +85,9 @@ typedef enum pyd_placement_state_e {
 // Where a pool thread runs (placement.c).
 typedef struct pyd_placement_s {
   _Atomic uint32_t state;
-  _Atomic uint32_t cpu;  // the last one
-  bool is_checked;       // the thread's own: no other thread was on |cpu|
-  pyd_thread_t thread;   // its handle, which the thread stores itself
+  _Atomic uint32_t cpu;             // the last one
+  bool is_checked;                  // the thread's own: no other thread was on |cpu|
+  pyd_thread_t thread;              // its handle, which the thread stores itself
   pyd_cpu_set_t allowed, moved_to;  // a pinned thread's |moved_to| is the CPU to which it is pinned
 } pyd_placement_t;
 
@@ -98,8 +99,9 @@ typedef struct pyd_sched_thread_s {
   bool is_taken;                 // by a lent thread; under the lifecycle mutex
   bool destroys_sched;           // at its end: the last reference was released on this thread
   const pyd_interrupt_t* until;  // of a lent thread, may be NULL
-  _Atomic uint64_t idle_since;  // ticks; 0: it works
-  // The thread's own: nanoseconds, when it was last idle, whether it has slept since, and what worth_spinning and worth_waking should be.
+  _Atomic uint64_t idle_since;   // ticks; 0: it works
+  // The thread's own: nanoseconds, when it was last idle, whether it has slept since, and what worth_spinning and
+  // worth_waking should be.
   uint64_t spin, last_idle;
   bool has_slept;
   uint64_t worth_spinning, worth_waking;
@@ -113,10 +115,10 @@ typedef struct pyd_task_list_s {
 
 // All submitted tasks.
 typedef struct pyd_task_queue_s {
-  pthread_mutex_t mutex;  // of all tasks; held for moments
+  pthread_mutex_t mutex;       // of all tasks; held for moments
   pthread_cond_t has_changed;  // while closing
-  pyd_task_list_t ready;  // for pool threads
-  pyd_task_t* live;  // all that have not ended
+  pyd_task_list_t ready;       // for pool threads
+  pyd_task_t* live;            // all that have not ended
 } pyd_task_queue_t;
 
 typedef struct pyd_blocking_thread_s {
@@ -125,7 +127,8 @@ typedef struct pyd_blocking_thread_s {
   bool destroys_sched;  // at its end: the last reference was released on this thread
 } pyd_blocking_thread_t;
 
-// Threads for tasks that may sleep, and these tasks. Under the mutex of the queue. A thread without work stays until the scheduler stops.
+// Threads for tasks that may sleep, and these tasks. Under the mutex of the queue. A thread without work stays until
+// the scheduler stops.
 typedef struct pyd_blocking_pool_s {
   pyd_task_list_t ready;
   pthread_cond_t has_work;
@@ -140,39 +143,41 @@ struct pyd_sched_s {
   uint32_t workers;
   bool oversubscribed;  // more workers than CPUs: no thread spins
   int32_t spin_us;
-  uint64_t tick;  // picoseconds in 1/256
+  uint64_t tick;                // picoseconds in 1/256
   pyd_sched_threads_t options;  // of the threads
-  // Of workers that are each for a CPU: its number, and for each worker the workers - 1 others, nearest first. Else NULL.
+  // Of workers that are each for a CPU: its number, and for each worker the workers - 1 others, nearest first. Else
+  // NULL.
   uint32_t* cpus;
   uint16_t* near;
-  pyd_cpu_set_t pinned;  // all of |cpus|
-  bool places_threads;   // the system tells where threads run, and each has a CPU
+  pyd_cpu_set_t pinned;         // all of |cpus|
+  bool places_threads;          // the system tells where threads run, and each has a CPU
   pyd_topology_cpu_t* machine;  // the CPUs of the process
   uint32_t machine_count;
   _Atomic uint16_t* occupied;  // of each of |threads| its CPU while it is awake, else PYD_PLACEMENT_NONE
   pyd_sched_slot_t* slots;
-  // workers - 1 from the beginning, whose numbers are 1 and up. One more, number 0, from the first task on: it takes part in jobs of
-  // tasks only, as 0 is the number of callers.
+  // workers - 1 from the beginning, whose numbers are 1 and up. One more, number 0, from the first task on: it takes
+  // part in jobs of tasks only, as 0 is the number of callers.
   pyd_sched_thread_t* threads;
   uint32_t epoch;  // forks between the process that created it and this one
   pyd_task_queue_t queue;
   pyd_blocking_pool_t blocking;
   pyd_scope_access_t scopes;
-  pyd_trace_t* trace;  // may be NULL
-  pthread_mutex_t lifecycle;    // of |started| and |closing|, and fork; never held while waiting for a thread
-  pthread_cond_t stopped;       // |closing| is 0 again, or a lent thread has left
-  _Atomic uint32_t wanted;      // pool threads that should exist
-  _Atomic uint32_t started;     // those that do
+  pyd_trace_t* trace;         // may be NULL
+  pthread_mutex_t lifecycle;  // of |started| and |closing|, and fork; never held while waiting for a thread
+  pthread_cond_t stopped;     // |closing| is 0 again, or a lent thread has left
+  _Atomic uint32_t wanted;    // pool threads that should exist
+  _Atomic uint32_t started;   // those that do
   _Atomic uint32_t start_failed;
   _Atomic uint32_t closing;
 
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t open;  // bit per slot that is worth looking at; spun on
-  _Atomic uint32_t queued;   // tasks in the queue; spun on
-  _Atomic uint32_t callers;  // bit per slot whose job has a caller
+  _Atomic uint32_t queued;                            // tasks in the queue; spun on
+  _Atomic uint32_t callers;                           // bit per slot whose job has a caller
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t used;  // bit per slot that has an owner
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t sleepers;
   _Atomic uint32_t spinners;
-  _Atomic uint32_t lacks_permits;  // a thread parked, or was not woken, since no permit was free: participants look for one
+  _Atomic uint32_t
+      lacks_permits;  // a thread parked, or was not woken, since no permit was free: participants look for one
   // Recent work run by the caller alone because no thread was awake, in picoseconds, and until when. Approximate.
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t alone;
   _Atomic uint64_t alone_until;
@@ -221,14 +226,14 @@ static inline bool pyd_sched_is_interrupted(const pyd_sched_job_t* job) {
 void pyd_sched_interrupt(pyd_sched_slot_t* slot);
 
 // work.c: claims and steals chunks until none are left. |worker| must participate in the slot (the caller always
-// does). Clears the slot's bit in sched->open, as no other thread would find work. True: there may be more work, but others wait
-// for a thread or for a permit; this one should leave with pyd_sched_leave_early. Never for the caller.
+// does). Clears the slot's bit in sched->open, as no other thread would find work. True: there may be more work, but
+// others wait for a thread or for a permit; this one should leave with pyd_sched_leave_early. Never for the caller.
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
 // work.c: leaves with work left. False: it is the last participant of a task's job, which stays.
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot);
-// work.c: releases the permit of this thread to threads that wait for one, after a time slice of work, and takes one again. Returns after them, or
-// when the interrupt of the job ends it.
+// work.c: releases the permit of this thread to threads that wait for one, after a time slice of work, and takes one
+// again. Returns after them, or when the interrupt of the job ends it.
 void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter_t* meter);
 // work.c: when all have left: whether one that left early has left indices, which nobody else has found.
 bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot);
@@ -236,16 +241,18 @@ bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* s
 // pool.c: leaves the job of a caller.
 void pyd_sched_leave(pyd_sched_slot_t* slot);
 
-// job.c, for jobs with and without a caller. Runs here what is not worth sharing: the whole job, or its first indices until their
-// cost is known. Returns the first index that is left, job->count when none is, and
-// the cost of an index, 0 when nothing is known.
+// job.c, for jobs with and without a caller. Runs here what is not worth sharing: the whole job, or its first indices
+// until their cost is known. Returns the first index that is left, job->count when none is, and the cost of an index, 0
+// when nothing is known.
 uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
                          pyd_sched_failure_t* out_failure);
-// A slot for the job, closed; NULL when all are taken or there is no thread to share with. |cost|: 0 when nothing is known.
-pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost, pyd_task_t* task);
+// A slot for the job, closed; NULL when all are taken or there is no thread to share with. |cost|: 0 when nothing is
+// known.
+pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost,
+                                         pyd_task_t* task);
 void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot);
-// Opens the slot for |count| indices from slot->base on, which |worker| has, and wakes threads if needed. Returns whether it
-// woke one. |state|: what it begins with besides OPEN.
+// Opens the slot for |count| indices from slot->base on, which |worker| has, and wakes threads if needed. Returns
+// whether it woke one. |state|: what it begins with besides OPEN.
 bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state);
 // When all participants have left: the failure, or what was learned about waking from |count| indices in |picoseconds|.
 void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count, uint64_t picoseconds, bool has_woken,
@@ -278,16 +285,19 @@ void pyd_sched_trace_exit(const pyd_sched_thread_t* self);
 // pyd_permit_take, with a trace event of the time that the thread waited.
 bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt);
 
-// affinity.c: reads the CPUs of the machine, and with |has_affinity| decides on which CPU each worker is. False: there is no memory.
+// affinity.c: reads the CPUs of the machine, and with |has_affinity| decides on which CPU each worker is. False: there
+// is no memory.
 bool pyd_sched_read_machine(pyd_sched_t* sched, bool has_affinity);
 
 // destroy.c: returns the pool thread, started or lent, that is the calling thread; NULL when there is none.
 pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched);
-// Has the calling thread destroy the scheduler when it leaves the pool. False, without effect, when it is no thread of the pool.
+// Has the calling thread destroy the scheduler when it leaves the pool. False, without effect, when it is no thread of
+// the pool.
 bool pyd_sched_destroy_later(pyd_sched_t* sched);
 // The entry of a thread of the scheduler's own.
 void pyd_sched_thread_main(void* thread);
-// scheduler.c, while closing: waits for all threads other than |self| and |blocking|, and ends the tasks that they have not taken.
+// scheduler.c, while closing: waits for all threads other than |self| and |blocking|, and ends the tasks that they have
+// not taken.
 void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self, const pyd_blocking_thread_t* blocking);
 // Frees everything, when there are no threads.
 void pyd_sched_free(pyd_sched_t* sched);

@@ -82,7 +82,8 @@ static uint64_t worth(const pyd_sched_t* sched) {
 // Updates from a shared job whether waking pays. A thread that joined does not prove it: when all other CPUs
 // are busy, the woken thread shares a CPU with its waker.
 static void learn_price(pyd_sched_t* sched, bool has_woken, bool has_gained) {
-  const uint64_t least = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed), most = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
+  const uint64_t least = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed),
+                 most = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
   uint64_t old = atomic_load_explicit(&sched->price, memory_order_relaxed), price = old;
   if (has_gained) {
     price = old / 2 > least ? old / 2 : least;
@@ -140,7 +141,8 @@ static pyd_sched_slot_t* take_slot(pyd_sched_t* sched) {
   return NULL;
 }
 
-pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost, pyd_task_t* task) {
+pyd_sched_slot_t* pyd_sched_acquire_slot(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t cost,
+                                         pyd_task_t* task) {
   pyd_sched_slot_t* slot = pyd_sched_ensure_started(sched) ? take_slot(sched) : NULL;
   if (!slot) return NULL;
   uint32_t bit = 1u << (slot - sched->slots), callers = atomic_load_explicit(&sched->callers, memory_order_relaxed);
@@ -239,7 +241,8 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
                       pyd_sched_failure_t* out_failure) {
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
-    if (!slot->is_guess && slot->most > 1) learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
+    if (!slot->is_guess && slot->most > 1)
+      learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
     return;
   }
   out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
@@ -291,14 +294,14 @@ static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_
   return begin;
 }
 
-// Whether a job of unknown cost is better shared before its cost is known. One that keeps no costs would never learn that it is
-// small, so it is only when each worker has one index.
+// Whether a job of unknown cost is better shared before its cost is known. One that keeps no costs would never learn
+// that it is small, so it is only when each worker has one index.
 static bool is_coarse(const pyd_sched_t* sched, const pyd_sched_job_t* job) {
   return job->count <= (job->cost ? PYD_SCHED_COARSE * (uint64_t)sched->workers : sched->workers);
 }
 
-static inline uint64_t run_first(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
-                                 pyd_sched_failure_t* out_failure) {
+static inline uint64_t run_first(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost,
+                                 pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
   const uint64_t known = *out_cost = learned_cost(job);
   if (job->count == 1 || sched->workers == 1) {
     // A single worker needs the cost only for the pieces between which the interrupt is polled.
@@ -326,16 +329,17 @@ void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, ui
   run_span_metered(sched, job, begin, job->count, meter, out_failure);
 }
 
-// Takes a permit for a caller with |picoseconds| of work, unless the thread holds one, as it does when it works for another job.
-// Returns whether it took one.
+// Takes a permit for a caller with |picoseconds| of work, unless the thread holds one, as it does when it works for
+// another job. Returns whether it took one.
 static bool take_permit(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t picoseconds, pyd_scope_t* scope,
-                       pyd_sched_failure_t* out_failure) {
+                        pyd_sched_failure_t* out_failure) {
   if (picoseconds < UINT64_C(1000) * PYD_SCHED_PERMIT_WORK_NS || !sched->scopes.get) return false;
   if (pyd_permit_is_held(sched->scopes)) return false;
   if (!pyd_sched_permit_take(sched, PYD_PRIORITY_NORMAL, false, job->interrupt)) {
     *out_failure = (pyd_sched_failure_t){.code = -1, .is_interrupted = true};
   }
-  *scope = (pyd_scope_t){.outer = pyd_scope_now(sched->scopes), .owner = sched->permits, .permit = PYD_SCOPE_PERMIT_HELD};
+  *scope =
+      (pyd_scope_t){.outer = pyd_scope_now(sched->scopes), .owner = sched->permits, .permit = PYD_SCOPE_PERMIT_HELD};
   pyd_scope_set(sched->scopes, scope);
   return true;
 }
@@ -348,7 +352,8 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   bool has_permit = take_permit(sched, job, multiply(learned_cost(job), job->count), &scope, out_failure);
   uint64_t cost, begin = out_failure->code ? job->count : run_first(sched, job, &cost, &meter, out_failure);
   if (begin < job->count && !has_permit) {
-    has_permit = take_permit(sched, job, multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope, out_failure);
+    has_permit =
+        take_permit(sched, job, multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope, out_failure);
     if (out_failure->code) begin = job->count;
   }
   if (begin < job->count) {

@@ -30,14 +30,17 @@ static void leave_as_thread(pyd_sched_t* sched, pyd_sched_thread_t* thread) {
 
 pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   if (!sched->options.are_lent) return refuse("the device has threads of its own; create one whose threads are lent");
-  if (pyd_scope_now(sched->scopes) || pyd_sched_own_thread(sched)) return refuse("this thread works for a call; lend it when that has ended");
+  if (pyd_scope_now(sched->scopes) || pyd_sched_own_thread(sched))
+    return refuse("this thread works for a call; lend it when that has ended");
   pthread_mutex_lock(&sched->lifecycle);
   const bool is_closing = atomic_load_explicit(&sched->closing, memory_order_relaxed);
   pyd_sched_thread_t* thread = is_closing ? NULL : enter_as_thread(sched);
   if (thread) thread->until = until;
   pthread_mutex_unlock(&sched->lifecycle);
   if (is_closing) return refuse("the device is being closed by another thread");
-  if (!thread) return refuse("the device has as many threads as workers; end the lending of another one, or create it with more workers");
+  if (!thread)
+    return refuse(
+        "the device has as many threads as workers; end the lending of another one, or create it with more workers");
   const uint64_t fp_mode = pyd_cpu_fp_mode();
   pyd_sched_pool_main(thread);
   pyd_cpu_set_fp_mode(fp_mode);
@@ -52,5 +55,6 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
 
 void pyd_sched_await_lent(pyd_sched_t* sched) {
   if (!sched->options.are_lent) return;
-  while (atomic_load_explicit(&sched->started, memory_order_relaxed)) pthread_cond_wait(&sched->stopped, &sched->lifecycle);
+  while (atomic_load_explicit(&sched->started, memory_order_relaxed))
+    pthread_cond_wait(&sched->stopped, &sched->lifecycle);
 }

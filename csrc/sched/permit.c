@@ -8,7 +8,8 @@
 static bool take_free(pyd_permits_t* permits) {
   int32_t count = atomic_load_explicit(&permits->free_count, memory_order_seq_cst);
   while (count > 0) {
-    if (atomic_compare_exchange_weak_explicit(&permits->free_count, &count, count - 1, memory_order_seq_cst, memory_order_seq_cst)) {
+    if (atomic_compare_exchange_weak_explicit(&permits->free_count, &count, count - 1, memory_order_seq_cst,
+                                              memory_order_seq_cst)) {
       return true;
     }
   }
@@ -38,7 +39,8 @@ static pyd_permit_waiter_t* first_waiter(const pyd_permits_t* permits) {
   return waiter;
 }
 
-// Hands free permits to the first waiters. A waiter takes the mutex before its stack frame ends, so it is notified under the mutex.
+// Hands free permits to the first waiters. A waiter takes the mutex before its stack frame ends, so it is notified
+// under the mutex.
 static void serve(pyd_permits_t* permits) {
   for (pyd_permit_waiter_t* waiter; (waiter = first_waiter(permits)) && take_free(permits);) {
     dequeue(permits, waiter);
@@ -84,7 +86,8 @@ void pyd_permits_destroy(pyd_permits_t* permits) {
   pyd_aligned_free(permits);
 }
 
-// The mutex is held over a fork so that the child sees whole lists. In the child no thread holds a permit or waits for one.
+// The mutex is held over a fork so that the child sees whole lists. In the child no thread holds a permit or waits for
+// one.
 void pyd_permits_fork_prepare(pyd_permits_t* permits) { pthread_mutex_lock(&permits->mutex); }
 void pyd_permits_fork_parent(pyd_permits_t* permits) { pthread_mutex_unlock(&permits->mutex); }
 void pyd_permits_fork_child(pyd_permits_t* permits) { reset_permits(permits); }
@@ -97,7 +100,8 @@ static void update_total(pyd_permits_t* permits) {
   }
   atomic_fetch_add_explicit(&permits->free_count, total - permits->total, memory_order_seq_cst);
   permits->total = total;
-  atomic_store_explicit(&permits->quantum, PYD_SCHED_PERMIT_QUANTUM_NS / (uint64_t)(total ? total : 1), memory_order_relaxed);
+  atomic_store_explicit(&permits->quantum, PYD_SCHED_PERMIT_QUANTUM_NS / (uint64_t)(total ? total : 1),
+                        memory_order_relaxed);
   serve(permits);
 }
 
@@ -124,7 +128,8 @@ bool pyd_permit_try(pyd_permits_t* permits) { return pyd_permit_is_free(permits)
 
 // Takes a permit that was left for callers that call again at once.
 static bool take_reserved(pyd_permits_t* permits) {
-  const uint64_t now = pyd_cpu_nanoseconds(), released = atomic_load_explicit(&permits->released_at, memory_order_relaxed);
+  const uint64_t now = pyd_cpu_nanoseconds(),
+                 released = atomic_load_explicit(&permits->released_at, memory_order_relaxed);
   if (pyd_cpu_elapsed(released, now) < PYD_SCHED_PERMIT_RETURN_NS) {
     atomic_store_explicit(&permits->callers_return, 1, memory_order_relaxed);
   }
@@ -135,11 +140,13 @@ static bool take_reserved(pyd_permits_t* permits) {
 static bool sleep_until_granted(pyd_permits_t* permits, pyd_permit_waiter_t* waiter, const pyd_interrupt_t* interrupt) {
   uint32_t seen = atomic_load_explicit(&permits->handovers, memory_order_relaxed);
   for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < permits->patience;) {
-    // About as long as this waiter and those before it have to wait: after that, a permit may be reserved for a caller that does
-    // not return.
+    // About as long as this waiter and those before it have to wait: after that, a permit may be reserved for a caller
+    // that does not return.
     const uint64_t quanta = atomic_load_explicit(&permits->quantum, memory_order_relaxed) *
                             atomic_load_explicit(&permits->waiting, memory_order_relaxed);
-    if (pyd_event_wait_for(&waiter->is_granted, quanta < PYD_SCHED_ASK_ASLEEP ? (uint32_t)quanta : PYD_SCHED_ASK_ASLEEP)) return true;
+    if (pyd_event_wait_for(&waiter->is_granted,
+                           quanta < PYD_SCHED_ASK_ASLEEP ? (uint32_t)quanta : PYD_SCHED_ASK_ASLEEP))
+      return true;
     if (interrupt && interrupt->is_wanted(interrupt->self)) return false;
     if (atomic_load_explicit(&permits->free_count, memory_order_relaxed) > 0) {
       atomic_store_explicit(&permits->callers_return, 0, memory_order_relaxed);
@@ -154,7 +161,8 @@ static bool sleep_until_granted(pyd_permits_t* permits, pyd_permit_waiter_t* wai
   return true;
 }
 
-bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched, const pyd_interrupt_t* interrupt) {
+bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched,
+                     const pyd_interrupt_t* interrupt) {
   if (pyd_permit_try(permits) || take_reserved(permits)) return true;
   pyd_permit_waiter_t waiter = {.priority = priority, .sched = sched};
   pyd_event_init(&waiter.is_granted);

@@ -1,8 +1,8 @@
 // Compute permits: a counting semaphore with a priority queue that bounds how many threads compute at once.
 //
-// A caller with a job that is not small, a pool thread in a job, and a pool thread with a task each hold one permit. Threads that
-// find none free sleep in a queue, by priority and then by arrival. Schedulers of one process share a semaphore (process.h), so that
-// several devices together do not run more threads than there are CPUs.
+// A caller with a job that is not small, a pool thread in a job, and a pool thread with a task each hold one permit.
+// Threads that find none free sleep in a queue, by priority and then by arrival. Schedulers of one process share a
+// semaphore (process.h), so that several devices together do not run more threads than there are CPUs.
 #ifndef PYD_SCHED_PERMIT_H_
 #define PYD_SCHED_PERMIT_H_
 
@@ -35,8 +35,8 @@ struct pyd_permits_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic int32_t free_count;  // negative: threads went on without a permit
   _Atomic uint32_t waiting;
   uint64_t patience;  // nanoseconds without a handover after which a waiting thread goes on without a permit
-  // For callers that call again at once: nanoseconds between two handovers, until when none takes place, whether callers returned
-  // like that lately, and when one last released its permit.
+  // For callers that call again at once: nanoseconds between two handovers, until when none takes place, whether
+  // callers returned like that lately, and when one last released its permit.
   _Atomic uint64_t quantum;
   _Atomic uint64_t quantum_ends, released_at;
   _Atomic uint32_t callers_return;
@@ -70,15 +70,19 @@ static inline bool pyd_permit_is_held(pyd_scope_access_t scopes) {
 
 // Take a free permit. False: there is none, or other threads wait.
 bool pyd_permit_try(pyd_permits_t* permits);
-// Take a permit, perhaps after waiting. |sched|: the pool thread waits for the sake of its submitted tasks; else NULL. After
-// |patience| without a handover the thread goes on without a permit, because the holders may be waiting for what it does. False:
-// |interrupt|, which may be NULL, ended the waiting. In all cases the count is decremented, so that a release always follows.
-bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched, const pyd_interrupt_t* interrupt);
-// A task of |priority| was submitted to |sched|: a pool thread that waits for the tasks of |sched| gets at least this priority.
+// Take a permit, perhaps after waiting. |sched|: the pool thread waits for the sake of its submitted tasks; else NULL.
+// After |patience| without a handover the thread goes on without a permit, because the holders may be waiting for what
+// it does. False: |interrupt|, which may be NULL, ended the waiting. In all cases the count is decremented, so that a
+// release always follows.
+bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched,
+                     const pyd_interrupt_t* interrupt);
+// A task of |priority| was submitted to |sched|: a pool thread that waits for the tasks of |sched| gets at least this
+// priority.
 void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t priority);
 // Release a permit and hand it to the first waiter.
 void pyd_permit_release(pyd_permits_t* permits);
-// Release a permit at the end of a caller's job. When callers call again at once, the permit stays theirs until the quantum ends.
+// Release a permit at the end of a caller's job. When callers call again at once, the permit stays theirs until the
+// quantum ends.
 void pyd_permit_release_after_call(pyd_permits_t* permits);
 
 #endif  // PYD_SCHED_PERMIT_H_

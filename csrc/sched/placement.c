@@ -1,7 +1,7 @@
 // Keeps threads of one scheduler off CPUs on which others of its threads, or its callers, compute.
 //
-// After a pause the system may wake a pool thread on the CPU of its caller. Both then share that CPU for tens of milliseconds while
-// other CPUs are idle. So occupied CPUs are removed from the affinity mask of a pool thread:
+// After a pause the system may wake a pool thread on the CPU of its caller. Both then share that CPU for tens of
+// milliseconds while other CPUs are idle. So occupied CPUs are removed from the affinity mask of a pool thread:
 //   - by its waker, before it is woken, if it has slept for a while or was last on an occupied CPU;
 //   - by a caller that opens a job, if the thread spins or works for another caller on the CPU of that caller;
 //   - by itself, if it finds another thread on its CPU when it joins a job, or later in the job.
@@ -15,8 +15,8 @@ static void prefer_others(pyd_cpu_set_t* cpus, const pyd_cpu_set_t* worse) {
   if (pyd_cpu_set_subtract(&better, worse)) *cpus = better;
 }
 
-bool pyd_placement_choose(const pyd_topology_cpu_t* machine, uint32_t count, const pyd_cpu_set_t* allowed, const pyd_cpu_set_t* occupied,
-                          pyd_cpu_set_t* out_cpus) {
+bool pyd_placement_choose(const pyd_topology_cpu_t* machine, uint32_t count, const pyd_cpu_set_t* allowed,
+                          const pyd_cpu_set_t* occupied, pyd_cpu_set_t* out_cpus) {
   *out_cpus = *allowed;
   if (!pyd_cpu_set_subtract(out_cpus, occupied)) return false;
   pyd_cpu_set_t cores = {{0}}, siblings = {{0}}, slow = {{0}};
@@ -48,14 +48,16 @@ static void occupy(pyd_sched_thread_t* self, uint32_t cpu) {
   atomic_store_explicit(&self->sched->occupied[index_of(self)], (uint16_t)cpu, memory_order_relaxed);
 }
 
-// Calls |visit| with the CPU of each thread but |thread| that is awake, and of each caller with a job. Stops when it returns true.
+// Calls |visit| with the CPU of each thread but |thread| that is awake, and of each caller with a job. Stops when it
+// returns true.
 static bool any_occupied(const pyd_sched_thread_t* thread, bool (*visit)(void* context, uint32_t cpu), void* context) {
   const pyd_sched_t* sched = thread->sched;
   for (uint32_t i = 0; i < sched->workers; ++i) {
     const uint32_t cpu = atomic_load_explicit(&sched->occupied[i], memory_order_relaxed);
     if (cpu != PYD_PLACEMENT_NONE && i != index_of(thread) && visit(context, cpu)) return true;
   }
-  uint32_t slots = atomic_load_explicit(&sched->used, memory_order_relaxed) & atomic_load_explicit(&sched->callers, memory_order_relaxed);
+  uint32_t slots = atomic_load_explicit(&sched->used, memory_order_relaxed) &
+                   atomic_load_explicit(&sched->callers, memory_order_relaxed);
   for (; slots; slots &= slots - 1) {
     const uint32_t cpu = atomic_load_explicit(&sched->slots[__builtin_ctz(slots)].cpu, memory_order_relaxed);
     if (cpu != PYD_PLACEMENT_NONE && visit(context, cpu)) return true;
@@ -71,7 +73,8 @@ static bool add_to_set(void* set, uint32_t cpu) {
 }
 
 // Chooses CPUs for |thread|, which may use |allowed|: neither |here| nor other occupied ones. False: none is left.
-static bool find_cpus(const pyd_sched_thread_t* thread, uint32_t here, const pyd_cpu_set_t* allowed, pyd_cpu_set_t* out_cpus) {
+static bool find_cpus(const pyd_sched_thread_t* thread, uint32_t here, const pyd_cpu_set_t* allowed,
+                      pyd_cpu_set_t* out_cpus) {
   const pyd_sched_t* sched = thread->sched;
   pyd_cpu_set_t occupied = {{0}};
   pyd_cpu_set_add(&occupied, here);
@@ -83,8 +86,9 @@ static bool find_cpus(const pyd_sched_thread_t* thread, uint32_t here, const pyd
 
 // ---- affinity masks
 
-// Changes the mask of |thread|, whose state is CHANGING. Returns whether there is one to restore. A pinned thread gets another CPU of
-// its scheduler, and keeps it; one that the program has unpinned, or pinned to another CPU, stays as it is.
+// Changes the mask of |thread|, whose state is CHANGING. Returns whether there is one to restore. A pinned thread gets
+// another CPU of its scheduler, and keeps it; one that the program has unpinned, or pinned to another CPU, stays as it
+// is.
 static bool change_mask(pyd_sched_thread_t* thread, uint32_t here) {
   pyd_placement_t* place = &thread->place;
   const bool is_pinned = thread->sched->cpus != NULL;
@@ -99,14 +103,16 @@ static bool change_mask(pyd_sched_thread_t* thread, uint32_t here) {
 
 static bool begin_change(pyd_placement_t* place) {
   uint32_t old = PYD_PLACEMENT_OWN_MASK;
-  return atomic_compare_exchange_strong_explicit(&place->state, &old, PYD_PLACEMENT_CHANGING, memory_order_acquire, memory_order_relaxed);
+  return atomic_compare_exchange_strong_explicit(&place->state, &old, PYD_PLACEMENT_CHANGING, memory_order_acquire,
+                                                 memory_order_relaxed);
 }
 
 static void end_change(pyd_placement_t* place, bool is_moved) {
   atomic_store_explicit(&place->state, is_moved ? PYD_PLACEMENT_MOVED : PYD_PLACEMENT_OWN_MASK, memory_order_release);
 }
 
-// Moves another thread away from |here|, where the calling thread runs. A pool thread that opens a job of its own stays.
+// Moves another thread away from |here|, where the calling thread runs. A pool thread that opens a job of its own
+// stays.
 static void move(pyd_sched_thread_t* thread, uint32_t here) {
   pyd_placement_t* place = &thread->place;
   if (!begin_change(place)) return;
@@ -117,7 +123,8 @@ static void move(pyd_sched_thread_t* thread, uint32_t here) {
 static void restore_mask(pyd_placement_t* place) {
   if (atomic_load_explicit(&place->state, memory_order_acquire) != PYD_PLACEMENT_MOVED) return;
   pyd_cpu_set_t now;
-  if (pyd_affinity_get(&place->thread, &now) && pyd_cpu_set_is_equal(&now, &place->moved_to)) pyd_affinity_set(&place->thread, &place->allowed);
+  if (pyd_affinity_get(&place->thread, &now) && pyd_cpu_set_is_equal(&now, &place->moved_to))
+    pyd_affinity_set(&place->thread, &place->allowed);
   end_change(place, false);
 }
 
@@ -139,8 +146,8 @@ void pyd_placement_leave(pyd_sched_thread_t* self) {
   occupy(self, PYD_PLACEMENT_NONE);
   pyd_placement_t* place = &self->place;
   uint32_t old = PYD_PLACEMENT_OWN_MASK;
-  for (uint32_t pass = 1; !atomic_compare_exchange_weak_explicit(&place->state, &old, PYD_PLACEMENT_GONE, memory_order_acquire,
-                                                                 memory_order_relaxed);
+  for (uint32_t pass = 1; !atomic_compare_exchange_weak_explicit(&place->state, &old, PYD_PLACEMENT_GONE,
+                                                                 memory_order_acquire, memory_order_relaxed);
        ++pass) {
     restore_mask(place);
     pyd_back_off(pass, 1);  // while another thread changes the mask
@@ -187,7 +194,8 @@ void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot)
 static bool may_be_pulled(const pyd_sched_thread_t* thread) {
   if (thread->sched->cpus) return false;
   const uint64_t since = atomic_load_explicit(&thread->idle_since, memory_order_relaxed);
-  return since && pyd_sched_picoseconds(thread->sched, pyd_cpu_elapsed(since, pyd_cpu_ticks())) >= UINT64_C(1000) * PYD_SCHED_PLACEMENT_SLEEP_NS;
+  return since && pyd_sched_picoseconds(thread->sched, pyd_cpu_elapsed(since, pyd_cpu_ticks())) >=
+                      UINT64_C(1000) * PYD_SCHED_PLACEMENT_SLEEP_NS;
 }
 
 void pyd_placement_before_wake(pyd_sched_thread_t* thread) {

@@ -72,9 +72,11 @@ static void measure_delay(pyd_sched_t* sched, pyd_sched_thread_t* self, const py
   const uint64_t sample = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(slot->opened, pyd_cpu_ticks()));
   if (!sample) return;  // the clocks of the two CPUs differ
   if (self->has_slept) {
-    learn_delay(&self->worth_waking, &sched->worth_waking, sample * PYD_SCHED_DELAYS_WORTH_WAKING, PYD_SCHED_WORTH_WAKING);
+    learn_delay(&self->worth_waking, &sched->worth_waking, sample * PYD_SCHED_DELAYS_WORTH_WAKING,
+                PYD_SCHED_WORTH_WAKING);
   } else {
-    learn_delay(&self->worth_spinning, &sched->worth_spinning, sample * PYD_SCHED_DELAYS_WORTH_SPINNING, PYD_SCHED_WORTH_SPINNING);
+    learn_delay(&self->worth_spinning, &sched->worth_spinning, sample * PYD_SCHED_DELAYS_WORTH_SPINNING,
+                PYD_SCHED_WORTH_SPINNING);
   }
 }
 
@@ -115,7 +117,8 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
   return false;
 }
 
-// Takes a permit, then the next task: while the thread waits, a task of higher priority may be submitted. False when the queue is empty.
+// Takes a permit, then the next task: while the thread waits, a task of higher priority may be submitted. False when
+// the queue is empty.
 static bool run_task(pyd_sched_t* sched, uint32_t worker) {
   if (!atomic_load_explicit(&sched->queued, memory_order_relaxed)) return false;
   pyd_sched_permit_take(sched, pyd_task_next_priority(sched), true, NULL);

@@ -1,10 +1,10 @@
-// A range of indices [begin, end) of one window in one atomic 64-bit cell, so that its owner can take from the front and
-// a thief from the back with one compare-exchange each.
+// A range of indices [begin, end) of one window in one atomic 64-bit cell, so that its owner can take from the front
+// and a thief from the back with one compare-exchange each.
 //
 // Only a cell's value states what is unclaimed, and a claimed index never becomes unclaimed again. A compare-exchange
 // that succeeds on a value read earlier is therefore right even when the cell has changed and come back in between.
-// The cells carry no other data (what a body reads is published by joining the job), so accesses are relaxed, but for those
-// by which a thief that finds nothing knows of other thieves (work.c).
+// The cells carry no other data (what a body reads is published by joining the job), so accesses are relaxed, but for
+// those by which a thief that finds nothing knows of other thieves (work.c).
 #ifndef PYD_SCHED_RANGE_H_
 #define PYD_SCHED_RANGE_H_
 

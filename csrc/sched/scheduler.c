@@ -107,7 +107,8 @@ bool pyd_sched_ensure_started(pyd_sched_t* sched) {
 }
 
 pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched) {
-  if (sched->options.are_lent || atomic_load_explicit(&sched->started, memory_order_acquire) == sched->workers) return PYD_STATUS_OK;
+  if (sched->options.are_lent || atomic_load_explicit(&sched->started, memory_order_acquire) == sched->workers)
+    return PYD_STATUS_OK;
   pthread_mutex_lock(&sched->lifecycle);
   // Threads that are being stopped still use their entries; submit refuses that later, with the queue locked.
   bool may_start = !atomic_load_explicit(&sched->closing, memory_order_relaxed);
@@ -116,8 +117,10 @@ pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched) {
   bool has_threads = !may_start || atomic_load_explicit(&sched->started, memory_order_relaxed) != 0;
   pthread_mutex_unlock(&sched->lifecycle);
   if (has_threads) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_SYSTEM, "submit: no thread could be started to run the call: %s; end some threads of the "
-                         "process, or call without submit", strerror(error));
+  return pyd_status_make(PYD_CODE_SYSTEM,
+                         "submit: no thread could be started to run the call: %s; end some threads of the "
+                         "process, or call without submit",
+                         strerror(error));
 }
 
 static bool allocate_parts(pyd_sched_t* sched, pyd_permits_t* permits) {
@@ -159,7 +162,8 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   }
   const bool has_affinity = options->has_affinity && !options->threads.are_lent;
   if (has_affinity && !pyd_affinity_is_supported()) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "scheduler: this system does not let a thread stay on a CPU; open the device without "
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "scheduler: this system does not let a thread stay on a CPU; open the device without "
                            "affinity");
   }
   if (options->spin_us < -1 || options->spin_us > 1000000) {
@@ -188,8 +192,9 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   if (error) {
     unsigned started = (unsigned)atomic_load_explicit(&sched->started, memory_order_relaxed);
     pyd_sched_destroy(sched);
-    return pyd_status_make(PYD_CODE_SYSTEM, "scheduler: thread %u of %u could not be started: %s; ask for fewer workers",
-                           started + 1, (unsigned)workers - 1, strerror(error));
+    return pyd_status_make(PYD_CODE_SYSTEM,
+                           "scheduler: thread %u of %u could not be started: %s; ask for fewer workers", started + 1,
+                           (unsigned)workers - 1, strerror(error));
   }
   *out_sched = sched;
   return PYD_STATUS_OK;
@@ -217,11 +222,13 @@ void pyd_sched_end_threads(pyd_sched_t* sched, const pyd_sched_thread_t* self, c
 
 pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
   if (pyd_sched_is_inside(sched)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "the threads cannot be ended by a call that runs on them: they would wait "
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "the threads cannot be ended by a call that runs on them: they would wait "
                            "for one another; end them when the call has returned");
   }
   pthread_mutex_lock(&sched->lifecycle);
-  while (atomic_load_explicit(&sched->closing, memory_order_relaxed)) pthread_cond_wait(&sched->stopped, &sched->lifecycle);
+  while (atomic_load_explicit(&sched->closing, memory_order_relaxed))
+    pthread_cond_wait(&sched->stopped, &sched->lifecycle);
   atomic_store_explicit(&sched->closing, 1, memory_order_seq_cst);
   pyd_task_cancel_all(sched);
   pyd_sched_pool_wake(sched, sched->workers, sched->workers);

@@ -28,7 +28,8 @@ static bool end_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sch
   return true;
 }
 
-// Takes part in the rest of the job, whose next window is not open. True: it has ended. False: others are still at work.
+// Takes part in the rest of the job, whose next window is not open. True: it has ended. False: others are still at
+// work.
 static bool work_windows(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
   for (;;) {
     pyd_sched_meter_t meter = {0};
@@ -47,7 +48,8 @@ static bool work_windows(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t*
 }
 
 static bool work_on(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t* task, uint32_t worker) {
-  const pyd_scope_t *outer = pyd_scope_now(sched->scopes), scope = {outer, sched, slot->most < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
+  const pyd_scope_t *outer = pyd_scope_now(sched->scopes),
+                    scope = {outer, sched, slot->most < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
   pyd_scope_set(sched->scopes, &scope);
   const bool has_ended = work_windows(sched, slot, task, worker);
   pyd_scope_set(sched->scopes, outer);

@@ -12,7 +12,9 @@ static int32_t is_cancel_wanted(void* self) { return pyd_task_is_cancelled(self)
 
 enum { kPayloadAlignment = 16 };
 
-static size_t payload_offset(void) { return (sizeof(pyd_task_t) + kPayloadAlignment - 1) / kPayloadAlignment * kPayloadAlignment; }
+static size_t payload_offset(void) {
+  return (sizeof(pyd_task_t) + kPayloadAlignment - 1) / kPayloadAlignment * kPayloadAlignment;
+}
 
 pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task) {
   pyd_task_t* task = bytes < SIZE_MAX / 2 ? calloc(1, payload_offset() + bytes) : NULL;
@@ -43,8 +45,8 @@ static void release_payload(pyd_task_t* task) {
   if (is_last(&task->payload_references) && task->kind->drop) task->kind->drop(pyd_task_payload(task));
 }
 
-// Ends the payload and releases the scheduler's reference to it, once: in the child of a fork that came while another thread was here,
-// that thread's part is lost and is not repeated.
+// Ends the payload and releases the scheduler's reference to it, once: in the child of a fork that came while another
+// thread was here, that thread's part is lost and is not repeated.
 static void end_payload(pyd_task_t* task) {
   if (atomic_exchange_explicit(&task->has_ended, 1, memory_order_relaxed)) return;
   if (task->kind->end) task->kind->end(pyd_task_payload(task));
@@ -88,8 +90,9 @@ static bool unblock(pyd_task_t* task) {
   return !task->is_blocking;
 }
 
-// |task| does not run, because |first|, which it waits for, has not succeeded. The text names the failure at the root of the chain and the
-// length of the chain, not the tasks between, so that it has the same size however long the chain is.
+// |task| does not run, because |first|, which it waits for, has not succeeded. The text names the failure at the root
+// of the chain and the length of the chain, not the tasks between, so that it has the same size however long the chain
+// is.
 static void skip(pyd_task_t* task, const pyd_task_t* first) {
   if (task->is_skipped) return;
   char between[40] = "", prefix[96];
@@ -125,7 +128,8 @@ static void end(pyd_task_t* task, pyd_status_t status) {
   pyd_sched_t* sched = task->sched;
   end_payload(task);
   pyd_task_lock(sched);
-  task->status = pyd_ok(status) && pyd_task_is_cancelled(task) ? cancelled() : status;  // perhaps nothing was left to stop
+  task->status =
+      pyd_ok(status) && pyd_task_is_cancelled(task) ? cancelled() : status;  // perhaps nothing was left to stop
   uint32_t ready = release_dependents(task);
   atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
   // Under the mutex, since a waiter that sees its event set takes the mutex before its stack goes.
@@ -226,8 +230,11 @@ static void wait_for(pyd_task_t* task, pyd_task_t* first, pyd_task_edge_t* edge,
 
 // Ends a task that was lost in a fork: the threads that it was for are not in this process. Under the mutex.
 static bool settle_lost(pyd_task_t* task) {
-  if (pyd_task_state(task) == PYD_TASK_DONE || task->epoch == task->sched->epoch || pyd_task_state(task) == PYD_TASK_NEW) return false;
-  task->status = pyd_status_make(PYD_CODE_INTERRUPTED, "the call was submitted before this process was forked; it ends in "
+  if (pyd_task_state(task) == PYD_TASK_DONE || task->epoch == task->sched->epoch ||
+      pyd_task_state(task) == PYD_TASK_NEW)
+    return false;
+  task->status = pyd_status_make(PYD_CODE_INTERRUPTED,
+                                 "the call was submitted before this process was forked; it ends in "
                                  "the other one");
   atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
   atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
@@ -239,13 +246,16 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   pyd_sched_t* sched = task->sched;
   if (!options) options = &kPlain;
   if (options->priority >= PYD_PRIORITIES || pyd_task_state(task) != PYD_TASK_NEW) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: %s", pyd_task_state(task) != PYD_TASK_NEW ? "this call was submitted already"
-                           : "the priority is 0 (high), 1 (normal) or 2 (low)");
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: %s",
+                           pyd_task_state(task) != PYD_TASK_NEW ? "this call was submitted already"
+                                                                : "the priority is 0 (high), 1 (normal) or 2 (low)");
   }
   for (uint32_t i = 0; i < options->after_count; ++i) {
     if (options->after[i]->sched != sched) {
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: call %u of those that this one waits for is of another device; wait "
-                             "for it before submitting", i);
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "submit: call %u of those that this one waits for is of another device; wait "
+                             "for it before submitting",
+                             i);
     }
     pyd_task_is_done(options->after[i]);  // ends it when it was lost in a fork
   }
@@ -260,7 +270,8 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   pyd_task_lock(sched);
   if (atomic_load_explicit(&sched->closing, memory_order_acquire)) {
     pyd_task_unlock(sched);
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "submit: the device is being closed by another thread; submit the call "
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "submit: the device is being closed by another thread; submit the call "
                            "when that has returned");
   }
   pyd_task_retain(task);
@@ -399,7 +410,8 @@ pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_inter
 void pyd_task_cancel_all(pyd_sched_t* sched) {
   pyd_task_lock(sched);
   for (pyd_task_t* task = sched->queue.live; task; task = task->live_next) {
-    // Without a payload it has run, and only its status is missing. Its payload may have held what the scheduler is destroyed with.
+    // Without a payload it has run, and only its status is missing. Its payload may have held what the scheduler is
+    // destroyed with.
     if (!atomic_load_explicit(&task->payload_references, memory_order_acquire)) continue;
     atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
   }

@@ -27,18 +27,18 @@ typedef struct pyd_task_waiter_s {
 } pyd_task_waiter_t;
 
 struct pyd_task_s {
-  _Atomic uint32_t state;       // changed under the mutex of the queue
-  // The owner's, and the scheduler's from submit on. Of the payload the scheduler lets go before anybody sees the task done, so that
-  // what the payload uses may go with the owner's last reference.
+  _Atomic uint32_t state;  // changed under the mutex of the queue
+  // The owner's, and the scheduler's from submit on. Of the payload the scheduler lets go before anybody sees the task
+  // done, so that what the payload uses may go with the owner's last reference.
   _Atomic uint32_t references, payload_references;
   _Atomic uint32_t is_cancelled;
   uint32_t priority;
   uint32_t workers;  // 0: all
-  uint32_t epoch;  // of the scheduler, at submit
+  uint32_t epoch;    // of the scheduler, at submit
   bool is_skipped;
-  uint32_t skips;   // of a task that was skipped: how many tasks of its chain were skipped before it
-  uint32_t prefix;  // bytes of the status text before that of the task that failed
-  bool is_blocking;  // for the threads of blocking.c
+  uint32_t skips;              // of a task that was skipped: how many tasks of its chain were skipped before it
+  uint32_t prefix;             // bytes of the status text before that of the task that failed
+  bool is_blocking;            // for the threads of blocking.c
   _Atomic uint32_t has_ended;  // the payload: once, also when a fork came between
   pyd_sched_t* sched;
   const pyd_task_kind_t* kind;
@@ -66,7 +66,9 @@ struct pyd_task_s {
 // queue.c
 static inline void pyd_task_lock(pyd_sched_t* sched) { pthread_mutex_lock(&sched->queue.mutex); }
 static inline void pyd_task_unlock(pyd_sched_t* sched) { pthread_mutex_unlock(&sched->queue.mutex); }
-static inline uint32_t pyd_task_state(const pyd_task_t* task) { return atomic_load_explicit(&task->state, memory_order_acquire); }
+static inline uint32_t pyd_task_state(const pyd_task_t* task) {
+  return atomic_load_explicit(&task->state, memory_order_acquire);
+}
 // Under the mutex: adds |task| behind those of its priority; it is QUEUED from now on.
 void pyd_task_push(pyd_task_t* task);
 // Under the mutex: removes and returns the next task of |list|, which is RUNNING from now on; NULL when there is none.
@@ -80,7 +82,8 @@ uint32_t pyd_task_next_priority(pyd_sched_t* sched);
 
 // Runs the whole task, which was taken, on a thread that is no pool thread. |interrupt| may be NULL.
 void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt);
-// blocking.c, under the mutex: sees to it that threads run the tasks that may block. False: there is no thread and none can be started.
+// blocking.c, under the mutex: sees to it that threads run the tasks that may block. False: there is no thread and none
+// can be started.
 bool pyd_blocking_ensure_thread(pyd_sched_t* sched);
 
 // Runs a task that was taken, as pool thread |worker|.
@@ -91,7 +94,8 @@ void pyd_task_resume(pyd_task_t* task, uint32_t worker);
 // share.c: leaves the job of |slot|, which belongs to a task, and goes on with that when this is the last to leave.
 void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter);
 
-// Around the end of the threads: asks all tasks for an end; then ends what no thread took, and waits for those that their waiters run.
+// Around the end of the threads: asks all tasks for an end; then ends what no thread took, and waits for those that
+// their waiters run.
 void pyd_task_cancel_all(pyd_sched_t* sched);
 void pyd_task_drain(pyd_sched_t* sched);
 

@@ -1,6 +1,6 @@
-// The recorder of pydispatch/trace.h. A ring has one writer at a time, which marks its track while it writes. A reader copies an event
-// word by word and looks afterwards whether the writer has come there meanwhile: each word is stored with release order after
-// |writing|, so that whoever has seen a word of a newer event sees a |writing| that says so.
+// The recorder of pydispatch/trace.h. A ring has one writer at a time, which marks its track while it writes. A reader
+// copies an event word by word and looks afterwards whether the writer has come there meanwhile: each word is stored
+// with release order after |writing|, so that whoever has seen a word of a newer event sees a |writing| that says so.
 #include "pydispatch/trace.h"
 
 #include <pthread.h>
@@ -19,9 +19,9 @@ _Static_assert(sizeof(pyd_trace_event_t) == 128, "two cache lines");
 
 typedef struct track_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t owner;  // the thread times two, and IS_WRITING; 0: free
-  _Atomic uint64_t writing;  // events that were begun, ever
-  _Atomic uint64_t head;     // and completed
-  _Atomic uint64_t from;     // |head| at the start
+  _Atomic uint64_t writing;                            // events that were begun, ever
+  _Atomic uint64_t head;                               // and completed
+  _Atomic uint64_t from;                               // |head| at the start
   _Atomic uint32_t worker;
   _Atomic uint64_t* ring;
 } track_t;
@@ -119,8 +119,8 @@ static pyd_status_t start_trace(recorder_t* recorder, uint32_t events, uint32_t 
   }
   tracks_t* tracks = tracks_of(recorder, round_up(events), round_up(threads));
   if (!tracks) {
-    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "trace: no memory for %u events of each of %u threads; ask for fewer", events,
-                           threads);
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
+                           "trace: no memory for %u events of each of %u threads; ask for fewer", events, threads);
   }
   forget_events(tracks);
   atomic_store_explicit(&recorder->without_track, 0, memory_order_relaxed);
@@ -131,8 +131,9 @@ static pyd_status_t start_trace(recorder_t* recorder, uint32_t events, uint32_t 
 
 pyd_status_t pyd_trace_start(pyd_trace_t* trace, uint32_t events, uint32_t threads) {
   if (!events || events > PYD_TRACE_MAX_EVENTS || !threads || threads > PYD_TRACE_MAX_THREADS) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "trace: %u events of each of %u threads asked for; 1 to %u of 1 to %u are possible",
-                           events, threads, PYD_TRACE_MAX_EVENTS, PYD_TRACE_MAX_THREADS);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "trace: %u events of each of %u threads asked for; 1 to %u of 1 to %u are possible", events,
+                           threads, PYD_TRACE_MAX_EVENTS, PYD_TRACE_MAX_THREADS);
   }
   recorder_t* recorder = (recorder_t*)trace;
   pthread_mutex_lock(&recorder->mutex);
@@ -234,7 +235,8 @@ void pyd_trace_track(pyd_trace_t* trace, uint32_t number, pyd_trace_track_t* out
   *out_track = (pyd_trace_track_t){
       .thread = atomic_load_explicit(&track->owner, memory_order_relaxed) >> 1,
       .worker = atomic_load_explicit(&track->worker, memory_order_relaxed),
-      .recorded = atomic_load_explicit(&track->head, memory_order_acquire) - atomic_load_explicit(&track->from, memory_order_relaxed),
+      .recorded = atomic_load_explicit(&track->head, memory_order_acquire) -
+                  atomic_load_explicit(&track->from, memory_order_relaxed),
   };
 }
 
@@ -249,7 +251,8 @@ uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t number, pyd_trace_event_t* 
     _Atomic uint64_t* slot = track->ring + (at & (tracks->events - 1)) * kWords;
     uint64_t words[kWords];
     for (uint32_t i = 0; i < kWords; ++i) words[i] = atomic_load_explicit(&slot[i], memory_order_acquire);
-    if (atomic_load_explicit(&track->writing, memory_order_relaxed) > at + tracks->events) continue;  // overwritten meanwhile
+    if (atomic_load_explicit(&track->writing, memory_order_relaxed) > at + tracks->events)
+      continue;  // overwritten meanwhile
     memcpy(&out_events[count++], words, sizeof(words));
   }
   return count;

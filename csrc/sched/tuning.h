@@ -1,10 +1,10 @@
-// Every constant of the task system with the measurement that chose it (bench/sched, bench/core). Times are in nanoseconds.
-// Machine: AMD EPYC (family 26), 2 virtual CPUs under KVM, Linux 6.18. On it: one compare-exchange 4.7, one tick
-// reading 8.8, one pause 22, a futex wake 1,400 for the waker and 800 to 2,300 until the other thread runs.
+// Every constant of the task system with the measurement that chose it (bench/sched, bench/core). Times are in
+// nanoseconds. Machine: AMD EPYC (family 26), 2 virtual CPUs under KVM, Linux 6.18. On it: one compare-exchange 4.7,
+// one tick reading 8.8, one pause 22, a futex wake 1,400 for the waker and 800 to 2,300 until the other thread runs.
 //
-// What depends on the machine most, how soon another thread takes part in a job, is not taken from there: the first pool thread
-// measures it in each job that it finds while it is idle (delay.h). WORTH_SPINNING and WORTH_WAKING are where that begins and the
-// least, for machines on which threads meet as soon as here or sooner.
+// What depends on the machine most, how soon another thread takes part in a job, is not taken from there: the first
+// pool thread measures it in each job that it finds while it is idle (delay.h). WORTH_SPINNING and WORTH_WAKING are
+// where that begins and the least, for machines on which threads meet as soon as here or sooner.
 #ifndef PYD_SCHED_TUNING_H_
 #define PYD_SCHED_TUNING_H_
 
@@ -21,21 +21,21 @@
 // Indices of one window; a range must fit into 32 bits with room for its end.
 #define PYD_SCHED_WINDOW 0x80000000u
 
-// What an index is taken to cost when nothing is known and the job is shared at once: a chunk, so that indices come one by one at
-// first, and each is worth a thread.
+// What an index is taken to cost when nothing is known and the job is shared at once: a chunk, so that indices come one
+// by one at first, and each is worth a thread.
 #define PYD_SCHED_GUESS (UINT64_C(1000) * PYD_SCHED_CHUNK_TIME)
-// Running one index alone to learn its cost makes a job of this many for each worker a tenth longer, and a smaller one more than that.
-// So smaller ones are shared before anything is known.
+// Running one index alone to learn its cost makes a job of this many for each worker a tenth longer, and a smaller one
+// more than that. So smaller ones are shared before anything is known.
 #define PYD_SCHED_COARSE 10
 
 // The least remaining work worth sharing while a thread spins. Joining costs 400 (1,700 on a busy
 // machine): jobs of 2,000 ran at 0.84 to 1.16 of the speed alone, of 4,000 at 1.4 to 1.8.
 #define PYD_SCHED_WORTH_SPINNING 2500
 #define PYD_SCHED_DELAYS_WORTH_SPINNING 6
-// The same while all are parked: waking costs the caller 1,400 and brings a thread after 5,400. On a machine whose other
-// CPUs are taken it costs 4,500 and gains nothing (jobs of 8,000 ran at 0.6 to 0.7). So the price is learned: it doubles
-// when a job gained less than an eighth, up to MOST, halves when one gained more, and sinks by 1/64 with each job that it
-// kept from waking.
+// The same while all are parked: waking costs the caller 1,400 and brings a thread after 5,400. On a machine whose
+// other CPUs are taken it costs 4,500 and gains nothing (jobs of 8,000 ran at 0.6 to 0.7). So the price is learned: it
+// doubles when a job gained less than an eighth, up to MOST, halves when one gained more, and sinks by 1/64 with each
+// job that it kept from waking.
 #define PYD_SCHED_WORTH_WAKING 8000
 #define PYD_SCHED_DELAYS_WORTH_WAKING 2
 #define PYD_SCHED_WORTH_WAKING_MOST 512000
@@ -46,8 +46,8 @@
 // A job shorter than this is measured in one run of MEASURE_EVERY: two readings of the clock would be half of it.
 #define PYD_SCHED_WORTH_MEASURING 700
 #define PYD_SCHED_MEASURE_EVERY 16
-// Each measured delay changes what is known by 1/64 upwards or 3/64 downwards, however long it is: a quarter of all delays are less
-// than what comes out, so that half of them may be those of threads that lost their CPUs.
+// Each measured delay changes what is known by 1/64 upwards or 3/64 downwards, however long it is: a quarter of all
+// delays are less than what comes out, so that half of them may be those of threads that lost their CPUs.
 #define PYD_SCHED_DELAY_STEP 64
 #define PYD_SCHED_DELAY_MOST 8
 // Work that should be there for each further thread that is woken, as a part of what is worth waking the first.
@@ -59,29 +59,30 @@
 #define PYD_SCHED_CHUNK_MIN_TIME 300
 #define PYD_SCHED_CHUNK_DIVISOR 8
 
-// A participant checks this often whether it shares its CPU with another one. Shorter: the check, which takes 10, costs more than 1 in
-// 10,000; longer: two threads share a CPU for longer before one moves away.
+// A participant checks this often whether it shares its CPU with another one. Shorter: the check, which takes 10, costs
+// more than 1 in 10,000; longer: two threads share a CPU for longer before one moves away.
 #define PYD_SCHED_PLACEMENT_CHECK_NS 200000
-// A thread that has slept for longer is moved away from its waker, which costs the waker 8,000 (AMD EPYC Zen 4). Longer: the first calls after a pause
-// run on one CPU; shorter: wakes of threads that have just parked cost more.
+// A thread that has slept for longer is moved away from its waker, which costs the waker 8,000 (AMD EPYC Zen 4).
+// Longer: the first calls after a pause run on one CPU; shorter: wakes of threads that have just parked cost more.
 #define PYD_SCHED_PLACEMENT_SLEEP_NS 20000
 
 // Passes over all ranges before a participant that found nothing, but saw thefts under way, lets other threads run.
 #define PYD_SCHED_STEAL_PASSES 3
 
-// A job of less work takes no permit: a handover to a sleeping thread costs about 5,000. Without one a job is interrupted by other
-// threads only when the system takes the CPU away from it, after slices of about 3,000,000 on Linux (base_slice_ns), so that
-// fewer than 1 in 100 of jobs this long meet the end of a slice.
+// A job of less work takes no permit: a handover to a sleeping thread costs about 5,000. Without one a job is
+// interrupted by other threads only when the system takes the CPU away from it, after slices of about 3,000,000 on
+// Linux (base_slice_ns), so that fewer than 1 in 100 of jobs this long meet the end of a slice.
 #define PYD_SCHED_PERMIT_WORK_NS 20000
-// Callers that call again within RETURN of their last job go on for about QUANTUM: a thread that sleeps gets a CPU back after 5,000, but
-// where other processes compete for it after up to a slice of theirs. Calls of 180,000 by 8 threads reached 9,900 a second
-// with handovers after each and 10,100 with quanta, and 3,200 and 4,900 under other load.
+// Callers that call again within RETURN of their last job go on for about QUANTUM: a thread that sleeps gets a CPU back
+// after 5,000, but where other processes compete for it after up to a slice of theirs. Calls of 180,000 by 8 threads
+// reached 9,900 a second with handovers after each and 10,100 with quanta, and 3,200 and 4,900 under other load.
 #define PYD_SCHED_PERMIT_RETURN_NS 20000
 #define PYD_SCHED_PERMIT_QUANTUM_NS 500000
 // A thread releases its permit to waiting threads after as much work: 100 times what two handovers cost.
 #define PYD_SCHED_PERMIT_SLICE_NS 1000000
-// Without a handover for this long, no holder of a permit has come to the end of a chunk: workgroups are that long, or they wait for
-// something. Ten slices. Shorter: more threads than CPUs compute; longer: workgroups that wait for other calls wait longer.
+// Without a handover for this long, no holder of a permit has come to the end of a chunk: workgroups are that long, or
+// they wait for something. Ten slices. Shorter: more threads than CPUs compute; longer: workgroups that wait for other
+// calls wait longer.
 #define PYD_SCHED_PERMIT_PATIENCE_NS 10000000
 
 // Threads of a scheduler for tasks that may sleep (blocking.c). More such tasks wait in the queue.

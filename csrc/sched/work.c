@@ -37,9 +37,9 @@ static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
 
 // Takes half of what another participant has not claimed. False: all is claimed, by whomever, or the job has failed.
 //
-// A range is in no cell between a thief's compare-exchange and its store, and a thread may lose its CPU there. So nothing
-// is left only when all cells were seen empty and then, in a second pass, the same numbers of thefts as in the first:
-// between the two none was under way.
+// A range is in no cell between a thief's compare-exchange and its store, and a thread may lose its CPU there. So
+// nothing is left only when all cells were seen empty and then, in a second pass, the same numbers of thefts as in the
+// first: between the two none was under way.
 static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
   const uint16_t* near = sched->near ? sched->near + (size_t)worker * (sched->workers - 1) : NULL;
   pyd_sched_cell_t* own = &slot->cells[worker];
@@ -71,7 +71,7 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
 
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);  // released by leaving
-  if (slot->most > 1 && slot->most < sched->workers) {  // there is room again
+  if (slot->most > 1 && slot->most < sched->workers) {                    // there is room again
     atomic_fetch_or_explicit(&sched->open, 1u << (slot - sched->slots), memory_order_relaxed);
   }
   if (!slot->task) {
@@ -81,7 +81,8 @@ bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
   do {
     if ((state & PYD_SLOT_COUNT) == 1) return false;
-  } while (!atomic_compare_exchange_weak_explicit(&slot->state, &state, state - 1, memory_order_acq_rel, memory_order_relaxed));
+  } while (!atomic_compare_exchange_weak_explicit(&slot->state, &state, state - 1, memory_order_acq_rel,
+                                                  memory_order_relaxed));
   return true;
 }
 

@@ -10,10 +10,14 @@
 // The format of executables for this machine, in IREE's spelling.
 static bool is_format(pyd_string_t format) {
   switch (pyd_elf_machine_host()) {
-    case PYD_ELF_MACHINE_X86_64: return pyd_text_is(format, "embedded-elf-x86_64");
-    case PYD_ELF_MACHINE_AARCH64: return pyd_text_is(format, "embedded-elf-arm_64");
-    case PYD_ELF_MACHINE_RISCV64: return pyd_text_is(format, "embedded-elf-riscv_64");
-    default: return false;
+    case PYD_ELF_MACHINE_X86_64:
+      return pyd_text_is(format, "embedded-elf-x86_64");
+    case PYD_ELF_MACHINE_AARCH64:
+      return pyd_text_is(format, "embedded-elf-arm_64");
+    case PYD_ELF_MACHINE_RISCV64:
+      return pyd_text_is(format, "embedded-elf-riscv_64");
+    default:
+      return false;
   }
 }
 
@@ -51,7 +55,8 @@ static bool matches(pyd_string_t pattern, const char* name) {
   return at == pattern.length;
 }
 
-pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found, uint64_t* out_value) {
+pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found,
+                                   uint64_t* out_value) {
   *out_found = true;
   *out_value = 0;
   if (pyd_text_is(query->category, "hal.executable.format")) {
@@ -60,8 +65,10 @@ pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t wo
     *out_value = has_feature(query->key, out_found);
   } else if (pyd_text_is(query->category, "hal.device.id")) {
     if (query->key.length && memchr(query->key.data, '[', query->key.length)) {
-      return pyd_status_make(PYD_CODE_UNSUPPORTED, "the program asks for a device '%.*s'; sets of characters are not supported "
-                             "without Python", (int)query->key.length, query->key.data);
+      return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                             "the program asks for a device '%.*s'; sets of characters are not supported "
+                             "without Python",
+                             (int)query->key.length, query->key.data);
     }
     *out_value = matches(query->key, "cpu") || matches(query->key, "local") ||
                  matches(query->key, workers == 1 ? "local-sync" : "local-task");
@@ -103,8 +110,10 @@ static pyd_status_t refuse(const pyd_manifest_t* manifest, const pyd_manifest_ex
     if (is_format(variants[i].format)) lacks = missing(manifest, &variants[i]);
   }
   if (lacks) snprintf(why, sizeof(why), "; the machine lacks %.*s", (int)lacks->length, lacks->data);
-  return pyd_status_make(PYD_CODE_UNAVAILABLE, "none of the %u variants of executable '%.*s' runs on this machine%s; compile the "
-                         "program for it", executable->variant_count, (int)executable->name.length, executable->name.data, why);
+  return pyd_status_make(PYD_CODE_UNAVAILABLE,
+                         "none of the %u variants of executable '%.*s' runs on this machine%s; compile the "
+                         "program for it",
+                         executable->variant_count, (int)executable->name.length, executable->name.data, why);
 }
 
 pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_program_t* program, uint32_t index,
@@ -113,7 +122,8 @@ pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_pro
   const pyd_program_executable_t* found = pyd_program_executable(program, index);
   if (executable->name.length != found->name.length || executable->variant_count != found->variant_count ||
       memcmp(executable->name.data, found->name.data, found->name.length) != 0) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "executable %u is '%.*s' with %u variants in manifest.json, '%.*s' with %u in program.bin",
+    return pyd_status_make(PYD_CODE_CORRUPT,
+                           "executable %u is '%.*s' with %u variants in manifest.json, '%.*s' with %u in program.bin",
                            index, (int)executable->name.length, executable->name.data, executable->variant_count,
                            (int)found->name.length, found->name.data, found->variant_count);
   }

@@ -47,8 +47,10 @@ static bool take_hex(pyd_json_t* json, uint32_t* out_unit) {
   *out_unit = 0;
   for (int i = 0; i < 4; ++i) {
     char c = peek(json);
-    uint32_t digit = c >= '0' && c <= '9' ? (uint32_t)(c - '0') : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
-                   : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10) : 16;
+    uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
+                     : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
+                     : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
+                                            : 16;
     if (digit == 16) return pyd_json_refuse(json, "four hexadecimal digits after \\u");
     *out_unit = *out_unit << 4 | digit;
     ++json->at;
@@ -60,7 +62,8 @@ static size_t encode(uint32_t point, char* out) {
   if (point < 0x80) return out[0] = (char)point, 1;
   if (point < 0x800) return out[0] = (char)(0xC0 | point >> 6), out[1] = (char)(0x80 | (point & 63)), 2;
   if (point < 0x10000) {
-    out[0] = (char)(0xE0 | point >> 12), out[1] = (char)(0x80 | (point >> 6 & 63)), out[2] = (char)(0x80 | (point & 63));
+    out[0] = (char)(0xE0 | point >> 12), out[1] = (char)(0x80 | (point >> 6 & 63)),
+    out[2] = (char)(0x80 | (point & 63));
     return 3;
   }
   out[0] = (char)(0xF0 | point >> 18), out[1] = (char)(0x80 | (point >> 12 & 63));
@@ -72,7 +75,8 @@ static size_t encode(uint32_t point, char* out) {
 static bool take_point(pyd_json_t* json, uint32_t* out_point) {
   uint32_t low;
   if (!take_hex(json, out_point)) return false;
-  if (*out_point == 0 || (*out_point >= 0xDC00 && *out_point < 0xE000)) return pyd_json_refuse(json, "a character after \\u");
+  if (*out_point == 0 || (*out_point >= 0xDC00 && *out_point < 0xE000))
+    return pyd_json_refuse(json, "a character after \\u");
   if (*out_point < 0xD800 || *out_point >= 0xE000) return true;
   if (!take_word(json, "\\u") || !take_hex(json, &low) || low < 0xDC00 || low >= 0xE000) {
     return pyd_json_refuse(json, "the second half of a surrogate pair");
@@ -190,12 +194,25 @@ void pyd_json_skip(pyd_json_t* json) {
   pyd_string_t text;
   bool value;
   switch (peek(json)) {
-    case '{': while (pyd_json_member(json, &list, &text)) pyd_json_skip(json); return;
-    case '[': while (pyd_json_element(json, &list)) pyd_json_skip(json); return;
-    case '"': pyd_json_text(json, &text); return;
-    case 't': case 'f': pyd_json_bool(json, &value); return;
-    case 'n': if (!pyd_json_null(json)) pyd_json_refuse(json, "null"); return;
-    default: skip_number(json); return;
+    case '{':
+      while (pyd_json_member(json, &list, &text)) pyd_json_skip(json);
+      return;
+    case '[':
+      while (pyd_json_element(json, &list)) pyd_json_skip(json);
+      return;
+    case '"':
+      pyd_json_text(json, &text);
+      return;
+    case 't':
+    case 'f':
+      pyd_json_bool(json, &value);
+      return;
+    case 'n':
+      if (!pyd_json_null(json)) pyd_json_refuse(json, "null");
+      return;
+    default:
+      skip_number(json);
+      return;
   }
 }
 

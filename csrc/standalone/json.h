@@ -1,5 +1,5 @@
-// A strict reader of JSON that builds nothing: callers go through the text once and take what they need. Any bytes are accepted
-// as input; the first fault ends it, and everything returns false from then on.
+// A strict reader of JSON that builds nothing: callers go through the text once and take what they need. Any bytes are
+// accepted as input; the first fault ends it, and everything returns false from then on.
 #ifndef PYD_STANDALONE_JSON_H_
 #define PYD_STANDALONE_JSON_H_
 
@@ -11,7 +11,7 @@ typedef struct pyd_json_s {
   char* text;  // strings are decoded in place
   size_t size, at;
   uint32_t depth;
-  const char* fault;  // what was expected at |at|; NULL: none so far
+  const char* fault;      // what was expected at |at|; NULL: none so far
   bool is_out_of_memory;  // the fault is that a list could not grow
 } pyd_json_t;
 
@@ -40,7 +40,8 @@ void pyd_json_finish(pyd_json_t* json);
 
 bool pyd_json_refuse(pyd_json_t* json, const char* expected);
 
-// Room for one more, of |size| zeroed bytes, at the end of the heap's |*list|, which grows at powers of two. NULL: a fault.
+// Room for one more, of |size| zeroed bytes, at the end of the heap's |*list|, which grows at powers of two. NULL: a
+// fault.
 void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size);
 
 static inline bool pyd_text_is(pyd_string_t text, const char* expected) {

@@ -76,10 +76,11 @@ static pyd_status_t open_members(loaded_t* p) {
   p->constant_count = pyd_program_constant_count(p->program);
   p->executables = calloc((size_t)p->executable_count + 1, sizeof(*p->executables));
   p->blocks = calloc((size_t)p->constant_count + 1, sizeof(*p->blocks));
-  if (!p->executables || !p->blocks) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the tables of a program");
+  if (!p->executables || !p->blocks)
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the tables of a program");
   if (p->manifest.executable_count == p->executable_count) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "manifest.json lists %u executables, program.bin %u", p->manifest.executable_count,
-                         p->executable_count);
+  return pyd_status_make(PYD_CODE_CORRUPT, "manifest.json lists %u executables, program.bin %u",
+                         p->manifest.executable_count, p->executable_count);
 }
 
 static pyd_status_t answer_queries(const loaded_t* p) {
@@ -116,7 +117,8 @@ static pyd_status_t compute_constants(const loaded_t* p, uint32_t function, uint
   if (function == PYD_PROGRAM_NONE) return PYD_STATUS_OK;
   uint32_t count = pyd_program_function(p->program, function)->result_count;
   if (count > kMaxConstants) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "an executable has %u constants; at most %d are supported", count, kMaxConstants);
+    return pyd_status_make(PYD_CODE_CORRUPT, "an executable has %u constants; at most %d are supported", count,
+                           kMaxConstants);
   }
   pyd_status_t status = pyd_program_evaluate(p->program, function, &argument, results);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) out_words[i] = (uint32_t)results[i];
@@ -137,15 +139,20 @@ static pyd_status_t link_executable(loaded_t* p, uint32_t index) {
   if (length) memcpy(name, executable->name.data, length);
   name[length] = 0;
   if (variant->is_dynamic) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "the program only declares executable '%s': its code can be supplied with Python only", name);
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "the program only declares executable '%s': its code can be supplied with Python only",
+                           name);
   }
   pyd_cpu_query(processor);
-  pyd_executable_options_t options = {
-      .name = name, .resolver = pyd_resolution_resolver(p->resolution), .constants = words, .processor_data = processor};
+  pyd_executable_options_t options = {.name = name,
+                                      .resolver = pyd_resolution_resolver(p->resolution),
+                                      .constants = words,
+                                      .processor_data = processor};
   status = compute_constants(p, executable->constants_function, number, words, &options.constant_count);
   if (pyd_ok(status)) status = find(p, variant->member.data, variant->member.length, true, &elf);
   if (pyd_ok(status)) status = pyd_executable_load_elf(elf, &options, &p->executables[index]);
-  if (pyd_ok(status)) status = pyd_program_set_executable(p->program, index, p->executables[index], number, variant->alignment);
+  if (pyd_ok(status))
+    status = pyd_program_set_executable(p->program, index, p->executables[index], number, variant->alignment);
   return pyd_ok(status) ? link_contracts(p, index, variant) : status;
 }
 
@@ -158,7 +165,8 @@ static pyd_status_t link_executables(loaded_t* p) {
 // ---- constants
 
 static pyd_status_t link_bytes(loaded_t* p, uint32_t index, const void* data) {
-  return pyd_program_set_constant(p->program, index, (pyd_span_t){data, (size_t)pyd_program_constant(p->program, index)->length});
+  return pyd_program_set_constant(p->program, index,
+                                  (pyd_span_t){data, (size_t)pyd_program_constant(p->program, index)->length});
 }
 
 // In place where that is possible, else a copy, which is aligned.
@@ -170,7 +178,8 @@ static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking,
                            (unsigned long long)constant->length, (unsigned long long)memory->bytes);
   }
   bool is_usable = memory->is_dense && (is_linking || !((uintptr_t)memory->first & (alignment - 1)));
-  if (is_usable || !memory->bytes || p->blocks[index]) return is_linking ? link_bytes(p, index, memory->first) : PYD_STATUS_OK;
+  if (is_usable || !memory->bytes || p->blocks[index])
+    return is_linking ? link_bytes(p, index, memory->first) : PYD_STATUS_OK;
   pyd_status_t status = pyd_pool_acquire(p->pool, (size_t)memory->bytes, &p->blocks[index]);
   if (!pyd_ok(status)) return status;
   if (memory->is_dense) {
@@ -213,7 +222,8 @@ static pyd_status_t link_constants(loaded_t* p) {
 
 static pyd_status_t align_constants(loaded_t* p) {
   uint32_t* alignments = calloc((size_t)p->constant_count + 1, sizeof(*alignments));
-  if (!alignments) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the alignments of %u constants", p->constant_count);
+  if (!alignments)
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the alignments of %u constants", p->constant_count);
   pyd_status_t status = pyd_program_constant_alignments(p->program, alignments);
   for (uint32_t i = 0; i < p->constant_count && pyd_ok(status); ++i) {
     status = link_constant(p, i, false, alignments[i] ? alignments[i] : 1);
@@ -243,8 +253,8 @@ static pyd_status_t link_all(loaded_t* p, const pyd_api_load_t* options) {
   return pyd_ok(status) ? pyd_state_initialize(p->state, NULL) : status;
 }
 
-pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source, const pyd_api_load_t* options,
-                                 pyd_api_program_t** out_program) {
+pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source,
+                                 const pyd_api_load_t* options, pyd_api_program_t** out_program) {
   loaded_t* p = calloc(1, sizeof(*p));
   if (!p) {
     if (source.copy) {
@@ -258,7 +268,8 @@ pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source
   p->manager = pyd_standalone_device(device)->manager;
   p->device = device;
   pyd_status_t status = link_all(p, options);
-  if (pyd_ok(status)) status = pyd_api_program_make(device, p->program, p->state, (pyd_api_owner_t){p, drop}, out_program);
+  if (pyd_ok(status))
+    status = pyd_api_program_make(device, p->program, p->state, (pyd_api_owner_t){p, drop}, out_program);
   if (!pyd_ok(status)) drop(p);
   return status;
 }

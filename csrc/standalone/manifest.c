@@ -47,7 +47,8 @@ static void read_contracts(reader_t* r, pyd_manifest_variant_t* out) {
   while (pyd_json_element(&r->json, &list)) {
     uint64_t number = PYD_PROGRAM_NONE;
     bool is_none = pyd_json_null(&r->json);
-    if (!is_none && pyd_json_number(&r->json, &number) && number >= PYD_PROGRAM_NONE) pyd_json_refuse(&r->json, "a number below 2^32 - 1");
+    if (!is_none && pyd_json_number(&r->json, &number) && number >= PYD_PROGRAM_NONE)
+      pyd_json_refuse(&r->json, "a number below 2^32 - 1");
     uint32_t* added = pyd_json_grow(&r->json, (void**)&m->contracts, &m->contract_count, sizeof(*added));
     if (added) *added = (uint32_t)number;
   }
@@ -61,17 +62,27 @@ static void read_variant(reader_t* r) {
   pyd_string_t key;
   uint32_t seen = 0;
   while (pyd_json_member(&r->json, &list, &key)) {
-    if (pyd_text_is(key, "name")) once(r, &seen, NAME), pyd_json_text(&r->json, &v.name);
-    else if (pyd_text_is(key, "member")) once(r, &seen, MEMBER), pyd_json_text(&r->json, &v.member);
-    else if (pyd_text_is(key, "format")) once(r, &seen, FORMAT), pyd_json_text(&r->json, &v.format);
-    else if (pyd_text_is(key, "alignment")) once(r, &seen, ALIGNMENT), read_alignment(r, &v);
-    else if (pyd_text_is(key, "requires")) once(r, &seen, REQUIRES), read_requirements(r, &v);
-    else if (pyd_text_is(key, "contracts")) once(r, &seen, CONTRACTS), read_contracts(r, &v);
-    else if (pyd_text_is(key, "dynamic")) once(r, &seen, DYNAMIC), pyd_json_bool(&r->json, &v.is_dynamic);
-    else pyd_json_skip(&r->json);
+    if (pyd_text_is(key, "name"))
+      once(r, &seen, NAME), pyd_json_text(&r->json, &v.name);
+    else if (pyd_text_is(key, "member"))
+      once(r, &seen, MEMBER), pyd_json_text(&r->json, &v.member);
+    else if (pyd_text_is(key, "format"))
+      once(r, &seen, FORMAT), pyd_json_text(&r->json, &v.format);
+    else if (pyd_text_is(key, "alignment"))
+      once(r, &seen, ALIGNMENT), read_alignment(r, &v);
+    else if (pyd_text_is(key, "requires"))
+      once(r, &seen, REQUIRES), read_requirements(r, &v);
+    else if (pyd_text_is(key, "contracts"))
+      once(r, &seen, CONTRACTS), read_contracts(r, &v);
+    else if (pyd_text_is(key, "dynamic"))
+      once(r, &seen, DYNAMIC), pyd_json_bool(&r->json, &v.is_dynamic);
+    else
+      pyd_json_skip(&r->json);
   }
-  need(r, seen, NAME | MEMBER | FORMAT | ALIGNMENT | REQUIRES, "a variant with name, member, format, alignment and requires");
-  pyd_manifest_variant_t* added = pyd_json_grow(&r->json, (void**)&r->made->variants, &r->made->variant_count, sizeof(*added));
+  need(r, seen, NAME | MEMBER | FORMAT | ALIGNMENT | REQUIRES,
+       "a variant with name, member, format, alignment and requires");
+  pyd_manifest_variant_t* added =
+      pyd_json_grow(&r->json, (void**)&r->made->variants, &r->made->variant_count, sizeof(*added));
   if (added) *added = v;
 }
 
@@ -93,7 +104,8 @@ static void read_executable(reader_t* r) {
   }
   need(r, seen, NAME | VARIANTS, "an executable with name and variants");
   e.variant_count = r->made->variant_count - e.first_variant;
-  pyd_manifest_executable_t* added = pyd_json_grow(&r->json, (void**)&r->made->executables, &r->made->executable_count, sizeof(*added));
+  pyd_manifest_executable_t* added =
+      pyd_json_grow(&r->json, (void**)&r->made->executables, &r->made->executable_count, sizeof(*added));
   if (added) *added = e;
 }
 
@@ -143,8 +155,9 @@ pyd_status_t pyd_manifest_read(pyd_span_t bytes, pyd_manifest_t* out_manifest) {
   read_all(&r);
   if (!r.json.fault) return PYD_STATUS_OK;
   pyd_status_t status =
-      r.json.is_out_of_memory ? pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "manifest.json: no memory for its tables")
-                         : pyd_status_make(PYD_CODE_CORRUPT, "manifest.json, byte %zu: expected %s", r.json.at, r.json.fault);
+      r.json.is_out_of_memory
+          ? pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "manifest.json: no memory for its tables")
+          : pyd_status_make(PYD_CODE_CORRUPT, "manifest.json, byte %zu: expected %s", r.json.at, r.json.fault);
   pyd_manifest_free(out_manifest);
   return status;
 }

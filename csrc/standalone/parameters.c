@@ -1,4 +1,5 @@
-// The parameters of a program: memory of the embedder, or tensors of files that are mapped. Both are memory handles of the API.
+// The parameters of a program: memory of the embedder, or tensors of files that are mapped. Both are memory handles of
+// the API.
 #include <stdlib.h>
 
 #include "standalone/json.h"
@@ -24,10 +25,12 @@ static pyd_status_t check_options(const pyd_api_load_t* options) {
   if (options->file_count && !options->files) return pyd_api_null("program_load", "files");
   for (uint32_t i = 0; i < options->parameter_count; ++i) {
     const pyd_api_parameter_t* given = &options->parameters[i];
-    if (!given->scope || !given->key || !given->memory) return pyd_api_null("program_load", "the scope, key or memory of a parameter");
+    if (!given->scope || !given->key || !given->memory)
+      return pyd_api_null("program_load", "the scope, key or memory of a parameter");
   }
   for (uint32_t i = 0; i < options->file_count; ++i) {
-    if (!options->files[i].scope || !options->files[i].path) return pyd_api_null("program_load", "the scope or path of a file");
+    if (!options->files[i].scope || !options->files[i].path)
+      return pyd_api_null("program_load", "the scope or path of a file");
   }
   return PYD_STATUS_OK;
 }
@@ -39,7 +42,8 @@ static pyd_status_t open_file(const pyd_api_parameter_file_t* given, file_t* out
   return pyd_status_annotate(status, "%s: %s", given->path, pyd_status_text(status));
 }
 
-static pyd_status_t take_memory(pyd_api_memory_t* memory, const pyd_program_parameter_t* parameter, pyd_api_memory_t** out_memory) {
+static pyd_status_t take_memory(pyd_api_memory_t* memory, const pyd_program_parameter_t* parameter,
+                                pyd_api_memory_t** out_memory) {
   const pyd_api_value_t value = {.dtype = parameter->dtype, .rank = parameter->rank};
   pyd_status_t status = pyd_api_memory_check(memory, "program_load", "parameter", 0, &value, parameter->dims);
   if (!pyd_ok(status)) return status;
@@ -50,12 +54,16 @@ static pyd_status_t take_memory(pyd_api_memory_t* memory, const pyd_program_para
 
 static pyd_status_t take_tensor(pyd_api_device_t* device, const file_t* file, const pyd_weight_t* tensor,
                                 const pyd_program_parameter_t* parameter, pyd_api_memory_t** out_memory) {
-  const pyd_api_memory_info_t info = {
-      .struct_size = sizeof(info), .data = (void*)tensor->data.data, .dtype = tensor->dtype, .rank = tensor->rank,
-      .dims = tensor->rank ? file->weights.dims + tensor->first_dim : NULL, .is_read_only = 1};
+  const pyd_api_memory_info_t info = {.struct_size = sizeof(info),
+                                      .data = (void*)tensor->data.data,
+                                      .dtype = tensor->dtype,
+                                      .rank = tensor->rank,
+                                      .dims = tensor->rank ? file->weights.dims + tensor->first_dim : NULL,
+                                      .is_read_only = 1};
   pyd_api_memory_t* memory = NULL;
-  pyd_status_t status = tensor->dtype ? pyd_api_memory_import(device, &info, &memory)
-                                      : pyd_status_make(PYD_CODE_UNSUPPORTED, "its type is one that programs do not have");
+  pyd_status_t status = tensor->dtype
+                            ? pyd_api_memory_import(device, &info, &memory)
+                            : pyd_status_make(PYD_CODE_UNSUPPORTED, "its type is one that programs do not have");
   if (pyd_ok(status)) status = take_memory(memory, parameter, out_memory);
   pyd_api_memory_release(memory);
   return pyd_status_annotate(status, "%s: %s", file->path, pyd_status_text(status));
@@ -80,7 +88,8 @@ static pyd_status_t find(const pyd_standalone_parameters_t* p, pyd_api_device_t*
                          has_scope ? "it is in none of the sources of its scope" : "its scope was not given");
 }
 
-pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_api_device_t* device, const pyd_api_load_t* options,
+pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_api_device_t* device,
+                                            const pyd_api_load_t* options,
                                             pyd_standalone_parameters_t** out_parameters) {
   *out_parameters = NULL;
   pyd_status_t status = check_options(options);
@@ -95,12 +104,14 @@ pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_ap
     p->count = count;
     p->file_count = options->file_count;
   }
-  for (uint32_t i = 0; i < options->file_count && pyd_ok(status); ++i) status = open_file(&options->files[i], &p->files[i]);
+  for (uint32_t i = 0; i < options->file_count && pyd_ok(status); ++i)
+    status = open_file(&options->files[i], &p->files[i]);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
     const pyd_program_parameter_t* parameter = pyd_program_parameter(program, i);
     status = find(p, device, options, parameter, &p->memories[i]);
-    status = pyd_status_annotate(status, "parameter '%.*s' of scope '%.*s': %s", (int)parameter->key.length, parameter->key.data,
-                                 (int)parameter->scope.length, parameter->scope.data, pyd_status_text(status));
+    status = pyd_status_annotate(status, "parameter '%.*s' of scope '%.*s': %s", (int)parameter->key.length,
+                                 parameter->key.data, (int)parameter->scope.length, parameter->scope.data,
+                                 pyd_status_text(status));
   }
   if (pyd_ok(status)) {
     *out_parameters = p;

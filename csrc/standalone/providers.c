@@ -5,8 +5,9 @@
 
 #include "standalone/standalone.h"
 
-static pyd_status_t add_function(const char* slot, const char* prefix, pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function,
-                                 void* context, int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id) {
+static pyd_status_t add_function(const char* slot, const char* prefix, pyd_api_device_t* device, const char* name,
+                                 pyd_plugin_fn_t function, void* context, int32_t priority,
+                                 void (*release)(void* owner), void* owner, uint64_t* out_id) {
   uint64_t id = 0;
   if (out_id) *out_id = 0;
   if (!device || !name || !function) return pyd_api_null(slot, "device, name or function");
@@ -18,25 +19,28 @@ static pyd_status_t add_function(const char* slot, const char* prefix, pyd_api_d
   if (!symbol) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "%s: no memory for the name of '%s'", slot, name);
   snprintf(symbol, size, "%s%s", prefix, name);
   const pyd_provider_function_t given = {symbol, (pyd_import_fn_t)function, context};
-  pyd_status_t status =
-      pyd_plugin_manager_add_functions(pyd_standalone_device(device)->manager, name, &given, 1, priority, release, owner, &id);
+  pyd_status_t status = pyd_plugin_manager_add_functions(pyd_standalone_device(device)->manager, name, &given, 1,
+                                                         priority, release, owner, &id);
   free(symbol);
   if (out_id) *out_id = id;
   return status;
 }
 
-pyd_status_t pyd_standalone_add_import(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
-                                       int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id) {
+pyd_status_t pyd_standalone_add_import(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function,
+                                       void* context, int32_t priority, void (*release)(void* owner), void* owner,
+                                       uint64_t* out_id) {
   return add_function("device_add_import", "", device, name, function, context, priority, release, owner, out_id);
 }
 
-pyd_status_t pyd_standalone_add_command(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
-                                        int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id) {
-  return add_function("device_add_command", PYD_HOST_COMMAND_PREFIX, device, name, function, context, priority, release, owner, out_id);
+pyd_status_t pyd_standalone_add_command(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function,
+                                        void* context, int32_t priority, void (*release)(void* owner), void* owner,
+                                        uint64_t* out_id) {
+  return add_function("device_add_command", PYD_HOST_COMMAND_PREFIX, device, name, function, context, priority, release,
+                      owner, out_id);
 }
 
-pyd_status_t pyd_standalone_add_plugin(pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query, int32_t priority,
-                                       uint64_t* out_id) {
+pyd_status_t pyd_standalone_add_plugin(pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query,
+                                       int32_t priority, uint64_t* out_id) {
   uint64_t id = 0;
   if (out_id) *out_id = 0;
   if (!device || !name || !query) return pyd_api_null("device_add_plugin", "device, name or function");
@@ -86,18 +90,21 @@ static pyd_status_t refuse_missing(const commands_t* commands) {
     if (commands->functions[i] || used > sizeof(list) - 4) continue;
     used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'%s'", used ? ", " : "", commands->names[i] + prefix);
   }
-  pyd_status_t status =
-      pyd_status_make(PYD_CODE_MISSING_IMPORT, "the program calls host commands that nothing provides: %s; add them with "
-                      "device_add_command or a plugin before it is loaded", list);
+  pyd_status_t status = pyd_status_make(PYD_CODE_MISSING_IMPORT,
+                                        "the program calls host commands that nothing provides: %s; add them with "
+                                        "device_add_command or a plugin before it is loaded",
+                                        list);
   for (uint32_t i = 0; i < commands->count; ++i) {
     if (commands->functions[i]) continue;
-    status = pyd_status_add_name(status, PYD_STATUS_SYMBOL, commands->names[i] + prefix, strlen(commands->names[i] + prefix));
+    status = pyd_status_add_name(status, PYD_STATUS_SYMBOL, commands->names[i] + prefix,
+                                 strlen(commands->names[i] + prefix));
   }
   return status;
 }
 
 static pyd_status_t link(pyd_program_t* program, const commands_t* commands, const pyd_resolver_t* resolver) {
-  pyd_status_t status = resolver->resolve(resolver->self, commands->count, commands->names, commands->functions, commands->contexts);
+  pyd_status_t status =
+      resolver->resolve(resolver->self, commands->count, commands->names, commands->functions, commands->contexts);
   for (uint32_t i = 0; i < commands->count && pyd_ok(status); ++i) {
     if (!commands->functions[i]) return refuse_missing(commands);
     status = pyd_program_set_command(program, i, commands->functions[i], commands->contexts[i]);
@@ -112,8 +119,9 @@ pyd_status_t pyd_standalone_link_commands(pyd_program_t* program, const pyd_reso
   commands.functions = calloc(commands.count, sizeof(*commands.functions));
   commands.contexts = calloc(commands.count, sizeof(*commands.contexts));
   char* block = commands.names && commands.functions && commands.contexts ? name_all(program, &commands) : NULL;
-  pyd_status_t status = block ? link(program, &commands, resolver)
-                              : pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to resolve %u host commands", commands.count);
+  pyd_status_t status =
+      block ? link(program, &commands, resolver)
+            : pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to resolve %u host commands", commands.count);
   free(block);
   free(commands.names);
   free(commands.functions);

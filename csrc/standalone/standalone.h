@@ -20,20 +20,23 @@ static inline pyd_standalone_device_t* pyd_standalone_device(const pyd_api_devic
 }
 
 // providers.c: the slots that register imports, host commands and plugins.
-pyd_status_t pyd_standalone_add_import(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
-                                       int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id);
-pyd_status_t pyd_standalone_add_command(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
-                                        int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id);
-pyd_status_t pyd_standalone_add_plugin(pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query, int32_t priority,
+pyd_status_t pyd_standalone_add_import(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function,
+                                       void* context, int32_t priority, void (*release)(void* owner), void* owner,
                                        uint64_t* out_id);
+pyd_status_t pyd_standalone_add_command(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function,
+                                        void* context, int32_t priority, void (*release)(void* owner), void* owner,
+                                        uint64_t* out_id);
+pyd_status_t pyd_standalone_add_plugin(pyd_api_device_t* device, const char* name, pyd_plugin_query_fn_t query,
+                                       int32_t priority, uint64_t* out_id);
 pyd_status_t pyd_standalone_remove_provider(pyd_api_device_t* device, uint64_t id);
 // Finds and links the host commands of a program. MISSING_IMPORT names those that nothing provides.
 pyd_status_t pyd_standalone_link_commands(pyd_program_t* program, const pyd_resolver_t* resolver);
 
 // choose.c: what programs may ask about this machine. |out_found|: whether it is known here. UNSUPPORTED.
-pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found, uint64_t* out_value);
-// Of the variants of executable |index| that run here the one with the most requirements, the first of equals: its number among
-// those of the executable. UNAVAILABLE when none does, CORRUPT when manifest and program differ.
+pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found,
+                                   uint64_t* out_value);
+// Of the variants of executable |index| that run here the one with the most requirements, the first of equals: its
+// number among those of the executable. UNAVAILABLE when none does, CORRUPT when manifest and program differ.
 pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_program_t* program, uint32_t index,
                                    uint32_t* out_variant);
 
@@ -43,12 +46,14 @@ typedef struct pyd_standalone_source_s {
   pyd_file_map_t map;  // of a file
   void* copy;          // of bytes, 64-byte aligned: a block of the device's pool
 } pyd_standalone_source_t;
-pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source, const pyd_api_load_t* options,
-                                 pyd_api_program_t** out_program);
+pyd_status_t pyd_standalone_load(pyd_api_device_t* device, pyd_standalone_source_t source,
+                                 const pyd_api_load_t* options, pyd_api_program_t** out_program);
 
-// parameters.c: those of a program, held until they are freed. INVALID_ARGUMENT names the parameter that is missing or does not fit.
+// parameters.c: those of a program, held until they are freed. INVALID_ARGUMENT names the parameter that is missing or
+// does not fit.
 typedef struct pyd_standalone_parameters_s pyd_standalone_parameters_t;
-pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_api_device_t* device, const pyd_api_load_t* options,
+pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_api_device_t* device,
+                                            const pyd_api_load_t* options,
                                             pyd_standalone_parameters_t** out_parameters);
 const pyd_api_memory_t* pyd_standalone_parameter(const pyd_standalone_parameters_t* parameters, uint32_t index);
 void pyd_standalone_parameters_free(pyd_standalone_parameters_t* parameters);

@@ -17,7 +17,8 @@ static void drop_device(void* self) {
   pyd_deallocate(&allocator, t, sizeof(*t));
 }
 
-static pyd_status_t make_device(const pyd_sched_options_t* given, const pyd_allocator_t* allocator, pyd_api_device_t** out_device) {
+static pyd_status_t make_device(const pyd_sched_options_t* given, const pyd_allocator_t* allocator,
+                                pyd_api_device_t** out_device) {
   pyd_sched_options_t options = *given;
   options.scopes = (pyd_scope_access_t){pyd_process_scope_get, pyd_process_scope_set};
   options.permits = pyd_process_permits();
@@ -41,7 +42,8 @@ static bool read_name(const char* name, uint32_t* out_workers) {
   if (*out_workers || strcmp(name, "cpu") == 0) return true;
   if (strncmp(name, kCount, sizeof(kCount) - 1) != 0) return false;
   const char* digit = name + sizeof(kCount) - 1;
-  for (; *digit >= '0' && *digit <= '9' && *out_workers < 100000; ++digit) *out_workers = *out_workers * 10 + (uint32_t)(*digit - '0');
+  for (; *digit >= '0' && *digit <= '9' && *out_workers < 100000; ++digit)
+    *out_workers = *out_workers * 10 + (uint32_t)(*digit - '0');
   return !*digit && *out_workers;  // the scheduler has the limit
 }
 
@@ -51,8 +53,10 @@ static pyd_status_t device_open(const char* name, pyd_api_device_t** out_device)
   *out_device = NULL;
   if (!name) return pyd_api_null("device_open", "name");
   if (read_name(name, &options.workers)) return make_device(&options, NULL, out_device);
-  return pyd_status_make(PYD_CODE_UNAVAILABLE, "device_open: there is no device '%s'; without Python there are 'cpu', 'local-sync' and "
-                         "'cpu?workers=N'", name);
+  return pyd_status_make(PYD_CODE_UNAVAILABLE,
+                         "device_open: there is no device '%s'; without Python there are 'cpu', 'local-sync' and "
+                         "'cpu?workers=N'",
+                         name);
 }
 
 static pyd_status_t device_create(const pyd_api_device_options_t* given, pyd_api_device_t** out_device) {
@@ -64,13 +68,16 @@ static pyd_status_t device_create(const pyd_api_device_options_t* given, pyd_api
   return pyd_ok(status) ? make_device(&options, &allocator, out_device) : status;
 }
 
-static pyd_status_t load(const char* function, pyd_api_device_t* device, const pyd_api_load_t* options, pyd_api_program_t** out_program) {
+static pyd_status_t load(const char* function, pyd_api_device_t* device, const pyd_api_load_t* options,
+                         pyd_api_program_t** out_program) {
   pyd_standalone_source_t source = {.copy = NULL};
   if (!out_program) return pyd_api_null(function, "out_program");
   *out_program = NULL;
   if (!device) return pyd_api_null(function, "device");
   pyd_status_t status = pyd_api_check_load(function, options);
-  if (pyd_ok(status)) status = options->path ? pyd_file_map(options->path, &source.map) : pyd_pool_acquire(device->pool, options->size, &source.copy);
+  if (pyd_ok(status))
+    status = options->path ? pyd_file_map(options->path, &source.map)
+                           : pyd_pool_acquire(device->pool, options->size, &source.copy);
   if (!pyd_ok(status)) return status;
   source.file = options->path ? source.map.span : (pyd_span_t){source.copy, options->size};
   if (source.copy && options->size) memcpy(source.copy, options->data, options->size);
@@ -83,12 +90,14 @@ static pyd_status_t program_load_file(pyd_api_device_t* device, const char* path
   return load("program_load_file", device, &options, out_program);
 }
 
-static pyd_status_t program_load_bytes(pyd_api_device_t* device, const void* data, size_t size, pyd_api_program_t** out_program) {
+static pyd_status_t program_load_bytes(pyd_api_device_t* device, const void* data, size_t size,
+                                       pyd_api_program_t** out_program) {
   const pyd_api_load_t options = {.struct_size = sizeof(options), .data = data, .size = size};
   return load("program_load_bytes", device, &options, out_program);
 }
 
-static pyd_status_t program_load(pyd_api_device_t* device, const pyd_api_load_t* options, pyd_api_program_t** out_program) {
+static pyd_status_t program_load(pyd_api_device_t* device, const pyd_api_load_t* options,
+                                 pyd_api_program_t** out_program) {
   return load("program_load", device, options, out_program);
 }
 
@@ -111,10 +120,13 @@ void pyd_standalone_fill_sized(pyd_api_t* out_table, size_t size) {
   memcpy(out_table, &table, table.size);
 }
 
-// Of programs built before the caller stated a size, the oldest of which have a table that ends with call_run_timed. It never fills more.
+// Of programs built before the caller stated a size, the oldest of which have a table that ends with call_run_timed. It
+// never fills more.
 #undef pyd_standalone_fill
 #if defined(PYD_BUILD_LIBRARY)
 __attribute__((visibility("default")))
 #endif
 void pyd_standalone_fill(pyd_api_t* out_table);
-void pyd_standalone_fill(pyd_api_t* out_table) { pyd_standalone_fill_sized(out_table, offsetof(pyd_api_t, memory_import)); }
+void pyd_standalone_fill(pyd_api_t* out_table) {
+  pyd_standalone_fill_sized(out_table, offsetof(pyd_api_t, memory_import));
+}

@@ -17,9 +17,9 @@ static uint32_t dtype_of(pyd_string_t name) {
     const char* name;
     uint32_t dtype;
   } kTypes[] = {
-      {"F64", 0x21000040}, {"F32", 0x21000020}, {"F16", 0x21000010}, {"BF16", 0x22000010}, {"F8_E5M2", 0x24000008},
-      {"F8_E4M3", 0x25000008}, {"I64", 0x10000040}, {"I32", 0x10000020}, {"I16", 0x10000010}, {"I8", 0x10000008},
-      {"U64", 0x12000040}, {"U32", 0x12000020}, {"U16", 0x12000010}, {"U8", 0x12000008}, {"BOOL", 0x13000008},
+      {"F64", 0x21000040},     {"F32", 0x21000020}, {"F16", 0x21000010}, {"BF16", 0x22000010}, {"F8_E5M2", 0x24000008},
+      {"F8_E4M3", 0x25000008}, {"I64", 0x10000040}, {"I32", 0x10000020}, {"I16", 0x10000010},  {"I8", 0x10000008},
+      {"U64", 0x12000040},     {"U32", 0x12000020}, {"U16", 0x12000010}, {"U8", 0x12000008},   {"BOOL", 0x13000008},
   };
   for (size_t i = 0; i < sizeof(kTypes) / sizeof(*kTypes); ++i) {
     if (pyd_text_is(name, kTypes[i].name)) return kTypes[i].dtype;
@@ -55,20 +55,31 @@ static void read_tensor(reader_t* r, pyd_string_t name) {
   pyd_string_t key, dtype;
   uint32_t seen = 0;
   while (pyd_json_member(&r->json, &list, &key)) {
-    uint32_t bit = pyd_text_is(key, "dtype") ? DTYPE : pyd_text_is(key, "shape") ? SHAPE : pyd_text_is(key, "data_offsets") ? OFFSETS : 0;
+    uint32_t bit = pyd_text_is(key, "dtype")          ? DTYPE
+                   : pyd_text_is(key, "shape")        ? SHAPE
+                   : pyd_text_is(key, "data_offsets") ? OFFSETS
+                                                      : 0;
     if (seen & bit) pyd_json_refuse(&r->json, "no member twice");
     seen |= bit;
     switch (bit) {
-      case DTYPE: pyd_json_text(&r->json, &dtype), tensor.dtype = dtype_of(dtype); break;
-      case SHAPE: read_shape(r, &tensor); break;
-      case OFFSETS: read_offsets(r, &tensor); break;
-      default: pyd_json_skip(&r->json);
+      case DTYPE:
+        pyd_json_text(&r->json, &dtype), tensor.dtype = dtype_of(dtype);
+        break;
+      case SHAPE:
+        read_shape(r, &tensor);
+        break;
+      case OFFSETS:
+        read_offsets(r, &tensor);
+        break;
+      default:
+        pyd_json_skip(&r->json);
     }
   }
   if (seen != (DTYPE | SHAPE | OFFSETS)) pyd_json_refuse(&r->json, "a tensor with dtype, shape and data_offsets");
   uint64_t bytes;
   const int64_t* dims = tensor.rank && r->made->dims ? r->made->dims + tensor.first_dim : NULL;
-  bool fits = r->json.fault || !tensor.dtype || (pyd_tensor_bytes(tensor.dtype, tensor.rank, dims, &bytes) && bytes == tensor.data.size);
+  bool fits = r->json.fault || !tensor.dtype ||
+              (pyd_tensor_bytes(tensor.dtype, tensor.rank, dims, &bytes) && bytes == tensor.data.size);
   if (!fits) pyd_json_refuse(&r->json, "as many bytes as the tensor has");
   pyd_weight_t* added = pyd_json_grow(&r->json, (void**)&r->made->tensors, &r->made->count, sizeof(*added));
   if (added) *added = tensor;
@@ -94,19 +105,22 @@ pyd_status_t pyd_weights_read(pyd_span_t file, pyd_weights_t* out_weights) {
   const uint64_t length = head ? pyd_load_u64(head) : 0;
   const char* header = head ? pyd_span_get(file, 8, length) : NULL;
   if (!header || length >= UINT32_MAX) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "not a safetensors file: a header of %llu bytes in a file of %zu", (unsigned long long)length,
-                           file.size);
+    return pyd_status_make(PYD_CODE_CORRUPT, "not a safetensors file: a header of %llu bytes in a file of %zu",
+                           (unsigned long long)length, file.size);
   }
   out_weights->text = malloc((size_t)length + 1);
-  if (!out_weights->text) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a header of %llu bytes", (unsigned long long)length);
+  if (!out_weights->text)
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a header of %llu bytes", (unsigned long long)length);
   memcpy(out_weights->text, header, (size_t)length);
-  reader_t r = {.json = {.text = out_weights->text, .size = (size_t)length}, .made = out_weights,
+  reader_t r = {.json = {.text = out_weights->text, .size = (size_t)length},
+                .made = out_weights,
                 .elements = {file.data + 8 + length, file.size - 8 - (size_t)length}};
   read_all(&r);
   if (!r.json.fault) return PYD_STATUS_OK;
   pyd_status_t status = r.json.is_out_of_memory
                             ? pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the tables of a safetensors file")
-                            : pyd_status_make(PYD_CODE_CORRUPT, "header of a safetensors file, byte %zu: expected %s", r.json.at, r.json.fault);
+                            : pyd_status_make(PYD_CODE_CORRUPT, "header of a safetensors file, byte %zu: expected %s",
+                                              r.json.at, r.json.fault);
   pyd_weights_free(out_weights);
   return status;
 }
@@ -121,7 +135,8 @@ void pyd_weights_free(pyd_weights_t* weights) {
 const pyd_weight_t* pyd_weights_find(const pyd_weights_t* weights, pyd_string_t name) {
   for (uint32_t i = 0; i < weights->count; ++i) {
     const pyd_weight_t* tensor = &weights->tensors[i];
-    if (tensor->name.length == name.length && (!name.length || !memcmp(tensor->name.data, name.data, name.length))) return tensor;
+    if (tensor->name.length == name.length && (!name.length || !memcmp(tensor->name.data, name.data, name.length)))
+      return tensor;
   }
   return NULL;
 }

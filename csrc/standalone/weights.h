@@ -19,7 +19,8 @@ typedef struct pyd_weights_s {
   uint32_t count, dims_count;
 } pyd_weights_t;
 
-// Accepts any bytes, which are borrowed. CORRUPT names the byte of the header, or the tensor. On failure |out_weights| is zero.
+// Accepts any bytes, which are borrowed. CORRUPT names the byte of the header, or the tensor. On failure |out_weights|
+// is zero.
 pyd_status_t pyd_weights_read(pyd_span_t file, pyd_weights_t* out_weights);
 void pyd_weights_free(pyd_weights_t* weights);
 // NULL when there is none of that name.

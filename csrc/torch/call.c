@@ -17,7 +17,9 @@ typedef struct call_s {
   pyd_torch_tensor_t** results;
 } call_t;
 
-static pyd_torch_tensor_t* tensor_at(const call_t* c, uint32_t i) { return (pyd_torch_tensor_t*)(uintptr_t)c->stack[i]; }
+static pyd_torch_tensor_t* tensor_at(const call_t* c, uint32_t i) {
+  return (pyd_torch_tensor_t*)(uintptr_t)c->stack[i];
+}
 
 static void drop(const call_t* c, pyd_torch_tensor_t* tensor) {
   if (tensor) c->torch->delete_tensor_object(tensor);
@@ -146,8 +148,8 @@ static pyd_status_t read_tensor(const call_t* c, uint32_t i) {
                            name_of(c, wanted), name_of(c, dtype));
   }
   if (rank != (int64_t)value->rank) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected %u axes, got %lld", place_of(c, i).text, value->rank,
-                           (long long)rank);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected %u axes, got %lld", place_of(c, i).text,
+                           value->rank, (long long)rank);
   }
   c->arguments[i] = (pyd_target_argument_t){data, dims};
   return is_contiguous ? PYD_STATUS_OK : arrange(c, i, dtype);
@@ -253,7 +255,8 @@ static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint
                          uint64_t result_count) {
   pyd_target_t* target = pyd_process_number_find(PYD_TORCH_KERNEL_NUMBER(slot), pyd_target_retain);
   if (!target) {  // what the arguments are is not known any more, so that tensors are not let go
-    return pyd_status_make(PYD_CODE_UNAVAILABLE, "the function of this operator was closed; register it again with "
+    return pyd_status_make(PYD_CODE_UNAVAILABLE,
+                           "the function of this operator was closed; register it again with "
                            "pydispatch.to_torch");
   }
   const pyd_api_function_t* fn = pyd_target_function(target);
@@ -262,9 +265,9 @@ static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint
   if (argument_count == fn->argument_count && result_count == fn->result_count) {
     status = call_target(&c);
   } else {
-    status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s has %u arguments and %u results, its operator %llu and %llu",
-                             fn->name, fn->argument_count, fn->result_count, (unsigned long long)argument_count,
-                             (unsigned long long)result_count);
+    status = pyd_status_make(
+        PYD_CODE_INVALID_ARGUMENT, "@%s has %u arguments and %u results, its operator %llu and %llu", fn->name,
+        fn->argument_count, fn->result_count, (unsigned long long)argument_count, (unsigned long long)result_count);
   }
   pyd_target_release(target);
   return status;

@@ -5,7 +5,7 @@ const char* const pyd_torch_symbols[] = {
     PYD_TORCH_FUNCTIONS(X)
 #undef X
 #define X(name, ...) "aoti_torch_dtype_" #name,
-    PYD_TORCH_DTYPES(X)
+        PYD_TORCH_DTYPES(X)
 #undef X
 };
 _Static_assert(sizeof(pyd_torch_symbols) / sizeof(*pyd_torch_symbols) == PYD_TORCH_SYMBOL_COUNT, "a name per member");
@@ -33,7 +33,7 @@ const char* pyd_torch_dtype_name(pyd_torch_dtype_t dtype) {
 #define X(name, ...) #name,
       PYD_TORCH_DTYPES(X)
 #undef X
-      "another type"};
+          "another type"};
   return kNames[dtype];
 }
 

@@ -17,8 +17,7 @@ _Static_assert(sizeof(void*) != 8 ||
                "the layout of XLA's structures");
 
 // Whether a structure of XLA has |member|.
-#define HAS(type, structure, member) \
-  ((structure)->struct_size >= offsetof(type, member) + sizeof((structure)->member))
+#define HAS(type, structure, member) ((structure)->struct_size >= offsetof(type, member) + sizeof((structure)->member))
 
 // ---- types and errors
 
@@ -46,12 +45,18 @@ pyd_xla_dtype_t pyd_xla_dtype(uint32_t dtype) {
 
 static pyd_xla_code_t code_of(pyd_status_t status) {
   switch (pyd_status_code(status)) {
-    case PYD_CODE_INVALID_ARGUMENT: return PYD_XLA_INVALID_ARGUMENT;
-    case PYD_CODE_OUT_OF_MEMORY: return PYD_XLA_RESOURCE_EXHAUSTED;
-    case PYD_CODE_INTERRUPTED: return PYD_XLA_CANCELLED;
-    case PYD_CODE_UNAVAILABLE: return PYD_XLA_UNAVAILABLE;
-    case PYD_CODE_UNSUPPORTED: return PYD_XLA_UNIMPLEMENTED;
-    default: return PYD_XLA_INTERNAL;
+    case PYD_CODE_INVALID_ARGUMENT:
+      return PYD_XLA_INVALID_ARGUMENT;
+    case PYD_CODE_OUT_OF_MEMORY:
+      return PYD_XLA_RESOURCE_EXHAUSTED;
+    case PYD_CODE_INTERRUPTED:
+      return PYD_XLA_CANCELLED;
+    case PYD_CODE_UNAVAILABLE:
+      return PYD_XLA_UNAVAILABLE;
+    case PYD_CODE_UNSUPPORTED:
+      return PYD_XLA_UNIMPLEMENTED;
+    default:
+      return PYD_XLA_INTERNAL;
   }
 }
 
@@ -67,8 +72,9 @@ static pyd_xla_error_t* error_of(const pyd_xla_api_t* api, pyd_status_t status) 
 }
 
 static pyd_status_t bad_frame(const char* what) {
-  return pyd_status_make(PYD_CODE_UNSUPPORTED, "a call from XLA has %s that version %d.%d of its interface does not have",
-                         what, PYD_XLA_MAJOR, PYD_XLA_MINOR);
+  return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                         "a call from XLA has %s that version %d.%d of its interface does not have", what,
+                         PYD_XLA_MAJOR, PYD_XLA_MINOR);
 }
 
 // ---- reading a frame
@@ -98,8 +104,10 @@ static pyd_status_t read_number(const pyd_xla_attributes_t* attributes, uint64_t
     memcpy(out_number, scalar->value, sizeof(*out_number));
     return PYD_STATUS_OK;
   }
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "a call of pydispatch needs the attribute '%s', a 64-bit integer; use "
-                         "the callable that pydispatch.to_jax returns", kName);
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                         "a call of pydispatch needs the attribute '%s', a 64-bit integer; use "
+                         "the callable that pydispatch.to_jax returns",
+                         kName);
 }
 
 // One side of a call: what the function has there, and what XLA gives.
@@ -115,8 +123,8 @@ static const pyd_xla_buffer_t* buffer_of(const side_t* side, uint32_t i) { retur
 
 static pyd_status_t check_count(const side_t* side) {
   if (side->given->count != (int64_t)side->count) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s has %u %ss, got %lld", side->function, side->count, side->what,
-                           (long long)side->given->count);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s has %u %ss, got %lld", side->function, side->count,
+                           side->what, (long long)side->given->count);
   }
   if (side->count && (!side->given->kinds || !side->given->items)) return bad_frame("a list of buffers without memory");
   return PYD_STATUS_OK;
@@ -142,8 +150,9 @@ static pyd_status_t check_buffer(const side_t* side, uint32_t i) {
                            value->rank, (long long)buffer->rank);
   }
   if (value->kind == PYD_API_SCALAR && (!buffer->data || value->element_bytes > sizeof(uint64_t))) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: %s %u is a number without memory, or one of more than 64 bits",
-                           side->function, side->what, i);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "@%s: %s %u is a number without memory, or one of more than 64 bits", side->function,
+                           side->what, i);
   }
   return PYD_STATUS_OK;
 }
@@ -162,8 +171,9 @@ static pyd_status_t check_sizes(const side_t* results, const pyd_api_call_t* cal
     const int64_t* given = buffer_of(results, i)->dims;
     for (uint32_t axis = 0; dims && axis < results->values[i]->rank; ++axis) {
       if (dims[axis] == given[axis]) continue;
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s: result %u has %lld elements along axis %u, its buffer %lld",
-                             results->function, i, (long long)dims[axis], axis, (long long)given[axis]);
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "@%s: result %u has %lld elements along axis %u, its buffer %lld", results->function, i,
+                             (long long)dims[axis], axis, (long long)given[axis]);
     }
   }
   return PYD_STATUS_OK;
@@ -233,8 +243,7 @@ static pyd_status_t call_target(pyd_target_t* target, const pyd_xla_frame_t* fra
 static pyd_status_t call(const pyd_xla_frame_t* frame) {
   // The lists are part of the frame: where the later ones are depends on the size of the earlier ones.
   if (!HAS(pyd_xla_frame_t, frame, attributes) || frame->arguments.struct_size != sizeof(frame->arguments) ||
-      frame->results.struct_size != sizeof(frame->results) ||
-      !HAS(pyd_xla_attributes_t, &frame->attributes, items)) {
+      frame->results.struct_size != sizeof(frame->results) || !HAS(pyd_xla_attributes_t, &frame->attributes, items)) {
     return bad_frame("structures of sizes");
   }
   uint64_t number = 0;
@@ -242,9 +251,11 @@ static pyd_status_t call(const pyd_xla_frame_t* frame) {
   if (!pyd_ok(status)) return status;
   pyd_target_t* target = pyd_process_number_find(number, pyd_target_retain);
   if (!target) {
-    return pyd_status_make(PYD_CODE_UNAVAILABLE, "no function of pydispatch has the number %lld in this process: it was "
+    return pyd_status_make(PYD_CODE_UNAVAILABLE,
+                           "no function of pydispatch has the number %lld in this process: it was "
                            "closed, or the caller was compiled in another process; compile it again with "
-                           "pydispatch.to_jax", (long long)number);
+                           "pydispatch.to_jax",
+                           (long long)number);
   }
   status = call_target(target, frame);
   pyd_target_release(target);

@@ -1,5 +1,5 @@
-// The foreign function interface of XLA, version 0.3, as far as a handler on the CPU needs it. The structures are those of
-// XLA's public C interface; enumerations have the size of an int. Each begins with its size in the caller's version.
+// The foreign function interface of XLA, version 0.3, as far as a handler on the CPU needs it. The structures are those
+// of XLA's public C interface; enumerations have the size of an int. Each begins with its size in the caller's version.
 #ifndef PYD_XLA_FFI_H_
 #define PYD_XLA_FFI_H_
 
@@ -141,8 +141,8 @@ typedef struct pyd_xla_frame_s {
 // The attribute of a call that names its function: an i64, the number of a pyd_target_t (pyd_process_number_add).
 #define PYD_XLA_ATTRIBUTE "function"
 
-// The handler. NULL: success, or the answer to a question for metadata. An error is made with the function that XLA passes;
-// a frame that comes without one is not of XLA, and then there is no way to report: NULL.
+// The handler. NULL: success, or the answer to a question for metadata. An error is made with the function that XLA
+// passes; a frame that comes without one is not of XLA, and then there is no way to report: NULL.
 pyd_xla_error_t* pyd_xla_call(const pyd_xla_frame_t* frame);
 
 // The type that XLA has for an element type of the program format (NONE: there is none).

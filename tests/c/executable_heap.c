@@ -1,5 +1,5 @@
-// Linked into the tests of the generic platform files, which run code from the heap as bare metal does: from here on Linux
-// makes readable memory executable, and every block of a page or more is fresh memory.
+// Linked into the tests of the generic platform files, which run code from the heap as bare metal does: from here on
+// Linux makes readable memory executable, and every block of a page or more is fresh memory.
 #if defined(__linux__)
 #include <malloc.h>
 #include <stdio.h>

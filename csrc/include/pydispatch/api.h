@@ -23,17 +23,21 @@
 // release the GIL around call_run and the loops, or other Python threads are blocked meanwhile.
 // The table belongs to the main interpreter. Release your handles before it ends: the rest stays allocated.
 //
-// Lifetime. Handles are reference-counted: a program holds its device, a call its program, a block of memory its device, an event the
-// device; a call that is in flight holds itself. Each handle is released once; NULL is allowed. Any handle may be released in any order, on
-// any thread and at any time, also in kernels, bodies and callbacks, on threads of the device and on lent ones:
-//   device    ends its threads, when it was the last reference. On one of those threads it returns at once, and the threads end when
-//             the thread leaves the device: on_thread_stop is called until then. Elsewhere they have ended when it returns.
-//   program, memory, pool_acquire's block   while calls that use them are in flight too: these hold a program and memory handles, not blocks
-//   call      while it runs or is in flight: it runs on, into the memory that is bound
-//   event     before or after its call has ended, also in its own on_done
-// A function holds the call, event or device that it was passed until it returns, except that device_lend_thread does not hold the device:
-// the last release ends the lending. The caller passes no function a handle after its release, except that pool_release accepts the device
-// that a block came from. The last release of anything that holds a program or a device is [GIL], because Python objects are destroyed.
+// Lifetime. Handles are reference-counted: a program holds its device, a call its program, a block of memory its
+// device, an event the device; a call that is in flight holds itself. Each handle is released once; NULL is allowed.
+// Any handle may be released in any order, on any thread and at any time, also in kernels, bodies and callbacks, on
+// threads of the device and on lent ones:
+//   device    ends its threads, when it was the last reference. On one of those threads it returns at once, and the
+//   threads end when
+//             the thread leaves the device: on_thread_stop is called until then. Elsewhere they have ended when it
+//             returns.
+//   program, memory, pool_acquire's block   while calls that use them are in flight too: these hold a program and
+//   memory handles, not blocks call      while it runs or is in flight: it runs on, into the memory that is bound event
+//   before or after its call has ended, also in its own on_done
+// A function holds the call, event or device that it was passed until it returns, except that device_lend_thread does
+// not hold the device: the last release ends the lending. The caller passes no function a handle after its release,
+// except that pool_release accepts the device that a block came from. The last release of anything that holds a program
+// or a device is [GIL], because Python objects are destroyed.
 #ifndef PYDISPATCH_API_H_
 #define PYDISPATCH_API_H_
 
@@ -80,7 +84,8 @@ typedef struct pyd_api_s {
   // Threads that run one dispatch or loop, including the calling one.
   uint32_t (*device_workers)(const pyd_api_device_t* device);
 
-  // Memory that is 64-byte aligned, kept for reuse and not cleared. Size 0 returns a valid, unique address. OUT_OF_MEMORY.
+  // Memory that is 64-byte aligned, kept for reuse and not cleared. Size 0 returns a valid, unique address.
+  // OUT_OF_MEMORY.
   pyd_status_t (*pool_acquire)(pyd_api_device_t* device, size_t bytes, void** out_block);
   // [GIL] when it is the last reference to a released device. |block| may be NULL.
   void (*pool_release)(pyd_api_device_t* device, void* block);
@@ -111,11 +116,12 @@ typedef struct pyd_api_s {
   uint32_t (*program_function_count)(const pyd_api_program_t* program);
   const pyd_api_function_t* (*program_function)(const pyd_api_program_t* program, uint32_t index);
   // INVALID_ARGUMENT names the existing functions.
-  pyd_status_t (*program_find)(const pyd_api_program_t* program, const char* name, const pyd_api_function_t** out_function);
+  pyd_status_t (*program_find)(const pyd_api_program_t* program, const char* name,
+                               const pyd_api_function_t** out_function);
 
-  // Fixes sizes. |dims|: those of all tensor arguments one after another; |scalars|: one word per scalar argument, in order.
-  // The counts must be those of the function; an empty array may be NULL. INVALID_ARGUMENT names the argument, the
-  // axis and both sizes.
+  // Fixes sizes. |dims|: those of all tensor arguments one after another; |scalars|: one word per scalar argument, in
+  // order. The counts must be those of the function; an empty array may be NULL. INVALID_ARGUMENT names the argument,
+  // the axis and both sizes.
   pyd_status_t (*call_prepare)(const pyd_api_function_t* function, const int64_t* dims, uint32_t dims_count,
                                const uint64_t* scalars, uint32_t scalar_count, pyd_api_call_t** out_call);
   // [GIL] when it is the last reference to a released program. A call that runs or was submitted runs on.
@@ -131,7 +137,8 @@ typedef struct pyd_api_s {
   uint32_t (*call_result_alignment)(const pyd_api_call_t* call, uint32_t index);
   // Binds |bytes| bytes of memory, at least as many as the tensor has, until other memory is bound or the call is
   // released. Arguments are only read. A result may overlap an argument: it is written after the run. Runs
-  // refuse results that overlap each other; strided ones, see memory_import, may interleave. |data| may be NULL for a tensor of no bytes.
+  // refuse results that overlap each other; strided ones, see memory_import, may interleave. |data| may be NULL for a
+  // tensor of no bytes.
   pyd_status_t (*call_bind_argument)(pyd_api_call_t* call, uint32_t index, const void* data, size_t bytes);
   pyd_status_t (*call_bind_result)(pyd_api_call_t* call, uint32_t index, void* data, size_t bytes);
   // Sets the values of all scalar arguments. INVALID_ARGUMENT when they would change a size, a grid or a check.
@@ -139,16 +146,16 @@ typedef struct pyd_api_s {
   // Runs on this thread and the device's others and returns when all commands are done. May be repeated, also after a
   // failure. KERNEL names executable, export, workgroup and code; results are unspecified then. INVALID_ARGUMENT when
   // a buffer was never bound, or when the call is already running in another thread. OUT_OF_MEMORY.
-  // Output that kernels and plugins print through C stays in the buffers of stdio: unlike a call from Python, a run flushes
-  // neither these nor sys.stdout. Call fflush(NULL) yourself where the order of the output matters.
+  // Output that kernels and plugins print through C stays in the buffers of stdio: unlike a call from Python, a run
+  // flushes neither these nor sys.stdout. Call fflush(NULL) yourself where the order of the output matters.
   pyd_status_t (*call_run)(pyd_api_call_t* call);
   // A scalar result of the last successful run, as a 64-bit word.
   pyd_status_t (*call_scalar_result)(const pyd_api_call_t* call, uint32_t index, uint64_t* out_word);
 
-  // [GIL] Provides a function for an imported symbol of programs that this device loads afterwards (plugin.h has the type;
-  // `program.imports` prints the structure of its params). The highest |priority| is asked first; among equals, the last
-  // added. When neither the device nor a program needs it any more, |release|(|owner|) is called once, on any thread, with
-  // the GIL; it may be NULL, and is not called after a failure. |out_id|, which may be NULL, receives an
+  // [GIL] Provides a function for an imported symbol of programs that this device loads afterwards (plugin.h has the
+  // type; `program.imports` prints the structure of its params). The highest |priority| is asked first; among equals,
+  // the last added. When neither the device nor a program needs it any more, |release|(|owner|) is called once, on any
+  // thread, with the GIL; it may be NULL, and is not called after a failure. |out_id|, which may be NULL, receives an
   // id for device_remove_provider, never 0. The device is one of device_open or device_from_python.
   pyd_status_t (*device_add_import)(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
                                     int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id);
@@ -163,95 +170,112 @@ typedef struct pyd_api_s {
   // memory of the call, valid until the next successful run. NULL before.
   const void* (*call_result_data)(const pyd_api_call_t* call, uint32_t index);
 
-  // As call_run, and ends early with INTERRUPTED when |interrupt| requests it: results are unspecified then, globals keep
-  // their values, and the call may be run again. NULL: as call_run, which nothing interrupts. A workgroup that has begun
-  // always finishes. INVALID_ARGUMENT when the structure is incomplete.
+  // As call_run, and ends early with INTERRUPTED when |interrupt| requests it: results are unspecified then, globals
+  // keep their values, and the call may be run again. NULL: as call_run, which nothing interrupts. A workgroup that has
+  // begun always finishes. INVALID_ARGUMENT when the structure is incomplete.
   pyd_status_t (*call_run_until)(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt);
-  // [GIL], every 50 milliseconds at most, and only on Python's main thread; elsewhere it is 0. For |is_wanted|: Ctrl-C and
-  // other signals that Python has handlers for. |context| is a uint64_t that is 0 when the call begins. When a handler has
-  // raised, its exception is set in the thread: propagate it, as after any failed function of Python's C API.
+  // [GIL], every 50 milliseconds at most, and only on Python's main thread; elsewhere it is 0. For |is_wanted|: Ctrl-C
+  // and other signals that Python has handlers for. |context| is a uint64_t that is 0 when the call begins. When a
+  // handler has raised, its exception is set in the thread: propagate it, as after any failed function of Python's C
+  // API.
   int32_t (*is_signalled)(void* context);
 
   // [GIL] Provides a host command (host_command.h) for programs that this device loads afterwards; otherwise as
   // device_add_import. |function| is given a const pyd_host_command_t*, |context| and NULL.
-  pyd_status_t (*device_add_command)(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function, void* context,
-                                     int32_t priority, void (*release)(void* owner), void* owner, uint64_t* out_id);
+  pyd_status_t (*device_add_command)(pyd_api_device_t* device, const char* name, pyd_plugin_fn_t function,
+                                     void* context, int32_t priority, void (*release)(void* owner), void* owner,
+                                     uint64_t* out_id);
 
-  // Has the device's threads run |call| while this thread goes on. Until it has ended, the call may be used for nothing else and its
-  // memory stays; results are there then. |options| and |out_event| may be NULL. Refused as call_run refuses; whatever else fails is the
-  // event's. Calls of a function with mutable state keep the order in which they were submitted. SYSTEM without a thread to run it.
+  // Has the device's threads run |call| while this thread goes on. Until it has ended, the call may be used for nothing
+  // else and its memory stays; results are there then. |options| and |out_event| may be NULL. Refused as call_run
+  // refuses; whatever else fails is the event's. Calls of a function with mutable state keep the order in which they
+  // were submitted. SYSTEM without a thread to run it.
   pyd_status_t (*call_submit)(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
   // parallel_range while this thread goes on. |cost|, which may be NULL, stays until the end.
-  pyd_status_t (*parallel_range_submit)(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body, void* context,
-                                        pyd_api_cost_t* cost, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
-  // Waits until it has ended, for |nanoseconds| at most. A thread that waits PYD_API_FOREVER runs the call itself when no other thread
-  // has begun it. A status only when |event| or |interrupt| is refused, and INTERRUPTED when |interrupt| (NULL: never) ended the
-  // waiting; that the time has passed, or that the call has failed, is in |*out_outcome|, a pyd_api_outcome_t that may be NULL.
+  pyd_status_t (*parallel_range_submit)(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body,
+                                        void* context, pyd_api_cost_t* cost, const pyd_api_submit_t* options,
+                                        pyd_api_event_t** out_event);
+  // Waits until it has ended, for |nanoseconds| at most. A thread that waits PYD_API_FOREVER runs the call itself when
+  // no other thread has begun it. A status only when |event| or |interrupt| is refused, and INTERRUPTED when
+  // |interrupt| (NULL: never) ended the waiting; that the time has passed, or that the call has failed, is in
+  // |*out_outcome|, a pyd_api_outcome_t that may be NULL.
   pyd_status_t (*event_wait)(pyd_api_event_t* event, uint64_t nanoseconds, const pyd_api_interrupt_t* interrupt,
                              uint32_t* out_outcome);
-  // A pyd_api_outcome_t, without waiting; also for calls that were submitted before a fork: they are cancelled in the child.
+  // A pyd_api_outcome_t, without waiting; also for calls that were submitted before a fork: they are cancelled in the
+  // child.
   uint32_t (*event_outcome)(pyd_api_event_t* event);
   // What the call has ended with, the event's: do not free it. NULL for success and while it has not ended.
   pyd_status_t (*event_status)(pyd_api_event_t* event);
-  // Asks for an early end: a call that waits for a thread ends at once, one that runs between two workgroups as call_run_until does, one
-  // that waits for other calls after them. 1 when it had not ended: it will not succeed. Else 0, and nothing changes.
+  // Asks for an early end: a call that waits for a thread ends at once, one that runs between two workgroups as
+  // call_run_until does, one that waits for other calls after them. 1 when it had not ended: it will not succeed. Else
+  // 0, and nothing changes.
   uint32_t (*event_cancel)(pyd_api_event_t* event);
   // The call runs on. [GIL] when it is the last reference to a released device or program.
   void (*event_release)(pyd_api_event_t* event);
-  // Name |index| of the place that a status is about: pyd_status_name_t has the kinds. Valid until status_free; NULL when there are not so
-  // many. KERNEL: executable and export; MISSING_IMPORT: executable and symbols; COMMAND: the host command.
+  // Name |index| of the place that a status is about: pyd_status_name_t has the kinds. Valid until status_free; NULL
+  // when there are not so many. KERNEL: executable and export; MISSING_IMPORT: executable and symbols; COMMAND: the
+  // host command.
   const char* (*status_name)(pyd_status_t status, uint32_t kind, uint32_t index);
-  // Ends the device's threads: cancels what is in flight and returns when all of it has ended and every |on_done| has returned. What
-  // call_run runs meanwhile is finished by its callers. Later calls start the threads again. Release the GIL around it, since bodies and
-  // callbacks may want it. INVALID_ARGUMENT on a thread that works for the device.
+  // Ends the device's threads: cancels what is in flight and returns when all of it has ended and every |on_done| has
+  // returned. What call_run runs meanwhile is finished by its callers. Later calls start the threads again. Release the
+  // GIL around it, since bodies and callbacks may want it. INVALID_ARGUMENT on a thread that works for the device.
   pyd_status_t (*device_close)(pyd_api_device_t* device);
-  // [GIL] As device_open for "cpu", with threads and memory that it shares with no other device. |options| may be NULL. INVALID_ARGUMENT;
-  // SYSTEM when a thread cannot be started.
+  // [GIL] As device_open for "cpu", with threads and memory that it shares with no other device. |options| may be NULL.
+  // INVALID_ARGUMENT; SYSTEM when a thread cannot be started.
   pyd_status_t (*device_create)(const pyd_api_device_options_t* options, pyd_api_device_t** out_device);
-  // Has this thread work for a device that lends its threads, and returns when |until| (NULL: never) asks for it or the device is closed.
-  // |until| is asked between two pieces of work and every 50 milliseconds without any. Calls that are submitted wait as long as no
-  // thread is lent and nobody waits for them; call_run and loops use the threads that are there. INVALID_ARGUMENT for a device
-  // with threads of its own, for one more thread than the device has workers, while the device is being closed, and on a thread that works
-  // for a device. Closing ends the lending of threads that are there, not of those that come later. Release the GIL around it.
+  // Has this thread work for a device that lends its threads, and returns when |until| (NULL: never) asks for it or the
+  // device is closed. |until| is asked between two pieces of work and every 50 milliseconds without any. Calls that are
+  // submitted wait as long as no thread is lent and nobody waits for them; call_run and loops use the threads that are
+  // there. INVALID_ARGUMENT for a device with threads of its own, for one more thread than the device has workers,
+  // while the device is being closed, and on a thread that works for a device. Closing ends the lending of threads that
+  // are there, not of those that come later. Release the GIL around it.
   pyd_status_t (*device_lend_thread)(pyd_api_device_t* device, const pyd_api_interrupt_t* until);
 
   // The executables of a program: which variant runs here, and what it imports. INVALID_ARGUMENT.
   uint32_t (*program_executable_count)(const pyd_api_program_t* program);
-  pyd_status_t (*program_executable)(const pyd_api_program_t* program, uint32_t index, pyd_api_executable_t* out_executable);
+  pyd_status_t (*program_executable)(const pyd_api_program_t* program, uint32_t index,
+                                     pyd_api_executable_t* out_executable);
   // The host commands that a program calls, by name; no text when |index| is too large.
   uint32_t (*program_host_command_count)(const pyd_api_program_t* program);
   pyd_api_text_t (*program_host_command)(const pyd_api_program_t* program, uint32_t index);
-  // The commands that a call runs for the sizes that it was prepared for. A function with control flow or state decides that
-  // while it runs: 0. INVALID_ARGUMENT.
+  // The commands that a call runs for the sizes that it was prepared for. A function with control flow or state decides
+  // that while it runs: 0. INVALID_ARGUMENT.
   uint32_t (*call_command_count)(const pyd_api_call_t* call);
   pyd_status_t (*call_command)(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command);
   // Bytes of the temporary memory that a run needs; 0 as above.
   uint64_t (*call_arena_bytes)(const pyd_api_call_t* call);
-  // As call_run_until, and measures each command: |out_times| has |count| entries, call_command_count of them. Commands run one after
-  // another, each on all threads, so that their times do not depend on one another; the whole takes longer than call_run. UNSUPPORTED for a
-  // function with control flow or state. After a failure those that did not run have zeros.
-  pyd_status_t (*call_run_timed)(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt, pyd_api_time_t* out_times, uint32_t count);
+  // As call_run_until, and measures each command: |out_times| has |count| entries, call_command_count of them. Commands
+  // run one after another, each on all threads, so that their times do not depend on one another; the whole takes
+  // longer than call_run. UNSUPPORTED for a function with control flow or state. After a failure those that did not run
+  // have zeros.
+  pyd_status_t (*call_run_timed)(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt, pyd_api_time_t* out_times,
+                                 uint32_t count);
 
-  // Memory of the embedder (api/memory.h): after a success |info|->release is called exactly once, on any thread and with no lock held, when
-  // the handle and every call that it is bound to have let it go; calls in flight are among them. INVALID_ARGUMENT, OUT_OF_MEMORY.
-  pyd_status_t (*memory_import)(pyd_api_device_t* device, const pyd_api_memory_info_t* info, pyd_api_memory_t** out_memory);
+  // Memory of the embedder (api/memory.h): after a success |info|->release is called exactly once, on any thread and
+  // with no lock held, when the handle and every call that it is bound to have let it go; calls in flight are among
+  // them. INVALID_ARGUMENT, OUT_OF_MEMORY.
+  pyd_status_t (*memory_import)(pyd_api_device_t* device, const pyd_api_memory_info_t* info,
+                                pyd_api_memory_t** out_memory);
   // [GIL] when it is the last reference to a released device.
   void (*memory_release)(pyd_api_memory_t* memory);
-  // As call_bind_argument and call_bind_result. Element type and sizes must be those of the tensor. The call holds |memory| until
-  // other memory is bound or the call is released. Memory whose elements do not lie in row-major order, or that is less aligned than the
-  // call needs, costs a copy per run. INVALID_ARGUMENT names what differs; for a result also when the memory is read-only, or when two of
-  // its elements may be at one address.
+  // As call_bind_argument and call_bind_result. Element type and sizes must be those of the tensor. The call holds
+  // |memory| until other memory is bound or the call is released. Memory whose elements do not lie in row-major order,
+  // or that is less aligned than the call needs, costs a copy per run. INVALID_ARGUMENT names what differs; for a
+  // result also when the memory is read-only, or when two of its elements may be at one address.
   pyd_status_t (*call_bind_argument_memory)(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
   pyd_status_t (*call_bind_result_memory)(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
-  // From now on each run puts tensor results that no memory is bound for into memory of |allocator|, which call_result_data has then. It is
-  // the call's, which releases it at its end, and keeps it for its next run unless it is taken. NULL: no more; what is there is released.
+  // From now on each run puts tensor results that no memory is bound for into memory of |allocator|, which
+  // call_result_data has then. It is the call's, which releases it at its end, and keeps it for its next run unless it
+  // is taken. NULL: no more; what is there is released.
   pyd_status_t (*call_set_result_allocator)(pyd_api_call_t* call, const pyd_allocator_t* allocator);
-  // Hands over such a result after a run: the caller releases |*out_bytes| bytes to the allocator, and the next run allocates others. They
-  // are the bytes of the tensor, or 1 when it has none. INVALID_ARGUMENT when there are none to be taken.
+  // Hands over such a result after a run: the caller releases |*out_bytes| bytes to the allocator, and the next run
+  // allocates others. They are the bytes of the tensor, or 1 when it has none. INVALID_ARGUMENT when there are none to
+  // be taken.
   pyd_status_t (*call_take_result)(pyd_api_call_t* call, uint32_t index, void** out_data, size_t* out_bytes);
-  // [GIL] As program_load_file and program_load_bytes, with values for the parameters of the program (api/load.h). INVALID_ARGUMENT names the
-  // parameter that is missing, or whose type or sizes are others.
-  pyd_status_t (*program_load)(pyd_api_device_t* device, const pyd_api_load_t* options, pyd_api_program_t** out_program);
+  // [GIL] As program_load_file and program_load_bytes, with values for the parameters of the program (api/load.h).
+  // INVALID_ARGUMENT names the parameter that is missing, or whose type or sizes are others.
+  pyd_status_t (*program_load)(pyd_api_device_t* device, const pyd_api_load_t* options,
+                               pyd_api_program_t** out_program);
 } pyd_api_t;
 
 // ---- on the extension's side
@@ -268,7 +292,8 @@ static inline const pyd_api_t* pyd_api_accept(const void* table, uint32_t versio
 
 #ifdef Py_PYTHON_H  // only after Python.h; the rest of the header does not need it
 
-// The table, or NULL with an ImportError that names both versions. With the GIL. The table is valid until the process ends.
+// The table, or NULL with an ImportError that names both versions. With the GIL. The table is valid until the process
+// ends.
 static inline const pyd_api_t* pyd_api_import(void) {
   // PyCapsule_Import does not import modules inside a package.
   PyObject* module = PyImport_ImportModule(PYD_API_MODULE);

@@ -21,8 +21,8 @@ void pyd_cpu_query(uint64_t out_words[PYD_CPU_WORDS]);
 // x86-64-v2, v3 and v4 levels. |index| starts at 0; NULL past the last. The text is constant.
 const char* pyd_cpu_feature_name(size_t index);
 
-// Bit i of the result (word i / 64): the host has feature i. |words| is the number of words to write; further features are
-// omitted, further words are zero.
+// Bit i of the result (word i / 64): the host has feature i. |words| is the number of words to write; further features
+// are omitted, further words are zero.
 void pyd_cpu_features(uint64_t* out_bits, size_t words);
 #define PYD_CPU_FEATURE_WORDS 2
 

@@ -1,8 +1,8 @@
-// The embedded ELF loader: a freestanding shared object (no libc, no thread-local storage, no undefined symbols) becomes
-// running code, on any operating system. parse → map → relocate → protect → initialise.
+// The embedded ELF loader: a freestanding shared object (no libc, no thread-local storage, no undefined symbols)
+// becomes running code, on any operating system. parse → map → relocate → protect → initialise.
 //
-// Parsing accepts any bytes, reads nothing outside them, and works for each machine below on every host. Loading needs a
-// file for this machine. Loaded code is trusted; memory is never writable and executable at once.
+// Parsing accepts any bytes, reads nothing outside them, and works for each machine below on every host. Loading needs
+// a file for this machine. Loaded code is trusted; memory is never writable and executable at once.
 #ifndef PYDISPATCH_ELF_H_
 #define PYDISPATCH_ELF_H_
 
@@ -42,16 +42,16 @@ typedef struct pyd_elf_mapping_s pyd_elf_mapping_t;
 
 typedef struct pyd_elf_module_s {
   pyd_elf_mapping_t* mapping;  // of all modules that were mapped together
-  uint8_t* memory;      // of this one in it, or NULL when nothing is loaded
-  size_t memory_size;   // bytes
-  uint64_t bias;        // address = bias + the file's virtual address
-  uint64_t low_vaddr;   // of |memory|
+  uint8_t* memory;             // of this one in it, or NULL when nothing is loaded
+  size_t memory_size;          // bytes
+  uint64_t bias;               // address = bias + the file's virtual address
+  uint64_t low_vaddr;          // of |memory|
   const uint8_t* symtab;
   uint64_t symbol_count;
   const char* strtab;
   uint64_t strtab_size;
-  uint64_t init;        // DT_INIT, 0 when none: file virtual address
-  uint64_t fini;        // DT_FINI, likewise
+  uint64_t init;  // DT_INIT, 0 when none: file virtual address
+  uint64_t fini;  // DT_FINI, likewise
   pyd_elf_range_t init_array;
   pyd_elf_range_t fini_array;
   bool is_initialised;
@@ -76,12 +76,13 @@ pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine);
 // names lie inside the file. The content of the tables is not checked. CORRUPT, UNSUPPORTED.
 pyd_status_t pyd_elf_check_system(pyd_span_t file);
 
-// Loads |file| (which may be freed afterwards) and runs its initialisers. On failure |out_module| is zero and no mapping
-// remains.
+// Loads |file| (which may be freed afterwards) and runs its initialisers. On failure |out_module| is zero and no
+// mapping remains.
 pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module);
 // The first half of it for |count| files, in one mapping, which lives until the last module is unloaded. On failure
 // |out_modules| are zero, no mapping remains, and |out_failed| is the number of the file that is at fault, or |count|.
-pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_elf_module_t* out_modules, uint32_t* out_failed);
+pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_elf_module_t* out_modules,
+                                 uint32_t* out_failed);
 // The second half: runs the initialisers, once. On failure the caller unloads the module.
 pyd_status_t pyd_elf_module_initialise(pyd_elf_module_t* module);
 // The address of a defined global or weak symbol, or NULL.

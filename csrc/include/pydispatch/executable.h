@@ -10,10 +10,10 @@
 extern "C" {
 #endif
 
-// A provider of imports. |resolve| fills those of |count| slots that it can and whose function is still NULL, and leaves
-// the others NULL. Names have no '?', unless |keeps_marks| is set: then a leading '?' marks an optional import. A failure
-// means that resolving itself failed, not that a symbol is missing. Not called for an executable without imports.
-// Borrowed: must outlive the call that it is passed to, not the executable.
+// A provider of imports. |resolve| fills those of |count| slots that it can and whose function is still NULL, and
+// leaves the others NULL. Names have no '?', unless |keeps_marks| is set: then a leading '?' marks an optional import.
+// A failure means that resolving itself failed, not that a symbol is missing. Not called for an executable without
+// imports. Borrowed: must outlive the call that it is passed to, not the executable.
 typedef struct pyd_resolver_s {
   void* self;
   pyd_status_t (*resolve)(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
@@ -44,8 +44,8 @@ typedef struct pyd_executable_options_s {
 pyd_status_t pyd_executable_load_elf(pyd_span_t file, const pyd_executable_options_t* options,
                                      pyd_executable_t** out_executable);
 
-// The same of a module that pyd_elf_modules_map has mapped, with others maybe. Takes |module|, which is zero afterwards,
-// also on failure.
+// The same of a module that pyd_elf_modules_map has mapped, with others maybe. Takes |module|, which is zero
+// afterwards, also on failure.
 pyd_status_t pyd_executable_from_module(struct pyd_elf_module_s* module, const pyd_executable_options_t* options,
                                         pyd_executable_t** out_executable);
 

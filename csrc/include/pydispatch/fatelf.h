@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-// Little-endian throughout. A header of 8 bytes {u32 magic, u16 version, u8 record count, u8 reserved}, then records of 24
-// {u16 machine, u8 osabi, u8 osabi version, u8 word size, u8 byte order, u16 reserved, u64 offset, u64 size}.
+// Little-endian throughout. A header of 8 bytes {u32 magic, u16 version, u8 record count, u8 reserved}, then records of
+// 24 {u16 machine, u8 osabi, u8 osabi version, u8 word size, u8 byte order, u16 reserved, u64 offset, u64 size}.
 #define PYD_FATELF_MAGIC 0x1F0E70FAu
 #define PYD_FATELF_VERSION 1u
 #define PYD_FATELF_HEADER_SIZE 8u

@@ -1,4 +1,5 @@
-// For authors of host commands: code of the host that programs call between their dispatches, in the order of the device.
+// For authors of host commands: code of the host that programs call between their dispatches, in the order of the
+// device.
 //
 //   static int checksum(void* params, void* context, void* reserved) {
 //     const pyd_host_command_t* command = params;
@@ -8,12 +9,12 @@
 //     return 0;
 //   }
 //
-// The function has the type of pydispatch/plugin.h. It is given to a device by device.add_command("checksum", address), by
-// device_add_command of api.h, or by a plugin that lists it as PYD_PLUGIN_COMMAND("checksum", checksum).
+// The function has the type of pydispatch/plugin.h. It is given to a device by device.add_command("checksum", address),
+// by device_add_command of api.h, or by a plugin that lists it as PYD_PLUGIN_COMMAND("checksum", checksum).
 //
 // Threads. A command is called on any thread, one command of a call at a time; calls that run at once call it at once.
-// The structure and what it refers to are valid until the function returns. A command may load and run other programs, not
-// the one that calls it.
+// The structure and what it refers to are valid until the function returns. A command may load and run other programs,
+// not the one that calls it.
 #ifndef PYDISPATCH_HOST_COMMAND_H_
 #define PYDISPATCH_HOST_COMMAND_H_
 
@@ -55,7 +56,8 @@ typedef struct pyd_host_operand_s {
 
 typedef struct pyd_host_command_s pyd_host_command_t;
 
-// Indices [begin, end), in order; 0, or a code that ends the loop. |worker|: no two that run at the same time have the same.
+// Indices [begin, end), in order; 0, or a code that ends the loop. |worker|: no two that run at the same time have the
+// same.
 typedef int32_t (*pyd_host_body_fn_t)(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
 
 // Both structures grow at their ends only.

@@ -1,6 +1,6 @@
-// The binary interface of an executable library: what the query symbol of an embedded ELF returns, and the parameters of
-// a kernel. Layout compatible with IREE's executable library 0.6, so that files work in both systems.
-// Has no dependencies.
+// The binary interface of an executable library: what the query symbol of an embedded ELF returns, and the parameters
+// of a kernel. Layout compatible with IREE's executable library 0.6, so that files work in both systems. Has no
+// dependencies.
 #ifndef PYDISPATCH_LIBRARY_H_
 #define PYDISPATCH_LIBRARY_H_
 

@@ -56,15 +56,22 @@ static inline int32_t pyd_call_import(const pyd_environment_t* environment, size
 
 #define PYD_LIBRARY_PTR_(function, bindings, constants, local_memory) function,
 #define PYD_LIBRARY_NAME_(function, bindings, constants, local_memory) #function,
-#define PYD_LIBRARY_ATTRS_(function, bindings, constants, local_memory)                                         \
-  {0, ((local_memory) + PYD_LIBRARY_PAGE_SIZE - 1) / PYD_LIBRARY_PAGE_SIZE, (constants), (bindings), 0, 0, 0, 0, \
+#define PYD_LIBRARY_ATTRS_(function, bindings, constants, local_memory)  \
+  {0,                                                                    \
+   ((local_memory) + PYD_LIBRARY_PAGE_SIZE - 1) / PYD_LIBRARY_PAGE_SIZE, \
+   (constants),                                                          \
+   (bindings),                                                           \
+   0,                                                                    \
+   0,                                                                    \
+   0,                                                                    \
+   0,                                                                    \
    {0, 0, 0, 0, 0}},
 #define PYD_LIBRARY_SYMBOL_(symbol) symbol,
 
 // |imports|: a macro like |exports| that applies X to strings, with a leading '?' for optional imports.
-#define PYD_LIBRARY_WITH_IMPORTS(library_name, exports, imports)                                                    \
-  static const char* const pyd_library_import_names_[] = {imports(PYD_LIBRARY_SYMBOL_) NULL};                       \
-  PYD_LIBRARY_TABLES_(library_name, exports, sizeof(pyd_library_import_names_) / sizeof(char*) - 1,                 \
+#define PYD_LIBRARY_WITH_IMPORTS(library_name, exports, imports)                                    \
+  static const char* const pyd_library_import_names_[] = {imports(PYD_LIBRARY_SYMBOL_) NULL};       \
+  PYD_LIBRARY_TABLES_(library_name, exports, sizeof(pyd_library_import_names_) / sizeof(char*) - 1, \
                       pyd_library_import_names_)
 
 #define PYD_LIBRARY(library_name, exports) PYD_LIBRARY_TABLES_(library_name, exports, 0, NULL)

@@ -1,5 +1,5 @@
-// What the workers of a scheduler can do at most, measured here and now: what times of kernels are compared with. Other load on
-// the machine makes it less; each figure is the best of several rounds.
+// What the workers of a scheduler can do at most, measured here and now: what times of kernels are compared with. Other
+// load on the machine makes it less; each figure is the best of several rounds.
 #ifndef PYDISPATCH_PEAK_H_
 #define PYDISPATCH_PEAK_H_
 
@@ -11,12 +11,12 @@
 extern "C" {
 #endif
 
-// Operations per second of multiply-adds of f32 in registers, two each, with the widest vectors of the CPU. Takes some ten
-// milliseconds.
+// Operations per second of multiply-adds of f32 in registers, two each, with the widest vectors of the CPU. Takes some
+// ten milliseconds.
 double pyd_peak_flops(pyd_sched_t* sched);
 
-// Bytes per second of a[i] = b[i] + s * c[i] over arrays of f32 with |bytes| in all, at least 12 for each worker: of the cache that
-// holds them, or of memory. Takes some ten milliseconds, and |bytes| of |pool| meanwhile. OUT_OF_MEMORY.
+// Bytes per second of a[i] = b[i] + s * c[i] over arrays of f32 with |bytes| in all, at least 12 for each worker: of
+// the cache that holds them, or of memory. Takes some ten milliseconds, and |bytes| of |pool| meanwhile. OUT_OF_MEMORY.
 pyd_status_t pyd_peak_bandwidth(pyd_sched_t* sched, pyd_pool_t* pool, uint64_t bytes, double* out_bytes_per_second);
 
 #ifdef __cplusplus

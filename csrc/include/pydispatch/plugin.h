@@ -1,6 +1,6 @@
 // For authors of plugins: everything that a plugin needs, in one file without dependencies. A plugin supplies
-// functions, by name, to programs that were compiled without them. The layout is that of IREE's executable plugin 0.1, so
-// one binary works in both systems.
+// functions, by name, to programs that were compiled without them. The layout is that of IREE's executable plugin 0.1,
+// so one binary works in both systems.
 //
 // All that a plugin of plain functions needs:
 //
@@ -8,8 +8,8 @@
 //   static int my_mul(void* params, void* context, void* reserved) { ...; return 0; }
 //   PYD_PLUGIN("my_plugin", "what it is for", PYD_PLUGIN_FN("my_mul", my_mul))
 //
-// `pydispatch plugin build my.c -o my.sos` compiles it to a file that runs on every operating system ("standalone": no C
-// library, no thread-local storage); `pydispatch plugin build --system my.c -o my.so` an ordinary shared library.
+// `pydispatch plugin build my.c -o my.sos` compiles it to a file that runs on every operating system ("standalone": no
+// C library, no thread-local storage); `pydispatch plugin build --system my.c -o my.so` an ordinary shared library.
 #ifndef PYDISPATCH_PLUGIN_H_
 #define PYDISPATCH_PLUGIN_H_
 
@@ -87,7 +87,8 @@ typedef struct pyd_plugin_alloc_params_s {
 // The host's memory, aligned for any type. Usable from any thread until unload returns; may be copied.
 typedef struct pyd_plugin_allocator_s {
   void* self;
-  pyd_plugin_status_t (*control)(void* self, pyd_plugin_alloc_command_t command, const void* params, void** inout_memory);
+  pyd_plugin_status_t (*control)(void* self, pyd_plugin_alloc_command_t command, const void* params,
+                                 void** inout_memory);
 } pyd_plugin_allocator_t;
 
 typedef struct pyd_plugin_environment_s {
@@ -140,13 +141,14 @@ typedef struct pyd_plugin_table_s {
   // May be NULL. No function of the instance is called during it or afterwards.
   void (*unload)(void* self);
   // Fills slots that are still NULL; the context is optional. OK when nothing is missing, or only
-  // optional names (then PYD_PLUGIN_MISSING_OPTIONAL). NOT_FOUND when a required name is missing, after filling all others.
-  // Called from any thread, also concurrently.
+  // optional names (then PYD_PLUGIN_MISSING_OPTIONAL). NOT_FOUND when a required name is missing, after filling all
+  // others. Called from any thread, also concurrently.
   pyd_plugin_status_t (*resolve)(void* self, const pyd_plugin_resolve_params_t* params,
                                  pyd_plugin_resolution_t* out_resolution);
 } pyd_plugin_table_t;
 
-// Returns the address of the table's first member, or NULL when |max_version| is older than the plugin. |reserved| is NULL.
+// Returns the address of the table's first member, or NULL when |max_version| is older than the plugin. |reserved| is
+// NULL.
 typedef const pyd_plugin_header_t* const* (*pyd_plugin_query_fn_t)(uint32_t max_version, void* reserved);
 
 // ---- helpers, in place of a C library
@@ -255,33 +257,33 @@ static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry
 
 // Defines a statically linked plugin whose query function, by which it is registered, is |query|.
 // PYD_PLUGIN_STATIC(my_plugin_query, "name", "description", PYD_PLUGIN_FN(...), ...)
-#define PYD_PLUGIN_STATIC(query, plugin_name, plugin_description, ...)                                                   \
-  static const pyd_plugin_entry_t query##_entries[] = {__VA_ARGS__};                                                     \
-  static pyd_plugin_status_t query##_load(const pyd_plugin_environment_t* environment, size_t param_count,               \
-                                          const pyd_plugin_param_t* params, void** out_self) {                           \
-    (void)environment, (void)param_count, (void)params;                                                                  \
-    *out_self = 0;                                                                                                       \
-    return PYD_PLUGIN_OK;                                                                                                \
-  }                                                                                                                      \
-  static pyd_plugin_status_t query##_resolve(void* self, const pyd_plugin_resolve_params_t* params,                      \
-                                             pyd_plugin_resolution_t* out_resolution) {                                  \
-    (void)self;                                                                                                          \
-    return pyd_plugin_resolve_from(query##_entries, sizeof(query##_entries) / sizeof(query##_entries[0]), params,        \
-                                   out_resolution);                                                                      \
-  }                                                                                                                      \
-  static const pyd_plugin_header_t query##_header = {                                                                    \
-      PYD_PLUGIN_VERSION, plugin_name, plugin_description, PYD_PLUGIN_FEATURES_, PYD_PLUGIN_SANITIZER_, {0}};            \
-  static const pyd_plugin_table_t query##_table = {&query##_header, query##_load, 0, query##_resolve};                   \
-  PYD_PLUGIN_LINKAGE_ const pyd_plugin_header_t* const* query(uint32_t max_version, void* reserved);                     \
-  const pyd_plugin_header_t* const* query(uint32_t max_version, void* reserved) {                                        \
-    (void)reserved;                                                                                                      \
-    return max_version >= PYD_PLUGIN_VERSION ? &query##_table.header : 0;                                                \
+#define PYD_PLUGIN_STATIC(query, plugin_name, plugin_description, ...)                                                \
+  static const pyd_plugin_entry_t query##_entries[] = {__VA_ARGS__};                                                  \
+  static pyd_plugin_status_t query##_load(const pyd_plugin_environment_t* environment, size_t param_count,            \
+                                          const pyd_plugin_param_t* params, void** out_self) {                        \
+    (void)environment, (void)param_count, (void)params;                                                               \
+    *out_self = 0;                                                                                                    \
+    return PYD_PLUGIN_OK;                                                                                             \
+  }                                                                                                                   \
+  static pyd_plugin_status_t query##_resolve(void* self, const pyd_plugin_resolve_params_t* params,                   \
+                                             pyd_plugin_resolution_t* out_resolution) {                               \
+    (void)self;                                                                                                       \
+    return pyd_plugin_resolve_from(query##_entries, sizeof(query##_entries) / sizeof(query##_entries[0]), params,     \
+                                   out_resolution);                                                                   \
+  }                                                                                                                   \
+  static const pyd_plugin_header_t query##_header = {PYD_PLUGIN_VERSION,   plugin_name,           plugin_description, \
+                                                     PYD_PLUGIN_FEATURES_, PYD_PLUGIN_SANITIZER_, {0}};               \
+  static const pyd_plugin_table_t query##_table = {&query##_header, query##_load, 0, query##_resolve};                \
+  PYD_PLUGIN_LINKAGE_ const pyd_plugin_header_t* const* query(uint32_t max_version, void* reserved);                  \
+  const pyd_plugin_header_t* const* query(uint32_t max_version, void* reserved) {                                     \
+    (void)reserved;                                                                                                   \
+    return max_version >= PYD_PLUGIN_VERSION ? &query##_table.header : 0;                                             \
   }
 
 // Defines the plugin of a separately loaded file.
-#define PYD_PLUGIN(plugin_name, plugin_description, ...)                                                                 \
-  PYD_PLUGIN_LINKAGE_ PYD_PLUGIN_EXPORT const pyd_plugin_header_t* const* iree_hal_executable_plugin_query(              \
-      uint32_t max_version, void* reserved);                                                                             \
+#define PYD_PLUGIN(plugin_name, plugin_description, ...)                                                    \
+  PYD_PLUGIN_LINKAGE_ PYD_PLUGIN_EXPORT const pyd_plugin_header_t* const* iree_hal_executable_plugin_query( \
+      uint32_t max_version, void* reserved);                                                                \
   PYD_PLUGIN_STATIC(iree_hal_executable_plugin_query, plugin_name, plugin_description, __VA_ARGS__)
 
 #if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && UINTPTR_MAX == UINT64_MAX

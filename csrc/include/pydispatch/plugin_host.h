@@ -29,7 +29,7 @@ const char* pyd_plugin_kind_name(pyd_plugin_kind_t kind);
 
 typedef struct pyd_plugin_options_s {
   pyd_plugin_kind_t kind;
-  const char* name;  // for messages; NULL: the path, or "plugin"
+  const char* name;                  // for messages; NULL: the path, or "plugin"
   const pyd_plugin_param_t* params;  // passed to load
   size_t param_count;
 } pyd_plugin_options_t;
@@ -38,8 +38,8 @@ typedef struct pyd_plugin_s pyd_plugin_t;
 
 // Each returns a plugin with one reference, or a failure that begins "plugin 'NAME'" and names the broken rule: the
 // file (format, machine), no query symbol, a version other than 0.1, a NULL in a table, a sanitizer that is not the
-// host's, an embedded plugin that does not declare itself standalone, a load that returned non-zero. A failed load has no
-// side effects (except for a system library that the process keeps for other reasons) and never calls unload.
+// host's, an embedded plugin that does not declare itself standalone, a load that returned non-zero. A failed load has
+// no side effects (except for a system library that the process keeps for other reasons) and never calls unload.
 // UNSUPPORTED, CORRUPT, INVALID_ARGUMENT, SYSTEM, OUT_OF_MEMORY (also when the plugin reports that).
 //
 // A path may begin "embedded:" or "system:", which overrides |kind|; one that ends in ".sos" is embedded. A system
@@ -66,10 +66,10 @@ bool pyd_plugin_may_print(const pyd_plugin_t* plugin);
 // The image of an embedded plugin, for debuggers; NULL for other kinds.
 const pyd_elf_module_t* pyd_plugin_module(const pyd_plugin_t* plugin);
 
-// Resolves through this plugin only, by the rules of plugin.h: it fills slots that are NULL. NOT_FOUND is no failure; any
-// other failure names the plugin.
-pyd_status_t pyd_plugin_resolve(pyd_plugin_t* plugin, size_t count, const char* const* names, pyd_import_fn_t* functions,
-                                void** contexts);
+// Resolves through this plugin only, by the rules of plugin.h: it fills slots that are NULL. NOT_FOUND is no failure;
+// any other failure names the plugin.
+pyd_status_t pyd_plugin_resolve(pyd_plugin_t* plugin, size_t count, const char* const* names,
+                                pyd_import_fn_t* functions, void** contexts);
 
 // ---- a manager: the providers and their order
 
@@ -78,8 +78,8 @@ typedef uint64_t pyd_provider_id_t;  // never 0, never used twice by one manager
 
 // A provider other than a plugin: fills the slots of |functions| that are NULL, as pyd_resolver_t does. |names| are
 // sorted, with leading '?'. Called from any thread.
-typedef pyd_status_t (*pyd_provider_fn_t)(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions,
-                                          void** contexts);
+typedef pyd_status_t (*pyd_provider_fn_t)(void* self, size_t count, const char* const* names,
+                                          pyd_import_fn_t* functions, void** contexts);
 
 typedef struct pyd_provider_function_s {
   const char* name;  // copied
@@ -92,18 +92,18 @@ pyd_status_t pyd_plugin_manager_create(pyd_plugin_manager_t** out_manager);
 pyd_plugin_manager_t* pyd_plugin_manager_retain(pyd_plugin_manager_t* manager);
 void pyd_plugin_manager_release(pyd_plugin_manager_t* manager);
 
-// The provider with the highest |priority| is asked first; among equals, the last added. Changes are atomic for programs
-// being loaded. |label| is its name in reports.
+// The provider with the highest |priority| is asked first; among equals, the last added. Changes are atomic for
+// programs being loaded. |label| is its name in reports.
 pyd_status_t pyd_plugin_manager_add_plugin(pyd_plugin_manager_t* manager, pyd_plugin_t* plugin, int32_t priority,
                                            pyd_provider_id_t* out_id);  // retains the plugin
-// |release|(|owner|) is called when neither the manager nor a program needs the functions any more, on any thread; it may
-// be NULL. It is not called when adding fails.
+// |release|(|owner|) is called when neither the manager nor a program needs the functions any more, on any thread; it
+// may be NULL. It is not called when adding fails.
 pyd_status_t pyd_plugin_manager_add_functions(pyd_plugin_manager_t* manager, const char* label,
                                               const pyd_provider_function_t* functions, size_t count, int32_t priority,
                                               void (*release)(void* owner), void* owner, pyd_provider_id_t* out_id);
-pyd_status_t pyd_plugin_manager_add_callback(pyd_plugin_manager_t* manager, const char* label, pyd_provider_fn_t resolve,
-                                             void* self, int32_t priority, void (*release)(void* owner), void* owner,
-                                             pyd_provider_id_t* out_id);
+pyd_status_t pyd_plugin_manager_add_callback(pyd_plugin_manager_t* manager, const char* label,
+                                             pyd_provider_fn_t resolve, void* self, int32_t priority,
+                                             void (*release)(void* owner), void* owner, pyd_provider_id_t* out_id);
 // Loaded programs keep the functions that they use. INVALID_ARGUMENT for an unknown or removed id.
 pyd_status_t pyd_plugin_manager_remove(pyd_plugin_manager_t* manager, pyd_provider_id_t id);
 

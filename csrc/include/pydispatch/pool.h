@@ -24,7 +24,8 @@ pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* 
 // Whether the environment asks that memory is filled before it is handed out: PYDISPATCH_CHECK=poison. Its only reader;
 // INVALID_ARGUMENT for another value. Pools query it when they are created.
 pyd_status_t pyd_poison_requested(bool* out_requested);
-// Whether the pool fills the blocks that it hands out. A user of the pool fills memory that it hands out again by itself.
+// Whether the pool fills the blocks that it hands out. A user of the pool fills memory that it hands out again by
+// itself.
 bool pyd_pool_is_poisoned(const pyd_pool_t* pool);
 // Every float of any width that is read from it is a NaN, every signed integer is -1.
 #define PYD_POISON_BYTE 0xff
@@ -50,8 +51,8 @@ typedef struct pyd_pool_stats_s {
 } pyd_pool_stats_t;
 void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats);
 
-// Around fork (pthread_atfork): |prepare| in the parent, then |done| on either side. Without them a child that was forked
-// while another thread was inside the pool would deadlock.
+// Around fork (pthread_atfork): |prepare| in the parent, then |done| on either side. Without them a child that was
+// forked while another thread was inside the pool would deadlock.
 void pyd_pool_fork_prepare(pyd_pool_t* pool);
 void pyd_pool_fork_done(pyd_pool_t* pool);
 

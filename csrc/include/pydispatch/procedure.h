@@ -2,9 +2,9 @@
 //
 //   program ─ link ─ state ─ initialize ─ call ─ invocation: results and values observed by checks
 //
-// A state holds what one loaded program keeps between calls: globals, and plans of the functions that procedures run. It
-// may be used from any thread; calls of procedures that store to globals come one after another, others wait for nobody and
-// see the globals as they were when they began. An invocation belongs to one thread at a time.
+// A state holds what one loaded program keeps between calls: globals, and plans of the functions that procedures run.
+// It may be used from any thread; calls of procedures that store to globals come one after another, others wait for
+// nobody and see the globals as they were when they began. An invocation belongs to one thread at a time.
 #ifndef PYDISPATCH_PROCEDURE_H_
 #define PYDISPATCH_PROCEDURE_H_
 
@@ -19,14 +19,15 @@ typedef struct pyd_invocation_s pyd_invocation_t;
 
 // |program| is linked, constants included; it, the scheduler (may be NULL) and the pool outlive the state, and the pool
 // outlives the invocations. Globals have their initial values.
-pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_state_t** out_state);
+pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
+                              pyd_state_t** out_state);
 // Runs the initializers, in order, and stops at the first that fails. To be called once, before any call.
 // |interrupt| may be NULL.
 pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt);
 // No call may be running.
 void pyd_state_free(pyd_state_t* state);
-// Around fork: |prepare| in the parent, then |done| in the parent and |child| in the child, where calls of other threads
-// have ended without storing anything.
+// Around fork: |prepare| in the parent, then |done| in the parent and |child| in the child, where calls of other
+// threads have ended without storing anything.
 void pyd_state_fork_prepare(pyd_state_t* state);
 void pyd_state_fork_done(pyd_state_t* state);
 void pyd_state_fork_child(pyd_state_t* state);
@@ -51,18 +52,18 @@ typedef struct pyd_value_s {
 
 // Runs |procedure| and returns when it has ended. INVALID_ARGUMENT for mismatched sizes, bad indices, empty slots
 // and globals, and for a recursive call of a procedure that stores to globals (from a kernel that the running one
-// dispatched, on any thread of a scheduler); KERNEL and OUT_OF_MEMORY as pyd_call_run. |interrupt|, which may be NULL, is
-// called at every backward jump, while the call waits for another one to leave the globals, and within its functions as
-// pyd_call_run_until does. After a failure every global is unchanged.
+// dispatched, on any thread of a scheduler); KERNEL and OUT_OF_MEMORY as pyd_call_run. |interrupt|, which may be NULL,
+// is called at every backward jump, while the call waits for another one to leave the globals, and within its functions
+// as pyd_call_run_until does. After a failure every global is unchanged.
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation);
-// The same for a program with its memory on a device. |blocks|: per argument, where a tensor lies on the device, or NULL where the
-// input says so. Tensor results stay in blocks of the device, which pyd_invocation_take gives.
+// The same for a program with its memory on a device. |blocks|: per argument, where a tensor lies on the device, or
+// NULL where the input says so. Tensor results stay in blocks of the device, which pyd_invocation_take gives.
 pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                           void* const* blocks, const pyd_interrupt_t* interrupt,
                                           pyd_invocation_t** out_invocation);
-// Told of each function that a procedure has run, on the thread of the call: its plan and the time of each command. |nanoseconds|:
-// how long |ran| took in all, added to what it holds.
+// Told of each function that a procedure has run, on the thread of the call: its plan and the time of each command.
+// |nanoseconds|: how long |ran| took in all, added to what it holds.
 typedef struct pyd_procedure_observer_s {
   void (*ran)(void* self, const pyd_plan_t* plan, const pyd_command_time_t* times);
   void* self;
@@ -76,15 +77,16 @@ void pyd_invocation_free(pyd_invocation_t* invocation);
 
 // False when |index| is too large.
 bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, pyd_value_t* out_value);
-// Transfers ownership of the block of a tensor result, of the pool or of the device, to the caller; NULL when there is none.
-// Nothing else uses the memory. The result is at the beginning of a block of the device.
+// Transfers ownership of the block of a tensor result, of the pool or of the device, to the caller; NULL when there is
+// none. Nothing else uses the memory. The result is at the beginning of a block of the device.
 void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index);
 
 uint32_t pyd_invocation_observation_count(const pyd_invocation_t* invocation);
 // The index of the check, and how many values it observed. False when |index| is too large.
 bool pyd_invocation_observation(const pyd_invocation_t* invocation, uint32_t index, uint32_t* out_check,
                                 uint32_t* out_count);
-bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index, uint32_t value, pyd_value_t* out_value);
+bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index, uint32_t value,
+                             pyd_value_t* out_value);
 
 #ifdef __cplusplus
 }

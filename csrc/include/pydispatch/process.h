@@ -31,10 +31,11 @@ typedef struct pyd_process_code_info_s {
 
 typedef struct pyd_process_code_s pyd_process_code_t;
 
-// Registers code with gdb and lldb through the JIT interface: a small ELF image with the symbols at their addresses. With
-// |perf_map| its functions are also appended to /tmp/perf-<pid>.map (perf assigns an address to the entry with start <=
-// address < start + size); failure to write there is ignored. Nothing in |info| is kept. OUT_OF_MEMORY.
-pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t** out_code);
+// Registers code with gdb and lldb through the JIT interface: a small ELF image with the symbols at their addresses.
+// With |perf_map| its functions are also appended to /tmp/perf-<pid>.map (perf assigns an address to the entry with
+// start <= address < start + size); failure to write there is ignored. Nothing in |info| is kept. OUT_OF_MEMORY.
+pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map,
+                                       pyd_process_code_t** out_code);
 // Removes the registration; call it before the code is unmapped. NULL is allowed. (A perf map cannot be shortened.)
 void pyd_process_code_unregister(pyd_process_code_t* code);
 
@@ -60,8 +61,8 @@ typedef void (*pyd_process_retain_fn_t)(void* self);
 pyd_status_t pyd_process_number_add(uint64_t number, void* self, pyd_process_retain_fn_t retain);
 // An unknown number is ignored.
 void pyd_process_number_remove(uint64_t number);
-// What was added under |number| with |retain|, after that was called with it, so that a removal at the same time does no
-// harm; NULL when there is nothing of this type.
+// What was added under |number| with |retain|, after that was called with it, so that a removal at the same time does
+// no harm; NULL when there is nothing of this type.
 void* pyd_process_number_find(uint64_t number, pyd_process_retain_fn_t retain);
 
 // ---- scopes of threads (sched.h)
@@ -71,7 +72,8 @@ void pyd_process_scope_set(const pyd_scope_t* scope);
 
 // ---- compute permits (sched.h)
 
-// Create the permits at the first call, with fork handlers. NULL when that failed: each scheduler then has permits of its own.
+// Create the permits at the first call, with fork handlers. NULL when that failed: each scheduler then has permits of
+// its own.
 pyd_permits_t* pyd_process_permits(void);
 
 #ifdef __cplusplus

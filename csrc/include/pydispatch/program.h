@@ -45,7 +45,7 @@ typedef struct pyd_program_executable_s {
   pyd_string_t name;
   // Its argument is the index of the chosen variant, its results are the executable constants. PYD_PROGRAM_NONE: none.
   uint32_t constants_function;
-  uint32_t variant_count;       // in the order of the manifest
+  uint32_t variant_count;              // in the order of the manifest
   const uint32_t* variant_conditions;  // per variant a function with one i1 result, or PYD_PROGRAM_NONE
 } pyd_program_executable_t;
 
@@ -86,12 +86,13 @@ typedef struct pyd_program_check_s {
 } pyd_program_check_t;
 
 typedef struct pyd_program_value_s {
-  uint32_t kind;      // 0 tensor, 1 scalar
-  uint32_t dtype;     // numerical type << 24 | bits, as in docs/program.md
-  uint32_t rank;      // 0 for a scalar
+  uint32_t kind;        // 0 tensor, 1 scalar
+  uint32_t dtype;       // numerical type << 24 | bits, as in docs/program.md
+  uint32_t rank;        // 0 for a scalar
   const int64_t* dims;  // of an argument: static size or -1; NULL for results
   pyd_string_t name;    // may be empty
-  uint32_t tied;        // of a tensor result: the argument in whose memory it may lie, and be changed in place; else UINT32_MAX
+  uint32_t
+      tied;  // of a tensor result: the argument in whose memory it may lie, and be changed in place; else UINT32_MAX
 } pyd_program_value_t;
 
 // A host command that the program calls, as it declares it.
@@ -143,13 +144,14 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
 pyd_status_t pyd_program_set_executable(pyd_program_t* program, uint32_t index, const pyd_executable_t* executable,
                                         uint32_t variant, uint32_t alignment);
 // The executable that was linked and its chosen variant; NULL before, and on a device that runs executables by itself.
-const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* program, uint32_t index, uint32_t* out_variant);
+const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* program, uint32_t index,
+                                                      uint32_t* out_variant);
 
-// The code of host command |index|, which outlives the program. Without it, plans that call the command are refused, unless
-// a runner (program_device.h) runs them.
+// The code of host command |index|, which outlives the program. Without it, plans that call the command are refused,
+// unless a runner (program_device.h) runs them.
 pyd_status_t pyd_program_set_command(pyd_program_t* program, uint32_t index, pyd_import_fn_t function, void* context);
-// For a command that is code of another runtime, before it returns nonzero: what it raised, which is attached to the COMMAND
-// status; see pyd_status_attach. |release| is the same function for all calls of a command.
+// For a command that is code of another runtime, before it returns nonzero: what it raised, which is attached to the
+// COMMAND status; see pyd_status_attach. |release| is the same function for all calls of a command.
 void pyd_host_command_raised(const pyd_host_command_t* command, void* object, void (*release)(void* object));
 
 // Sets the contracts of a linked executable's exports: |functions| has for each ordinal of its library a function of
@@ -160,10 +162,11 @@ pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executab
 // Call after all contracts are set, before the first plan: the scalars that they read become part of the keys of plans.
 pyd_status_t pyd_program_settle(pyd_program_t* program);
 
-// The memory of derived constants: blocks of |pool|, each filled in the first run that needs it, whose interrupt ends the deriving;
-// other runs wait for it meanwhile. Programs may share one when their bytes, executables and given constants are equal.
-// |sched| may be NULL.
-pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_derived_t** out_derived);
+// The memory of derived constants: blocks of |pool|, each filled in the first run that needs it, whose interrupt ends
+// the deriving; other runs wait for it meanwhile. Programs may share one when their bytes, executables and given
+// constants are equal. |sched| may be NULL.
+pyd_status_t pyd_derived_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
+                                pyd_derived_t** out_derived);
 void pyd_derived_free(pyd_derived_t* derived);
 // Around fork().
 void pyd_derived_fork_prepare(pyd_derived_t* derived);
@@ -173,7 +176,8 @@ void pyd_derived_fork_child(pyd_derived_t* derived);
 // INVALID_ARGUMENT when it was made for another number of constants.
 pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* derived);
 
-// How dispatches that depend on each other tile by tile are run (docs/program.md, "Chains"). All zero: one after another.
+// How dispatches that depend on each other tile by tile are run (docs/program.md, "Chains"). All zero: one after
+// another.
 typedef struct pyd_chain_options_s {
   uint64_t cache_bytes;  // that tiles may fill on each worker
   uint64_t least_tiles;  // fewer tiles than this are no chain: they would keep too few workers busy
@@ -189,8 +193,8 @@ pyd_status_t pyd_program_constant_alignments(const pyd_program_t* program, uint3
 pyd_status_t pyd_program_evaluate(const pyd_program_t* program, uint32_t function, const uint64_t* scalars,
                                   uint64_t* out_results);
 
-// Checks the sizes of one tensor argument, as many as its rank, and computes its size in bytes. INVALID_ARGUMENT with the
-// message of a call of |function|: "@f: argument 0 'x': axis 1: expected 4 elements, got 5".
+// Checks the sizes of one tensor argument, as many as its rank, and computes its size in bytes. INVALID_ARGUMENT with
+// the message of a call of |function|: "@f: argument 0 'x': axis 1: expected 4 elements, got 5".
 pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, uint32_t index, const int64_t* dims,
                                         uint64_t* out_bytes);
 
@@ -235,10 +239,11 @@ void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data);
 void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data);
 // The scalar arguments of this call, one word each in order; only those that are patched may differ from the plan's.
 void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars);
-// Runs every command in order; a COMMAND status names the host command that failed; a KERNEL status names executable, export, workgroup and code, and carries the number of
-// the command, the workgroup's x, y and z, and the code. INVALID_ARGUMENT when a buffer was never bound or the scalars
-// make a division impossible; nothing has run then. Allocates nothing, apart from the arena when it is too large to be
-// kept between calls. Afterwards, failed or not, the call may be run again.
+// Runs every command in order; a COMMAND status names the host command that failed; a KERNEL status names executable,
+// export, workgroup and code, and carries the number of the command, the workgroup's x, y and z, and the code.
+// INVALID_ARGUMENT when a buffer was never bound or the scalars make a division impossible; nothing has run then.
+// Allocates nothing, apart from the arena when it is too large to be kept between calls. Afterwards, failed or not, the
+// call may be run again.
 pyd_status_t pyd_call_run(pyd_call_t* call);
 // The same, ended early with INTERRUPTED when |interrupt| (may be NULL) requests it: results are unspecified then, and
 // the call may be run again. It is polled between two workgroups, after 1024 of them or a millisecond at the latest; a
@@ -248,9 +253,9 @@ pyd_status_t pyd_call_run_until(pyd_call_t* call, const pyd_interrupt_t* interru
 typedef struct pyd_command_time_s {
   uint64_t begin, end;
 } pyd_command_time_t;
-// As pyd_call_run_until, with commands one after another also where they are independent, each with all threads, and the time that
-// each took: |out_times| has room for pyd_plan_command_count. Commands of a chain run together and have one time. After a failure
-// those that did not run have zeros. UNSUPPORTED with a runner.
+// As pyd_call_run_until, with commands one after another also where they are independent, each with all threads, and
+// the time that each took: |out_times| has room for pyd_plan_command_count. Commands of a chain run together and have
+// one time. After a failure those that did not run have zeros. UNSUPPORTED with a runner.
 pyd_status_t pyd_call_run_timed(pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* out_times);
 // A scalar result of the last run, as a 64-bit register value.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result);

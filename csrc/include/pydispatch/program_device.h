@@ -1,8 +1,8 @@
 // For devices that execute plans themselves, such as GPUs: executables that are not in this process, the commands of a
 // plan as data, and a hook that receives calls. The CPU only needs program.h.
 //
-// Functions, prepared calls and procedures then work on the device: the runner receives buffers in host memory and copies
-// them as needed. With pyd_device_memory_t the tensors of procedures lie on the device.
+// Functions, prepared calls and procedures then work on the device: the runner receives buffers in host memory and
+// copies them as needed. With pyd_device_memory_t the tensors of procedures lie on the device.
 #ifndef PYDISPATCH_PROGRAM_DEVICE_H_
 #define PYDISPATCH_PROGRAM_DEVICE_H_
 
@@ -36,8 +36,8 @@ typedef struct pyd_runner_s {
 // Before any call; not thread safe. |runner.self| outlives the program.
 void pyd_program_set_runner(pyd_program_t* program, pyd_runner_t runner);
 
-// Memory of a device, where the tensors of procedures lie from their first step to their last, and globals between calls.
-// A block is whatever the device knows memory by. Called from any thread, concurrently.
+// Memory of a device, where the tensors of procedures lie from their first step to their last, and globals between
+// calls. A block is whatever the device knows memory by. Called from any thread, concurrently.
 typedef struct pyd_device_memory_s {
   void* self;
   // As the runner; pyd_call_buffer gives blocks. A result may have the block of the argument that it is tied to.
@@ -111,7 +111,7 @@ enum { PYD_BUFFER_ARGUMENT = 0, PYD_BUFFER_RESULT, PYD_BUFFER_TRANSIENT, PYD_BUF
 
 typedef struct pyd_buffer_info_s {
   uint32_t kind;
-  uint32_t index;   // of the argument, result or constant
+  uint32_t index;  // of the argument, result or constant
   uint64_t bytes;
   uint64_t offset;  // of a transient, in the arena
 } pyd_buffer_info_t;
@@ -129,12 +129,13 @@ bool pyd_plan_is_late(const pyd_plan_t* plan);
 pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t index);
 
 // Values that depend on the scalars of one call: |out_constants| all constants of the plan, |out_patterns| one per
-// command (0 for commands other than fills), |out_scalars| one per result (0 for tensors). INVALID_ARGUMENT where a division is
-// impossible.
+// command (0 for commands other than fills), |out_scalars| one per result (0 for tensors). INVALID_ARGUMENT where a
+// division is impossible.
 pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, uint32_t* out_constants,
                               uint64_t* out_patterns, uint64_t* out_scalars);
 
-// For a runner and a device's memory. |buffer| counts those of the plan: the memory of an argument or result, NULL when no command uses it.
+// For a runner and a device's memory. |buffer| counts those of the plan: the memory of an argument or result, NULL when
+// no command uses it.
 const pyd_plan_t* pyd_call_plan(const pyd_call_t* call);
 void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer);
 const uint32_t* pyd_call_constants(const pyd_call_t* call);

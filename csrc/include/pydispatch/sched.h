@@ -1,8 +1,8 @@
 // The CPU scheduler: a pool of threads that runs ranges of independent indices.
 //
-// A job is a count of workgroups and a body. The caller of pyd_sched_run works on the job itself; pool threads join when
-// it is worth waking them. Each participant owns a range of the indices and splits it lazily; one that is out of work
-// steals the upper half of another's. There is no lock and no allocation per workgroup or per job.
+// A job is a count of workgroups and a body. The caller of pyd_sched_run works on the job itself; pool threads join
+// when it is worth waking them. Each participant owns a range of the indices and splits it lazily; one that is out of
+// work steals the upper half of another's. There is no lock and no allocation per workgroup or per job.
 //
 // Every function may be called from any thread, several jobs run at once, and a body may start a job of its own.
 #ifndef PYDISPATCH_SCHED_H_
@@ -17,7 +17,11 @@ extern "C" {
 typedef struct pyd_sched_s pyd_sched_t;
 
 // Whether the thread of a scope holds a compute permit. INHERITED: as in the outer scope.
-typedef enum pyd_scope_permit_e { PYD_SCOPE_PERMIT_INHERITED, PYD_SCOPE_PERMIT_HELD, PYD_SCOPE_PERMIT_NONE } pyd_scope_permit_t;
+typedef enum pyd_scope_permit_e {
+  PYD_SCOPE_PERMIT_INHERITED,
+  PYD_SCOPE_PERMIT_HELD,
+  PYD_SCOPE_PERMIT_NONE
+} pyd_scope_permit_t;
 
 // A chain, innermost first, of the operations that a thread works for. The scope of a job on a pool thread links to the
 // scopes of the job's caller, so that a non-reentrant operation detects recursion on every thread. Scopes are allocated
@@ -36,8 +40,8 @@ typedef struct pyd_scope_access_s {
   void (*set)(const pyd_scope_t* innermost);
 } pyd_scope_access_t;
 
-// Compute permits: how many threads compute at once. Schedulers that share one have together as many permits as the largest of them
-// alone: its workers, or the CPUs where these are more.
+// Compute permits: how many threads compute at once. Schedulers that share one have together as many permits as the
+// largest of them alone: its workers, or the CPUs where these are more.
 typedef struct pyd_permits_s pyd_permits_t;
 
 // Returns NULL when there is no memory.
@@ -52,8 +56,8 @@ void pyd_permits_fork_child(pyd_permits_t* permits);
 // The threads of a pool, as an embedder wants them. All zero: the scheduler's own, and nobody is told.
 typedef struct pyd_sched_threads_s {
   bool are_lent;  // none is started; up to |workers| enter by pyd_sched_lend
-  // Called on each thread before and after it works, with no lock held. They may be NULL. Numbers from |workers| on are threads that
-  // run tasks which may block (task.h).
+  // Called on each thread before and after it works, with no lock held. They may be NULL. Numbers from |workers| on are
+  // threads that run tasks which may block (task.h).
   void (*on_start)(void* context, uint32_t worker);
   void (*on_stop)(void* context, uint32_t worker);
   void* context;
@@ -62,8 +66,8 @@ typedef struct pyd_sched_threads_s {
 typedef struct pyd_sched_options_s {
   // Participants in one job, including the calling thread: 1 starts no thread. 0: pyd_sched_default_workers().
   uint32_t workers;
-  // Each thread of the pool stays on a CPU of its own, as long as there are enough: fast cores first, near ones one after another; and
-  // takes work from near ones first. Callers, and threads that are lent, run where they are.
+  // Each thread of the pool stays on a CPU of its own, as long as there are enough: fast cores first, near ones one
+  // after another; and takes work from near ones first. Callers, and threads that are lent, run where they are.
   bool has_affinity;
   // How long an idle pool thread spins before it parks, in microseconds. -1: adaptive (tuning.h).
   int32_t spin_us;
@@ -73,25 +77,29 @@ typedef struct pyd_sched_options_s {
   pyd_trace_t* trace;  // of its threads and calls; may be NULL
 } pyd_sched_options_t;
 
-// Starts workers - 1 threads. UNAVAILABLE or SYSTEM when that fails, UNSUPPORTED for affinity where the system has none.
+// Starts workers - 1 threads. UNAVAILABLE or SYSTEM when that fails, UNSUPPORTED for affinity where the system has
+// none.
 pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** out_sched);
-// Joins the threads and frees everything. No other thread may be in pyd_sched_run or enter it. On a thread of the pool, also a lent one,
-// it returns at once, and that thread does the rest when it leaves the pool: on_stop may be called until then. NULL is allowed.
+// Joins the threads and frees everything. No other thread may be in pyd_sched_run or enter it. On a thread of the pool,
+// also a lent one, it returns at once, and that thread does the rest when it leaves the pool: on_stop may be called
+// until then. NULL is allowed.
 void pyd_sched_destroy(pyd_sched_t* sched);
 // Joins the threads and keeps the rest: the next job that needs them restarts them. Jobs may be running meanwhile;
 // their callers finish them. INVALID_ARGUMENT without effect on a thread that works for one of its jobs, which would
 // deadlock. No lock is held while it waits.
 pyd_status_t pyd_sched_stop(pyd_sched_t* sched);
-// Has this thread work as one of the pool, when its threads are lent, until |until| (NULL: never) is wanted or the scheduler is stopped.
-// It is asked between two jobs, and every 50 milliseconds without one. INVALID_ARGUMENT when the scheduler has threads of its own, when as
-// many are lent as it has workers, while it is being stopped, and on a thread that works for a job.
+// Has this thread work as one of the pool, when its threads are lent, until |until| (NULL: never) is wanted or the
+// scheduler is stopped. It is asked between two jobs, and every 50 milliseconds without one. INVALID_ARGUMENT when the
+// scheduler has threads of its own, when as many are lent as it has workers, while it is being stopped, and on a thread
+// that works for a job.
 pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until);
 // Whether this thread works for a job of |sched| that is shared with the pool.
 bool pyd_sched_is_inside(pyd_sched_t* sched);
 pyd_scope_access_t pyd_sched_scopes(const pyd_sched_t* sched);
 
-// Code that may sleep (I/O, locks, a server), on a thread that may work for a job or a task: between begin and end the thread holds no
-// compute permit, and a thread that runs tasks which may block (task.h) lets the next one begin. On the stack; |sched| may be NULL.
+// Code that may sleep (I/O, locks, a server), on a thread that may work for a job or a task: between begin and end the
+// thread holds no compute permit, and a thread that runs tasks which may block (task.h) lets the next one begin. On the
+// stack; |sched| may be NULL.
 typedef struct pyd_blocking_s {
   pyd_sched_t* sched;
   pyd_scope_t scope;
@@ -102,7 +110,8 @@ void pyd_sched_block_end(pyd_blocking_t* blocking);
 
 // NULL for NULL, and for one without.
 pyd_trace_t* pyd_sched_trace(const pyd_sched_t* sched);
-// Records of each pool thread that it is one, and how long it has been without work if it is. For the end of a trace, when it is off.
+// Records of each pool thread that it is one, and how long it has been without work if it is. For the end of a trace,
+// when it is off.
 void pyd_sched_trace_threads(pyd_sched_t* sched);
 uint32_t pyd_sched_workers(const pyd_sched_t* sched);
 
@@ -121,8 +130,8 @@ typedef struct pyd_sched_cost_s {
 typedef struct pyd_sched_job_s {
   pyd_sched_body_fn_t body;
   void* self;
-  uint64_t count;          // indices; may be 0
-  pyd_sched_cost_t* cost;  // may be NULL
+  uint64_t count;                    // indices; may be 0
+  pyd_sched_cost_t* cost;            // may be NULL
   const pyd_interrupt_t* interrupt;  // may be NULL; polled by the thread that runs the job
 } pyd_sched_job_t;
 
@@ -134,9 +143,9 @@ typedef struct pyd_sched_failure_s {
 
 // Runs the whole job and returns when every index is done. A job too small to be worth waking a thread runs on the
 // caller. When a body fails the rest is not started; the failure of the lowest failed index that was run is reported.
-// Memory written by the bodies is visible to the caller afterwards. Bodies run with the rounding and denormal mode of the
-// caller on every thread. Never fails by itself. The interrupt is polled between two indices: after 1024 of them, or
-// after a millisecond, whichever is first.
+// Memory written by the bodies is visible to the caller afterwards. Bodies run with the rounding and denormal mode of
+// the caller on every thread. Never fails by itself. The interrupt is polled between two indices: after 1024 of them,
+// or after a millisecond, whichever is first.
 void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure);
 
 // CPUs this process may use: affinity mask and cgroup (v1, v2) quota, at least 1.

@@ -1,7 +1,7 @@
 // The table of api.h for processes without Python: link libpydispatch, or build the files of csrc/ into your program
-// (docs/embedding.md), fill a table once, and use it as extensions do. Differences: nothing takes a GIL; each device_open starts threads of its own; fork() is
-// followed by exec() or exit() in the child.
-// NULL are the slots that are about Python: device_from_python, program_from_python, is_signalled. The functions of device_add_import and
+// (docs/embedding.md), fill a table once, and use it as extensions do. Differences: nothing takes a GIL; each
+// device_open starts threads of its own; fork() is followed by exec() or exit() in the child. NULL are the slots that
+// are about Python: device_from_python, program_from_python, is_signalled. The functions of device_add_import and
 // device_add_command are released without a GIL. A program with code that devices supply is refused with UNSUPPORTED.
 #ifndef PYDISPATCH_STANDALONE_H_
 #define PYDISPATCH_STANDALONE_H_
@@ -18,8 +18,9 @@ __attribute__((visibility("default")))
 #endif
 void pyd_standalone_fill_sized(pyd_api_t* out_table, size_t size);
 
-// Fills a table of this header. A newer library fills no slots that the header does not have. An older one fills only its own, which
-// out_table->size then ends with: before a program uses a slot that older libraries lack, it checks PYD_API_HAS.
+// Fills a table of this header. A newer library fills no slots that the header does not have. An older one fills only
+// its own, which out_table->size then ends with: before a program uses a slot that older libraries lack, it checks
+// PYD_API_HAS.
 #define pyd_standalone_fill(out_table) pyd_standalone_fill_sized((out_table), sizeof(pyd_api_t))
 
 #ifdef __cplusplus

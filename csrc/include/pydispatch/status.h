@@ -27,9 +27,9 @@ extern "C" {
   X(INTERRUPTED, 10) /* the caller asked for an end; see pyd_interrupt_t */    \
   X(COMMAND, 11)     /* a host command failed */
 
-// Ends a long operation early. |is_wanted| is polled on the waiting thread, between two pieces of work and while no lock
-// is held; it is called often, so slow checks in it should run at intervals. Nonzero: the operation ends early, with
-// INTERRUPTED, and does not poll again.
+// Ends a long operation early. |is_wanted| is polled on the waiting thread, between two pieces of work and while no
+// lock is held; it is called often, so slow checks in it should run at intervals. Nonzero: the operation ends early,
+// with INTERRUPTED, and does not poll again.
 typedef struct pyd_interrupt_s {
   int32_t (*is_wanted)(void* self);
   void* self;
@@ -55,8 +55,8 @@ pyd_status_t pyd_status_make(pyd_code_t code, const char* format, ...)
 #endif
     ;
 
-// As pyd_status_make, and attaches numbers that a caller can act on without parsing the text. KERNEL: {command, workgroup
-// x, y, z, code}; MISSING_IMPORT: {how many}; COMMAND: {command, 0, 0, 0, code}.
+// As pyd_status_make, and attaches numbers that a caller can act on without parsing the text. KERNEL: {command,
+// workgroup x, y, z, code}; MISSING_IMPORT: {how many}; COMMAND: {command, 0, 0, 0, code}.
 pyd_status_t pyd_status_make_values(pyd_code_t code, const int64_t values[5], const char* format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 3, 4), cold))
@@ -68,20 +68,24 @@ typedef enum pyd_status_name_e {
   PYD_STATUS_EXECUTABLE,  // KERNEL, MISSING_IMPORT: the executable that failed
   PYD_STATUS_EXPORT,      // KERNEL: its export
   PYD_STATUS_SYMBOL,      // MISSING_IMPORT: one for each unresolved import; COMMAND: the host command
-  PYD_STATUS_LOCATION,    // where in the source it is, "file:line" or "file:line:column", when the program or its library says so
-  PYD_STATUS_CAUSE,       // the texts that annotations have replaced: of the failure that led to this one, and so on to the first one
+  PYD_STATUS_LOCATION,  // where in the source it is, "file:line" or "file:line:column", when the program or its library
+                        // says so
+  PYD_STATUS_CAUSE,  // the texts that annotations have replaced: of the failure that led to this one, and so on to the
+                     // first one
 } pyd_status_name_t;
 
-// Attaches the |length| bytes at |name| (a copy) behind those of the same kind, for callers that act on it without parsing
-// the text; returns |status|. Never fails: when memory is short the name is dropped.
+// Attaches the |length| bytes at |name| (a copy) behind those of the same kind, for callers that act on it without
+// parsing the text; returns |status|. Never fails: when memory is short the name is dropped.
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length);
 
-// Attaches an object of another runtime, such as an exception; returns |status|. |release| is called with it once, by pyd_status_free on
-// any thread, perhaps while locks are held: it must not wait. Never fails: when memory is short the object is released at once.
+// Attaches an object of another runtime, such as an exception; returns |status|. |release| is called with it once, by
+// pyd_status_free on any thread, perhaps while locks are held: it must not wait. Never fails: when memory is short the
+// object is released at once.
 pyd_status_t pyd_status_attach(pyd_status_t status, void* object, void (*release)(void* object));
 
-// Replaces the text of |status| by one made from |format|, keeping code, values, names and object, and the old text as the first name of the kind
-// PYD_STATUS_CAUSE; frees |status|. For adding names while propagating: pyd_status_annotate(st, "executable '%s': %s", name, pyd_status_text(st)).
+// Replaces the text of |status| by one made from |format|, keeping code, values, names and object, and the old text as
+// the first name of the kind PYD_STATUS_CAUSE; frees |status|. For adding names while propagating:
+// pyd_status_annotate(st, "executable '%s': %s", name, pyd_status_text(st)).
 pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...)
 #if defined(__GNUC__)
     __attribute__((format(printf, 2, 3), cold))

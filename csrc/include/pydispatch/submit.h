@@ -1,7 +1,8 @@
-// Calls that run while the thread that submits them goes on, as tasks (task.h): their order, waiting for them, cancelling them and
-// what they end with are a task's. A task made here has a reference that its caller releases.
+// Calls that run while the thread that submits them goes on, as tasks (task.h): their order, waiting for them,
+// cancelling them and what they end with are a task's. A task made here has a reference that its caller releases.
 //
-// Results are there when the task is done. Until then all memory of a call stays where it is, and the call is used by nobody else.
+// Results are there when the task is done. Until then all memory of a call stays where it is, and the call is used by
+// nobody else.
 #ifndef PYDISPATCH_SUBMIT_H_
 #define PYDISPATCH_SUBMIT_H_
 
@@ -31,7 +32,7 @@ typedef struct pyd_call_progress_s {
   uint32_t step;
   bool has_begun;
   bool is_shared;  // |job| was given to the task system
-  bool is_first;  // nothing was known of the cost of the job
+  bool is_first;   // nothing was known of the cost of the job
   pyd_step_job_t job;
 } pyd_call_progress_t;
 
@@ -40,18 +41,21 @@ bool pyd_call_advance(pyd_call_progress_t* progress, pyd_task_t* task, uint32_t 
 // INVALID_ARGUMENT names a buffer that is not bound.
 pyd_status_t pyd_call_check_bound(const pyd_call_t* call);
 
-// pyd_procedure_call as a task: one pool thread goes through its steps and takes part in their jobs. Calls that touch mutable globals
-// of |state| run in the order in which they were submitted. |inputs| and their sizes are copied, tensors are not.
+// pyd_procedure_call as a task: one pool thread goes through its steps and takes part in their jobs. Calls that touch
+// mutable globals of |state| run in the order in which they were submitted. |inputs| and their sizes are copied,
+// tensors are not.
 pyd_status_t pyd_procedure_submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                   const pyd_submit_options_t* options, pyd_task_t** out_task);
-// Of a task that is done: what pyd_procedure_call would have given, now the caller's; NULL after a failure and the second time.
+// Of a task that is done: what pyd_procedure_call would have given, now the caller's; NULL after a failure and the
+// second time.
 pyd_invocation_t* pyd_procedure_take(pyd_task_t* task);
 
 // A task of another kind that calls procedure |procedure|: submitted in the order that pyd_procedure_submit keeps.
-pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task, const pyd_submit_options_t* options);
+pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task,
+                                       const pyd_submit_options_t* options);
 
-// Many calls of one function as one task: a job whose indices are the items. Each item is run by one thread, which may share
-// what is large in it.
+// Many calls of one function as one task: a job whose indices are the items. Each item is run by one thread, which may
+// share what is large in it.
 typedef struct pyd_batch_item_s {
   const pyd_plan_t* plan;
   void* const* args;        // per argument; not read for scalars. Aligned as the plan says
@@ -62,8 +66,8 @@ typedef struct pyd_batch_item_s {
   pyd_status_t status;      // NULL, until it has failed. Freed with the task
 } pyd_batch_item_t;
 
-// |items| stay until the task is released, and so do their plans. The task fails when an item does, with a copy of the status of the first.
-// |cost|: kept by the caller, as pyd_sched_cost_t says; may be NULL.
+// |items| stay until the task is released, and so do their plans. The task fails when an item does, with a copy of the
+// status of the first. |cost|: kept by the caller, as pyd_sched_cost_t says; may be NULL.
 pyd_status_t pyd_batch_submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
                               pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task);
 

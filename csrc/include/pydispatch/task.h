@@ -2,11 +2,12 @@
 //
 //   create ─ submit ─ [wait for other tasks] ─ queue ─ run on pool threads ─ end: waiters, dependents, |on_done|
 //
-// A task runs in pieces. A piece is one job (sched.h), which any pool threads share; whichever leaves the job last goes on
-// with the task, so that no thread waits for a submitted one. A thread that waits for a task which is still in the queue
-// runs it itself.
+// A task runs in pieces. A piece is one job (sched.h), which any pool threads share; whichever leaves the job last goes
+// on with the task, so that no thread waits for a submitted one. A thread that waits for a task which is still in the
+// queue runs it itself.
 //
-// The pool has as many threads as the scheduler has workers from the first submit on. Every function may be called from any thread.
+// The pool has as many threads as the scheduler has workers from the first submit on. Every function may be called from
+// any thread.
 #ifndef PYDISPATCH_TASK_H_
 #define PYDISPATCH_TASK_H_
 
@@ -20,12 +21,13 @@ typedef struct pyd_task_s pyd_task_t;
 
 // What a task does. |self|: its payload.
 typedef struct pyd_task_kind_s {
-  // Goes on with the task on pool thread |worker|. True: it has ended, with |*out_status|. False: pyd_task_share returned
-  // false, and another thread calls this again, perhaps already.
+  // Goes on with the task on pool thread |worker|. True: it has ended, with |*out_status|. False: pyd_task_share
+  // returned false, and another thread calls this again, perhaps already.
   bool (*advance)(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status);
   // The whole task at once, on a thread that waits for it or, when it may block, on one of the threads for such tasks.
   pyd_status_t (*run)(void* self, const pyd_interrupt_t* interrupt);
-  // When the last reference goes, without the task having run too; when nobody has one, before the task is done. May be NULL.
+  // When the last reference goes, without the task having run too; when nobody has one, before the task is done. May be
+  // NULL.
   void (*drop)(void* self);
   // Once when a submitted task ends, however it does, before anybody sees it done and with no lock held. May be NULL.
   void (*end)(void* self);
@@ -37,12 +39,14 @@ typedef enum pyd_priority_e { PYD_PRIORITY_HIGH, PYD_PRIORITY_NORMAL, PYD_PRIORI
 typedef struct pyd_submit_options_s {
   uint32_t priority;  // pyd_priority_t
   uint32_t workers;   // threads that work for it at once, at most; 0: all of the scheduler
-  // Tasks of the same scheduler that end first. When one of them fails or is cancelled, this one ends so too, without having run.
+  // Tasks of the same scheduler that end first. When one of them fails or is cancelled, this one ends so too, without
+  // having run.
   pyd_task_t* const* after;
   uint32_t after_count;
   // Another that ends first, however it ends. May be NULL.
   pyd_task_t* behind;
-  // Called once when the task has ended, on the thread that ended it and with no lock held. May be NULL. Not in the child of a fork.
+  // Called once when the task has ended, on the thread that ended it and with no lock held. May be NULL. Not in the
+  // child of a fork.
   void (*on_done)(void* context, pyd_task_t* task);
   void* context;
 } pyd_submit_options_t;
@@ -50,8 +54,9 @@ typedef struct pyd_submit_options_s {
 // With |bytes| of zeroed payload, aligned to 16. The caller has a reference.
 pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task);
 void* pyd_task_payload(pyd_task_t* task);
-// Before submit: the task may sleep, as one with host commands does. It is run as a whole by |run| of its kind, on a thread that is no
-// pool thread, so that calls which compute have the whole pool. With lent threads it runs as other tasks do.
+// Before submit: the task may sleep, as one with host commands does. It is run as a whole by |run| of its kind, on a
+// thread that is no pool thread, so that calls which compute have the whole pool. With lent threads it runs as other
+// tasks do.
 void pyd_task_set_blocking(pyd_task_t* task);
 // The caller has a reference. In |on_done| the payload may have been released.
 void pyd_task_retain(pyd_task_t* task);
@@ -61,9 +66,9 @@ void pyd_task_release(pyd_task_t* task);
 void pyd_task_retain_end(pyd_task_t* task);
 void pyd_task_release_end(pyd_task_t* task);
 
-// Once for each task. |options| may be NULL: normal priority and nothing else. SYSTEM when there is no thread to run it,
-// INVALID_ARGUMENT for a task of another scheduler in |after| and while the scheduler is being stopped; the task has then not been
-// submitted.
+// Once for each task. |options| may be NULL: normal priority and nothing else. SYSTEM when there is no thread to run
+// it, INVALID_ARGUMENT for a task of another scheduler in |after| and while the scheduler is being stopped; the task
+// has then not been submitted.
 pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* options);
 
 bool pyd_task_is_done(pyd_task_t* task);
@@ -86,8 +91,8 @@ bool pyd_task_is_skipped(const pyd_task_t* task);
 
 // ---- for kinds
 
-// Runs |job|, whose interrupt is ignored in favour of the task's. True: it has ended, with pyd_task_failure. False: other
-// threads are still in it, and the last one goes on with the task. Only in |advance|.
+// Runs |job|, whose interrupt is ignored in favour of the task's. True: it has ended, with pyd_task_failure. False:
+// other threads are still in it, and the last one goes on with the task. Only in |advance|.
 bool pyd_task_share(pyd_task_t* task, const pyd_sched_job_t* job, uint32_t worker);
 const pyd_sched_failure_t* pyd_task_failure(const pyd_task_t* task);
 // Wanted when the task is cancelled.

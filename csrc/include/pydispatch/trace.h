@@ -1,9 +1,9 @@
-// What threads do, as events for a timeline. Each thread that records has a track: a ring of fixed size, which it alone writes, without
-// a lock and without allocating. A full ring overwrites its oldest events; how many were lost is counted. An event has a copy of its
-// name, so that programs may be gone when it is read.
+// What threads do, as events for a timeline. Each thread that records has a track: a ring of fixed size, which it alone
+// writes, without a lock and without allocating. A full ring overwrites its oldest events; how many were lost is
+// counted. An event has a copy of its name, so that programs may be gone when it is read.
 //
-// A recorder is given to a scheduler (pyd_sched_options_t), whose threads and calls find it there, and outlives it. Any thread may call
-// anything here at any time, but for create and destroy.
+// A recorder is given to a scheduler (pyd_sched_options_t), whose threads and calls find it there, and outlives it. Any
+// thread may call anything here at any time, but for create and destroy.
 #ifndef PYDISPATCH_TRACE_H_
 #define PYDISPATCH_TRACE_H_
 
@@ -22,8 +22,8 @@ typedef enum pyd_trace_kind_e {
   PYD_TRACE_WAKE = 3,      // pool threads are woken; the count is how many
   PYD_TRACE_RUN = 4,       // workgroups of a dispatch, or pieces of a fill or copy
   PYD_TRACE_HOST = 5,      // a host command
-  PYD_TRACE_WAIT = 6,      // for others: at the end of a job, for a place to compute, for a submitted call, for a device
-  PYD_TRACE_IDLE = 7,      // a pool thread without work: it looks for some, or sleeps
+  PYD_TRACE_WAIT = 6,  // for others: at the end of a job, for a place to compute, for a submitted call, for a device
+  PYD_TRACE_IDLE = 7,  // a pool thread without work: it looks for some, or sleeps
 } pyd_trace_kind_t;
 
 #define PYD_TRACE_NAME_BYTES 92  // a longer name is cut
@@ -32,7 +32,7 @@ typedef enum pyd_trace_kind_e {
 #define PYD_TRACE_MAX_THREADS (1u << 12)
 
 typedef struct pyd_trace_event_s {
-  uint64_t begin, end;  // pyd_cpu_ticks
+  uint64_t begin, end;    // pyd_cpu_ticks
   uint64_t first, count;  // RUN: indices of the command
   uint8_t kind;           // pyd_trace_kind_t
   uint8_t has_failed;
@@ -55,8 +55,8 @@ pyd_status_t pyd_trace_create(pyd_trace_t** out_trace);
 // Nobody records or reads any more. NULL is allowed.
 void pyd_trace_destroy(pyd_trace_t* trace);
 
-// Forgets all events and begins. |events|: for each thread, rounded up to a power of two. |threads|: that may have a track. Memory is
-// touched as it is used. INVALID_ARGUMENT when it is on, or for numbers that are 0 or too large.
+// Forgets all events and begins. |events|: for each thread, rounded up to a power of two. |threads|: that may have a
+// track. Memory is touched as it is used. INVALID_ARGUMENT when it is on, or for numbers that are 0 or too large.
 pyd_status_t pyd_trace_start(pyd_trace_t* trace, uint32_t events, uint32_t threads);
 // Events stay until the next start. One that a thread is just recording may still come.
 void pyd_trace_stop(pyd_trace_t* trace);
@@ -69,7 +69,8 @@ static inline int pyd_trace_is_on(const pyd_trace_t* trace) {
 // Records what the calling thread did from |event->begin| until now, also just after a stop. |event->name| is not read.
 void pyd_trace_record(pyd_trace_t* trace, const pyd_trace_event_t* event, const char* name, size_t name_length);
 // The same for another thread, which does not record meanwhile; |event->end| is given.
-void pyd_trace_record_for(pyd_trace_t* trace, uint64_t thread, const pyd_trace_event_t* event, const char* name, size_t name_length);
+void pyd_trace_record_for(pyd_trace_t* trace, uint64_t thread, const pyd_trace_event_t* event, const char* name,
+                          size_t name_length);
 // Says that |thread| is a pool thread with this number. Nothing happens when it has no track.
 void pyd_trace_label(pyd_trace_t* trace, uint64_t thread, uint32_t worker);
 uint64_t pyd_trace_this_thread(void);
@@ -78,8 +79,8 @@ uint64_t pyd_trace_ticks(void);
 // Tracks are numbered from 0; this many may be in use.
 uint32_t pyd_trace_track_count(pyd_trace_t* trace);
 void pyd_trace_track(pyd_trace_t* trace, uint32_t track, pyd_trace_track_t* out_track);
-// Copies the events that are still there, oldest first, at most |room|: the newest ones. Returns how many. All others of |recorded|
-// are lost.
+// Copies the events that are still there, oldest first, at most |room|: the newest ones. Returns how many. All others
+// of |recorded| are lost.
 uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t track, pyd_trace_event_t* out_events, uint64_t room);
 // Events of threads that found no track, since the start.
 uint64_t pyd_trace_without_track(pyd_trace_t* trace);

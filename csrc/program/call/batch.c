@@ -20,8 +20,8 @@ typedef struct batch_s {
   uint32_t count, workers;
   bool is_shared;
   pyd_sched_cost_t* cost;
-  // What ends the runs of items. A waiting caller's interrupt is asked on the caller's thread alone, which is worker 0 of the job; the others
-  // look at |is_ended|.
+  // What ends the runs of items. A waiting caller's interrupt is asked on the caller's thread alone, which is worker 0
+  // of the job; the others look at |is_ended|.
   const pyd_interrupt_t* interrupt;  // of worker 0
   const pyd_interrupt_t* caller;
   pyd_interrupt_t flag;
@@ -87,13 +87,16 @@ static int32_t run_items(void* self, uint32_t worker, uint64_t begin, uint64_t e
 static pyd_status_t outcome(batch_t* batch) {
   for (uint32_t i = 0; i < batch->count; ++i) {
     pyd_status_t status = batch->items[i].status;
-    if (!batch->items[i].has_run) return pyd_status_make(PYD_CODE_INTERRUPTED, "the calls were cancelled from item %u on", i);
+    if (!batch->items[i].has_run)
+      return pyd_status_make(PYD_CODE_INTERRUPTED, "the calls were cancelled from item %u on", i);
     if (!pyd_ok(status)) return pyd_status_make(pyd_status_code(status), "item %u: %s", i, pyd_status_text(status));
   }
   return PYD_STATUS_OK;
 }
 
-static int32_t is_ended(void* self) { return atomic_load_explicit(&((batch_t*)self)->is_ended, memory_order_relaxed) != 0; }
+static int32_t is_ended(void* self) {
+  return atomic_load_explicit(&((batch_t*)self)->is_ended, memory_order_relaxed) != 0;
+}
 
 static int32_t is_caller_wanted(void* self) {
   batch_t* batch = self;

@@ -1,5 +1,6 @@
-// Making a call and filling it: everything that does not change from run to run is written here, once. Constants that have to be derived
-// get their addresses in the first run, so that making and submitting a call return at once, and an interrupt ends the deriving.
+// Making a call and filling it: everything that does not change from run to run is written here, once. Constants that
+// have to be derived get their addresses in the first run, so that making and submitting a call return at once, and an
+// interrupt ends the deriving.
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,8 @@ pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_i
   call->is_underived = false;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     if (fn->buffers[i].kind != PYD_BUFFER_CONSTANT) continue;
-    if (program->runner.run && program->constants[fn->buffers[i].index].derivation != PYD_NONE) continue;  // it has its own
+    if (program->runner.run && program->constants[fn->buffers[i].index].derivation != PYD_NONE)
+      continue;  // it has its own
     const uint32_t index = fn->buffers[i].index;
     const bool is_underived = pyd_constant_is_derived(program, index) && !pyd_constant_bytes(program, index);
     if (is_underived && derives) {
@@ -53,9 +55,11 @@ pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_i
     if (!data) return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u is not linked", index);
     if ((uintptr_t)data % call->plan->buffer_alignment[i] && call->plan->buffer_bytes[i]) {
       pyd_string_t member = program->constants[fn->buffers[i].index].member;
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "constant %u ('%.*s') at address %p is not aligned to %u bytes, as "
-                             "the executables that read it need", fn->buffers[i].index, (int)member.length, member.data,
-                             (const void*)data, call->plan->buffer_alignment[i]);
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "constant %u ('%.*s') at address %p is not aligned to %u bytes, as "
+                             "the executables that read it need",
+                             fn->buffers[i].index, (int)member.length, member.data, (const void*)data,
+                             call->plan->buffer_alignment[i]);
     }
     pyd_call_patch(call, i, data);
   }
@@ -84,8 +88,10 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   if (fits) size = lay_out(&head, plan, NULL);
   uint8_t* memory = fits ? pyd_allocate(&plan->allocator, size + kCacheLine) : NULL;
   if (!memory) {
-    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of function '%.*s': %llu bytes of local memory, "
-                           "%llu of transients", (int)fn->info.name.length, fn->info.name.data, (unsigned long long)fixed,
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
+                           "no memory for a call of function '%.*s': %llu bytes of local memory, "
+                           "%llu of transients",
+                           (int)fn->info.name.length, fn->info.name.data, (unsigned long long)fixed,
                            (unsigned long long)head.arena_bytes);
   }
   uint8_t* base = (uint8_t*)(((uintptr_t)memory + kCacheLine - 1) & ~(uintptr_t)(kCacheLine - 1));

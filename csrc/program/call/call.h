@@ -7,14 +7,14 @@
 
 // Runs indices [begin, end) of a command. Not 0: the code with which index |*out_failed| of its step failed.
 typedef struct pyd_call_command_s pyd_call_command_t;
-typedef int32_t (*pyd_command_run_t)(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
-                                     uint64_t end, uint64_t* out_failed);
+typedef int32_t (*pyd_command_run_t)(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker,
+                                     uint64_t begin, uint64_t end, uint64_t* out_failed);
 
 // What running one command touches, in two cache lines.
 struct pyd_call_command_s {
-  pyd_dispatch_state_t state;        // kernels want it 16-byte aligned
-  pyd_workgroup_state_t workgroup;   // of workgroup (0, 0, 0) on worker 0
-  pyd_dispatch_fn_t function;        // of a dispatch, else NULL
+  pyd_dispatch_state_t state;       // kernels want it 16-byte aligned
+  pyd_workgroup_state_t workgroup;  // of workgroup (0, 0, 0) on worker 0
+  pyd_dispatch_fn_t function;       // of a dispatch, else NULL
   union {
     const pyd_environment_t* environment;  // of a dispatch
     struct pyd_custom_s* custom;           // of a host command: commands/custom.c
@@ -35,21 +35,21 @@ struct pyd_call_s {
   bool is_late_stale;  // late values wait to be computed
   bool is_underived;   // constants that were not derived yet have no address
   bool is_arena_kept;
-  bool is_poisoned;    // workgroups get local memory that is filled
+  bool is_poisoned;  // workgroups get local memory that is filled
   pyd_call_command_t* commands;
-  void** pointers;     // by slot
-  size_t* lengths;     // by slot
+  void** pointers;  // by slot
+  size_t* lengths;  // by slot
   uint32_t* constants;
   struct pyd_custom_s* customs;  // one for each host command
   pyd_host_operand_t* operands;  // of all of them
-  uint64_t* regs;      // the plan's own when nothing is late
+  uint64_t* regs;                // the plan's own when nothing is late
   uint64_t* scalars;
-  uint8_t* is_bound;   // by buffer
-  uint8_t* scratch;    // local memory, plan->local_bytes per worker
-  uint8_t* arena;      // when kept
-  uint8_t* tiles;      // behind the arena: plan->tile_area per worker
+  uint8_t* is_bound;     // by buffer
+  uint8_t* scratch;      // local memory, plan->local_bytes per worker
+  uint8_t* arena;        // when kept
+  uint8_t* tiles;        // behind the arena: plan->tile_area per worker
   uint64_t arena_bytes;  // with the tiles
-  void* memory;        // what was allocated: |memory_size| bytes
+  void* memory;          // what was allocated: |memory_size| bytes
   size_t memory_size;
 };
 
@@ -71,7 +71,8 @@ pyd_status_t pyd_call_refuse_nested(const pyd_call_t* call);
 pyd_status_t pyd_call_run_on_device(pyd_call_t* call);
 
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena);
-// Gives the constants their addresses. Those that were not derived yet are derived first with |derives|, else left out: |is_underived|.
+// Gives the constants their addresses. Those that were not derived yet are derived first with |derives|, else left out:
+// |is_underived|.
 pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_interrupt_t* interrupt);
 
 #endif  // PYD_PROGRAM_CALL_H_

@@ -4,7 +4,9 @@
 #include "program/call/step.h"
 
 // A workgroup that failed, in the order in which the job reports failures: by tile.
-static uint64_t pack(uint64_t tile, uint32_t command, uint64_t number) { return tile << 32 | (uint64_t)command << 24 | number; }
+static uint64_t pack(uint64_t tile, uint32_t command, uint64_t number) {
+  return tile << 32 | (uint64_t)command << 24 | number;
+}
 
 static void note_failure(pyd_step_job_t* job, uint64_t failed) {
   uint64_t seen = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
@@ -20,10 +22,10 @@ uint64_t pyd_chain_failed(const pyd_step_job_t* job) {
   return command->start + (failed >> 32) * command->tile_groups + (failed & PYD_CHAIN_MAX_GROUPS);
 }
 
-// Runs workgroups [first, last) of |command|, which begin with tile |tile|. Kernels find each element where it would be in the whole
-// buffer: of one that only tiles are kept of, they are given an address that is so much lower.
-static int32_t run_groups(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t tile, uint64_t first,
-                          uint64_t last, uint64_t* out_failed) {
+// Runs workgroups [first, last) of |command|, which begin with tile |tile|. Kernels find each element where it would be
+// in the whole buffer: of one that only tiles are kept of, they are given an address that is so much lower.
+static int32_t run_groups(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t tile,
+                          uint64_t first, uint64_t last, uint64_t* out_failed) {
   const pyd_plan_t* plan = call->plan;
   const pyd_plan_slot_t* slots = plan->slots + command->plan->first_slot;
   const uint32_t count = command->plan->slot_count;

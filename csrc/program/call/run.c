@@ -1,5 +1,5 @@
-// Running a call. A step with one workgroup is a plain function call; everything else is one job per step, whose indices
-// are the workgroups and pieces of all its commands one after another.
+// Running a call. A step with one workgroup is a plain function call; everything else is one job per step, whose
+// indices are the workgroups and pieces of all its commands one after another.
 #include "program/call/step.h"
 
 #include "program/commands/command.h"
@@ -46,7 +46,8 @@ static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_step_t* step, 
 
 pyd_status_t pyd_call_interrupted(const pyd_call_t* call) {
   pyd_string_t name = call->plan->fn->info.name;
-  return pyd_status_make(PYD_CODE_INTERRUPTED, "function '%.*s': the call was interrupted", (int)name.length, name.data);
+  return pyd_status_make(PYD_CODE_INTERRUPTED, "function '%.*s': the call was interrupted", (int)name.length,
+                         name.data);
 }
 
 pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure_t* failure) {

@@ -6,7 +6,8 @@
 #include "program/traced.h"
 #include "pydispatch/submit.h"
 
-// The body of a pyd_step_job_t: a step as a job, whose indices are the workgroups and pieces of all its commands one after another.
+// The body of a pyd_step_job_t: a step as a job, whose indices are the workgroups and pieces of all its commands one
+// after another.
 int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
 // chain.c: the same for a step that is a chain, whose indices are tiles.
 int32_t pyd_chain_run(pyd_step_job_t* job, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
@@ -21,10 +22,10 @@ pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const p
 bool pyd_step_run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status);
 
 // traced.c: as command->run, with an event for the trace that is on.
-int32_t pyd_command_run_traced(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
-                               uint64_t end, uint64_t* out_failed);
-static inline int32_t pyd_command_run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
-                                      uint64_t end, uint64_t* out_failed) {
+int32_t pyd_command_run_traced(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker,
+                               uint64_t begin, uint64_t end, uint64_t* out_failed);
+static inline int32_t pyd_command_run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker,
+                                      uint64_t begin, uint64_t end, uint64_t* out_failed) {
   if (__builtin_expect(pyd_trace_is_on(call->trace), 0)) {
     return pyd_command_run_traced(call, command, worker, begin, end, out_failed);
   }

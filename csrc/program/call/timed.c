@@ -30,7 +30,8 @@ static pyd_status_t run_alone(const pyd_call_t* call, uint32_t number, const pyd
   }
   if (failure.is_interrupted) return pyd_call_interrupted(call);
   if (failure.code == 0) return PYD_STATUS_OK;
-  return pyd_command_type(command->plan)->refuse(call, command->plan, command->plan->start + failure.index, failure.code);
+  return pyd_command_type(command->plan)
+      ->refuse(call, command->plan, command->plan->start + failure.index, failure.code);
 }
 
 static pyd_status_t run_all(const pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* out_times) {
@@ -59,7 +60,8 @@ pyd_status_t pyd_call_run_timed(pyd_call_t* call, const pyd_interrupt_t* interru
   const pyd_plan_t* plan = call->plan;
   for (uint32_t i = 0; i < plan->command_count; ++i) out_times[i] = (pyd_command_time_t){0, 0};
   if (plan->program->runner.run) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED, "function '%.*s': its device runs whole calls; commands are timed on the CPU only",
+    return pyd_status_make(PYD_CODE_UNSUPPORTED,
+                           "function '%.*s': its device runs whole calls; commands are timed on the CPU only",
                            STRING(plan->fn->info.name));
   }
   void* arena;

@@ -5,15 +5,19 @@ static pyd_string_t text(const char* data) { return (pyd_string_t){.data = data,
 
 static pyd_string_t name_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
   switch (command->kind) {
-    case PYD_COMMAND_DISPATCH: return plan->program->exports[command->export].name;
-    case PYD_COMMAND_CUSTOM: return plan->program->commands[command->command].name;
-    case PYD_COMMAND_FILL: return text("fill");
-    default: return text("copy");
+    case PYD_COMMAND_DISPATCH:
+      return plan->program->exports[command->export].name;
+    case PYD_COMMAND_CUSTOM:
+      return plan->program->commands[command->command].name;
+    case PYD_COMMAND_FILL:
+      return text("fill");
+    default:
+      return text("copy");
   }
 }
 
-int32_t pyd_command_run_traced(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
-                               uint64_t end, uint64_t* out_failed) {
+int32_t pyd_command_run_traced(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker,
+                               uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const pyd_plan_command_t* plan = command->plan;
   const pyd_trace_kind_t kind = plan->kind == PYD_COMMAND_CUSTOM ? PYD_TRACE_HOST : PYD_TRACE_RUN;
   const pyd_string_t name = name_of(call->plan, plan);

@@ -1,5 +1,5 @@
-// The kinds of commands. What a kind is, from the record that describes it to its execution, is one file of this folder and one
-// row: a pyd_command_type_t, named in PYD_COMMANDS of program_device.h.
+// The kinds of commands. What a kind is, from the record that describes it to its execution, is one file of this folder
+// and one row: a pyd_command_type_t, named in PYD_COMMANDS of program_device.h.
 #ifndef PYD_PROGRAM_COMMANDS_COMMAND_H_
 #define PYD_PROGRAM_COMMANDS_COMMAND_H_
 
@@ -16,17 +16,17 @@ typedef struct pyd_command_values_s {
 typedef struct pyd_command_bindings_s {
   const uint32_t* words;  // three each: buffer, register of the offset or NONE, register of the length or NONE
   uint32_t count;
-  uint32_t export_reg;    // register of the number of the export
+  uint32_t export_reg;  // register of the number of the export
 } pyd_command_bindings_t;
 
 typedef struct pyd_command_type_s {
   // ---- the words of the function's pool that describe a command: its record
 
-  // While the function is decoded: every operand is in range, registers are written, buffers live and may be written. Counts
-  // slots and constants.
+  // While the function is decoded: every operand is in range, registers are written, buffers live and may be written.
+  // Counts slots and constants.
   pyd_status_t (*verify)(const pyd_verifier_t* v, uint32_t at);
-  // When the rest of the function is verified: false, and which result, when a result that lies in the memory of its argument
-  // would be read after it is overwritten. NULL: always true.
+  // When the rest of the function is verified: false, and which result, when a result that lies in the memory of its
+  // argument would be read after it is overwritten. NULL: always true.
   bool (*keeps_arguments)(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result);
   // Marks the registers that decide what the command touches: offsets, lengths, grids.
   void (*mark)(pyd_function_t* fn, const uint32_t* record);
@@ -67,8 +67,8 @@ static inline void pyd_mark_structural(pyd_function_t* fn, uint32_t reg) {
   if (reg != PYD_NONE) fn->reg_flags[reg] |= PYD_REG_STRUCTURAL;
 }
 
-// For |plan|: the next slot of |command|, a range of |buffer|. |offset_reg| and |length_reg| may be NONE: 0, and the rest.
-// |what|: the command, for the text of a refusal.
+// For |plan|: the next slot of |command|, a range of |buffer|. |offset_reg| and |length_reg| may be NONE: 0, and the
+// rest. |what|: the command, for the text of a refusal.
 pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, uint32_t buffer, uint32_t offset_reg,
                                uint32_t length_reg, const char* what);
 // A constant or pattern whose register may differ from call to call.

@@ -47,7 +47,8 @@ static pyd_status_t plan_copy(pyd_plan_t* plan, pyd_plan_command_t* command, con
   }
   if (!pyd_ok(status)) return status;
   const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 2];
-  uint64_t distance = slot[0].offset < slot[1].offset ? slot[1].offset - slot[0].offset : slot[0].offset - slot[1].offset;
+  uint64_t distance =
+      slot[0].offset < slot[1].offset ? slot[1].offset - slot[0].offset : slot[0].offset - slot[1].offset;
   command->length = slot->length;
   command->overlaps = slot[0].buffer == slot[1].buffer && distance < slot->length;
   command->count = command->overlaps ? 1 : pyd_piece_count(slot->length);
@@ -59,12 +60,12 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
   char source[96], target[96];
   pyd_plan_name_buffer(plan->fn, slot[0].buffer, source, sizeof(source));
   pyd_plan_name_buffer(plan->fn, slot[1].buffer, target, sizeof(target));
-  snprintf(text, size, "copy %llu bytes at %llu of %s to %llu of %s", (ull_t)command->length, (ull_t)slot[0].offset, source,
-           (ull_t)slot[1].offset, target);
+  snprintf(text, size, "copy %llu bytes at %llu of %s to %llu of %s", (ull_t)command->length, (ull_t)slot[0].offset,
+           source, (ull_t)slot[1].offset, target);
 }
 
-static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin, uint64_t end,
-                   uint64_t* out_failed) {
+static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
+                   uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)out_failed;
   const pyd_plan_command_t* plan = command->plan;
   const uint8_t* source = call->pointers[plan->first_slot];

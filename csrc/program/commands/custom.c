@@ -1,5 +1,6 @@
-// CUSTOM {command, n, n sizes, m, m constants, k, k bindings}: a call of a host command. The sizes are registers, one for each size
-// that the declared tensors leave open; the constants are the low and the high word of each scalar; the bindings are the tensors.
+// CUSTOM {command, n, n sizes, m, m constants, k, k bindings}: a call of a host command. The sizes are registers, one
+// for each size that the declared tensors leave open; the constants are the low and the high word of each scalar; the
+// bindings are the tensors.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@ typedef struct pyd_custom_s {
   pyd_host_command_t command;  // what its function is given
   const pyd_call_t* call;
   pyd_command_link_t link;
-  char* name;            // terminated
-  _Atomic(char*) text;   // of its failure
+  char* name;             // terminated
+  _Atomic(char*) text;    // of its failure
   _Atomic(void*) raised;  // the exception of another runtime that caused it; NULL: none
   void (*_Atomic release)(void* raised);
 } pyd_custom_t;
@@ -86,13 +87,15 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   }
   const pyd_program_command_t* command = &v->program->commands[record[0]];
   const view_t counts = counts_of(command);
-  status = pyd_verify_record(v, at, 4 + (uint64_t)counts.size_count + counts.constant_count + 3 * (uint64_t)counts.binding_count);
+  status = pyd_verify_record(
+      v, at, 4 + (uint64_t)counts.size_count + counts.constant_count + 3 * (uint64_t)counts.binding_count);
   if (!pyd_ok(status)) return status;
   const uint32_t* words = record + 2 + counts.size_count;
   if (record[1] != counts.size_count || words[0] != counts.constant_count ||
       words[1 + counts.constant_count] != counts.binding_count) {
-    return PYD_INSN_CORRUPT(v, "host command '%.*s' takes %u sizes, %u constants and %u tensors", (int)command->name.length,
-                            command->name.data, counts.size_count, counts.constant_count, counts.binding_count);
+    return PYD_INSN_CORRUPT(v, "host command '%.*s' takes %u sizes, %u constants and %u tensors",
+                            (int)command->name.length, command->name.data, counts.size_count, counts.constant_count,
+                            counts.binding_count);
   }
   const view_t view = view_of(record);
   status = verify_values(v, &view);
@@ -136,7 +139,8 @@ static pyd_status_t plan_tensor(pyd_plan_t* plan, pyd_plan_command_t* command, c
   uint32_t alignment = alignment_of(operand->dtype);
   bool fits = pyd_tensor_bytes(operand->dtype, operand->rank, sizes, &bytes) && bytes <= slot->length;
   if (!fits || (bytes && slot->offset % alignment)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: %llu bytes at offset %llu are no such tensor",
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "function '%.*s', %s: %llu bytes at offset %llu are no such tensor",
                            STRING(plan->fn->info.name), who, (ull_t)slot->length, (ull_t)slot->offset);
   }
   slot->length = bytes;
@@ -158,10 +162,11 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
   const view_t view = view_of(record);
   const pyd_program_command_t* command = &plan->program->commands[view.command];
   char who[192];
-  int length = snprintf(who, sizeof(who), "host command '%.*s'", (int)(command->name.length < 100 ? command->name.length : 100),
-                        command->name.data);
+  int length = snprintf(who, sizeof(who), "host command '%.*s'",
+                        (int)(command->name.length < 100 ? command->name.length : 100), command->name.data);
   if (!plan->program->command_links[view.command].function && !plan->program->runner.run) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s is not linked", STRING(plan->fn->info.name), who);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s is not linked", STRING(plan->fn->info.name),
+                           who);
   }
   out->count = 1;
   out->command = view.command;
@@ -238,8 +243,11 @@ static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, p
   const pyd_plan_slot_t* slot = plan->slots + command->first_slot;
   for (uint32_t i = 0; i < declared->operand_count; ++i) {
     const pyd_program_value_t* value = &declared->operands[i];
-    operands[i] = (pyd_host_operand_t){.kind = value->kind, .access = declared->accesses[i], .dtype = value->dtype,
-                                       .rank = value->rank, .sizes = sizes};
+    operands[i] = (pyd_host_operand_t){.kind = value->kind,
+                                       .access = declared->accesses[i],
+                                       .dtype = value->dtype,
+                                       .rank = value->rank,
+                                       .sizes = sizes};
     sizes += value->rank;
     if (value->kind == 0) operands[i].bytes = slot++->length;
   }
@@ -266,7 +274,7 @@ void pyd_call_free_customs(pyd_call_t* call) {
     free(call->customs[i].name);
     free(atomic_load(&call->customs[i].text));
     void* raised = atomic_load(&call->customs[i].raised);
-    if (raised) atomic_load(&call->customs[i].release)(raised);
+    if (raised) atomic_load (&call->customs[i].release)(raised);
   }
 }
 
@@ -276,8 +284,10 @@ static pyd_scope_access_t scopes_of(const pyd_call_t* call) {
 
 pyd_status_t pyd_call_refuse_nested(const pyd_call_t* call) {
   if (!pyd_scope_has(scopes_of(call), call->plan->program)) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s' was called by a host command of its own program; a command "
-                         "may call other programs", STRING(call->plan->fn->info.name));
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                         "function '%.*s' was called by a host command of its own program; a command "
+                         "may call other programs",
+                         STRING(call->plan->fn->info.name));
 }
 
 static void fill_operands(const pyd_call_t* call, const pyd_custom_t* custom, const pyd_plan_command_t* plan) {
@@ -295,8 +305,8 @@ static void fill_operands(const pyd_call_t* call, const pyd_custom_t* custom, co
   }
 }
 
-static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin, uint64_t end,
-                   uint64_t* out_failed) {
+static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
+                   uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)begin, (void)end;
   pyd_custom_t* custom = command->custom;
   pyd_scope_access_t scopes = scopes_of(call);
@@ -321,7 +331,8 @@ static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* com
   pyd_status_t status =
       text ? pyd_status_make_values(PYD_CODE_COMMAND, values, "function '%.*s', command %u: host command '%.*s': %s",
                                     STRING(call->plan->fn->info.name), command->number, STRING(name), text)
-           : pyd_status_make_values(PYD_CODE_COMMAND, values, "function '%.*s', command %u: host command '%.*s' returned %d",
+           : pyd_status_make_values(PYD_CODE_COMMAND, values,
+                                    "function '%.*s', command %u: host command '%.*s' returned %d",
                                     STRING(call->plan->fn->info.name), command->number, STRING(name), code);
   free(text);
   void* raised = atomic_exchange(&custom->raised, NULL);

@@ -41,7 +41,8 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   status = pyd_verify_record(v, at, 6 + (uint64_t)record[4]);
   if (!pyd_ok(status)) return status;
   uint32_t bindings = record[5 + record[4]];
-  if (bindings > PYD_LIBRARY_MAX_BINDINGS) return PYD_INSN_CORRUPT(v, "%u bindings, the limit is %u", bindings, PYD_LIBRARY_MAX_BINDINGS);
+  if (bindings > PYD_LIBRARY_MAX_BINDINGS)
+    return PYD_INSN_CORRUPT(v, "%u bindings, the limit is %u", bindings, PYD_LIBRARY_MAX_BINDINGS);
   status = pyd_verify_record(v, at, 6 + (uint64_t)record[4] + 3 * (uint64_t)bindings);
   if (!pyd_ok(status)) return status;
   pyd_dispatch_view_t view = pyd_dispatch_view(record);
@@ -98,10 +99,10 @@ static pyd_status_t find_export(const pyd_plan_t* plan, const pyd_dispatch_view_
                            STRING(name), number, STRING(executable));
   }
   if (view->constant_count != export->constant_count || view->binding_count != export->binding_count) {
-    return pyd_status_make(PYD_CODE_CORRUPT,
-                           "function '%.*s', command %u: @%.*s::@%.*s takes %u constants and %u bindings, got %u and %u",
-                           STRING(name), number, STRING(executable), STRING(export->name), export->constant_count,
-                           export->binding_count, view->constant_count, view->binding_count);
+    return pyd_status_make(
+        PYD_CODE_CORRUPT, "function '%.*s', command %u: @%.*s::@%.*s takes %u constants and %u bindings, got %u and %u",
+        STRING(name), number, STRING(executable), STRING(export->name), export->constant_count, export->binding_count,
+        view->constant_count, view->binding_count);
   }
   return PYD_STATUS_OK;
 }
@@ -120,13 +121,17 @@ static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* 
     command->grid[i] = grid[i] <= kLimits[i] ? (uint32_t)grid[i] : (uint32_t)kLimits[i];
   }
   if (!fits) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: a grid of %lld x %lld x %lld workgroups, at most "
-                           "4294967295 x 4294967295 x 65535 are possible", STRING(plan->fn->info.name), who, (ll_t)grid[0],
-                           (ll_t)grid[1], (ll_t)grid[2]);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "function '%.*s', %s: a grid of %lld x %lld x %lld workgroups, at most "
+                           "4294967295 x 4294967295 x 65535 are possible",
+                           STRING(plan->fn->info.name), who, (ll_t)grid[0], (ll_t)grid[1], (ll_t)grid[2]);
   }
-  if (__builtin_mul_overflow((uint64_t)command->grid[0] * command->grid[1], (uint64_t)command->grid[2], &command->count)) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: a grid of %llu x %llu x %llu has more than 2^64 "
-                           "workgroups", STRING(plan->fn->info.name), who, (ull_t)grid[0], (ull_t)grid[1], (ull_t)grid[2]);
+  if (__builtin_mul_overflow((uint64_t)command->grid[0] * command->grid[1], (uint64_t)command->grid[2],
+                             &command->count)) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "function '%.*s', %s: a grid of %llu x %llu x %llu has more than 2^64 "
+                           "workgroups",
+                           STRING(plan->fn->info.name), who, (ull_t)grid[0], (ull_t)grid[1], (ull_t)grid[2]);
   }
   return PYD_STATUS_OK;
 }
@@ -239,8 +244,8 @@ static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
 }
 
 // Workgroups [begin, end) of one dispatch.
-static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin, uint64_t end,
-                   uint64_t* out_failed) {
+static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
+                   uint64_t end, uint64_t* out_failed) {
   const pyd_plan_command_t* plan = command->plan;
   const pyd_dispatch_fn_t function = command->function;
   const pyd_environment_t* environment = command->environment;
@@ -283,9 +288,12 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
 // What a code of generated kernels means, for after its number.
 static const char* code_text(int32_t code) {
   switch (code) {
-    case PYD_LIBRARY_CODE_MISSING_IMPORT: return ": it called an unresolved optional import";
-    case PYD_LIBRARY_CODE_FAILED_ASSERTION: return ": a cf.assert does not hold";
-    default: return "";
+    case PYD_LIBRARY_CODE_MISSING_IMPORT:
+      return ": it called an unresolved optional import";
+    case PYD_LIBRARY_CODE_FAILED_ASSERTION:
+      return ": a cf.assert does not hold";
+    default:
+      return "";
   }
 }
 
@@ -306,10 +314,9 @@ static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* com
   pyd_string_t executable = call->plan->program->executables[export->executable].name;
   group_t id = workgroup_at(command, index - command->start);
   const int64_t values[5] = {command->number, id.x, id.y, id.z, code};
-  pyd_status_t status =
-      pyd_status_make_values(PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d%s",
-                             (int)executable.length, executable.data, (int)export->name.length, export->name.data, id.x, id.y,
-                             id.z, code, code_text(code));
+  pyd_status_t status = pyd_status_make_values(
+      PYD_CODE_KERNEL, values, "@%.*s::@%.*s: workgroup (%u, %u, %u) returned %d%s", (int)executable.length,
+      executable.data, (int)export->name.length, export->name.data, id.x, id.y, id.z, code, code_text(code));
   status = pyd_status_add_name(status, PYD_STATUS_EXECUTABLE, executable.data, executable.length);
   status = pyd_status_add_name(status, PYD_STATUS_EXPORT, export->name.data, export->name.length);
   return add_location(status, call->plan->program, export);

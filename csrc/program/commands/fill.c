@@ -45,8 +45,10 @@ static pyd_status_t plan_fill(pyd_plan_t* plan, pyd_plan_command_t* command, con
   command->count = pyd_piece_count(slot->length);
   pyd_plan_add_late(plan, record[PATTERN], command->number, true, false);
   if (slot->offset % bytes == 0 && slot->length % bytes == 0) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', %s: %llu bytes at offset %llu are not whole patterns of "
-                         "%u bytes", STRING(plan->fn->info.name), who, (ull_t)slot->length, (ull_t)slot->offset, bytes);
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                         "function '%.*s', %s: %llu bytes at offset %llu are not whole patterns of "
+                         "%u bytes",
+                         STRING(plan->fn->info.name), who, (ull_t)slot->length, (ull_t)slot->offset, bytes);
 }
 
 static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, char* text, size_t size) {
@@ -54,16 +56,23 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
   uint64_t mask = UINT64_MAX >> (64 - 8 * command->pattern_bytes);
   char target[96];
   pyd_plan_name_buffer(plan->fn, slot->buffer, target, sizeof(target));
-  snprintf(text, size, "fill %llu bytes at %llu of %s with 0x%0*llX", (ull_t)command->length, (ull_t)slot->offset, target,
-           2 * command->pattern_bytes, (ull_t)(command->pattern & mask));
+  snprintf(text, size, "fill %llu bytes at %llu of %s with 0x%0*llX", (ull_t)command->length, (ull_t)slot->offset,
+           target, 2 * command->pattern_bytes, (ull_t)(command->pattern & mask));
 }
 
 static void fill(uint8_t* target, uint64_t length, uint64_t pattern, uint32_t pattern_bytes) {
   switch (pattern_bytes) {
-    case 1: pattern = (pattern & 0xFF) * UINT64_C(0x0101010101010101); break;
-    case 2: pattern = (pattern & 0xFFFF) * UINT64_C(0x0001000100010001); break;
-    case 4: pattern = (pattern & 0xFFFFFFFF) * UINT64_C(0x0000000100000001); break;
-    default: break;
+    case 1:
+      pattern = (pattern & 0xFF) * UINT64_C(0x0101010101010101);
+      break;
+    case 2:
+      pattern = (pattern & 0xFFFF) * UINT64_C(0x0001000100010001);
+      break;
+    case 4:
+      pattern = (pattern & 0xFFFFFFFF) * UINT64_C(0x0000000100000001);
+      break;
+    default:
+      break;
   }
   if (pattern == (pattern & 0xFF) * UINT64_C(0x0101010101010101)) {
     memset(target, (int)(pattern & 0xFF), length);
@@ -74,8 +83,8 @@ static void fill(uint8_t* target, uint64_t length, uint64_t pattern, uint32_t pa
   if (length != at) memcpy(target + at, &pattern, length - at);
 }
 
-static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin, uint64_t end,
-                   uint64_t* out_failed) {
+static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
+                   uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)out_failed;
   const pyd_plan_command_t* plan = command->plan;
   uint8_t* target = call->pointers[plan->first_slot];

@@ -11,6 +11,7 @@ const pyd_command_type_t* const pyd_command_types[] = {
 #undef X
 };
 
-#define X(name, opcode) _Static_assert(opcode == PYD_OP_DISPATCH + (int)PYD_COMMAND_##name, "opcodes follow each other");
+#define X(name, opcode) \
+  _Static_assert(opcode == PYD_OP_DISPATCH + (int)PYD_COMMAND_##name, "opcodes follow each other");
 PYD_COMMANDS(X)
 #undef X

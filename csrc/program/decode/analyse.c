@@ -21,7 +21,8 @@ static bool reads(const pyd_program_t* program, uint32_t export, uint32_t word) 
 }
 
 // Where the two kinds of values end: in the layout and the order of things, or in what kernels get to see.
-static void mark_command(const pyd_program_t* program, const uint32_t* exports, pyd_function_t* fn, const pyd_insn_t* insn) {
+static void mark_command(const pyd_program_t* program, const uint32_t* exports, pyd_function_t* fn,
+                         const pyd_insn_t* insn) {
   const uint32_t* record = fn->pool + insn->a;
   const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
   type->mark(fn, record);
@@ -74,7 +75,8 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   fn->keyed_count = fn->late_count = fn->late_value_count = 0;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     uint32_t kind = fn->buffers[i].kind;
-    if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT) mark(fn, fn->buffers[i].size_reg, PYD_REG_STRUCTURAL);
+    if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT)
+      mark(fn, fn->buffers[i].size_reg, PYD_REG_STRUCTURAL);
   }
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     for (uint32_t k = 0; k < fn->info.results[i].rank; ++k) mark(fn, fn->results[i].dims[k], PYD_REG_STRUCTURAL);
@@ -96,7 +98,8 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   // Forwards: what depends on the scalars that are left.
   if (!fn->late) fn->late = pyd_program_allocate(program, fn->reg_count, sizeof(*fn->late));
   if (!fn->keyed) fn->keyed = pyd_program_allocate(program, fn->scalar_count, sizeof(*fn->keyed));
-  if (!fn->late || !fn->keyed) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the analysis of a function");
+  if (!fn->late || !fn->keyed)
+    return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the analysis of a function");
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
     if (fn->args[i].keyed) fn->keyed[fn->keyed_count++] = fn->args[i].scalar;
   }
@@ -112,6 +115,7 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
     fn->reg_flags[insn->dst] |= PYD_REG_LATE;
     if (fn->reg_flags[insn->dst] & PYD_REG_NEEDED) fn->late[fn->late_count++] = i;
   }
-  for (uint32_t i = 0; i < fn->command_count; ++i) fn->late_value_count += count_late_values(fn, &fn->insns[fn->commands[i]]);
+  for (uint32_t i = 0; i < fn->command_count; ++i)
+    fn->late_value_count += count_late_values(fn, &fn->insns[fn->commands[i]]);
   return PYD_STATUS_OK;
 }

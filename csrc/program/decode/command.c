@@ -5,16 +5,18 @@ enum { kCommandWords = 6, kOperandWords = 6 };
 // Keep every count that is derived from calls of commands within 32 bits, as kMaxWords of program.c does.
 enum { kMaxOperands = 96, kMaxSizes = 128 };
 
-static pyd_status_t decode_operand(pyd_reader_t* reader, uint32_t index, const uint32_t* words, pyd_program_value_t* out_value,
-                                   uint32_t* out_access) {
+static pyd_status_t decode_operand(pyd_reader_t* reader, uint32_t index, const uint32_t* words,
+                                   pyd_program_value_t* out_value, uint32_t* out_access) {
   const uint32_t head[3] = {words[0], words[2], words[3]};
   *out_value = (pyd_program_value_t){.kind = words[0], .dtype = words[2], .rank = words[3]};
   *out_access = words[1];
   pyd_status_t status = pyd_reader_check_value("operand", index, head);
   if (pyd_ok(status)) status = pyd_reader_sizes(reader, "operand", index, words[4], out_value);
-  bool fits = words[1] >= PYD_HOST_READ && words[1] <= PYD_HOST_READ_WRITE && (words[0] == 0 || words[1] == PYD_HOST_READ);
+  bool fits =
+      words[1] >= PYD_HOST_READ && words[1] <= PYD_HOST_READ_WRITE && (words[0] == 0 || words[1] == PYD_HOST_READ);
   if (!pyd_ok(status) || fits) return status;
-  return pyd_status_make(PYD_CODE_CORRUPT, "operand %u: a %s with access %u", index, words[0] ? "scalar" : "tensor", words[1]);
+  return pyd_status_make(PYD_CODE_CORRUPT, "operand %u: a %s with access %u", index, words[0] ? "scalar" : "tensor",
+                         words[1]);
 }
 
 static pyd_status_t check_limits(const pyd_program_command_t* command) {
@@ -27,8 +29,9 @@ static pyd_status_t check_limits(const pyd_program_command_t* command) {
   if (2 * scalars <= PYD_LIBRARY_MAX_CONSTANTS && tensors <= PYD_LIBRARY_MAX_BINDINGS && sizes <= kMaxSizes) {
     return PYD_STATUS_OK;
   }
-  return pyd_status_make(PYD_CODE_CORRUPT, "%u tensors with %u dimensions and %u scalars, the limits are %u, %u and %u", tensors,
-                         sizes, scalars, PYD_LIBRARY_MAX_BINDINGS, (unsigned)kMaxSizes, PYD_LIBRARY_MAX_CONSTANTS / 2);
+  return pyd_status_make(PYD_CODE_CORRUPT, "%u tensors with %u dimensions and %u scalars, the limits are %u, %u and %u",
+                         tensors, sizes, scalars, PYD_LIBRARY_MAX_BINDINGS, (unsigned)kMaxSizes,
+                         PYD_LIBRARY_MAX_CONSTANTS / 2);
 }
 
 static pyd_status_t decode_command(pyd_reader_t* reader, pyd_program_command_t* command, const uint32_t* words) {
@@ -64,8 +67,8 @@ pyd_status_t pyd_program_decode_commands(pyd_reader_t* reader, const uint32_t* h
     pyd_program_command_t* command = &program->commands[i];
     status = decode_command(reader, command, words);
     if (!pyd_ok(status)) {
-      status = pyd_status_annotate(status, "host command %u ('%.*s'): %s", i, (int)command->name.length, command->name.data,
-                                   pyd_status_text(status));
+      status = pyd_status_annotate(status, "host command %u ('%.*s'): %s", i, (int)command->name.length,
+                                   command->name.data, pyd_status_text(status));
     }
   }
   return status;

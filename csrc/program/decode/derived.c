@@ -47,8 +47,10 @@ static pyd_status_t check_sources(const pyd_program_t* program, uint32_t number)
     if (fn->buffers[i].kind != PYD_BUFFER_CONSTANT) continue;
     uint32_t source = program->constants[fn->buffers[i].index].derivation;
     if (source == PYD_NONE || source < number) continue;
-    return CORRUPT(number, "its function reads constant %u, which derivation %u computes; a derivation reads those of "
-                   "earlier ones only", fn->buffers[i].index, source);
+    return CORRUPT(number,
+                   "its function reads constant %u, which derivation %u computes; a derivation reads those of "
+                   "earlier ones only",
+                   fn->buffers[i].index, source);
   }
   return PYD_STATUS_OK;
 }

@@ -21,7 +21,8 @@ static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const 
     if (words[2]) status = pyd_reader_dims(program, fn->pool, fn->pool_count, "argument", i, words[3], &values[i]);
     if (pyd_ok(status)) status = pyd_reader_string(reader, "the name of an argument", words + 4, &values[i].name);
     if (pyd_ok(status) && words[6] != PYD_NONE && (words[0] == 1 || words[6] >= fn->buffer_count)) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u, the function has %u", i, words[6], fn->buffer_count);
+      status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u, the function has %u", i, words[6],
+                               fn->buffer_count);
     }
   }
   return status;
@@ -39,20 +40,21 @@ static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, con
     status = pyd_reader_check_value("result", i, words);
     if (!pyd_ok(status)) break;
     values[i] = (pyd_program_value_t){.kind = words[0], .dtype = words[1], .rank = words[2], .tied = words[7] - 1};
-    fn->results[i] = (pyd_result_slot_t){
-        .target = words[6], .dims = fn->pool, .first_dim = fn->result_dims_count};
+    fn->results[i] = (pyd_result_slot_t){.target = words[6], .dims = fn->pool, .first_dim = fn->result_dims_count};
     fn->result_dims_count += words[2];
     if (words[2]) {
       if (words[3] > fn->pool_count || words[2] > fn->pool_count - words[3]) {
-        status = pyd_status_make(PYD_CODE_CORRUPT, "result %u: its %u sizes at pool word %u lie outside the pool of %u words",
-                                 i, words[2], words[3], fn->pool_count);
+        status = pyd_status_make(PYD_CODE_CORRUPT,
+                                 "result %u: its %u sizes at pool word %u lie outside the pool of %u words", i,
+                                 words[2], words[3], fn->pool_count);
         break;
       }
       fn->results[i].dims = fn->pool + words[3];
     }
     status = pyd_reader_string(reader, "the name of a result", words + 4, &values[i].name);
     if (pyd_ok(status) && words[0] == 0 && words[6] >= fn->buffer_count) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "result %u: buffer %u, the function has %u", i, words[6], fn->buffer_count);
+      status =
+          pyd_status_make(PYD_CODE_CORRUPT, "result %u: buffer %u, the function has %u", i, words[6], fn->buffer_count);
     }
   }
   return status;
@@ -91,8 +93,8 @@ pyd_status_t pyd_reader_function(pyd_reader_t* reader, pyd_function_t* fn, const
   fn->region_count = words[16];
   // Each register has an instruction of its own, and each region a command.
   if (fn->reg_count > fn->insn_count || fn->region_count > (uint64_t)fn->insn_count + 1) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "%u registers and %u regions are too many for %u instructions", fn->reg_count,
-                           fn->region_count, fn->insn_count);
+    return pyd_status_make(PYD_CODE_CORRUPT, "%u registers and %u regions are too many for %u instructions",
+                           fn->reg_count, fn->region_count, fn->insn_count);
   }
   status = decode_args(reader, fn, args, words[6]);
   if (pyd_ok(status)) status = decode_results(reader, fn, results, words[8]);

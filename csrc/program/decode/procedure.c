@@ -3,8 +3,15 @@
 
 #include "program/decode/reader.h"
 
-enum { kProcedureWords = 16, kSlotWords = 4, kStepWords = 5, kValueWords = 8, kGlobalWords = 12, kCheckWords = 12,
-       kParameterWords = 8 };
+enum {
+  kProcedureWords = 16,
+  kSlotWords = 4,
+  kStepWords = 5,
+  kValueWords = 8,
+  kGlobalWords = 12,
+  kCheckWords = 12,
+  kParameterWords = 8
+};
 
 enum { kCheckKinds = 6 };
 
@@ -94,8 +101,10 @@ static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header)
     pyd_global_t* global = &program->globals[i];
     status = pyd_reader_check_value("global", i, words + 2);
     if (!pyd_ok(status)) break;
-    *global = (pyd_global_t){.type = {.kind = words[2], .dtype = words[3], .rank = words[4]}, .constant = words[6],
-                             .value = wide(words + 7), .is_mutable = words[9] & 1};
+    *global = (pyd_global_t){.type = {.kind = words[2], .dtype = words[3], .rank = words[4]},
+                             .constant = words[6],
+                             .value = wide(words + 7),
+                             .is_mutable = words[9] & 1};
     status = pyd_reader_string(reader, "the name of a global", words, &global->name);
     if (pyd_ok(status)) status = pyd_reader_sizes(reader, "global", i, words[5], &global->type);
     if (!pyd_ok(status) || global->constant == PYD_NONE) continue;

@@ -7,9 +7,11 @@
 
 enum { kExecutableWords = 6, kExportWords = 6, kQueryWords = 8, kConstantWords = 8, kFunctionWords = 20 };
 
-// Keeps every count that is derived from the tables (at most 64 per instruction) within 32 bits, and lengths of strings within 31.
+// Keeps every count that is derived from the tables (at most 64 per instruction) within 32 bits, and lengths of strings
+// within 31.
 enum { kMaxWords = 1u << 27 };
-// Equal strings are stored once. A record that names some has at least 24 bytes, so that this allows a KiB and a half for each.
+// Equal strings are stored once. A record that names some has at least 24 bytes, so that this allows a KiB and a half
+// for each.
 enum { kStringShare = 64 };
 
 static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* header) {
@@ -47,7 +49,10 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
   program->export_count = header[8];
   for (uint32_t i = 0; i < header[8] && pyd_ok(status); ++i, words += kExportWords) {
     pyd_export_t* export = &program->exports[i];
-    *export = (pyd_export_t){.executable = words[0], .ordinal = words[1], .constant_count = words[4], .binding_count = words[5],
+    *export = (pyd_export_t){.executable = words[0],
+                             .ordinal = words[1],
+                             .constant_count = words[4],
+                             .binding_count = words[5],
                              .costs = costs + (size_t)i * PYD_EXPORT_COST_CLASSES};
     status = pyd_reader_string(reader, "the name of an export", words + 2, &export->name);
     if (pyd_ok(status) && words[0] >= program->executable_count) {
@@ -56,8 +61,8 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
     }
     if (pyd_ok(status)) ++program->exports_first[words[0] + 1];
     if (pyd_ok(status) && (words[4] > PYD_LIBRARY_MAX_CONSTANTS || words[5] > PYD_LIBRARY_MAX_BINDINGS)) {
-      status = pyd_status_make(PYD_CODE_CORRUPT, "export %u has %u constants and %u bindings, the limits are %u and %u", i,
-                               words[4], words[5], PYD_LIBRARY_MAX_CONSTANTS, PYD_LIBRARY_MAX_BINDINGS);
+      status = pyd_status_make(PYD_CODE_CORRUPT, "export %u has %u constants and %u bindings, the limits are %u and %u",
+                               i, words[4], words[5], PYD_LIBRARY_MAX_CONSTANTS, PYD_LIBRARY_MAX_BINDINGS);
     }
   }
   return status;
@@ -141,8 +146,8 @@ static pyd_status_t check_host_function(const pyd_program_t* program, const char
     for (uint32_t i = 0; i < fn->info.result_count; ++i) fits &= fn->info.results[i].kind == 1;
   }
   if (fits) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "executable %u: the %s are function %u, which is none from %s",
-                         executable, what, function, is_condition ? "nothing to one scalar" : "one scalar to scalars");
+  return pyd_status_make(PYD_CODE_CORRUPT, "executable %u: the %s are function %u, which is none from %s", executable,
+                         what, function, is_condition ? "nothing to one scalar" : "one scalar to scalars");
 }
 
 static pyd_status_t check_executables(const pyd_program_t* program) {
@@ -160,9 +165,9 @@ static pyd_status_t check_executables(const pyd_program_t* program) {
 static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
   pyd_program_t* program = reader->program;
   if (bytes.size < PYD_PROGRAM_HEADER_WORDS * 4 || bytes.size % 4 || bytes.size / 4 > kMaxWords) {
-    return pyd_status_make(PYD_CODE_CORRUPT,
-                           "a host program of %zu bytes: it is made of 4-byte words, at least %u and at most %u of them",
-                           bytes.size, PYD_PROGRAM_HEADER_WORDS, kMaxWords);
+    return pyd_status_make(
+        PYD_CODE_CORRUPT, "a host program of %zu bytes: it is made of 4-byte words, at least %u and at most %u of them",
+        bytes.size, PYD_PROGRAM_HEADER_WORDS, kMaxWords);
   }
   program->words = pyd_program_allocate(program, bytes.size, 1);
   if (!program->words) return pyd_reader_no_memory();
@@ -172,22 +177,23 @@ static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
   reader->string_budget = kStringShare * (uint64_t)bytes.size;
   const uint32_t* header = program->words;
   if (header[0] != PYD_PROGRAM_MAGIC) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "a host program starts with 0x%08X, this one with 0x%08X", PYD_PROGRAM_MAGIC,
-                           header[0]);
+    return pyd_status_make(PYD_CODE_CORRUPT, "a host program starts with 0x%08X, this one with 0x%08X",
+                           PYD_PROGRAM_MAGIC, header[0]);
   }
   if (header[1] < PYD_PROGRAM_OLDEST_VERSION || header[1] > PYD_PROGRAM_VERSION) {
-    return pyd_status_make(PYD_CODE_UNSUPPORTED,
-                           "a host program of version %u; this pydispatch reads versions %u to %u: compile the source again, "
-                           "pydispatch compile FILE.mlir -o FILE.pdx",
-                           header[1], PYD_PROGRAM_OLDEST_VERSION, PYD_PROGRAM_VERSION);
+    return pyd_status_make(
+        PYD_CODE_UNSUPPORTED,
+        "a host program of version %u; this pydispatch reads versions %u to %u: compile the source again, "
+        "pydispatch compile FILE.mlir -o FILE.pdx",
+        header[1], PYD_PROGRAM_OLDEST_VERSION, PYD_PROGRAM_VERSION);
   }
   if (header[2] != program->word_count) {
     return pyd_status_make(PYD_CODE_CORRUPT, "a host program of %u words, but its header says %u", program->word_count,
                            header[2]);
   }
   if (header[3] > bytes.size || header[4] > bytes.size - header[3]) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "strings: %u bytes at %u lie outside the %zu bytes of the program", header[4],
-                           header[3], bytes.size);
+    return pyd_status_make(PYD_CODE_CORRUPT, "strings: %u bytes at %u lie outside the %zu bytes of the program",
+                           header[4], header[3], bytes.size);
   }
   program->strings = (pyd_span_t){(const uint8_t*)program->words + header[3], header[4]};
   return PYD_STATUS_OK;

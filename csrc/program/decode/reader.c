@@ -23,18 +23,18 @@ pyd_status_t pyd_reader_no_memory(void) {
 }
 
 pyd_status_t pyd_reader_table(pyd_reader_t* reader, const char* what, uint32_t offset, uint32_t count, uint32_t record,
-                               const uint32_t** out_words) {
+                              const uint32_t** out_words) {
   uint64_t words = (uint64_t)count * record;
   uint32_t total = reader->program->word_count;
   *out_words = reader->program->words;
   if (count == 0) return PYD_STATUS_OK;
   if (offset < PYD_PROGRAM_HEADER_WORDS || offset > total || words > total - offset) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "%s: %u records at word %u do not fit into a program of %u words", what, count,
-                           offset, total);
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s: %u records at word %u do not fit into a program of %u words", what,
+                           count, offset, total);
   }
   if (words > reader->budget) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "%s: %u records at word %u overlap other tables of the program", what, count,
-                           offset);
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s: %u records at word %u overlap other tables of the program", what,
+                           count, offset);
   }
   reader->budget -= words;
   *out_words += offset;
@@ -46,20 +46,20 @@ pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uin
   *out = (pyd_string_t){(const char*)strings.data, words[1]};
   if (words[1] == 0) return PYD_STATUS_OK;
   if (words[0] > strings.size || words[1] > strings.size - words[0]) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "%s: a string of %u bytes at %u lies outside the %zu bytes of strings", what,
-                           words[1], words[0], strings.size);
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s: a string of %u bytes at %u lies outside the %zu bytes of strings",
+                           what, words[1], words[0], strings.size);
   }
   if (words[1] > reader->string_budget) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "%s: strings are named again and again, %u bytes at %u this time", what, words[1],
-                           words[0]);
+    return pyd_status_make(PYD_CODE_CORRUPT, "%s: strings are named again and again, %u bytes at %u this time", what,
+                           words[1], words[0]);
   }
   reader->string_budget -= words[1];
   out->data += words[0];
   return PYD_STATUS_OK;
 }
 
-pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint32_t pool_count, const char* what, uint32_t index,
-                             uint32_t at, pyd_program_value_t* value) {
+pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint32_t pool_count, const char* what,
+                             uint32_t index, uint32_t at, pyd_program_value_t* value) {
   if (at > pool_count || value->rank * 2 > pool_count - at) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: its %u sizes at pool word %u lie outside the pool of %u words",
                            what, index, value->rank, at, pool_count);
@@ -87,8 +87,10 @@ pyd_status_t pyd_reader_sizes(pyd_reader_t* reader, const char* what, uint32_t i
 pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint32_t* words) {
   uint32_t bits = words[1] & 0xFFFFFF;
   if (words[0] > 1 || words[2] > PYD_PROGRAM_MAX_RANK || (words[0] == 1 && words[2] != 0)) {
-    return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: kind %u with rank %u, tensors (0) have at most %u axes and scalars (1) "
-                           "none", what, index, words[0], words[2], PYD_PROGRAM_MAX_RANK);
+    return pyd_status_make(PYD_CODE_CORRUPT,
+                           "%s %u: kind %u with rank %u, tensors (0) have at most %u axes and scalars (1) "
+                           "none",
+                           what, index, words[0], words[2], PYD_PROGRAM_MAX_RANK);
   }
   if (bits == 0 || bits > 1024) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: an element type of %u bits", what, index, bits);

@@ -13,7 +13,8 @@ typedef struct pyd_reader_s {
 } pyd_reader_t;
 
 pyd_status_t pyd_reader_no_memory(void);
-// |count| records of |record| words each at word |offset|. CORRUPT when they do not fit, or claim more words than there are.
+// |count| records of |record| words each at word |offset|. CORRUPT when they do not fit, or claim more words than there
+// are.
 pyd_status_t pyd_reader_table(pyd_reader_t* reader, const char* what, uint32_t offset, uint32_t count, uint32_t record,
                               const uint32_t** out_words);
 // |words|: offset and length inside the strings.
@@ -21,8 +22,8 @@ pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uin
 // Kind, element type and rank in the first words of an argument's or result's record.
 pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint32_t* words);
 // The sizes of |what| |index|, two words each, at |at| of a pool.
-pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint32_t pool_count, const char* what, uint32_t index,
-                             uint32_t at, pyd_program_value_t* value);
+pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint32_t pool_count, const char* what,
+                             uint32_t index, uint32_t at, pyd_program_value_t* value);
 
 // The same in a table of their own, at word |offset| of the file.
 pyd_status_t pyd_reader_sizes(pyd_reader_t* reader, const char* what, uint32_t index, uint32_t offset,

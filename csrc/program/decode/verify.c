@@ -14,16 +14,16 @@ pyd_status_t pyd_verify_optional(const pyd_verifier_t* v, uint32_t reg) {
 
 pyd_status_t pyd_verify_pool(const char* where, uint32_t number, uint32_t pool_count, uint32_t at, uint64_t words) {
   if (at <= pool_count && words <= pool_count - at) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: %llu words at pool word %u lie outside the pool of %u words", where, number,
-                         (unsigned long long)words, at, pool_count);
+  return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: %llu words at pool word %u lie outside the pool of %u words", where,
+                         number, (unsigned long long)words, at, pool_count);
 }
 
 pyd_status_t pyd_verify_text(const char* where, uint32_t number, const pyd_program_t* program, const char* what,
                              const uint32_t* text, uint32_t limit) {
   size_t size = program->strings.size;
   if (text[0] <= size && text[1] <= size - text[0] && text[1] <= limit) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: a %s of %u bytes at %u lies outside the strings", where, number, what, text[1],
-                         text[0]);
+  return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: a %s of %u bytes at %u lies outside the strings", where, number,
+                         what, text[1], text[0]);
 }
 
 pyd_status_t pyd_verify_record(const pyd_verifier_t* v, uint32_t at, uint64_t words) {
@@ -31,14 +31,16 @@ pyd_status_t pyd_verify_record(const pyd_verifier_t* v, uint32_t at, uint64_t wo
 }
 
 pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is_written) {
-  if (buffer >= v->fn->buffer_count) return PYD_INSN_CORRUPT(v, "buffer %u, the function has %u", buffer, v->fn->buffer_count);
+  if (buffer >= v->fn->buffer_count)
+    return PYD_INSN_CORRUPT(v, "buffer %u, the function has %u", buffer, v->fn->buffer_count);
   const pyd_buffer_t* b = &v->fn->buffers[buffer];
   if (b->kind == PYD_BUFFER_TRANSIENT && (v->region < b->first || v->region > b->last)) {
-    return PYD_INSN_CORRUPT(v, "region %u uses buffer %u, which lives in regions %u to %u", v->region, buffer, b->first, b->last);
+    return PYD_INSN_CORRUPT(v, "region %u uses buffer %u, which lives in regions %u to %u", v->region, buffer, b->first,
+                            b->last);
   }
   if (is_written && (b->kind == PYD_BUFFER_ARGUMENT || b->kind == PYD_BUFFER_CONSTANT)) {
     return PYD_INSN_CORRUPT(v, "buffer %u is %s and cannot be written", buffer,
-                   b->kind == PYD_BUFFER_ARGUMENT ? "an argument" : "a constant");
+                            b->kind == PYD_BUFFER_ARGUMENT ? "an argument" : "a constant");
   }
   return PYD_STATUS_OK;
 }
@@ -100,8 +102,10 @@ static pyd_status_t verify_insn(pyd_verifier_t* v) {
   if (pyd_ok(status) && op->registers & PYD_OPERAND_C) status = pyd_verify_read(v, insn->c);
   if (pyd_ok(status) && op->class == PYD_CLASS_CHECK) status = verify_message(v);
   if (!pyd_ok(status) || !(op->registers & PYD_OPERAND_DST)) return status;
-  if (insn->dst >= v->fn->reg_count) return PYD_INSN_CORRUPT(v, "register %u, the function has %u", insn->dst, v->fn->reg_count);
-  if (v->fn->reg_flags[insn->dst] & PYD_REG_WRITTEN) return PYD_INSN_CORRUPT(v, "register %u is written twice", insn->dst);
+  if (insn->dst >= v->fn->reg_count)
+    return PYD_INSN_CORRUPT(v, "register %u, the function has %u", insn->dst, v->fn->reg_count);
+  if (v->fn->reg_flags[insn->dst] & PYD_REG_WRITTEN)
+    return PYD_INSN_CORRUPT(v, "register %u is written twice", insn->dst);
   v->fn->reg_flags[insn->dst] |= PYD_REG_WRITTEN;
   return PYD_STATUS_OK;
 }
@@ -117,7 +121,8 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
         fits = b->index < fn->info.arg_count && fn->info.args[b->index].kind == 0 && fn->args[b->index].buffer == i;
         break;
       case PYD_BUFFER_RESULT:
-        fits = b->index < fn->info.result_count && fn->info.results[b->index].kind == 0 && fn->results[b->index].target == i;
+        fits = b->index < fn->info.result_count && fn->info.results[b->index].kind == 0 &&
+               fn->results[b->index].target == i;
         break;
       case PYD_BUFFER_TRANSIENT:
         fits = b->first <= b->last && b->last < fn->region_count && b->tile_bytes % PYD_TILE_ALIGNMENT == 0;
@@ -132,8 +137,10 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
     if (sized) fits &= b->size_reg < fn->reg_count && fn->reg_flags[b->size_reg] & PYD_REG_WRITTEN;
     if (b->kind != PYD_BUFFER_TRANSIENT) fits &= b->tile_bytes == 0;
     if (!fits) {
-      return pyd_status_make(PYD_CODE_CORRUPT, "buffer %u: kind %u, index %u, size register %u, regions %u to %u, %u bytes of a "
-                             "tile do not fit the function", i, b->kind, b->index, b->size_reg, b->first, b->last, b->tile_bytes);
+      return pyd_status_make(PYD_CODE_CORRUPT,
+                             "buffer %u: kind %u, index %u, size register %u, regions %u to %u, %u bytes of a "
+                             "tile do not fit the function",
+                             i, b->kind, b->index, b->size_reg, b->first, b->last, b->tile_bytes);
     }
   }
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
@@ -161,7 +168,8 @@ static pyd_status_t verify_results(const pyd_verifier_t* v) {
       fits = slot->dims[k] < fn->reg_count && fn->reg_flags[slot->dims[k]] & PYD_REG_WRITTEN;
     }
     if (!fits) {
-      return pyd_status_make(PYD_CODE_CORRUPT, "result %u: its %s or the registers of its sizes do not fit the function", i,
+      return pyd_status_make(PYD_CODE_CORRUPT,
+                             "result %u: its %s or the registers of its sizes do not fit the function", i,
                              value->kind ? "register" : "buffer");
     }
   }
@@ -169,8 +177,10 @@ static pyd_status_t verify_results(const pyd_verifier_t* v) {
 }
 
 static pyd_status_t refuse_tied(uint32_t result, uint32_t tied) {
-  return pyd_status_make(PYD_CODE_CORRUPT, "result %u cannot take over the memory of argument %u: that is no tensor, or is "
-                         "copied to another place of the result", result, tied);
+  return pyd_status_make(PYD_CODE_CORRUPT,
+                         "result %u cannot take over the memory of argument %u: that is no tensor, or is "
+                         "copied to another place of the result",
+                         result, tied);
 }
 
 // A result that may lie where an argument lies: the copies between the two keep every byte in its place.

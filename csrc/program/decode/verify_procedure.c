@@ -1,25 +1,25 @@
-// The steps of one procedure: operands in range, types that agree, jumps that stay inside. Whether a slot holds something
-// when it is read is looked at while running.
+// The steps of one procedure: operands in range, types that agree, jumps that stay inside. Whether a slot holds
+// something when it is read is looked at while running.
 #include "program/decode/verify.h"
 
 typedef struct verifier_s {
   const pyd_program_t* program;
   pyd_procedure_t* p;
-  uint32_t step;      // being looked at
+  uint32_t step;        // being looked at
   uint64_t* pool_left;  // words of the pool that no step has named so far
 } verifier_t;
 
 #define CORRUPT(v, format, ...) pyd_status_make(PYD_CODE_CORRUPT, "step %u: " format, (v)->step, __VA_ARGS__)
 
-// Words that a step names. Together the steps name no more than there are, so that their number times the longest record
-// bounds nothing here.
+// Words that a step names. Together the steps name no more than there are, so that their number times the longest
+// record bounds nothing here.
 static pyd_status_t claim_pool(const verifier_t* v, uint32_t at, uint64_t words) {
   PYD_COUNT_WORK(words);
   pyd_status_t status = pyd_verify_pool("step", v->step, v->p->pool_count, at, words);
   if (!pyd_ok(status)) return status;
   if (words > *v->pool_left) {
-    return CORRUPT(v, "%llu words at pool word %u overlap those of other steps: the pool has %u", (unsigned long long)words, at,
-                   v->p->pool_count);
+    return CORRUPT(v, "%llu words at pool word %u overlap those of other steps: the pool has %u",
+                   (unsigned long long)words, at, v->p->pool_count);
   }
   *v->pool_left -= words;
   return status;
@@ -53,8 +53,8 @@ static pyd_status_t check_type(const verifier_t* v, const char* what, uint32_t i
   if (slot >= v->p->slot_count) return CORRUPT(v, "slot %u, the procedure has %u", slot, v->p->slot_count);
   const pyd_slot_type_t* type = &v->p->slots[slot];
   if (agree(type, kind, dtype, rank)) return PYD_STATUS_OK;
-  return CORRUPT(v, "slot %u does not have the type of %s %u: kind %u, dtype 0x%08X, rank %u; expected %u, 0x%08X, %u", slot,
-                 what, index, type->kind, type->dtype, type->rank, kind, dtype, rank);
+  return CORRUPT(v, "slot %u does not have the type of %s %u: kind %u, dtype 0x%08X, rank %u; expected %u, 0x%08X, %u",
+                 slot, what, index, type->kind, type->dtype, type->rank, kind, dtype, rank);
 }
 
 static pyd_status_t check_value(const verifier_t* v, const char* what, uint32_t index, uint32_t slot, bool is_read,
@@ -122,7 +122,8 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   const pyd_slot_type_t* tensor = &v->p->slots[step->b];
   uint32_t bits = tensor->dtype & 0xFFFFFF;
   if (count != tensor->rank) return CORRUPT(v, "%u indices for %u axes", count, tensor->rank);
-  if (bits > 64 || (bits & (bits - 1)) != 0 || (tensor->dtype >> 24 == 0x13 && bits > 8)) return CORRUPT(v, "an element of %u bits cannot be read", bits);
+  if (bits > 64 || (bits & (bits - 1)) != 0 || (tensor->dtype >> 24 == 0x13 && bits > 8))
+    return CORRUPT(v, "an element of %u bits cannot be read", bits);
   status = check_scalars(v, v->p->pool + step->c + 1, count);
   if (!pyd_ok(status) || step->d == PYD_NONE) return status;
   status = claim_pool(v, step->d, 2);
@@ -131,7 +132,8 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
 }
 
 static pyd_status_t verify_global(const verifier_t* v, uint32_t number, uint32_t slot, bool is_store) {
-  if (number >= v->program->global_count) return CORRUPT(v, "global %u, the program has %u", number, v->program->global_count);
+  if (number >= v->program->global_count)
+    return CORRUPT(v, "global %u, the program has %u", number, v->program->global_count);
   const pyd_global_t* global = &v->program->globals[number];
   v->p->has_stores |= is_store;
   v->p->loads_mutable |= !is_store && global->is_mutable;
@@ -140,7 +142,8 @@ static pyd_status_t verify_global(const verifier_t* v, uint32_t number, uint32_t
 
 static pyd_status_t verify_observe(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count;
-  if (step->a >= v->program->check_count) return CORRUPT(v, "check %u, the program has %u", step->a, v->program->check_count);
+  if (step->a >= v->program->check_count)
+    return CORRUPT(v, "check %u, the program has %u", step->a, v->program->check_count);
   pyd_status_t status = check_counted(v, step->b, 1, &count);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
     uint32_t slot = v->p->pool[step->b + 1 + i];
@@ -148,7 +151,8 @@ static pyd_status_t verify_observe(const verifier_t* v, const pyd_step_t* step) 
   }
   // As many as its kind compares: two for the last two kinds.
   uint32_t wanted = pyd_ok(status) && v->program->checks[step->a].kind >= 3 ? 2 : 1;
-  if (pyd_ok(status) && count != wanted) status = CORRUPT(v, "check %u takes %u values, got %u", step->a, wanted, count);
+  if (pyd_ok(status) && count != wanted)
+    status = CORRUPT(v, "check %u takes %u values, got %u", step->a, wanted, count);
   return status;
 }
 
@@ -165,7 +169,8 @@ static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step)
   pyd_status_t status = check_slot(v, step->a, 0);
   if (!pyd_ok(status)) return status;
   const pyd_slot_type_t* slot = &v->p->slots[step->a];
-  if (step->b >= v->program->constant_count) return CORRUPT(v, "constant %u, the program has %u", step->b, v->program->constant_count);
+  if (step->b >= v->program->constant_count)
+    return CORRUPT(v, "constant %u, the program has %u", step->b, v->program->constant_count);
   status = claim_pool(v, step->c, 2 * (uint64_t)slot->rank);
   if (!pyd_ok(status)) return status;
   int64_t dims[PYD_PROGRAM_MAX_RANK];
@@ -175,8 +180,9 @@ static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step)
   }
   uint64_t bytes;
   bool fits = pyd_tensor_bytes(slot->dtype, slot->rank, dims, &bytes) && bytes == v->program->constants[step->b].length;
-  return fits ? status : CORRUPT(v, "the sizes of constant %u do not make up its %llu bytes", step->b,
-                                 (unsigned long long)v->program->constants[step->b].length);
+  return fits ? status
+              : CORRUPT(v, "the sizes of constant %u do not make up its %llu bytes", step->b,
+                        (unsigned long long)v->program->constants[step->b].length);
 }
 
 static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
@@ -196,23 +202,33 @@ static pyd_status_t verify_step(const verifier_t* v) {
   PYD_COUNT_WORK(1);
   pyd_status_t status = PYD_STATUS_OK;
   switch ((pyd_step_op_t)step->op) {
-    case PYD_STEP_RUN: return verify_run(v, step);
-    case PYD_STEP_MOVE: return verify_move(v, step);
-    case PYD_STEP_JUMP: return check_target(v, step->a);
+    case PYD_STEP_RUN:
+      return verify_run(v, step);
+    case PYD_STEP_MOVE:
+      return verify_move(v, step);
+    case PYD_STEP_JUMP:
+      return check_target(v, step->a);
     case PYD_STEP_BRANCH:
       status = check_slot(v, step->a, 1);
       if (pyd_ok(status)) status = check_target(v, step->b);
       return pyd_ok(status) ? check_target(v, step->c) : status;
-    case PYD_STEP_READ: return verify_read(v, step);
-    case PYD_STEP_LOAD: return verify_global(v, step->b, step->a, false);
-    case PYD_STEP_STORE: return verify_global(v, step->a, step->b, true);
-    case PYD_STEP_OBSERVE: return verify_observe(v, step);
+    case PYD_STEP_READ:
+      return verify_read(v, step);
+    case PYD_STEP_LOAD:
+      return verify_global(v, step->b, step->a, false);
+    case PYD_STEP_STORE:
+      return verify_global(v, step->a, step->b, true);
+    case PYD_STEP_OBSERVE:
+      return verify_observe(v, step);
     case PYD_STEP_DROP:
       if (step->a < v->p->slot_count) return status;
       return CORRUPT(v, "slot %u, the procedure has %u", step->a, v->p->slot_count);
-    case PYD_STEP_RETURN: return verify_return(v, step);
-    case PYD_STEP_CONSTANT: return verify_constant(v, step);
-    case PYD_STEP_SCALAR: return check_slot(v, step->a, 1);
+    case PYD_STEP_RETURN:
+      return verify_return(v, step);
+    case PYD_STEP_CONSTANT:
+      return verify_constant(v, step);
+    case PYD_STEP_SCALAR:
+      return check_slot(v, step->a, 1);
     case PYD_STEP_DIM:
       status = check_slot(v, step->a, 1);
       if (pyd_ok(status)) status = check_slot(v, step->b, 0);
@@ -220,7 +236,8 @@ static pyd_status_t verify_step(const verifier_t* v) {
         status = CORRUPT(v, "axis %u of slot %u does not exist", step->c, step->b);
       }
       return status;
-    case PYD_STEP_VIEW: return verify_view(v, step);
+    case PYD_STEP_VIEW:
+      return verify_view(v, step);
   }
   return CORRUPT(v, "opcode %u does not exist", step->op);
 }
@@ -234,7 +251,8 @@ pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t*
       const pyd_slot_type_t* slot = &p->slots[p->arg_slots[i]];
       if (agree(slot, p->info.args[i].kind, p->info.args[i].dtype, p->info.args[i].rank)) continue;
     }
-    status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: slot %u does not exist or has another type", i, p->arg_slots[i]);
+    status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: slot %u does not exist or has another type", i,
+                             p->arg_slots[i]);
   }
   for (; v.step < p->step_count && pyd_ok(status); ++v.step) status = verify_step(&v);
   if (!pyd_ok(status)) return status;

@@ -75,7 +75,8 @@ pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t
       if (bytes == 0) continue;
       if (placed_count < kMaxCompared) {
         block->offset = find_gap(placed, placed_count, block, bytes);
-        placed_count = insert(placed, placed_count, (placed_t){block->offset, block->offset + bytes, block->first, block->last});
+        placed_count =
+            insert(placed, placed_count, (placed_t){block->offset, block->offset + bytes, block->first, block->last});
       } else {
         block->offset = total;
       }

@@ -1,5 +1,6 @@
-// Chains: dispatches that depend on each other tile by tile run one tile after another, each through all of them, so that what one
-// writes is in the cache when the next one reads it. A transient that nothing else uses has memory for the tiles that are under way.
+// Chains: dispatches that depend on each other tile by tile run one tile after another, each through all of them, so
+// that what one writes is in the cache when the next one reads it. A transient that nothing else uses has memory for
+// the tiles that are under way.
 #include <stdlib.h>
 
 #include "program/plan/plan.h"
@@ -27,13 +28,16 @@ static uint32_t find_links(const pyd_plan_t* plan, uint32_t first, uint64_t tile
   for (; end < plan->command_count && end - first < PYD_CHAIN_MAX_COMMANDS; ++end) {
     const pyd_plan_command_t* command = &plan->commands[end];
     PYD_COUNT_WORK(1);
-    if (tiles_of(plan, command) != tiles || insn_of(plan, command)->modifier != (end != first) || !is_alone(plan, end)) break;
-    if (end != first && command->number != command[-1].number + 1) break;  // what lay between them runs nothing, or was staged
+    if (tiles_of(plan, command) != tiles || insn_of(plan, command)->modifier != (end != first) || !is_alone(plan, end))
+      break;
+    if (end != first && command->number != command[-1].number + 1)
+      break;  // what lay between them runs nothing, or was staged
   }
   return end - first;
 }
 
-// Of all bindings of the commands, at least 1; UINT64_MAX when they have more, as an artifact with large transients may say.
+// Of all bindings of the commands, at least 1; UINT64_MAX when they have more, as an artifact with large transients may
+// say.
 static uint64_t tile_bytes_of(const pyd_plan_t* plan, uint32_t first, uint32_t count, uint64_t tiles) {
   uint64_t bytes = 0;
   for (uint32_t i = first; i < first + count; ++i) {
@@ -67,7 +71,8 @@ bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_
 enum { kUnused = 0, kElsewhere = UINT32_MAX };
 
 // Whether |slot| of a command in the chain |step| could be given tiles instead of the whole buffer.
-static bool takes_tiles(const pyd_plan_t* plan, const pyd_plan_step_t* step, const pyd_plan_command_t* command, uint32_t index) {
+static bool takes_tiles(const pyd_plan_t* plan, const pyd_plan_step_t* step, const pyd_plan_command_t* command,
+                        uint32_t index) {
   const pyd_plan_slot_t* slot = &plan->slots[command->first_slot + index];
   const uint64_t tile = slot->buffer < plan->fn->buffer_count ? plan->fn->buffers[slot->buffer].tile_bytes : 0;
   if (!step->chunk || !tile || plan->buffer_alignment[slot->buffer] > PYD_TILE_ALIGNMENT) return false;
@@ -104,7 +109,8 @@ static void place(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas) {
   plan->tile_area = (plan->tile_area + 2 * PYD_TILE_ALIGNMENT - 1) & ~(uint64_t)(2 * PYD_TILE_ALIGNMENT - 1);
 }
 
-// A buffer that a command of a chain uses lives as long as the chain: other tiles may need it before and after its regions.
+// A buffer that a command of a chain uses lives as long as the chain: other tiles may need it before and after its
+// regions.
 static void lengthen(const pyd_plan_t* plan, const pyd_plan_step_t* chain, pyd_arena_block_t* lifetimes) {
   const pyd_plan_command_t* commands = plan->commands + chain->first_command;
   const uint32_t first = insn_of(plan, commands)->c, last = insn_of(plan, &commands[chain->command_count - 1])->c;
@@ -137,5 +143,6 @@ pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes
   free(areas);
   free(users);
   return has_memory ? PYD_STATUS_OK
-                    : pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the chains of %u buffers", plan->fn->buffer_count);
+                    : pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the chains of %u buffers",
+                                      plan->fn->buffer_count);
 }

@@ -1,7 +1,7 @@
 // Contracts: what generated kernels rely on, stated by those who made them, and held against each dispatch of a plan.
 //
-// A contract is a function from the constants of an export to scalars: the largest grid, which bindings are written, and how many
-// bytes of each binding may be touched. Its checks are what else the kernel relies on.
+// A contract is a function from the constants of an export to scalars: the largest grid, which bindings are written,
+// and how many bytes of each binding may be touched. Its checks are what else the kernel relies on.
 #include <stdlib.h>
 
 #include "program/plan/plan.h"
@@ -34,7 +34,8 @@ pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executab
     uint32_t number = export->linked_ordinal < count ? functions[export->linked_ordinal] : PYD_NONE;
     if (number == PYD_NONE) continue;
     if (number >= contracts->function_count || !fits(export, &contracts->functions[number])) {
-      return pyd_status_make(PYD_CODE_CORRUPT, "@%.*s::@%.*s: contract %u of %u is none for %u constants and %u bindings",
+      return pyd_status_make(PYD_CODE_CORRUPT,
+                             "@%.*s::@%.*s: contract %u of %u is none for %u constants and %u bindings",
                              STRING(program->executables[executable].name), STRING(export->name), number,
                              contracts->function_count, export->constant_count, export->binding_count);
     }
@@ -60,9 +61,10 @@ typedef struct dispatch_s {
   pyd_string_t executable;
 } dispatch_t;
 
-#define BROKEN(d, format, ...)                                                                                          \
-  pyd_status_make(PYD_CODE_CORRUPT, "function '%.*s', command %u: @%.*s::@%.*s, " format, STRING((d)->plan->fn->info.name), \
-                  (d)->command->number, STRING((d)->executable), STRING((d)->export->name), __VA_ARGS__)
+#define BROKEN(d, format, ...)                                                                     \
+  pyd_status_make(PYD_CODE_CORRUPT, "function '%.*s', command %u: @%.*s::@%.*s, " format,          \
+                  STRING((d)->plan->fn->info.name), (d)->command->number, STRING((d)->executable), \
+                  STRING((d)->export->name), __VA_ARGS__)
 
 static pyd_status_t hold_grid(const dispatch_t* d, const uint64_t* limits) {
   for (uint32_t i = 0; i < 3; ++i) {
@@ -88,7 +90,8 @@ static pyd_status_t hold_binding(const dispatch_t* d, uint32_t index, bool is_wr
 // |regs| and |scalars| have room for the contract.
 static pyd_status_t hold(const dispatch_t* d, uint64_t* scalars, uint64_t* regs) {
   const pyd_function_t* contract = d->export->contract;
-  for (uint32_t i = 0; i < d->command->constant_count; ++i) scalars[i] = d->plan->constants[d->command->first_constant + i];
+  for (uint32_t i = 0; i < d->command->constant_count; ++i)
+    scalars[i] = d->plan->constants[d->command->first_constant + i];
   pyd_status_t status = pyd_function_interpret(d->export->contracts, contract, NULL, scalars, regs);
   if (!pyd_ok(status)) {
     pyd_status_t broken = BROKEN(d, "its constants: %s", pyd_status_text(status));
@@ -107,7 +110,8 @@ static pyd_status_t hold(const dispatch_t* d, uint64_t* scalars, uint64_t* regs)
 }
 
 // Result |index| of the contract of a dispatch, |otherwise| where it is not known or too long to compute here.
-static uint64_t result_of(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t otherwise) {
+static uint64_t result_of(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index,
+                          uint64_t otherwise) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   const pyd_function_t* contract = export->contract;
   enum { kMost = 256 };
@@ -132,7 +136,8 @@ bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* comma
   return each != 0 && bytes % command->tile_groups == 0 && bytes / command->tile_groups == each;
 }
 
-pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants) {
+pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command,
+                                    const uint32_t* constants) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   if (!export->contract || command->count == 0) return PYD_STATUS_OK;
   const dispatch_t d = {plan, command, export, plan->program->executables[export->executable].name};

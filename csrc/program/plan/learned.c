@@ -1,11 +1,12 @@
-// What workgroups of an export have cost, by how much memory each of them is for: a plan for other sizes begins with what earlier
-// ones have learned.
+// What workgroups of an export have cost, by how much memory each of them is for: a plan for other sizes begins with
+// what earlier ones have learned.
 #include "program/plan/plan.h"
 
 // A class is a factor of four in bytes of all bindings per workgroup.
 static uint32_t* cost_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < command->slot_count; ++i) bytes += plan->slots[command->first_slot + i].length / command->count;
+  for (uint32_t i = 0; i < command->slot_count; ++i)
+    bytes += plan->slots[command->first_slot + i].length / command->count;
   const uint32_t size_class = bytes ? (63 - (uint32_t)__builtin_clzll(bytes)) / 2 : 0;
   const uint32_t last = PYD_EXPORT_COST_CLASSES - 1;
   return &plan->program->exports[command->export].costs[size_class < last ? size_class : last];

@@ -55,16 +55,18 @@ static pyd_status_t size_buffers(pyd_plan_t* plan) {
     if (buffer->kind == PYD_BUFFER_CONSTANT) {
       plan->buffer_bytes[i] = plan->program->constants[buffer->index].length;
       bool is_derived = plan->program->constants[buffer->index].derivation != PYD_NONE;
-      if (is_derived ? (void*)plan->program->derived : (void*)plan->program->constant_links[buffer->index].data) continue;
+      if (is_derived ? (void*)plan->program->derived : (void*)plan->program->constant_links[buffer->index].data)
+        continue;
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': constant %u ('%.*s') is not linked",
-                             STRING(fn->info.name), buffer->index, STRING(plan->program->constants[buffer->index].member));
+                             STRING(fn->info.name), buffer->index,
+                             STRING(plan->program->constants[buffer->index].member));
     }
     if (buffer->kind == PYD_BUFFER_ARGUMENT) continue;
     plan->buffer_bytes[i] = plan->regs[buffer->size_reg];
     if (plan->buffer_bytes[i] <= INT64_MAX) continue;
     pyd_plan_name_buffer(fn, i, who, sizeof(who));
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s would have %lld bytes", STRING(fn->info.name), who,
-                           (ll_t)plan->buffer_bytes[i]);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': %s would have %lld bytes",
+                           STRING(fn->info.name), who, (ll_t)plan->buffer_bytes[i]);
   }
   return PYD_STATUS_OK;
 }
@@ -83,12 +85,16 @@ static pyd_status_t size_results(pyd_plan_t* plan) {
     }
     uint64_t bytes, has = plan->buffer_bytes[fn->results[i].target];
     if (!pyd_tensor_bytes(result->dtype, result->rank, dims, &bytes)) {
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: its sizes multiply to more than 2^63 "
-                             "bytes", STRING(fn->info.name), i);
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "function '%.*s', result %u: its sizes multiply to more than 2^63 "
+                             "bytes",
+                             STRING(fn->info.name), i);
     }
     if (bytes > has) {  // the caller would read past its end
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', result %u: a buffer of %llu bytes for a tensor of "
-                             "%llu", STRING(fn->info.name), i, (ull_t)has, (ull_t)bytes);
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "function '%.*s', result %u: a buffer of %llu bytes for a tensor of "
+                             "%llu",
+                             STRING(fn->info.name), i, (ull_t)has, (ull_t)bytes);
     }
   }
   return PYD_STATUS_OK;
@@ -119,7 +125,8 @@ static pyd_status_t place_transients(pyd_plan_t* plan) {
   free(blocks);
   if (pyd_ok(status) && plan->stage_bytes) {  // the arena's size is a multiple of 64
     plan->stage_offset = plan->arena_bytes;
-    if (__builtin_add_overflow(plan->arena_bytes, plan->stage_bytes, &plan->arena_bytes) || plan->arena_bytes > INT64_MAX) {
+    if (__builtin_add_overflow(plan->arena_bytes, plan->stage_bytes, &plan->arena_bytes) ||
+        plan->arena_bytes > INT64_MAX) {
       status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "transient buffers need more than 2^63 bytes");
     }
   }
@@ -169,7 +176,8 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
-// The arrays after the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see decode/program.c).
+// The arrays after the plan in one allocation; measures when |base| is NULL. Counts are below 2^32 (see
+// decode/program.c).
 static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base) {
   pyd_carve_t block = {base, sizeof(*plan), 16};
   size_t staged = pyd_plan_stage_count(fn);

@@ -13,9 +13,9 @@
 typedef struct pyd_plan_command_s {
   uint64_t start;  // first index inside its region
   uint64_t count;  // workgroups or pieces
-  uint8_t kind;  // pyd_command_kind_t
+  uint8_t kind;    // pyd_command_kind_t
   uint8_t pattern_bytes;
-  bool overlaps;   // a copy within one buffer whose ranges meet: one piece, memmove
+  bool overlaps;    // a copy within one buffer whose ranges meet: one piece, memmove
   uint32_t number;  // of the command in the function, for messages
   uint32_t region;
   uint32_t first_slot;
@@ -30,7 +30,7 @@ typedef struct pyd_plan_command_s {
   uint32_t first_constant;
   uint32_t constant_count;
   // Host command:
-  uint32_t command;  // of the program
+  uint32_t command;           // of the program
   pyd_custom_counts_t first;  // in the function: its number, its operands, its sizes
   // Fill and copy:
   uint64_t pattern;
@@ -78,8 +78,9 @@ struct pyd_plan_s {
   uint64_t* buffer_bytes;
   uint64_t* buffer_offset;  // transients: in the arena
   uint32_t* buffer_alignment;
-  uint32_t* buffer_tile;    // transients that only tiles are kept of: bytes of a tile, else 0. Then the offset is in |tile_area|
-  uint32_t* patch_first;    // by buffer, and one more
+  uint32_t* buffer_tile;  // transients that only tiles are kept of: bytes of a tile, else 0. Then the offset is in
+                          // |tile_area|
+  uint32_t* patch_first;  // by buffer, and one more
   pyd_plan_patch_t* patches;
   pyd_plan_slot_t* slots;
   uint32_t* constants;
@@ -89,7 +90,7 @@ struct pyd_plan_s {
   pyd_plan_step_t* steps;
   pyd_sched_cost_t* costs;  // by step
   uint64_t arena_bytes;
-  uint64_t tile_area;  // bytes behind the arena for each worker, for the tiles of a chunk
+  uint64_t tile_area;                  // bytes behind the arena for each worker, for the tiles of a chunk
   uint64_t stage_bytes, stage_offset;  // of one more transient, number |fn->buffer_count|: see stage.c
   uint32_t slot_count, constant_count, late_count, command_count, step_count;
   pyd_custom_counts_t custom;
@@ -113,12 +114,13 @@ bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_
 // When all steps are there: which transients only tiles are kept of, and how long the others live.
 pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes);
 
-// contract.c: CORRUPT when a dispatch, whose slots and constants are there, breaks the contract of its export. |constants|: the
-// registers of its record.
-pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command, const uint32_t* constants);
+// contract.c: CORRUPT when a dispatch, whose slots and constants are there, breaks the contract of its export.
+// |constants|: the registers of its record.
+pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command,
+                                    const uint32_t* constants);
 
-// Whether a tile of |groups| workgroups touches no more than |bytes| of binding |index|, those with the number of the tile. Without a
-// contract the program is believed.
+// Whether a tile of |groups| workgroups touches no more than |bytes| of binding |index|, those with the number of the
+// tile. Without a contract the program is believed.
 bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes);
 // Which bindings of a dispatch are written, one bit each: all that its contract does not say to be only read.
 uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_command_t* command);
@@ -132,12 +134,13 @@ static inline uint32_t pyd_plan_known_cost(const pyd_plan_t* plan, uint32_t step
   return __atomic_load_n(&plan->costs[step].picoseconds, __ATOMIC_RELAXED);
 }
 
-// written.c: the bytes of a result that has the memory of the argument that it is tied to, as far as commands write them. False when
-// these are more than |most| ranges.
+// written.c: the bytes of a result that has the memory of the argument that it is tied to, as far as commands write
+// them. False when these are more than |most| ranges.
 typedef struct pyd_range_s {
   uint64_t offset, bytes;
 } pyd_range_t;
-bool pyd_plan_find_written(const pyd_plan_t* plan, uint32_t result, uint32_t most, pyd_range_t* out_ranges, uint32_t* out_count);
+bool pyd_plan_find_written(const pyd_plan_t* plan, uint32_t result, uint32_t most, pyd_range_t* out_ranges,
+                           uint32_t* out_count);
 
 // stage.c: puts copies around the dispatches with bindings that lie less aligned than their executable needs, after all
 // commands are there. At most |pyd_plan_stage_count| bindings of a function are copied, each by two commands.

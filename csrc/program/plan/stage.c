@@ -1,5 +1,5 @@
-// Bindings that lie less aligned than their executable needs are copied to memory that is aligned, and back: a slice of a
-// tensor begins where its elements do. Copies have regions of their own, before and after the dispatch's.
+// Bindings that lie less aligned than their executable needs are copied to memory that is aligned, and back: a slice of
+// a tensor begins where its elements do. Copies have regions of their own, before and after the dispatch's.
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +24,14 @@ static bool is_odd(const pyd_plan_slot_t* slot, uint32_t alignment) { return slo
 
 static void add_copy(pyd_plan_t* plan, uint32_t number, uint32_t region, pyd_plan_slot_t from, pyd_plan_slot_t to) {
   plan->commands[plan->command_count++] = (pyd_plan_command_t){
-      .kind = PYD_COMMAND_COPY, .number = number, .region = region, .first_slot = plan->slot_count, .slot_count = 2,
-      .alignment = 1, .length = from.length, .count = pyd_piece_count(from.length),
+      .kind = PYD_COMMAND_COPY,
+      .number = number,
+      .region = region,
+      .first_slot = plan->slot_count,
+      .slot_count = 2,
+      .alignment = 1,
+      .length = from.length,
+      .count = pyd_piece_count(from.length),
   };
   plan->slots[plan->slot_count++] = from;
   plan->slots[plan->slot_count++] = to;
@@ -39,10 +45,12 @@ static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
     if (!is_odd(&slots[i], alignment)) continue;
     pyd_plan_slot_t odd = slots[i], own = {fn_buffers, plan->stage_bytes, odd.length};
     uint64_t padded = (odd.length + kAlignment - 1) & ~(uint64_t)(kAlignment - 1);  // a length fits into 63 bits
-    if (__builtin_add_overflow(plan->stage_bytes, padded, &plan->stage_bytes) || plan->stage_bytes > INT64_MAX) return false;
+    if (__builtin_add_overflow(plan->stage_bytes, padded, &plan->stage_bytes) || plan->stage_bytes > INT64_MAX)
+      return false;
     add_copy(plan, command->number, 3 * command->region, odd, own);
     for (uint32_t k = i; k < command->slot_count; ++k) {  // an operand that is updated in place is bound twice
-      if (slots[k].buffer == odd.buffer && slots[k].offset == odd.offset && slots[k].length == odd.length) slots[k] = own;
+      if (slots[k].buffer == odd.buffer && slots[k].offset == odd.offset && slots[k].length == odd.length)
+        slots[k] = own;
     }
   }
   return true;
@@ -52,7 +60,8 @@ static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
 static void copy_out(pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {
     PYD_COUNT_WORK(1);
-    pyd_plan_slot_t odd = plan->slots[plan->commands[i].first_slot], own = plan->slots[plan->commands[i].first_slot + 1];
+    pyd_plan_slot_t odd = plan->slots[plan->commands[i].first_slot],
+                    own = plan->slots[plan->commands[i].first_slot + 1];
     uint32_t kind = plan->fn->buffers[odd.buffer].kind;  // nothing else is ever written
     if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT) {
       add_copy(plan, command->number, 3 * command->region + 2, own, odd);
@@ -100,6 +109,7 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
   free(moved);
   free(old);
   if (has_memory && fits) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "function '%.*s': no memory for the copies of bindings that are not aligned",
+  return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
+                         "function '%.*s': no memory for the copies of bindings that are not aligned",
                          STRING(plan->fn->info.name));
 }

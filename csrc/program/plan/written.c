@@ -2,7 +2,8 @@
 #include "program/commands/command.h"
 
 // Whether |command| copies the argument of a result onto the result, in the same place.
-static bool is_onto_itself(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t argument, uint32_t result) {
+static bool is_onto_itself(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t argument,
+                           uint32_t result) {
   const pyd_plan_slot_t* slots = plan->slots + command->first_slot;
   return command->kind == PYD_COMMAND_COPY && slots[0].buffer == argument && slots[1].buffer == result &&
          slots[0].offset == slots[1].offset;
@@ -14,7 +15,8 @@ static bool writes(const pyd_plan_t* plan, const pyd_plan_command_t* command, ui
   return slot >= 64 || pyd_plan_written_bindings(plan, command) >> slot & 1;
 }
 
-bool pyd_plan_find_written(const pyd_plan_t* plan, uint32_t result, uint32_t most, pyd_range_t* out_ranges, uint32_t* out_count) {
+bool pyd_plan_find_written(const pyd_plan_t* plan, uint32_t result, uint32_t most, pyd_range_t* out_ranges,
+                           uint32_t* out_count) {
   const pyd_function_t* fn = plan->fn;
   uint32_t buffer = fn->results[result].target, argument = fn->args[fn->info.results[result].tied].buffer;
   *out_count = 0;

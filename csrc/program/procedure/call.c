@@ -34,16 +34,19 @@ static pyd_status_t run_steps(pyd_frame_t* frame) {
     }
     if (!pyd_ok(status)) {
       if (pyd_status_code(status) == PYD_CODE_KERNEL) return status;  // it says where
-      return pyd_status_annotate(status, "procedure '%.*s', step %u: %s", STRING(p->info.name), at, pyd_status_text(status));
+      return pyd_status_annotate(status, "procedure '%.*s', step %u: %s", STRING(p->info.name), at,
+                                 pyd_status_text(status));
     }
     at = next;
   }
 }
 
-// Whether |tensor| is the only one that uses its memory, and what callers get of it in |memory| is no more than a block.
+// Whether |tensor| is the only one that uses its memory, and what callers get of it in |memory| is no more than a
+// block.
 static bool is_ready(const pyd_tensor_t* tensor, pyd_memory_t memory) {
   if (tensor->memory.device != memory.device || (memory.device && tensor->offset)) return false;
-  return pyd_tensor_is_alone(tensor) || (pyd_tensor_is_single(tensor) && tensor->base && pyd_tensor_is_alone(tensor->base));
+  return pyd_tensor_is_alone(tensor) ||
+         (pyd_tensor_is_single(tensor) && tensor->base && pyd_tensor_is_alone(tensor->base));
 }
 
 // A result shares its memory with nothing else: what a constant, a global, an argument or another result has is copied.
@@ -85,7 +88,8 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
     pyd_status_t status = pyd_program_check_argument(info, i, inputs[i].dims, &bytes);
     if (!pyd_ok(status)) return status;
     const pyd_shape_t shape = {type->dtype, type->rank, inputs[i].dims};
-    status = take_argument(frame->state->memory, shape, inputs[i].data, frame->blocks ? frame->blocks[i] : NULL, &tensor);
+    status =
+        take_argument(frame->state->memory, shape, inputs[i].data, frame->blocks ? frame->blocks[i] : NULL, &tensor);
     if (!pyd_ok(status)) {
       char who[128];
       pyd_plan_name_value("argument", i, type->name, who, sizeof(who));
@@ -153,7 +157,8 @@ static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
 }
 
 // |frame| says the state, the interrupt, the blocks and where results are to be.
-static pyd_status_t call_one(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs, pyd_invocation_t** out_invocation) {
+static pyd_status_t call_one(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs,
+                             pyd_invocation_t** out_invocation) {
   const pyd_state_t* state = frame.state;
   _Alignas(16) uint8_t stack[4096];
   const pyd_procedure_t* p = &state->program->procedures[procedure];
@@ -163,7 +168,8 @@ static pyd_status_t call_one(pyd_frame_t frame, uint32_t procedure, const pyd_in
   pyd_invocation_t* invocation = calloc(1, sizeof(*invocation) + p->info.result_count * sizeof(pyd_cell_t));
   pyd_status_t status = PYD_STATUS_OK;
   if ((size > sizeof(stack) && !memory) || !invocation) {
-    status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of '%.*s': %zu bytes", STRING(p->info.name), size);
+    status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a call of '%.*s': %zu bytes", STRING(p->info.name),
+                             size);
   } else {
     invocation->p = p;
     invocation->results = (pyd_cell_t*)(invocation + 1);
@@ -181,7 +187,8 @@ static pyd_status_t call_one(pyd_frame_t frame, uint32_t procedure, const pyd_in
   return status;
 }
 
-static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs, pyd_invocation_t** out_invocation) {
+static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs,
+                         pyd_invocation_t** out_invocation) {
   const pyd_state_t* state = frame.state;
   *out_invocation = NULL;
   if (procedure >= state->program->procedure_count) {
@@ -199,22 +206,23 @@ static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
   const pyd_memory_t process = {.pool = state->memory.pool};
-  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .results = process}, procedure, inputs, out_invocation);
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .results = process}, procedure, inputs,
+              out_invocation);
 }
 
 pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                           void* const* blocks, const pyd_interrupt_t* interrupt,
                                           pyd_invocation_t** out_invocation) {
-  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .blocks = blocks, .results = state->memory}, procedure,
-              inputs, out_invocation);
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .blocks = blocks, .results = state->memory},
+              procedure, inputs, out_invocation);
 }
 
 pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                       const pyd_interrupt_t* interrupt, pyd_procedure_observer_t* observer,
                                       pyd_invocation_t** out_invocation) {
   const pyd_memory_t process = {.pool = state->memory.pool};
-  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .results = process, .observer = observer}, procedure, inputs,
-              out_invocation);
+  return call((pyd_frame_t){.state = state, .interrupt = interrupt, .results = process, .observer = observer},
+              procedure, inputs, out_invocation);
 }
 
 pyd_status_t pyd_state_initialize(pyd_state_t* state, const pyd_interrupt_t* interrupt) {

@@ -1,5 +1,6 @@
-// Updates of globals in place, by the call inside the gate. The bytes that a change overwrites are saved first, so that a failure
-// can undo it, and callers that read meanwhile get a copy of the old value: of what did not change, and of what was saved.
+// Updates of globals in place, by the call inside the gate. The bytes that a change overwrites are saved first, so that
+// a failure can undo it, and callers that read meanwhile get a copy of the old value: of what did not change, and of
+// what was saved.
 #include <stdlib.h>
 
 #include "program/procedure/state.h"
@@ -20,7 +21,8 @@ bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor)
   return false;
 }
 
-// Whether |tensor|, in a slot that is read for the last time, and a global are the only ones that use their block. Under the mutex.
+// Whether |tensor|, in a slot that is read for the last time, and a global are the only ones that use their block.
+// Under the mutex.
 static bool is_only_global(const pyd_state_t* state, const pyd_tensor_t* tensor) {
   const pyd_tensor_t *owner = pyd_tensor_owner(tensor), *kept = NULL;
   for (uint32_t i = 0; i < state->program->global_count && !kept; ++i) {
@@ -31,7 +33,8 @@ static bool is_only_global(const pyd_state_t* state, const pyd_tensor_t* tensor)
   // References from the slot, from the global, and from each of the two that is a view.
   uint32_t of_owner = (tensor == owner) + (kept == owner) + (tensor != owner) + (kept != owner && kept != tensor);
   if (atomic_load_explicit(&owner->references, memory_order_acquire) != of_owner) return false;
-  if (tensor != owner && atomic_load_explicit(&tensor->references, memory_order_acquire) != 1u + (kept == tensor)) return false;
+  if (tensor != owner && atomic_load_explicit(&tensor->references, memory_order_acquire) != 1u + (kept == tensor))
+    return false;
   return kept == owner || kept == tensor || pyd_tensor_is_single(kept);
 }
 
@@ -40,7 +43,8 @@ static pyd_status_t save(pyd_state_t* state, const pyd_tensor_t* owner, const py
   pyd_change_t* change = malloc(sizeof(*change));
   if (!change) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to note a change of a global");
   *change = (pyd_change_t){.owner = owner, .offset = range->offset};
-  pyd_status_t status = pyd_tensor_make(state->memory, (pyd_shape_t){0x10000008, 1, &size}, range->bytes, &change->saved);
+  pyd_status_t status =
+      pyd_tensor_make(state->memory, (pyd_shape_t){0x10000008, 1, &size}, range->bytes, &change->saved);
   if (pyd_ok(status)) status = pyd_tensor_move(owner, range->offset, change->saved, 0, range->bytes);
   if (!pyd_ok(status)) {
     if (change->saved) pyd_tensor_release(change->saved);
@@ -85,7 +89,8 @@ static pyd_status_t copy_unchanged(const pyd_state_t* state, const pyd_tensor_t*
     for (const pyd_change_t* change = state->changes; change; change = change->next) {
       if (change->owner != pyd_tensor_owner(source)) continue;
       if (change->offset > at && change->offset < end) end = change->offset;
-      if (change->offset <= at && change->offset + change->saved->bytes > covered) covered = change->offset + change->saved->bytes;
+      if (change->offset <= at && change->offset + change->saved->bytes > covered)
+        covered = change->offset + change->saved->bytes;
     }
     if (covered > at) {
       at = covered;

@@ -99,9 +99,10 @@ static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
 
 enum { kMostRanges = 16 };
 
-// |*out_made|: result |index| in the memory of its argument, which a global has, when little of it is written; else NULL.
-static pyd_status_t change_global(const run_t* run, pyd_state_lease_t lease, uint32_t index, pyd_shape_t shape, uint64_t bytes,
-                                  pyd_tensor_t** out_made) {
+// |*out_made|: result |index| in the memory of its argument, which a global has, when little of it is written; else
+// NULL.
+static pyd_status_t change_global(const run_t* run, pyd_state_lease_t lease, uint32_t index, pyd_shape_t shape,
+                                  uint64_t bytes, pyd_tensor_t** out_made) {
   uint32_t count;
   pyd_range_t ranges[kMostRanges];
   uint64_t written = 0;
@@ -129,7 +130,8 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
       if (pyd_ok(status)) *cell = (pyd_cell_t){NULL, 0, false};
     } else {
       status = change_global(run, lease, i, shape, bytes, &frame->made[i]);
-      if (pyd_ok(status) && !frame->made[i]) status = pyd_tensor_make(frame->state->memory, shape, bytes, &frame->made[i]);
+      if (pyd_ok(status) && !frame->made[i])
+        status = pyd_tensor_make(frame->state->memory, shape, bytes, &frame->made[i]);
     }
     if (pyd_ok(status)) pyd_call_bind_result(lease.call, i, pyd_tensor_owner(frame->made[i])->block);
   }

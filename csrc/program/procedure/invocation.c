@@ -5,7 +5,8 @@
 
 void pyd_invocation_free(pyd_invocation_t* invocation) {
   if (!invocation) return;
-  for (uint32_t i = 0; invocation->p && i < invocation->p->info.result_count; ++i) pyd_cell_clear(&invocation->results[i]);
+  for (uint32_t i = 0; invocation->p && i < invocation->p->info.result_count; ++i)
+    pyd_cell_clear(&invocation->results[i]);
   for (uint32_t i = 0; i < invocation->observation_count; ++i) {
     pyd_observation_t* observation = &invocation->observations[i];
     for (uint32_t k = 0; k < observation->count; ++k) pyd_cell_clear(&observation->cells[k]);
@@ -50,7 +51,8 @@ bool pyd_invocation_observation(const pyd_invocation_t* invocation, uint32_t ind
   return true;
 }
 
-bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index, uint32_t value, pyd_value_t* out_value) {
+bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index, uint32_t value,
+                             pyd_value_t* out_value) {
   if (index >= invocation->observation_count || value >= invocation->observations[index].count) return false;
   const pyd_observation_t* observation = &invocation->observations[index];
   describe(&observation->cells[value], observation->types[value].dtype, out_value);

@@ -24,10 +24,10 @@ typedef struct pyd_frame_s {
   pyd_state_t* state;
   const pyd_procedure_t* p;
   pyd_invocation_t* invocation;
-  const pyd_interrupt_t* interrupt;  // or NULL
+  const pyd_interrupt_t* interrupt;    // or NULL
   pyd_procedure_observer_t* observer;  // or NULL
-  void* const* blocks;   // per argument: the caller's memory on the device, or NULL; NULL: there is none
-  pyd_memory_t results;  // where tensor results are to be
+  void* const* blocks;                 // per argument: the caller's memory on the device, or NULL; NULL: there is none
+  pyd_memory_t results;                // where tensor results are to be
   pyd_cell_t* slots;
   pyd_cell_t* own;  // by global: what this call has stored, or has taken a snapshot of; NULL in a procedure without
   pyd_cell_t* moves;

@@ -4,7 +4,8 @@
 
 #include "program/plan/plan.h"
 
-pyd_status_t pyd_state_constant(const pyd_state_t* state, uint32_t index, pyd_shape_t shape, pyd_tensor_t** out_tensor) {
+pyd_status_t pyd_state_constant(const pyd_state_t* state, uint32_t index, pyd_shape_t shape,
+                                pyd_tensor_t** out_tensor) {
   const pyd_device_memory_t* device = state->memory.device;
   *out_tensor = NULL;
   if (device) {
@@ -36,7 +37,8 @@ static pyd_status_t set_globals(pyd_state_t* state) {
   return status;
 }
 
-pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool, pyd_state_t** out_state) {
+pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, pyd_pool_t* pool,
+                              pyd_state_t** out_state) {
   *out_state = NULL;
   pyd_state_t* state = calloc(1, sizeof(*state));
   if (!state) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the state of a program");
@@ -104,10 +106,12 @@ void pyd_state_fork_child(pyd_state_t* state) {
 }
 
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope) {
-  return pyd_gate_enter(&state->gate, interrupt,
-                        "a program with mutable globals is called by one of its own kernels. Calls of such a program come one "
-                        "after another, so this one would wait for the call that it is part of: call it when that has "
-                        "returned, or load the program once more and call that one", scope);
+  return pyd_gate_enter(
+      &state->gate, interrupt,
+      "a program with mutable globals is called by one of its own kernels. Calls of such a program come one "
+      "after another, so this one would wait for the call that it is part of: call it when that has "
+      "returned, or load the program once more and call that one",
+      scope);
 }
 
 void pyd_state_leave(pyd_state_t* state, const pyd_scope_t* scope) { pyd_gate_leave(&state->gate, scope); }

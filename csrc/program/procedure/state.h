@@ -33,14 +33,15 @@ typedef struct pyd_change_s pyd_change_t;
 struct pyd_state_s {
   const pyd_program_t* program;
   pyd_sched_t* sched;
-  pyd_memory_t memory;  // of tensors
-  pthread_mutex_t mutex;  // of everything below, held for moments
+  pyd_memory_t memory;        // of tensors
+  pthread_mutex_t mutex;      // of everything below, held for moments
   pyd_state_cache_t* caches;  // by function
   pyd_cell_t* globals;
-  pyd_gate_t gate;  // of calls that store to globals
+  pyd_gate_t gate;               // of calls that store to globals
   pthread_mutex_t submit_mutex;  // of |last|
-  pyd_task_t* last;  // submitted of calls that store to or load mutable globals, or NULL
-  // Updates in place by the call inside the gate, see change.c. |changes| is written under both mutexes, |changing| first.
+  pyd_task_t* last;              // submitted of calls that store to or load mutable globals, or NULL
+  // Updates in place by the call inside the gate, see change.c. |changes| is written under both mutexes, |changing|
+  // first.
   bool is_changing;
   pthread_mutex_t changing;  // held while bytes are saved, or copied for a reader
   pyd_change_t* changes;     // the last one first
@@ -60,8 +61,9 @@ void pyd_state_return(pyd_state_t* state, pyd_state_lease_t lease);
 // |entry| may be NULL. It is not in use.
 void pyd_state_free_entry(pyd_state_entry_t* entry);
 
-// The gate of calls that store. |scope|, which the caller keeps until it leaves, tells threads that work for the call that
-// they are inside. INVALID_ARGUMENT when this thread is, INTERRUPTED when |interrupt| (may be NULL) ends the waiting.
+// The gate of calls that store. |scope|, which the caller keeps until it leaves, tells threads that work for the call
+// that they are inside. INVALID_ARGUMENT when this thread is, INTERRUPTED when |interrupt| (may be NULL) ends the
+// waiting.
 pyd_status_t pyd_state_enter(pyd_state_t* state, const pyd_interrupt_t* interrupt, pyd_scope_t* scope);
 void pyd_state_leave(pyd_state_t* state, const pyd_scope_t* scope);
 
@@ -76,8 +78,8 @@ void pyd_state_commit(pyd_state_t* state, pyd_cell_t* cells);
 // After a failure: globals have their old values.
 void pyd_state_abandon(pyd_state_t* state);
 
-// change.c. A tensor of |shape| in the memory of |tensor|, of which the caller is about to write |ranges|, when only a global and
-// the slot of the caller have it; NULL otherwise. The caller is inside the gate.
+// change.c. A tensor of |shape| in the memory of |tensor|, of which the caller is about to write |ranges|, when only a
+// global and the slot of the caller have it; NULL otherwise. The caller is inside the gate.
 pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const pyd_range_t* ranges, uint32_t count,
                               pyd_shape_t shape, pyd_tensor_t** out_tensor);
 // Under one of the mutexes: whether bytes of |tensor| (may be NULL) were changed.

@@ -34,14 +34,16 @@ static pyd_status_t move(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-static pyd_status_t refuse_index(const pyd_frame_t* frame, const pyd_step_t* step, ll_t index, uint32_t axis, ll_t size) {
+static pyd_status_t refuse_index(const pyd_frame_t* frame, const pyd_step_t* step, ll_t index, uint32_t axis,
+                                 ll_t size) {
   pyd_string_t where = {"", 0};
   if (step->d != PYD_NONE) {
     const uint32_t* text = frame->p->pool + step->d;
     if (text[1]) where = (pyd_string_t){(const char*)frame->state->program->strings.data + text[0], text[1]};
   }
-  pyd_status_t status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%.*s%sindex %lld is outside the %lld elements of axis %u",
-                                        STRING(where), where.length ? ": " : "", index, size, axis);
+  pyd_status_t status =
+      pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%.*s%sindex %lld is outside the %lld elements of axis %u",
+                      STRING(where), where.length ? ": " : "", index, size, axis);
   return where.length ? pyd_status_add_name(status, PYD_STATUS_LOCATION, where.data, where.length) : status;
 }
 
@@ -120,7 +122,8 @@ static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
     uint64_t capacity = invocation->observation_capacity ? 2 * (uint64_t)invocation->observation_capacity : 8;
     bool fits = capacity < UINT32_MAX && capacity < SIZE_MAX / sizeof(pyd_observation_t);
     void* grown = fits ? realloc(invocation->observations, (size_t)capacity * sizeof(pyd_observation_t)) : NULL;
-    if (!grown) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu checks", (unsigned long long)capacity);
+    if (!grown)
+      return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %llu checks", (unsigned long long)capacity);
     invocation->observations = grown;
     invocation->observation_capacity = (uint32_t)capacity;
   }
@@ -150,7 +153,8 @@ static pyd_status_t make_constant(pyd_frame_t* frame, const pyd_step_t* step) {
     dims[i] = (int64_t)(words[0] | (uint64_t)words[1] << 32);
   }
   pyd_tensor_t* tensor;
-  pyd_status_t status = pyd_state_constant(frame->state, step->b, (pyd_shape_t){type->dtype, type->rank, dims}, &tensor);
+  pyd_status_t status =
+      pyd_state_constant(frame->state, step->b, (pyd_shape_t){type->dtype, type->rank, dims}, &tensor);
   if (pyd_ok(status)) pyd_cell_set_tensor(&frame->slots[step->a], tensor);
   return status;
 }
@@ -197,14 +201,22 @@ pyd_status_t pyd_frame_step(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t* cell;
   pyd_status_t status = PYD_STATUS_OK;
   switch ((pyd_step_op_t)step->op) {
-    case PYD_STEP_RUN: return pyd_frame_run(frame, step);
-    case PYD_STEP_MOVE: return move(frame, step);
-    case PYD_STEP_READ: return read_element(frame, step);
-    case PYD_STEP_LOAD: return load(frame, step);
-    case PYD_STEP_STORE: return store(frame, step);
-    case PYD_STEP_OBSERVE: return observe(frame, step);
-    case PYD_STEP_CONSTANT: return make_constant(frame, step);
-    case PYD_STEP_VIEW: return view(frame, step);
+    case PYD_STEP_RUN:
+      return pyd_frame_run(frame, step);
+    case PYD_STEP_MOVE:
+      return move(frame, step);
+    case PYD_STEP_READ:
+      return read_element(frame, step);
+    case PYD_STEP_LOAD:
+      return load(frame, step);
+    case PYD_STEP_STORE:
+      return store(frame, step);
+    case PYD_STEP_OBSERVE:
+      return observe(frame, step);
+    case PYD_STEP_CONSTANT:
+      return make_constant(frame, step);
+    case PYD_STEP_VIEW:
+      return view(frame, step);
     case PYD_STEP_SCALAR:
       pyd_cell_set_word(&frame->slots[step->a], step->b | (uint64_t)step->c << 32);
       return status;
@@ -217,7 +229,8 @@ pyd_status_t pyd_frame_step(pyd_frame_t* frame, const pyd_step_t* step) {
       return status;
     case PYD_STEP_JUMP:
     case PYD_STEP_BRANCH:
-    case PYD_STEP_RETURN: break;  // are the loop's
+    case PYD_STEP_RETURN:
+      break;  // are the loop's
   }
   return status;
 }

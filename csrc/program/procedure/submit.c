@@ -39,7 +39,8 @@ static void copy_inputs(submission_t* s, const pyd_procedure_t* p, const pyd_inp
   }
 }
 
-// Calls that would wait for one another at the gate are ordered instead, so that no thread waits there for a submitted one.
+// Calls that would wait for one another at the gate are ordered instead, so that no thread waits there for a submitted
+// one.
 static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const pyd_submit_options_t* options) {
   pyd_submit_options_t ordered = options ? *options : (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   pthread_mutex_lock(&state->submit_mutex);
@@ -55,7 +56,8 @@ static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const 
   return status;
 }
 
-pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task, const pyd_submit_options_t* options) {
+pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, pyd_task_t* task,
+                                       const pyd_submit_options_t* options) {
   const pyd_procedure_t* p = &state->program->procedures[procedure];
   if (state->program->command_count) pyd_task_set_blocking(task);
   return p->has_stores || p->loads_mutable ? submit_in_order(state, task, options) : pyd_task_submit(task, options);

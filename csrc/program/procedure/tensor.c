@@ -92,7 +92,8 @@ pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tens
   return status;
 }
 
-pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, pyd_shape_t shape, pyd_tensor_t** out_tensor) {
+pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, pyd_shape_t shape,
+                             pyd_tensor_t** out_tensor) {
   pyd_status_t status = make(shape, out_tensor);
   if (!pyd_ok(status)) return status;
   pyd_tensor_t* tensor = *out_tensor;
@@ -113,7 +114,8 @@ pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whol
   return status;
 }
 
-pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t at, const pyd_tensor_t* target, uint64_t to, uint64_t bytes) {
+pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t at, const pyd_tensor_t* target, uint64_t to,
+                             uint64_t bytes) {
   const pyd_device_memory_t* device = target->memory.device;
   void *from = pyd_tensor_owner(source)->block, *into = pyd_tensor_owner(target)->block;
   if (!bytes) return PYD_STATUS_OK;

@@ -19,10 +19,10 @@ typedef struct pyd_tensor_s {
   atomic_uint references;
   struct pyd_tensor_s* base;  // whose memory it uses; NULL: its own, a constant's or the caller's
   pyd_memory_t memory;
-  void* block;        // its own; of a device also a constant's or the caller's; or NULL
-  uint64_t capacity;  // of the block
-  bool is_fixed;      // a constant's memory, or the caller's
-  bool is_lent;       // the caller's memory, for the time of the call
+  void* block;          // its own; of a device also a constant's or the caller's; or NULL
+  uint64_t capacity;    // of the block
+  bool is_fixed;        // a constant's memory, or the caller's
+  bool is_lent;         // the caller's memory, for the time of the call
   uint64_t offset;      // into the block
   const uint8_t* data;  // its bytes in this process; may be NULL on a device
   uint64_t bytes;
@@ -50,8 +50,8 @@ static inline pyd_shape_t pyd_tensor_shape(const pyd_tensor_t* tensor) {
 
 // Over memory of this process that is somebody else's: a constant's, or the caller's when it |is_lent|.
 pyd_status_t pyd_tensor_wrap(pyd_shape_t shape, const void* data, bool is_lent, pyd_tensor_t** out_tensor);
-// Over a block of a device, a constant's or the caller's, which has the bytes |data| in this process (or NULL). It takes the block
-// over, on failure too, unless it |is_lent|.
+// Over a block of a device, a constant's or the caller's, which has the bytes |data| in this process (or NULL). It
+// takes the block over, on failure too, unless it |is_lent|.
 pyd_status_t pyd_tensor_wrap_block(pyd_memory_t memory, pyd_shape_t shape, void* block, const void* data, bool is_lent,
                                    pyd_tensor_t** out_tensor);
 // With |capacity| bytes, at least as many as its elements take.
@@ -60,16 +60,20 @@ pyd_status_t pyd_tensor_make(pyd_memory_t memory, pyd_shape_t shape, uint64_t ca
 pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tensor_t** out_tensor);
 // Other sizes over the bytes of |source| from |offset| on. INVALID_ARGUMENT when they end past it, or, with
 // |is_whole|, before its end.
-pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, pyd_shape_t shape, pyd_tensor_t** out_tensor);
+pyd_status_t pyd_tensor_view(pyd_tensor_t* source, uint64_t offset, bool is_whole, pyd_shape_t shape,
+                             pyd_tensor_t** out_tensor);
 // The same bytes in |memory|.
 pyd_status_t pyd_tensor_copy(pyd_memory_t memory, const pyd_tensor_t* source, pyd_tensor_t** out_tensor);
 // |bytes| bytes from |at| on of |source| to |to| in |target|, which are in the same memory.
-pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t at, const pyd_tensor_t* target, uint64_t to, uint64_t bytes);
+pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t at, const pyd_tensor_t* target, uint64_t to,
+                             uint64_t bytes);
 // One element as a register value; |index| is inside.
 pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word);
 
 // The tensor whose block |tensor| uses.
-static inline const pyd_tensor_t* pyd_tensor_owner(const pyd_tensor_t* tensor) { return tensor->base ? tensor->base : tensor; }
+static inline const pyd_tensor_t* pyd_tensor_owner(const pyd_tensor_t* tensor) {
+  return tensor->base ? tensor->base : tensor;
+}
 
 static inline pyd_tensor_t* pyd_tensor_retain(pyd_tensor_t* tensor) {
   atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);

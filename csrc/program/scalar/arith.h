@@ -9,7 +9,7 @@ typedef enum pyd_fault_e {
   PYD_FAULT_NONE = 0,
   PYD_FAULT_ZERO_DIVISOR,
   PYD_FAULT_DIVISION_OVERFLOW,
-  PYD_FAULT_WRAPPED,   // the value is right modulo 2^64
+  PYD_FAULT_WRAPPED,  // the value is right modulo 2^64
   PYD_FAULT_NO_RULE,  // nothing computes the opcode, though opcodes.h has it
 } pyd_fault_t;
 

@@ -40,15 +40,18 @@ static pyd_status_t refuse_fault(const pyd_function_t* fn, const pyd_insn_t* ins
   unsigned at = (unsigned)(insn - fn->insns), width = insn->modifier;
   switch (fault) {
     case PYD_FAULT_ZERO_DIVISOR:
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s', instruction %u: %" PRId64 " is divided by zero",
-                             name_length, name, at, (int64_t)a);
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                             "function '%.*s', instruction %u: %" PRId64 " is divided by zero", name_length, name, at,
+                             (int64_t)a);
     case PYD_FAULT_DIVISION_OVERFLOW:
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                              "function '%.*s', instruction %u: %" PRId64 " / %" PRId64 " does not fit into %u bits",
                              name_length, name, at, (int64_t)a, (int64_t)b, width);
     case PYD_FAULT_NO_RULE:
-      return pyd_status_make(PYD_CODE_INTERNAL, "function '%.*s', instruction %u: opcode %u is in the table of opcodes, but "
-                             "nothing computes it", name_length, name, at, insn->op);
+      return pyd_status_make(PYD_CODE_INTERNAL,
+                             "function '%.*s', instruction %u: opcode %u is in the table of opcodes, but "
+                             "nothing computes it",
+                             name_length, name, at, insn->op);
     default: {
       const char* sign = insn->op == PYD_OP_ADD ? "+" : insn->op == PYD_OP_MUL ? "*" : "-";
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -101,17 +104,28 @@ static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn,
   const uint64_t c = op->registers & PYD_OPERAND_C ? regs[insn->c] : 0;
   pyd_fault_t fault = PYD_FAULT_NO_RULE;
   switch ((pyd_class_t)op->class) {
-    case PYD_CLASS_NONE: break;
-    case PYD_CLASS_COMMAND: return PYD_STATUS_OK;
-    case PYD_CLASS_SOURCE: return read_source(program, fn, insn, dims, scalars, &regs[insn->dst]);
-    case PYD_CLASS_SELECT: regs[insn->dst] = a ? b : c; return PYD_STATUS_OK;
+    case PYD_CLASS_NONE:
+      break;
+    case PYD_CLASS_COMMAND:
+      return PYD_STATUS_OK;
+    case PYD_CLASS_SOURCE:
+      return read_source(program, fn, insn, dims, scalars, &regs[insn->dst]);
+    case PYD_CLASS_SELECT:
+      regs[insn->dst] = a ? b : c;
+      return PYD_STATUS_OK;
     case PYD_CLASS_CHECK: {
       bool holds = insn->op == PYD_OP_CHECK_EQ ? a == b : a != 0;
       return holds ? PYD_STATUS_OK : refuse_check(program, fn, insn, a, b);
     }
-    case PYD_CLASS_INTEGER: fault = pyd_arith_integer(insn, a, b, &regs[insn->dst]); break;
-    case PYD_CLASS_DIVISION: fault = pyd_arith_divide(insn, a, b, &regs[insn->dst]); break;
-    case PYD_CLASS_FLOAT: fault = pyd_arith_float(insn, a, b, c, &regs[insn->dst]); break;
+    case PYD_CLASS_INTEGER:
+      fault = pyd_arith_integer(insn, a, b, &regs[insn->dst]);
+      break;
+    case PYD_CLASS_DIVISION:
+      fault = pyd_arith_divide(insn, a, b, &regs[insn->dst]);
+      break;
+    case PYD_CLASS_FLOAT:
+      fault = pyd_arith_float(insn, a, b, c, &regs[insn->dst]);
+      break;
   }
   if (fault == PYD_FAULT_NONE) return PYD_STATUS_OK;
   // A size that wraps would make a small buffer out of a large one; other values wrap as MLIR says.

@@ -14,7 +14,8 @@ static void test_program(const world_t* w) {
   CHECK_OK(pd.program_executable(w->program, 0, &found));
   CHECK(is(found.name, "exe") && found.variant == 0 && found.variant_count == 0 && found.export_count == 2);
   CHECK(found.import_count == 0 && found.struct_size == sizeof(found));
-  CHECK_REFUSED(pd.program_executable(w->program, 1, &found), INVALID_ARGUMENT, "executable 1 does not exist, there are 1");
+  CHECK_REFUSED(pd.program_executable(w->program, 1, &found), INVALID_ARGUMENT,
+                "executable 1 does not exist, there are 1");
   CHECK_REFUSED(pd.program_executable(w->program, 0, NULL), INVALID_ARGUMENT, "the structure to fill is NULL");
   CHECK_REFUSED(pd.program_executable(NULL, 0, &found), INVALID_ARGUMENT, "program is NULL");
   found.struct_size = 8;
@@ -89,7 +90,8 @@ static void test_times(const world_t* w) {
   CHECK_REFUSED(pd.call_run_timed(NULL, NULL, times, 3), INVALID_ARGUMENT, "call is NULL");
   in[kN - 2] = -2;  // becomes -1, at which the second command fails
   pyd_status_t status = pd.call_run_timed(call, NULL, times, 3);
-  CHECK(pd.status_code(status) == PYD_CODE_KERNEL && strstr(pd.status_text(status), "@exe::@next: workgroup (298, 0, 0)"));
+  CHECK(pd.status_code(status) == PYD_CODE_KERNEL &&
+        strstr(pd.status_text(status), "@exe::@next: workgroup (298, 0, 0)"));
   CHECK(pd.status_values(status)[0] == 1 && pd.status_values(status)[1] == kN - 2);
   CHECK(times[0].end && times[1].end && !times[2].end);
   pd.status_free(status);

@@ -1,8 +1,9 @@
 // links: base platform sched memory program process api
 // with: ../program/double.c
 // tsan: 3
-// Every handle may be released on any thread at any time: the last reference to a device goes on a thread of its pool, on a lent thread, in
-// a body, in a kernel, in on_done, while another thread waits for the event. What a function was passed lives until it returns.
+// Every handle may be released on any thread at any time: the last reference to a device goes on a thread of its pool,
+// on a lent thread, in a body, in a kernel, in on_done, while another thread waits for the event. What a function was
+// passed lives until it returns.
 #include "api/world.h"
 
 enum { N = 8, WORKERS = 3, ROUNDS = 20 };
@@ -38,7 +39,8 @@ static void destroy_program(void* self) {
 
 static world_t* open_owned(bool lends) {
   world_t* w = &world;
-  const pyd_sched_options_t options = {.workers = WORKERS, .spin_us = -1, .threads = {.are_lent = lends, .on_start = on_start, .on_stop = on_stop}};
+  const pyd_sched_options_t options = {
+      .workers = WORKERS, .spin_us = -1, .threads = {.are_lent = lends, .on_start = on_start, .on_stop = on_stop}};
   atomic_store(&stopped, 0), atomic_store(&destroyed, 0), atomic_store(&begun, 0), atomic_store(&done, 0);
   open_world(w, &options);
   pd.program_release(w->program);

@@ -1,8 +1,8 @@
 // links: base platform sched memory program api
 // with: ../program/double.c
 // tsan: 2
-// Memory of the embedder: allocators of devices and of results that fail at every single allocation, tensors with strides, and whoever
-// is told that their memory is not used any more.
+// Memory of the embedder: allocators of devices and of results that fail at every single allocation, tensors with
+// strides, and whoever is told that their memory is not used any more.
 #include "api/world.h"
 #include "platform/sanitizer.h"
 
@@ -33,7 +33,9 @@ static void take_back(void* context, void* memory, size_t size) {
   atomic_fetch_sub(&heap->bytes, (long)size);
   free(memory);
 }
-static pyd_allocator_t allocator_of(heap_t* heap) { return (pyd_allocator_t){sizeof(pyd_allocator_t), give, take_back, heap}; }
+static pyd_allocator_t allocator_of(heap_t* heap) {
+  return (pyd_allocator_t){sizeof(pyd_allocator_t), give, take_back, heap};
+}
 static void check_empty(const heap_t* heap) { CHECK(heap->blocks == 0 && heap->bytes == 0); }
 
 // ---- devices
@@ -41,7 +43,8 @@ static void check_empty(const heap_t* heap) { CHECK(heap->blocks == 0 && heap->b
 static const pyd_sched_options_t kOptions = {.workers = 2, .spin_us = -1};
 
 // Everything once, with a large result beside small ones. The first refusal.
-static pyd_status_t whole_life(const heap_t* heap, const pyd_allocator_t* results, pyd_program_t* program, pyd_sched_t* sched) {
+static pyd_status_t whole_life(const heap_t* heap, const pyd_allocator_t* results, pyd_program_t* program,
+                               pyd_sched_t* sched) {
   enum { kLarge = 400000 };
   static float in[kLarge + 1];
   const pyd_allocator_t allocator = allocator_of((heap_t*)heap);
@@ -57,7 +60,8 @@ static pyd_status_t whole_life(const heap_t* heap, const pyd_allocator_t* result
   if (pyd_ok(status)) status = pyd_state_create(program, sched, pool, &state);
   if (pyd_ok(status)) status = pyd_api_device_make(sched, pool, (pyd_api_owner_t){NULL, NULL}, &device);
   if (pyd_ok(status)) status = pyd_api_program_make(device, program, state, (pyd_api_owner_t){NULL, NULL}, &handle);
-  const pyd_api_memory_info_t info = {.struct_size = sizeof(info), .data = in, .offset = 4, .dtype = PYD_API_F32, .rank = 1, .dims = &n};
+  const pyd_api_memory_info_t info = {
+      .struct_size = sizeof(info), .data = in, .offset = 4, .dtype = PYD_API_F32, .rank = 1, .dims = &n};
   if (pyd_ok(status)) status = pd.memory_import(device, &info, &memory);
   if (pyd_ok(status)) status = pd.program_find(handle, "next", &functions[0]);
   if (pyd_ok(status)) status = pd.program_find(handle, "tally", &functions[1]);
@@ -117,7 +121,9 @@ static void test_every_allocation_may_fail(void) {
 static void* give_misaligned(void* context, size_t size, size_t alignment) {
   return (uint8_t*)give(context, size + alignment, alignment) + 8;
 }
-static void take_misaligned(void* context, void* memory, size_t size) { take_back(context, (uint8_t*)memory - 8, size + 64); }
+static void take_misaligned(void* context, void* memory, size_t size) {
+  take_back(context, (uint8_t*)memory - 8, size + 64);
+}
 
 static void test_hostile_allocators(void) {
   heap_t heap = {.fails_at = -1};
@@ -129,8 +135,10 @@ static void test_hostile_allocators(void) {
   open_world(&w, &kOptions);
   pyd_api_call_t* call = prepare(w.next, N);
   const pyd_allocator_t small = {.struct_size = 8}, none = {.struct_size = sizeof(none), .allocate = give};
-  CHECK_REFUSED(pd.call_set_result_allocator(call, &small), INVALID_ARGUMENT, "the allocator has a struct_size of 8; set it to");
-  CHECK_REFUSED(pd.call_set_result_allocator(call, &none), INVALID_ARGUMENT, "the allocator has no function to release");
+  CHECK_REFUSED(pd.call_set_result_allocator(call, &small), INVALID_ARGUMENT,
+                "the allocator has a struct_size of 8; set it to");
+  CHECK_REFUSED(pd.call_set_result_allocator(call, &none), INVALID_ARGUMENT,
+                "the allocator has no function to release");
   CHECK_REFUSED(pd.call_set_result_allocator(NULL, NULL), INVALID_ARGUMENT, "call is NULL");
   pd.call_release(call);
   close_world(&w);
@@ -191,8 +199,14 @@ static void test_results(void) {
 static void count_release(void* context) { atomic_fetch_add((atomic_int*)context, 1); }
 
 static pyd_api_memory_t* import(const world_t* w, void* data, int64_t n, int64_t stride, atomic_int* released) {
-  const pyd_api_memory_info_t info = {.struct_size = sizeof(info), .data = data, .dtype = PYD_API_F32, .rank = 1, .dims = &n,
-                                      .strides = &stride, .release = count_release, .context = released};
+  const pyd_api_memory_info_t info = {.struct_size = sizeof(info),
+                                      .data = data,
+                                      .dtype = PYD_API_F32,
+                                      .rank = 1,
+                                      .dims = &n,
+                                      .strides = &stride,
+                                      .release = count_release,
+                                      .context = released};
   pyd_api_memory_t* memory = NULL;
   CHECK_OK(pd.memory_import(w->device, &info, &memory));
   return memory;
@@ -209,7 +223,8 @@ static void test_strides(void) {
       for (int i = 0; i < 64; ++i) in[i] = (float)i, out[i] = -7;
       float *from = in + (strides[s] < 0 ? 50 : 3), *to = out + (strides[s] > 0 ? 50 : 3);
       const int64_t back = strides[s] ? -strides[s] : 2;
-      pyd_api_memory_t *argument = import(&w, from, N, strides[s], &released), *result = import(&w, to, N, back, &released);
+      pyd_api_memory_t *argument = import(&w, from, N, strides[s], &released),
+                       *result = import(&w, to, N, back, &released);
       pyd_api_call_t* call = prepare(f ? w.tally : w.next, N);
       CHECK_OK(pd.call_bind_argument_memory(call, 0, argument));
       CHECK_OK(pd.call_bind_result_memory(call, 0, result));
@@ -262,7 +277,8 @@ static void test_results_that_overlap(void) {
     for (int i = 0; i < 2 * N + 1; ++i) out[i] = 7;
     for (int shift = 0; shift < N; shift += N - 1) {
       CHECK_OK(pd.call_bind_result(call, 1, out + shift, sizeof(in)));
-      CHECK_REFUSED(pd.call_run(call), INVALID_ARGUMENT, "results 0 and 1 were bound to memory that overlaps; bind separate memory");
+      CHECK_REFUSED(pd.call_run(call), INVALID_ARGUMENT,
+                    "results 0 and 1 were bound to memory that overlaps; bind separate memory");
     }
     CHECK(out[0] == 7 && out[N] == 7);
     CHECK_OK(pd.call_bind_result(call, 1, out + N, sizeof(in)));
@@ -303,7 +319,8 @@ static void test_the_last_user_ends_it(void) {
   pyd_api_event_t* first = submit(hold, NULL);
   const pyd_api_submit_t options = {.struct_size = sizeof(options), .after = &first, .after_count = 1};
   pyd_api_event_t* second = submit(call, &options);
-  CHECK_REFUSED(pd.call_bind_argument_memory(call, 0, memory), INVALID_ARGUMENT, "is running in another thread or in flight");
+  CHECK_REFUSED(pd.call_bind_argument_memory(call, 0, memory), INVALID_ARGUMENT,
+                "is running in another thread or in flight");
   CHECK_REFUSED(pd.call_set_result_allocator(call, NULL), INVALID_ARGUMENT, "in flight");
   CHECK(!pthread_create(&thread, NULL, release_later, memory));
   pd.call_release(call);
@@ -325,20 +342,26 @@ static void test_hostile(void) {
   atomic_int released = 0;
   open_world(&w, &kOptions);
   pyd_api_memory_t* memory = (pyd_api_memory_t*)in;
-  const int64_t n = N, two[] = {3, 4}, negative = -1, large[] = {INT64_MAX, 4}, wide[] = {INT64_MAX / 8, 1}, least = INT64_MIN, zero = 0;
+  const int64_t n = N, two[] = {3, 4}, negative = -1, large[] = {INT64_MAX, 4}, wide[] = {INT64_MAX / 8, 1},
+                least = INT64_MIN, zero = 0;
   const int64_t many[33] = {0}, windows[] = {1, 1};
-  const pyd_api_memory_info_t good = {.struct_size = sizeof(good), .data = in, .dtype = PYD_API_F32, .rank = 1, .dims = &n,
-                                      .release = count_release, .context = &released};
+  const pyd_api_memory_info_t good = {.struct_size = sizeof(good),
+                                      .data = in,
+                                      .dtype = PYD_API_F32,
+                                      .rank = 1,
+                                      .dims = &n,
+                                      .release = count_release,
+                                      .context = &released};
   CHECK_REFUSED(pd.memory_import(NULL, &good, &memory), INVALID_ARGUMENT, "device is NULL");
   CHECK(!memory);
   CHECK_REFUSED(pd.memory_import(w.device, NULL, &memory), INVALID_ARGUMENT, "info is NULL");
   CHECK_REFUSED(pd.memory_import(w.device, &good, NULL), INVALID_ARGUMENT, "out_memory is NULL");
-#define REFUSED(text, ...)                                                              \
-  do {                                                                                  \
-    pyd_api_memory_info_t info = good;                                                  \
-    __VA_ARGS__;                                                                        \
+#define REFUSED(text, ...)                                                             \
+  do {                                                                                 \
+    pyd_api_memory_info_t info = good;                                                 \
+    __VA_ARGS__;                                                                       \
     CHECK_REFUSED(pd.memory_import(w.device, &info, &memory), INVALID_ARGUMENT, text); \
-    CHECK(!memory);                                                                     \
+    CHECK(!memory);                                                                    \
   } while (0)
   REFUSED("has a struct_size of 16", info.struct_size = 16);
   REFUSED("rank 33; at most 32", info.rank = 33, info.dims = many);
@@ -356,7 +379,8 @@ static void test_hostile(void) {
 
   pyd_api_call_t* call = prepare(w.next, N);
   memory = import(&w, in, N + 1, 1, &released);
-  CHECK_REFUSED(pd.call_bind_argument_memory(call, 0, memory), INVALID_ARGUMENT, "argument 0, axis 0: the tensor has 12 elements, the memory has 13");
+  CHECK_REFUSED(pd.call_bind_argument_memory(call, 0, memory), INVALID_ARGUMENT,
+                "argument 0, axis 0: the tensor has 12 elements, the memory has 13");
   CHECK_REFUSED(pd.call_bind_argument_memory(call, 0, NULL), INVALID_ARGUMENT, "memory is NULL");
   CHECK_REFUSED(pd.call_bind_argument_memory(NULL, 0, memory), INVALID_ARGUMENT, "call is NULL");
   CHECK_REFUSED(pd.call_bind_result_memory(call, 1, memory), INVALID_ARGUMENT, "result 1 of 'next' does not exist");
@@ -365,7 +389,8 @@ static void test_hostile(void) {
   pyd_api_memory_info_t info = good;
   info.dtype = PYD_API_I32;
   CHECK_OK(pd.memory_import(w.device, &info, &memory));
-  CHECK_REFUSED(pd.call_bind_argument_memory(call, 0, memory), INVALID_ARGUMENT, "elements of type 0x21000020, the memory has 0x10000020");
+  CHECK_REFUSED(pd.call_bind_argument_memory(call, 0, memory), INVALID_ARGUMENT,
+                "elements of type 0x21000020, the memory has 0x10000020");
   pd.memory_release(memory);
   info = good, info.rank = 2, info.dims = two;
   CHECK_OK(pd.memory_import(w.device, &info, &memory));

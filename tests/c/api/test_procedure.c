@@ -46,8 +46,10 @@ int main(void) {
   CHECK(pd.program_function_count(handle) == 2);
   CHECK_OK(pd.program_find(handle, "tail", &function));
   CHECK(function->argument_count == 2 && function->dims_count == 1 && function->scalar_count == 1);
-  CHECK_REFUSED(pd.call_prepare(function, (int64_t[]){-5}, 1, (uint64_t[]){2}, 1, &call), INVALID_ARGUMENT, "negative size -5");
-  CHECK_REFUSED(pd.call_prepare(function, (int64_t[]){INT64_MAX}, 1, (uint64_t[]){2}, 1, &call), INVALID_ARGUMENT, "2^63 bytes");
+  CHECK_REFUSED(pd.call_prepare(function, (int64_t[]){-5}, 1, (uint64_t[]){2}, 1, &call), INVALID_ARGUMENT,
+                "negative size -5");
+  CHECK_REFUSED(pd.call_prepare(function, (int64_t[]){INT64_MAX}, 1, (uint64_t[]){2}, 1, &call), INVALID_ARGUMENT,
+                "2^63 bytes");
   CHECK_OK(pd.call_prepare(function, (int64_t[]){5}, 1, (uint64_t[]){2}, 1, &call));
   CHECK(pd.call_argument_bytes(call, 0) == 20 && pd.call_result_bytes(call, 0) == 0 && !pd.call_result_dims(call, 0));
   CHECK_REFUSED(pd.call_run(call), INVALID_ARGUMENT, "argument 0 'x' has no memory");

@@ -23,9 +23,11 @@ static void test_bytes(void) {
   CHECK(BYTES(I4, 1, 3) == 2 && BYTES(I2, 1, 5) == 2 && BYTES(I4, 2, 3, 3) == 5);
   CHECK(BYTES(I4, 1, INT64_MAX) == UINT64_C(1) << 62 && BYTES(I4, 1, INT64_C(1) << 62) == UINT64_C(1) << 61);
   CHECK(BYTES(I2, 2, INT64_C(1) << 32, INT64_C(1) << 31) == UINT64_C(1) << 61);
-  CHECK(BYTES(F32, 1, INT64_C(1) << 61) == UINT64_MAX && BYTES(F32, 1, (INT64_C(1) << 61) - 1) == (UINT64_C(1) << 63) - 4);
+  CHECK(BYTES(F32, 1, INT64_C(1) << 61) == UINT64_MAX &&
+        BYTES(F32, 1, (INT64_C(1) << 61) - 1) == (UINT64_C(1) << 63) - 4);
   CHECK(BYTES(I8, 2, INT64_C(1) << 32, INT64_C(1) << 32) == UINT64_MAX);
-  CHECK(BYTES(F32, 3, INT64_MAX, INT64_MAX, 0) == 0 && BYTES(F32, 2, -1, 0) == UINT64_MAX && BYTES(F32, 1, -4) == UINT64_MAX);
+  CHECK(BYTES(F32, 3, INT64_MAX, INT64_MAX, 0) == 0 && BYTES(F32, 2, -1, 0) == UINT64_MAX &&
+        BYTES(F32, 1, -4) == UINT64_MAX);
 }
 
 // A function that only looks at the size of its argument, by a plan and by the C table.

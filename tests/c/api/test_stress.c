@@ -1,9 +1,9 @@
 // links: base platform sched memory program api
 // with: ../program/double.c
 // tsan: 2
-// Thousands of calls in flight from many threads: some fail, some are cancelled, programs are loaded and let go, the device is closed
-// and the process forked under them, again and again.
-// Nothing here knows a clock. What is counted: every call has exactly one outcome, which its callback, its event and its results agree on.
+// Thousands of calls in flight from many threads: some fail, some are cancelled, programs are loaded and let go, the
+// device is closed and the process forked under them, again and again. Nothing here knows a clock. What is counted:
+// every call has exactly one outcome, which its callback, its event and its results agree on.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,7 +55,8 @@ static loaded_t* load(void) {
   loaded_t* own = calloc(1, sizeof(*own));
   CHECK(own);
   CHECK_OK(pyd_state_create(world.c_program, world.sched, world.pool, &own->state));
-  CHECK_OK(pyd_api_program_make(world.device, world.c_program, own->state, (pyd_api_owner_t){own, end_loaded}, &own->program));
+  CHECK_OK(pyd_api_program_make(world.device, world.c_program, own->state, (pyd_api_owner_t){own, end_loaded},
+                                &own->program));
   CHECK_OK(pd.program_find(own->program, "next", &own->next));
   CHECK_OK(pd.program_find(own->program, "tally", &own->tally));
   atomic_fetch_add(&loaded, 1);
@@ -92,7 +93,8 @@ static void submit_surely(pyd_api_call_t* call, const pyd_api_submit_t* options,
   }
 }
 
-static void settle(pyd_api_event_t* event, const record_t* record, uint32_t random, int i, const float* in, const float* out) {
+static void settle(pyd_api_event_t* event, const record_t* record, uint32_t random, int i, const float* in,
+                   const float* out) {
   uint32_t outcome = PYD_API_PENDING;
   if (random % 3 == 0) {
     while ((outcome = pd.event_outcome(event)) == PYD_API_PENDING) sched_yield();
@@ -119,7 +121,8 @@ static void* use(void* argument) {
     for (int i = 0; i < CALLS; ++i) {
       record_t* record = &records[round * CALLS + i];
       uint32_t dice = next_random(&random);
-      pyd_api_submit_t options = {.struct_size = sizeof(options), .priority = dice % 3, .on_done = on_done, .context = record};
+      pyd_api_submit_t options = {
+          .struct_size = sizeof(options), .priority = dice % 3, .on_done = on_done, .context = record};
       if (i && dice & 8) options.after = &events[i - 1], options.after_count = 1;
       calls[i] = make_call(own, i, good, bad, out[i]);
       submit_surely(calls[i], &options, &events[i]);
@@ -145,7 +148,9 @@ static void* use(void* argument) {
 // Closes the device after every so many callbacks.
 static void* close_often(void* unused) {
   for (uint32_t i = 1; i <= CLOSES; ++i) {
-    while (atomic_load(&running) && atomic_load(&totals.callbacks) < i * (uint32_t)(THREADS * rounds * CALLS / 2 / CLOSES)) sched_yield();
+    while (atomic_load(&running) &&
+           atomic_load(&totals.callbacks) < i * (uint32_t)(THREADS * rounds * CALLS / 2 / CLOSES))
+      sched_yield();
     CHECK_OK(pd.device_close(world.device));
   }
   return unused;
@@ -189,7 +194,9 @@ static void fork_once(pyd_api_event_t* const* events) {
 static void* fork_often(void* unused) {
   static float in[N], out[CALLS][N];
   for (uint32_t i = 1; i <= FORKS; ++i) {
-    while (atomic_load(&running) && atomic_load(&totals.callbacks) < i * (uint32_t)(THREADS * rounds * CALLS / 2 / FORKS)) sched_yield();
+    while (atomic_load(&running) &&
+           atomic_load(&totals.callbacks) < i * (uint32_t)(THREADS * rounds * CALLS / 2 / FORKS))
+      sched_yield();
     record_t records[CALLS] = {0};
     pyd_api_event_t* events[CALLS] = {0};
     for (int k = 0; k < CALLS; ++k) {
@@ -223,7 +230,8 @@ static void test(uint32_t workers) {
   CHECK(!pthread_join(forker, NULL));
   uint32_t sum = 0;
   for (int i = 0; i <= PYD_API_SKIPPED; ++i) sum += totals.outcomes[i];
-  CHECK(sum == (uint32_t)(THREADS * rounds + FORKS) * CALLS && totals.callbacks == sum && !totals.outcomes[PYD_API_PENDING]);
+  CHECK(sum == (uint32_t)(THREADS * rounds + FORKS) * CALLS && totals.callbacks == sum &&
+        !totals.outcomes[PYD_API_PENDING]);
   close_world(&world);
   CHECK(loaded > 0 && let_go == loaded);
 }
@@ -237,7 +245,8 @@ static void test_close_with_work_in_flight(uint32_t workers) {
   memset(records, 0, sizeof(records));
   open_world(&world, &(pyd_sched_options_t){.workers = workers, .spin_us = -1});
   for (int i = 0; i < COUNT; ++i) {
-    pyd_api_call_t* call = i % 50 == 0 ? prepare(world.hold, 3) : prepare_bound(i % 4 == 1 ? world.tally : world.next, in, out[i], N);
+    pyd_api_call_t* call =
+        i % 50 == 0 ? prepare(world.hold, 3) : prepare_bound(i % 4 == 1 ? world.tally : world.next, in, out[i], N);
     const pyd_api_submit_t options = {.struct_size = sizeof(options), .on_done = on_done, .context = &records[i]};
     CHECK_OK(pd.call_submit(call, &options, NULL));
     pd.call_release(call);

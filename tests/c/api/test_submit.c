@@ -59,7 +59,8 @@ static void test_procedures(world_t* w, bool is_bystander) {
   }
   in[3] = -1;
   events[0] = submit(calls[0], NULL);
-  CHECK(wait_for(events[0], is_bystander) == PYD_API_FAILED && pd.status_code(pd.event_status(events[0])) == PYD_CODE_KERNEL);
+  CHECK(wait_for(events[0], is_bystander) == PYD_API_FAILED &&
+        pd.status_code(pd.event_status(events[0])) == PYD_CODE_KERNEL);
   pd.event_release(events[0]);
   pyd_api_call_t* unbound = prepare(w->tally, N);
   pyd_api_event_t* none = events[1];
@@ -76,10 +77,13 @@ static void test_failures(world_t* w) {
   pyd_api_event_t* event = submit(call, NULL);
   CHECK(wait_for(event, false) == PYD_API_FAILED);
   pyd_status_t status = pd.event_status(event);
-  CHECK(pd.status_code(status) == PYD_CODE_KERNEL && strstr(pd.status_text(status), "@exe::@next: workgroup (3, 0, 0)"));
+  CHECK(pd.status_code(status) == PYD_CODE_KERNEL &&
+        strstr(pd.status_text(status), "@exe::@next: workgroup (3, 0, 0)"));
   CHECK(pd.status_values(status)[1] == 3 && pd.status_values(status)[4] == 5);
-  CHECK(!strcmp(pd.status_name(status, PYD_STATUS_EXECUTABLE, 0), "exe") && !strcmp(pd.status_name(status, PYD_STATUS_EXPORT, 0), "next"));
-  CHECK(!pd.status_name(status, PYD_STATUS_EXPORT, 1) && !pd.status_name(status, 77, 0) && !pd.status_name(NULL, PYD_STATUS_EXPORT, 0));
+  CHECK(!strcmp(pd.status_name(status, PYD_STATUS_EXECUTABLE, 0), "exe") &&
+        !strcmp(pd.status_name(status, PYD_STATUS_EXPORT, 0), "next"));
+  CHECK(!pd.status_name(status, PYD_STATUS_EXPORT, 1) && !pd.status_name(status, 77, 0) &&
+        !pd.status_name(NULL, PYD_STATUS_EXPORT, 0));
   pd.event_release(event);
   fill(in, N, 0);
   event = submit(call, NULL);
@@ -161,7 +165,8 @@ static void test_cancel(world_t* w) {
   fill(in, N, 0);
   atomic_store(&may_leave, 0);
   atomic_store(&entered, 0);
-  pyd_api_call_t *hold = prepare(w->hold, 100000), *other = prepare_bound(w->next, in, out, N), *after = prepare_bound(w->next, in, out, N);
+  pyd_api_call_t *hold = prepare(w->hold, 100000), *other = prepare_bound(w->next, in, out, N),
+                 *after = prepare_bound(w->next, in, out, N);
   pyd_api_event_t* first = submit(hold, NULL);
   while (!atomic_load(&entered)) sched_yield();
   CHECK(pd.event_outcome(first) == PYD_API_PENDING && pyd_ok(pd.event_status(first)));
@@ -170,13 +175,15 @@ static void test_cancel(world_t* w) {
   CHECK_OK(pd.event_wait(first, 1000000, NULL, &outcome));
   CHECK(outcome == PYD_API_PENDING);
   // in use
-  CHECK_REFUSED(pd.call_submit(hold, NULL, NULL), INVALID_ARGUMENT, "call_submit: this call of 'hold' is running in another thread or in flight");
+  CHECK_REFUSED(pd.call_submit(hold, NULL, NULL), INVALID_ARGUMENT,
+                "call_submit: this call of 'hold' is running in another thread or in flight");
   CHECK_REFUSED(pd.call_run(hold), INVALID_ARGUMENT, "in flight");
   CHECK_REFUSED(pd.call_set_scalars(hold, (uint64_t[]){100000}, 1), INVALID_ARGUMENT, "in flight");
   // an end of the waiting is none of the call
   atomic_int asked = 0;
   const pyd_api_interrupt_t interrupt = {sizeof(interrupt), always, &asked};
-  CHECK_REFUSED(pd.event_wait(first, PYD_API_FOREVER, &interrupt, &outcome), INTERRUPTED, "event_wait: the waiting was interrupted");
+  CHECK_REFUSED(pd.event_wait(first, PYD_API_FOREVER, &interrupt, &outcome), INTERRUPTED,
+                "event_wait: the waiting was interrupted");
   CHECK(outcome == PYD_API_PENDING && asked == 1 && pd.event_outcome(first) == PYD_API_PENDING);
   // one that waits for another call
   pyd_api_submit_t options = {.struct_size = sizeof(options), .after = &first, .after_count = 1};
@@ -253,8 +260,10 @@ static void test_loops(world_t* w, bool is_bystander) {
   CHECK(strstr(pd.status_text(pd.event_status(event)), "parallel_range_submit: the body returned 9 at 70000"));
   CHECK(pd.status_values(pd.event_status(event))[1] == 70000);
   pd.event_release(event);
-  CHECK_REFUSED(pd.parallel_range_submit(NULL, 1, add_range, NULL, NULL, NULL, &event), INVALID_ARGUMENT, "device is NULL");
-  CHECK_REFUSED(pd.parallel_range_submit(w->device, 1, NULL, NULL, NULL, NULL, &event), INVALID_ARGUMENT, "body is NULL");
+  CHECK_REFUSED(pd.parallel_range_submit(NULL, 1, add_range, NULL, NULL, NULL, &event), INVALID_ARGUMENT,
+                "device is NULL");
+  CHECK_REFUSED(pd.parallel_range_submit(w->device, 1, NULL, NULL, NULL, NULL, &event), INVALID_ARGUMENT,
+                "body is NULL");
   CHECK(!event);
 }
 
@@ -272,7 +281,8 @@ static void test_hostile(world_t* w, world_t* another) {
   CHECK_REFUSED(pd.call_submit(bare, NULL, &event), INVALID_ARGUMENT, "@next: argument 0 'x' has no memory");
   CHECK_REFUSED(pd.call_submit(bare, NULL, &event), INVALID_ARGUMENT, "has no memory");  // it is not in flight
   options.struct_size = 0;
-  CHECK_REFUSED(pd.call_submit(call, &options, &event), INVALID_ARGUMENT, "struct_size of 0; set it to sizeof(pyd_api_submit_t)");
+  CHECK_REFUSED(pd.call_submit(call, &options, &event), INVALID_ARGUMENT,
+                "struct_size of 0; set it to sizeof(pyd_api_submit_t)");
   options = (pyd_api_submit_t){.struct_size = sizeof(options), .priority = 3};
   CHECK_REFUSED(pd.call_submit(call, &options, &event), INVALID_ARGUMENT, "there is no priority 3");
   options = (pyd_api_submit_t){.struct_size = sizeof(options), .after_count = 2};
@@ -281,15 +291,18 @@ static void test_hostile(world_t* w, world_t* another) {
   options.after = events;
   CHECK_REFUSED(pd.call_submit(call, &options, &event), INVALID_ARGUMENT, "call_submit: after[1] is NULL");
   options.after_count = 1;
-  CHECK_REFUSED(pd.call_submit(call, &options, &event), INVALID_ARGUMENT, "call 0 of those that this one waits for is of another device");
-  CHECK_REFUSED(pd.parallel_range_submit(w->device, 1, add_range, NULL, NULL, &options, &event), INVALID_ARGUMENT, "another device");
+  CHECK_REFUSED(pd.call_submit(call, &options, &event), INVALID_ARGUMENT,
+                "call 0 of those that this one waits for is of another device");
+  CHECK_REFUSED(pd.parallel_range_submit(w->device, 1, add_range, NULL, NULL, &options, &event), INVALID_ARGUMENT,
+                "another device");
   CHECK(!event && wait_for(events[0], false) == PYD_API_SUCCEEDED);
   uint32_t outcome = 7;
   CHECK_REFUSED(pd.event_wait(NULL, 0, NULL, &outcome), INVALID_ARGUMENT, "event_wait: event is NULL");
   CHECK(outcome == PYD_API_PENDING);
-  CHECK_REFUSED(pd.event_wait(events[0], 0, &(pyd_api_interrupt_t){0}, NULL), INVALID_ARGUMENT, "event_wait: the interrupt has too small a size");
-  CHECK_REFUSED(pd.event_wait(events[0], 0, &(pyd_api_interrupt_t){sizeof(pyd_api_interrupt_t), NULL, NULL}, NULL), INVALID_ARGUMENT,
-                "no function to ask");
+  CHECK_REFUSED(pd.event_wait(events[0], 0, &(pyd_api_interrupt_t){0}, NULL), INVALID_ARGUMENT,
+                "event_wait: the interrupt has too small a size");
+  CHECK_REFUSED(pd.event_wait(events[0], 0, &(pyd_api_interrupt_t){sizeof(pyd_api_interrupt_t), NULL, NULL}, NULL),
+                INVALID_ARGUMENT, "no function to ask");
   CHECK_OK(pd.event_wait(events[0], 0, NULL, NULL));
   CHECK(pd.event_outcome(NULL) == PYD_API_PENDING && pyd_ok(pd.event_status(NULL)) && !pd.event_cancel(NULL));
   pd.event_release(events[0]), pd.event_release(NULL);
@@ -316,7 +329,8 @@ static void test_close(world_t* w) {
   pyd_api_submit_t options = {.struct_size = sizeof(options), .on_done = close_inside, .context = w};
   pyd_api_event_t* first = submit(hold, &options);
   while (!atomic_load(&entered)) sched_yield();
-  options = (pyd_api_submit_t){.struct_size = sizeof(options), .after = &first, .after_count = 1, .on_done = note, .context = &seen};
+  options = (pyd_api_submit_t){
+      .struct_size = sizeof(options), .after = &first, .after_count = 1, .on_done = note, .context = &seen};
   pyd_api_event_t* second = submit(next, &options);
   CHECK(pd.event_cancel(first) == 1);
   atomic_store(&may_leave, 1);

@@ -31,7 +31,8 @@ static int32_t k_fail(const pyd_environment_t* e, const pyd_dispatch_state_t* d,
   return w->workgroup_id_x == d->constants[0] ? 77 : 0;
 }
 static const pyd_dispatch_fn_t kFunctions[] = {k_mul, k_wait, k_fail};
-static const pyd_library_export_attrs_t kAttrs[] = {{.constant_count = 1, .binding_count = 3}, {0}, {.constant_count = 1}};
+static const pyd_library_export_attrs_t kAttrs[] = {
+    {.constant_count = 1, .binding_count = 3}, {0}, {.constant_count = 1}};
 static const char* const kNames[] = {"mul", "wait", "fail"};
 static const pyd_library_header_t kHeader = {.version = 6, .name = "test"};
 static const pyd_executable_t kExecutable = {
@@ -48,8 +49,8 @@ static pyd_program_t* make_program(void) {
   uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), one = constant(f, 1);
   add_check(&b, f, PYD_OP_CHECK_EQ, n, op(f, PYD_OP_DIM, 0, 1, 0, 0), "sizes differ: {a} and {b}");
   uint32_t bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0), r = add_result(f, F32, 1, &n, bytes);
-  add_dispatch(f, 0, constant(f, 0), (uint32_t[]){op(f, PYD_OP_CEILDIVS, 64, n, constant(f, 16), 0), one, one}, 1, &n, 3,
-               (uint32_t[]){0, NONE, NONE, 1, NONE, NONE, r, NONE, NONE});
+  add_dispatch(f, 0, constant(f, 0), (uint32_t[]){op(f, PYD_OP_CEILDIVS, 64, n, constant(f, 16), 0), one, one}, 1, &n,
+               3, (uint32_t[]){0, NONE, NONE, 1, NONE, NONE, r, NONE, NONE});
   f = add_function(&b, "wait");
   one = constant(f, 1);
   add_dispatch(f, 0, constant(f, 1), (uint32_t[]){one, one, one}, 0, NULL, 0, NULL);
@@ -101,7 +102,9 @@ static void test_layout(void) {
   int missing = 0;
   for (size_t i = 0; i < (sizeof(pd) - 8) / sizeof(void*); ++i) missing += !slots[i];
   CHECK(pd.version == PYD_API_VERSION && pd.size == sizeof(pd));
-  CHECK(missing == 12 && !pd.program_load && !pd.device_create && !pd.device_add_command && !pd.is_signalled && !pd.device_add_import && !pd.device_add_plugin && !pd.device_remove_provider && !pd.device_open && !pd.device_from_python && !pd.program_load_file && !pd.program_load_bytes &&
+  CHECK(missing == 12 && !pd.program_load && !pd.device_create && !pd.device_add_command && !pd.is_signalled &&
+        !pd.device_add_import && !pd.device_add_plugin && !pd.device_remove_provider && !pd.device_open &&
+        !pd.device_from_python && !pd.program_load_file && !pd.program_load_bytes &&
         !pd.program_from_python);  // those that need Python
   CHECK(pyd_api_accept(&pd, 1, sizeof(pd)) == &pd && pyd_api_accept(&pd, 1, 40) == &pd);
   CHECK(!pyd_api_accept(&pd, 2, sizeof(pd)) && !pyd_api_accept(&pd, 0, 8) && !pyd_api_accept(&pd, 1, sizeof(pd) + 8));
@@ -117,10 +120,12 @@ static void test_description(pyd_api_program_t* program) {
   CHECK(f == find(program, "mul") && !strcmp(f->name, "mul") && f->argument_count == 2 && f->result_count == 1);
   CHECK(f->dims_count == 2 && f->scalar_count == 0);
   const pyd_api_value_t* a = f->arguments[0];
-  CHECK(a->kind == PYD_API_TENSOR && a->dtype == PYD_API_F32 && a->element_bytes == 4 && a->rank == 1 && a->dims[0] == -1);
+  CHECK(a->kind == PYD_API_TENSOR && a->dtype == PYD_API_F32 && a->element_bytes == 4 && a->rank == 1 &&
+        a->dims[0] == -1);
   CHECK(!strcmp(a->name, "a") && !strcmp(f->arguments[1]->name, "b") && !f->results[0]->dims && !*f->results[0]->name);
   f = find(program, "sized");
-  CHECK(f->dims_count == 0 && f->scalar_count == 2 && f->arguments[1]->kind == PYD_API_SCALAR && f->arguments[1]->rank == 0);
+  CHECK(f->dims_count == 0 && f->scalar_count == 2 && f->arguments[1]->kind == PYD_API_SCALAR &&
+        f->arguments[1]->rank == 0);
   CHECK(f->results[0]->kind == PYD_API_TENSOR && f->results[1]->kind == PYD_API_SCALAR);
 }
 
@@ -216,14 +221,16 @@ static void test_hostile(pyd_api_device_t* device, pyd_api_program_t* program) {
   CHECK_REFUSED(pd.pool_acquire(device, 8, NULL), INVALID_ARGUMENT, "out_block is NULL");
   CHECK_REFUSED(pd.pool_acquire(device, SIZE_MAX / 2, &(void*){NULL}), OUT_OF_MEMORY, "");
   CHECK(!pd.call_result_dims(NULL, 0) && !pd.call_result_bytes(NULL, 0) && !pd.call_argument_bytes(NULL, 0));
-  CHECK(!pd.device_workers(NULL) && !pd.program_function_count(NULL) && !pd.program_function(NULL, 0) && !pd.program_device(NULL));
+  CHECK(!pd.device_workers(NULL) && !pd.program_function_count(NULL) && !pd.program_function(NULL, 0) &&
+        !pd.program_device(NULL));
   CHECK(pd.status_code(NULL) == 0 && !*pd.status_text(NULL) && pd.status_values(NULL)[4] == 0);
   pd.status_free(NULL), pd.call_release(NULL), pd.program_release(NULL), pd.device_release(NULL);
   pd.pool_release(NULL, NULL), pd.pool_release(device, NULL);
   pd.call_release(call);
   CHECK_OK(pd.call_prepare(find(program, "fail"), NULL, 0, (uint64_t[]){2}, 1, &call));
   pyd_status_t status = pd.call_run(call);
-  CHECK(pd.status_code(status) == PYD_CODE_KERNEL && strstr(pd.status_text(status), "@exe::@fail: workgroup (2, 0, 0)"));
+  CHECK(pd.status_code(status) == PYD_CODE_KERNEL &&
+        strstr(pd.status_text(status), "@exe::@fail: workgroup (2, 0, 0)"));
   CHECK(pd.status_values(status)[1] == 2 && pd.status_values(status)[4] == 77);
   pd.status_free(status);
   CHECK_OK(pd.call_set_scalars(call, (uint64_t[]){9}, 1));
@@ -323,7 +330,8 @@ static void test_loops(pyd_api_device_t* device) {
   const int64_t* values = pd.status_values(status);
   CHECK(values[1] == 12 && values[2] == 4 && values[3] == 8 && values[4] == -5);
   pd.status_free(status);
-  CHECK_REFUSED(pd.parallel_for(device, UINT32_MAX, UINT32_MAX, UINT32_MAX, mark, marks, NULL), INVALID_ARGUMENT, "2^64");
+  CHECK_REFUSED(pd.parallel_for(device, UINT32_MAX, UINT32_MAX, UINT32_MAX, mark, marks, NULL), INVALID_ARGUMENT,
+                "2^64");
   CHECK_REFUSED(pd.parallel_for(NULL, 1, 1, 1, mark, marks, NULL), INVALID_ARGUMENT, "device is NULL");
   CHECK_REFUSED(pd.parallel_for(device, 1, 1, 1, NULL, marks, NULL), INVALID_ARGUMENT, "body is NULL");
   atomic_ullong sum = 0;

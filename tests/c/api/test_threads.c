@@ -19,8 +19,12 @@ static void on_stop(void* context, uint32_t worker) {
 }
 
 static void open(world_t* w, bool lends) {
-  pyd_api_device_options_t given = {.struct_size = sizeof(given), .workers = WORKERS, .lends_threads = lends,
-                                    .on_thread_start = on_start, .on_thread_stop = on_stop, .context = &started};
+  pyd_api_device_options_t given = {.struct_size = sizeof(given),
+                                    .workers = WORKERS,
+                                    .lends_threads = lends,
+                                    .on_thread_start = on_start,
+                                    .on_thread_stop = on_stop,
+                                    .context = &started};
   pyd_sched_options_t options;
   pyd_allocator_t allocator;
   atomic_store(&started, 0), atomic_store(&stopped, 0), atomic_store(&wanted_back, 0);
@@ -49,7 +53,8 @@ static void run_many(world_t* w) {
   pyd_api_call_t* calls[20];
   pyd_api_event_t* events[20];
   for (int i = 0; i < N; ++i) in[i] = (float)i;
-  for (int i = 0; i < 20; ++i) calls[i] = prepare_bound(i % 4 ? w->next : w->tally, in, out[i], N), events[i] = submit(calls[i], NULL);
+  for (int i = 0; i < 20; ++i)
+    calls[i] = prepare_bound(i % 4 ? w->next : w->tally, in, out[i], N), events[i] = submit(calls[i], NULL);
   for (int i = 0; i < 20; ++i) {
     CHECK(wait_for(events[i], true) == PYD_API_SUCCEEDED && out[i][N - 1] == in[N - 1] + 3);
     CHECK_OK(pd.call_run(calls[i]));
@@ -61,7 +66,8 @@ static void test_own_threads(void) {
   world_t w;
   open(&w, false);
   run_many(&w);
-  CHECK_REFUSED(pd.device_lend_thread(w.device, NULL), INVALID_ARGUMENT, "device_lend_thread: the device has threads of its own");
+  CHECK_REFUSED(pd.device_lend_thread(w.device, NULL), INVALID_ARGUMENT,
+                "device_lend_thread: the device has threads of its own");
   CHECK_OK(pd.device_close(w.device));
   CHECK(started == WORKERS && stopped == WORKERS);  // the last one from the first submission on
   run_many(&w);
@@ -117,7 +123,8 @@ static void test_lent_threads(void) {
   CHECK_OK(pd.call_run(call));
   pd.call_release(call), pd.call_release(hold);
   CHECK_REFUSED(pd.device_lend_thread(NULL, NULL), INVALID_ARGUMENT, "device_lend_thread: device is NULL");
-  CHECK_REFUSED(pd.device_lend_thread(w.device, &(pyd_api_interrupt_t){0}), INVALID_ARGUMENT, "device_lend_thread: the interrupt has too small");
+  CHECK_REFUSED(pd.device_lend_thread(w.device, &(pyd_api_interrupt_t){0}), INVALID_ARGUMENT,
+                "device_lend_thread: the interrupt has too small");
   close_world(&w);
 }
 
@@ -126,17 +133,23 @@ static void test_options(void) {
   pyd_allocator_t allocator;
   CHECK_OK(pyd_api_read_device_options(NULL, &options, &allocator));
   CHECK(!options.workers && options.spin_us == -1 && !options.threads.are_lent);
-  CHECK_REFUSED(pyd_api_read_device_options(&(pyd_api_device_options_t){.struct_size = 8}, &options, &allocator), INVALID_ARGUMENT,
+  CHECK_REFUSED(pyd_api_read_device_options(&(pyd_api_device_options_t){.struct_size = 8}, &options, &allocator),
+                INVALID_ARGUMENT,
                 "device_create: the options have a struct_size of 8; set it to sizeof(pyd_api_device_options_t)");
-  CHECK_REFUSED(pyd_api_read_device_options(&(pyd_api_device_options_t){.struct_size = sizeof(pyd_api_device_options_t), .lends_threads = 2},
-                                            &options, &allocator), INVALID_ARGUMENT, "lends_threads is 0 or 1, got 2");
+  CHECK_REFUSED(pyd_api_read_device_options(
+                    &(pyd_api_device_options_t){.struct_size = sizeof(pyd_api_device_options_t), .lends_threads = 2},
+                    &options, &allocator),
+                INVALID_ARGUMENT, "lends_threads is 0 or 1, got 2");
   // An older caller, which knows nothing of allocators; what follows its structure is not read.
-  const pyd_api_device_options_t older = {.struct_size = offsetof(pyd_api_device_options_t, allocator), .workers = 2, .allocator = (void*)8};
+  const pyd_api_device_options_t older = {
+      .struct_size = offsetof(pyd_api_device_options_t, allocator), .workers = 2, .allocator = (void*)8};
   CHECK_OK(pyd_api_read_device_options(&older, &options, &allocator));
   CHECK(options.workers == 2 && !allocator.allocate);
   const pyd_allocator_t incomplete = {.struct_size = sizeof(incomplete)};
-  CHECK_REFUSED(pyd_api_read_device_options(&(pyd_api_device_options_t){.struct_size = sizeof(pyd_api_device_options_t), .allocator = &incomplete},
-                                            &options, &allocator), INVALID_ARGUMENT, "device_create: the allocator has no function to allocate");
+  CHECK_REFUSED(pyd_api_read_device_options(&(pyd_api_device_options_t){.struct_size = sizeof(pyd_api_device_options_t),
+                                                                        .allocator = &incomplete},
+                                            &options, &allocator),
+                INVALID_ARGUMENT, "device_create: the allocator has no function to allocate");
 }
 
 int main(void) {

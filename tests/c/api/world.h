@@ -56,7 +56,8 @@ static void build(builder_t* b, procs_t* s) {
   fn_t* f = add_function(b, "next");
   add_tensor(b, f, F32, "x", 1, (int64_t[]){-1});
   uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), one = constant(f, 1), bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0);
-  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 1, 2);
+  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 1),
+           u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 1, 2);
   uint32_t out = add_result(f, F32, 1, &n, bytes), export = constant(f, 0);
   const uint32_t grid[] = {n, one, one};
   add_dispatch(f, 0, export, grid, 0, NULL, 2, (uint32_t[]){0, NONE, NONE, t, NONE, NONE});
@@ -73,7 +74,8 @@ static void build(builder_t* b, procs_t* s) {
   n = op(f, PYD_OP_DIM, 0, 0, 0, 0), one = constant(f, 1), bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0);
   for (uint32_t i = 0; i < 2; ++i) {
     out = add_result(f, F32, 1, &n, bytes);
-    add_dispatch(f, i, constant(f, 0), (uint32_t[]){n, one, one}, 0, NULL, 2, (uint32_t[]){0, NONE, NONE, out, NONE, NONE});
+    add_dispatch(f, i, constant(f, 0), (uint32_t[]){n, one, one}, 0, NULL, 2,
+                 (uint32_t[]){0, NONE, NONE, out, NONE, NONE});
   }
   uint32_t number = add_global(b, s, "number", 1, I64, 0, NULL, NONE, 0, true);
   proc_t* p = add_procedure(b, s, "same");

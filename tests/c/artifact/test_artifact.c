@@ -1,5 +1,6 @@
 // links: base platform artifact
-// The reader from C: a file on disk small and large, lookup, sums; and every cut and flip of an archive under the sanitizers.
+// The reader from C: a file on disk small and large, lookup, sums; and every cut and flip of an archive under the
+// sanitizers.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +11,12 @@
 
 static int failures;
 
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
+#define CHECK(condition)                                                        \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
       fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                              \
-    }                                                                          \
+      ++failures;                                                               \
+    }                                                                           \
   } while (0)
 
 static void put(uint8_t** at, uint64_t value, int bytes) {
@@ -84,7 +85,8 @@ static void test_file(size_t size, bool is_copy) {
   CHECK(a == pyd_artifact_member(artifact, 0) && a->data.size == size && (uintptr_t)a->data.data % 64 == 0);
   CHECK(pyd_ok(pyd_artifact_verify(a)));
   CHECK(pyd_artifact_find(artifact, "b", 1) == pyd_artifact_member(artifact, 1));
-  CHECK(!pyd_artifact_find(artifact, "ab", 2) && !pyd_artifact_find(artifact, "", 0) && !pyd_artifact_find(artifact, "c", 1));
+  CHECK(!pyd_artifact_find(artifact, "ab", 2) && !pyd_artifact_find(artifact, "", 0) &&
+        !pyd_artifact_find(artifact, "c", 1));
   pyd_artifact_free(artifact);
   pyd_file_unmap(&map);
   CHECK(map.span.data == NULL);
@@ -159,9 +161,11 @@ static void test_local_headers(void) {
   uint64_t data;
   const char* fault;
   CHECK(pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 0, &entry, &data, &fault) && data == 30 && !fault);
-  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 40, &entry, &data, &fault) && strcmp(fault, "lies outside the file") == 0);
+  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 40, &entry, &data, &fault) &&
+        strcmp(fault, "lies outside the file") == 0);
   CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, UINT64_MAX, &entry, &data, &fault));
-  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 30, &entry, &data, &fault) && strcmp(fault, "has no signature") == 0);
+  CHECK(!pyd_zip_read_local((pyd_span_t){bytes, sizeof(bytes)}, 30, &entry, &data, &fault) &&
+        strcmp(fault, "has no signature") == 0);
 }
 
 // A size that both headers agree on and that the file does not have.

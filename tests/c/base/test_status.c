@@ -13,12 +13,12 @@ static int64_t allowed = INT64_MAX;  // calls of malloc that succeed
 void* __real_malloc(size_t size);
 void* __wrap_malloc(size_t size) { return allowed-- > 0 ? __real_malloc(size) : NULL; }
 
-#define CHECK(condition)                                            \
-  do {                                                              \
-    if (!(condition)) {                                             \
-      fprintf(stderr, "line %d: %s\n", __LINE__, #condition);       \
-      ++failures;                                                   \
-    }                                                               \
+#define CHECK(condition)                                      \
+  do {                                                        \
+    if (!(condition)) {                                       \
+      fprintf(stderr, "line %d: %s\n", __LINE__, #condition); \
+      ++failures;                                             \
+    }                                                         \
   } while (0)
 
 static bool is(const char* found, const char* expected) {
@@ -104,7 +104,9 @@ static void test_no_memory(void) {
     CHECK(pyd_status_code(status) == PYD_CODE_KERNEL);
     CHECK(is(pyd_status_name(status, PYD_STATUS_EXECUTABLE, 0), count > 1 ? "executable" : NULL));
     CHECK(is(pyd_status_name(status, PYD_STATUS_EXPORT, 0), count > 2 ? "export" : NULL));
-    const char* text = count > 3 ? "call: it returned 5" : count > 0 ? "it returned 5" : "KERNEL (no memory for its text)";
+    const char* text = count > 3   ? "call: it returned 5"
+                       : count > 0 ? "it returned 5"
+                                   : "KERNEL (no memory for its text)";
     CHECK(is(pyd_status_text(status), text));
     pyd_status_free(status);
   }

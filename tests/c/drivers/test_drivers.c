@@ -10,12 +10,12 @@
 #include "drivers/vulkan.h"
 #include "drivers/webgpu.h"
 
-#define CHECK(condition)                                                   \
-  do {                                                                     \
-    if (!(condition)) {                                                    \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);      \
-      exit(1);                                                             \
-    }                                                                      \
+#define CHECK(condition)                                              \
+  do {                                                                \
+    if (!(condition)) {                                               \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                        \
+    }                                                                 \
   } while (0)
 
 enum { THREADS = 4, MESSAGES = 500 };

@@ -1,12 +1,14 @@
 // Runs exports of an executable library through the loader, in a static program of its own: made for machines that are
 // emulated, where nothing but this file and the kernel is wanted.
 //
-//   run_library FILE [--binding=8xf32=2 ...] [--export=NAME [--grid=XxYxZ] [--constant=U32 ...] [--use=I,J,K]]... [--print=K ...]
+//   run_library FILE [--binding=8xf32=2 ...] [--export=NAME [--grid=XxYxZ] [--constant=U32 ...] [--use=I,J,K]]...
+//   [--print=K ...]
 //
-// --binding adds a buffer of f32, i32 or i8: one value fills it, a comma list gives each element, @FILE has its bytes. Every
-// --export opens a group; the groups run in order and share the buffers, and their workgroups run in order, with --backwards=1 from the last
-// one. --use names a group's buffers by number; without it they are 0, 1, 2, ... as many as the export has. --print writes
-// a buffer at the end: 8xf32=96 96 96 96 96 96 96 96
+// --binding adds a buffer of f32, i32 or i8: one value fills it, a comma list gives each element, @FILE has its bytes.
+// Every
+// --export opens a group; the groups run in order and share the buffers, and their workgroups run in order, with
+// --backwards=1 from the last one. --use names a group's buffers by number; without it they are 0, 1, 2, ... as many as
+// the export has. --print writes a buffer at the end: 8xf32=96 96 96 96 96 96 96 96
 //
 //   cc -std=c11 -Icsrc -Icsrc/include -static run_library.c csrc/base/*.c csrc/platform/mem_linux.c csrc/elf/*.c
 #include <stdalign.h>
@@ -73,18 +75,30 @@ static uint8_t* read_file(const char* path, size_t* out_size) {
 static char* parse_element(const buffer_t* buffer, size_t i, const char* text) {
   char* rest = NULL;
   switch (buffer->type) {
-    case F32: ((float*)buffer->values)[i] = strtof(text, &rest); break;
-    case I32: ((int32_t*)buffer->values)[i] = (int32_t)strtol(text, &rest, 10); break;
-    case I8: ((int8_t*)buffer->values)[i] = (int8_t)strtol(text, &rest, 10); break;
+    case F32:
+      ((float*)buffer->values)[i] = strtof(text, &rest);
+      break;
+    case I32:
+      ((int32_t*)buffer->values)[i] = (int32_t)strtol(text, &rest, 10);
+      break;
+    case I8:
+      ((int8_t*)buffer->values)[i] = (int8_t)strtol(text, &rest, 10);
+      break;
   }
   return rest;
 }
 
 static void print_element(const buffer_t* buffer, size_t i) {
   switch (buffer->type) {
-    case F32: printf("%.9G", ((const float*)buffer->values)[i]); break;
-    case I32: printf("%d", ((const int32_t*)buffer->values)[i]); break;
-    case I8: printf("%d", ((const int8_t*)buffer->values)[i]); break;
+    case F32:
+      printf("%.9G", ((const float*)buffer->values)[i]);
+      break;
+    case I32:
+      printf("%d", ((const int32_t*)buffer->values)[i]);
+      break;
+    case I8:
+      printf("%d", ((const int8_t*)buffer->values)[i]);
+      break;
   }
 }
 
@@ -93,7 +107,8 @@ static int parse_buffer(options_t* o, const char* text) {
   unsigned long count = strtoul(text, &rest, 10);
   uint32_t type = *rest == 'x' ? 0 : 3;
   size_t length = strcspn(rest, "=");
-  while (type < 3 && (length - 1 != strlen(type_names[type]) || strncmp(rest + 1, type_names[type], length - 1))) ++type;
+  while (type < 3 && (length - 1 != strlen(type_names[type]) || strncmp(rest + 1, type_names[type], length - 1)))
+    ++type;
   if (type == 3 || o->buffer_count == MAX_BUFFERS || count > 1u << 28) {
     return fail("--binding wants COUNTxTYPE=VALUE[,VALUE...] of f32, i32 or i8", text);
   }
@@ -139,8 +154,10 @@ static int parse_group_option(group_t* group, const char* name, const char* valu
   if (strcmp(name, "--use") == 0) {
     while (*rest && group->use_count < MAX_BUFFERS) {
       group->use[group->use_count++] = (uint32_t)strtoul(rest, &rest, 10);
-      if (*rest == ',') ++rest;
-      else if (*rest) return fail("--use wants I,J,K", value);
+      if (*rest == ',')
+        ++rest;
+      else if (*rest)
+        return fail("--use wants I,J,K", value);
     }
     return 0;
   }
@@ -177,8 +194,10 @@ static int run_group(const options_t* o, const group_t* group, const pyd_library
   while (index < library->exports.count && strcmp(library->exports.names[index], group->name)) ++index;
   if (index == library->exports.count) return fail("no export is named", group->name);
   const pyd_library_export_attrs_t* attrs = &library->exports.attrs[index];
-  if (attrs->constant_count != group->constant_count) return fail("another number of --constant than declared by", group->name);
-  if (group->use_count && attrs->binding_count != group->use_count) return fail("another number of --use than bindings of", group->name);
+  if (attrs->constant_count != group->constant_count)
+    return fail("another number of --constant than declared by", group->name);
+  if (group->use_count && attrs->binding_count != group->use_count)
+    return fail("another number of --use than bindings of", group->name);
   void* pointers[MAX_BUFFERS];
   size_t lengths[MAX_BUFFERS];
   if (attrs->binding_count > MAX_BUFFERS) return fail("too many bindings", group->name);
@@ -224,7 +243,8 @@ static int32_t call_import(pyd_import_fn_t import, void* params, void* context, 
 
 static int run_library(const options_t* o, const pyd_elf_module_t* module) {
   alignas(16) pyd_environment_t environment = {.import_thunk = call_import};
-  pyd_library_query_fn_t query = (pyd_library_query_fn_t)(uintptr_t)pyd_elf_module_symbol(module, PYD_LIBRARY_QUERY_SYMBOL);
+  pyd_library_query_fn_t query =
+      (pyd_library_query_fn_t)(uintptr_t)pyd_elf_module_symbol(module, PYD_LIBRARY_QUERY_SYMBOL);
   if (!query) return fail("no symbol", PYD_LIBRARY_QUERY_SYMBOL);
   const pyd_library_header_t* const* header = NULL;
   for (uint32_t version = PYD_LIBRARY_VERSION; !header && version; --version) header = query(version, &environment);

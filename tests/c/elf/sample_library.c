@@ -1,5 +1,5 @@
-// A hand-written executable library: three elementwise kernels, as a compiler would lay them out. Each workgroup does four
-// elements; the constant is the number of all.
+// A hand-written executable library: three elementwise kernels, as a compiler would lay them out. Each workgroup does
+// four elements; the constant is the number of all.
 #include "pydispatch/library.h"
 
 typedef struct span_s {
@@ -11,7 +11,8 @@ typedef struct span_s {
 
 static span_t span(const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w, int out) {
   size_t begin = (size_t)w->workgroup_id_x * 4, count = d->constants[0];
-  return (span_t){d->binding_ptrs[0], d->binding_ptrs[1], d->binding_ptrs[out], begin, begin + 4 < count ? begin + 4 : count};
+  return (span_t){d->binding_ptrs[0], d->binding_ptrs[1], d->binding_ptrs[out], begin,
+                  begin + 4 < count ? begin + 4 : count};
 }
 
 static int initialised;
@@ -40,8 +41,9 @@ static int32_t mul_inplace(const pyd_environment_t* e, const pyd_dispatch_state_
 
 static const pyd_library_header_t kHeader = {.version = PYD_LIBRARY_VERSION, .name = "sample"};
 static const pyd_dispatch_fn_t kFunctions[] = {mul, add, mul_inplace};
-static const pyd_library_export_attrs_t kAttributes[] = {
-    {.constant_count = 1, .binding_count = 3}, {.constant_count = 1, .binding_count = 3}, {.constant_count = 1, .binding_count = 2}};
+static const pyd_library_export_attrs_t kAttributes[] = {{.constant_count = 1, .binding_count = 3},
+                                                         {.constant_count = 1, .binding_count = 3},
+                                                         {.constant_count = 1, .binding_count = 2}};
 static const char* const kNames[] = {"mul", "add", "mul_inplace"};
 static const pyd_library_t kLibrary = {
     .header = &kHeader,

@@ -1,6 +1,6 @@
 // links: base platform elf
-// Both kinds of symbol hash table, with hash values known from the format's literature rather than computed by the code under
-// test, and tables that lie.
+// Both kinds of symbol hash table, with hash values known from the format's literature rather than computed by the code
+// under test, and tables that lie.
 #include <stdlib.h>
 
 #include "elf/view.h"
@@ -12,8 +12,8 @@ typedef struct name_s {
 } name_t;
 
 // gnu: published with the description of DT_GNU_HASH; sysv: worked through the gABI's algorithm by hand.
-static const name_t kNames[] = {{"printf", 0x156b2bb8, 0x077905a6}, {"exit", 0x7c967e3f, 0x0006cf04},
-                                {"syscall", 0xbac212a0, 0x0b09985c}};
+static const name_t kNames[] = {
+    {"printf", 0x156b2bb8, 0x077905a6}, {"exit", 0x7c967e3f, 0x0006cf04}, {"syscall", 0xbac212a0, 0x0b09985c}};
 enum { NAMES = 3, BUCKETS = 2, GNU_HASH = B_HASH + 0x100 };  // build_end writes at B_HASH
 
 // Symbols must stand in the order of their buckets. Words: buckets, first, filter words, shift; filter; buckets; chain.
@@ -107,7 +107,8 @@ static int check_lies(void) {
   build_gnu(&b);
   finish_gnu(&b, 0xff4);
   uint32_t machine;
-  return failed | !expect("header", pyd_elf_validate(built(&b), &machine), PYD_CODE_CORRUPT, "DT_GNU_HASH lies in no loaded");
+  return failed |
+         !expect("header", pyd_elf_validate(built(&b), &machine), PYD_CODE_CORRUPT, "DT_GNU_HASH lies in no loaded");
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 // links: base platform elf
-// Initialisers and finalisers: which run, in which order, and which no longer do when others have written over them. The
-// pages of RELRO beside other segments. The symbol table for debuggers, whole and spoilt.
+// Initialisers and finalisers: which run, in which order, and which no longer do when others have written over them.
+// The pages of RELRO beside other segments. The symbol table for debuggers, whole and spoilt.
 #include <stdlib.h>
 
 #include "base/span.h"
@@ -10,9 +10,9 @@ enum { INIT = 12, FINI = 13, INIT_ARRAY = 25, FINI_ARRAY = 26, INIT_SIZE = 27, F
 enum { COUNTERS = B_PLACE + 0x100 };  // a word per function
 
 static int failures;
-#define CHECK(condition)                                                                                        \
-  do {                                                                                                          \
-    if (!(condition)) failures += fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition) > 0;           \
+#define CHECK(condition)                                                                              \
+  do {                                                                                                \
+    if (!(condition)) failures += fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition) > 0; \
   } while (0)
 
 // Writes function |index|, which adds 1 to the word at |to|; returns its address.
@@ -28,7 +28,8 @@ static uint64_t add_function(builder_t* b, uint32_t index, uint64_t to) {
       break;
     default:  // auipc a0; addi a0; ld a1, 0(a0); addi a1, a1, 1; sd a1, 0(a0); ret
       put(b, at, 4, 0x517 | ((distance + 0x800) & 0xfffff000)), put(b, at + 4, 4, 0x50513 | (distance & 0xfff) << 20);
-      put(b, at + 8, 4, 0x53583), put(b, at + 12, 4, 0x158593), put(b, at + 16, 4, 0xb53023), put(b, at + 20, 4, 0x8067);
+      put(b, at + 8, 4, 0x53583), put(b, at + 12, 4, 0x158593), put(b, at + 16, 4, 0xb53023),
+          put(b, at + 20, 4, 0x8067);
   }
   return vaddr;
 }
@@ -95,7 +96,8 @@ static bool is_writable(uint64_t at, const pyd_elf_module_t* module) {
   while (maps && fgets(line, sizeof(line), maps)) {
     unsigned long long begin, end;
     char rights[5];
-    if (sscanf(line, "%llx-%llx %4s", &begin, &end, rights) == 3 && begin <= address && address < end) found = rights[1] == 'w';
+    if (sscanf(line, "%llx-%llx %4s", &begin, &end, rights) == 3 && begin <= address && address < end)
+      found = rights[1] == 'w';
   }
   if (maps) fclose(maps);
   return found;
@@ -135,7 +137,8 @@ static void test_relro(void) {
   put_phdr(&b, P_CODE, 0, 0, 0, 0, 0, 0);
   put_phdr(&b, P_DATA, 1, 6, B_DYNAMIC, 0x1100, 0x400, 0x100);
   put_phdr(&b, P_SPARE, 1, 6, B_CODE, 0x1000, 0x80, 0x1000);
-  put_phdr(&b, P_DYNAMIC, 2, 6, B_DYNAMIC, 0x1100, 0x200, 8), put_phdr(&b, P_RELRO, 0x6474e552, 4, B_DYNAMIC, 0x1100, 0x400, 1);
+  put_phdr(&b, P_DYNAMIC, 2, 6, B_DYNAMIC, 0x1100, 0x200, 8),
+      put_phdr(&b, P_RELRO, 0x6474e552, 4, B_DYNAMIC, 0x1100, 0x400, 1);
   // Program headers of segments ascend.
   uint8_t spare[56];
   memcpy(spare, b.bytes + B_PHDRS + 56 * P_SPARE, 56);
@@ -152,26 +155,29 @@ static void test_relro(void) {
 
 enum { SECTIONS = 0xc00, TABLE = 0xe00, NAMES = 0xf00 };
 
-static void add_debug_symbol(builder_t* b, uint32_t index, uint32_t name, uint32_t info, uint32_t section, uint64_t value, uint64_t size) {
+static void add_debug_symbol(builder_t* b, uint32_t index, uint32_t name, uint32_t info, uint32_t section,
+                             uint64_t value, uint64_t size) {
   uint64_t at = TABLE + 24 * index;
-  put(b, at, 4, name), put(b, at + 4, 1, info), put(b, at + 6, 2, section), put(b, at + 8, 8, value), put(b, at + 16, 8, size);
+  put(b, at, 4, name), put(b, at + 4, 1, info), put(b, at + 6, 2, section), put(b, at + 8, 8, value),
+      put(b, at + 16, 8, size);
 }
 
 static void build_debug(builder_t* b) {
   build_begin(b, pyd_elf_machine_host());
   build_end(b);
   put(b, 40, 8, SECTIONS), put(b, 58, 2, 64), put(b, 60, 2, 3);
-  put(b, SECTIONS + 64 + 4, 4, 2), put(b, SECTIONS + 64 + 24, 8, TABLE), put(b, SECTIONS + 64 + 32, 8, 24 * 8), put(b, SECTIONS + 64 + 40, 4, 2);
+  put(b, SECTIONS + 64 + 4, 4, 2), put(b, SECTIONS + 64 + 24, 8, TABLE), put(b, SECTIONS + 64 + 32, 8, 24 * 8),
+      put(b, SECTIONS + 64 + 40, 4, 2);
   put(b, SECTIONS + 128 + 4, 4, 3), put(b, SECTIONS + 128 + 24, 8, NAMES), put(b, SECTIONS + 128 + 32, 8, 16);
   memcpy(b->bytes + NAMES, "\0f\0data\0last", 13);
-  add_debug_symbol(b, 0, 1, 2, 1, B_CODE_VADDR, 8);              // a function
-  add_debug_symbol(b, 1, 3, 1, 1, B_PLACE, UINT64_MAX);          // data, as long as there is room
-  add_debug_symbol(b, 2, 1, 2, 0, B_CODE_VADDR, 8);              // undefined
-  add_debug_symbol(b, 3, 1, 2, 0xfff1, B_CODE_VADDR, 8);         // absolute
-  add_debug_symbol(b, 4, 1, 0, 1, B_CODE_VADDR, 8);              // of no type
-  add_debug_symbol(b, 5, 1, 2, 1, 0x7000000, 8);                 // outside
-  add_debug_symbol(b, 6, 16, 2, 1, B_CODE_VADDR, 8);             // its name outside
-  add_debug_symbol(b, 7, 0, 2, 1, B_CODE_VADDR, 8);              // without a name
+  add_debug_symbol(b, 0, 1, 2, 1, B_CODE_VADDR, 8);       // a function
+  add_debug_symbol(b, 1, 3, 1, 1, B_PLACE, UINT64_MAX);   // data, as long as there is room
+  add_debug_symbol(b, 2, 1, 2, 0, B_CODE_VADDR, 8);       // undefined
+  add_debug_symbol(b, 3, 1, 2, 0xfff1, B_CODE_VADDR, 8);  // absolute
+  add_debug_symbol(b, 4, 1, 0, 1, B_CODE_VADDR, 8);       // of no type
+  add_debug_symbol(b, 5, 1, 2, 1, 0x7000000, 8);          // outside
+  add_debug_symbol(b, 6, 16, 2, 1, B_CODE_VADDR, 8);      // its name outside
+  add_debug_symbol(b, 7, 0, 2, 1, B_CODE_VADDR, 8);       // without a name
 }
 
 static void test_debug(void) {
@@ -183,7 +189,8 @@ static void test_debug(void) {
   CHECK(expect("debug", pyd_elf_module_load(built(&b), &module), PYD_CODE_OK, NULL));
   CHECK(pyd_elf_debug_symbols(built(&b), &module, symbols, 8) == 2);
   CHECK(strcmp(symbols[0].name, "f") == 0 && symbols[0].is_function && symbols[0].size == 8);
-  CHECK(strcmp(symbols[1].name, "data") == 0 && !symbols[1].is_function && symbols[1].address == word_at(&module, B_PLACE));
+  CHECK(strcmp(symbols[1].name, "data") == 0 && !symbols[1].is_function &&
+        symbols[1].address == word_at(&module, B_PLACE));
   CHECK(pyd_elf_debug_symbols(built(&b), &module, symbols, 1) == 2);  // there are more than asked for
   CHECK(pyd_elf_debug_symbols((pyd_span_t){b.bytes, 63}, &module, symbols, 8) == 0);
   CHECK(pyd_elf_debug_symbols(built(&b), &none, symbols, 8) == 0);
@@ -241,7 +248,8 @@ static void test_packed_relocations(void) {
     build_begin(&b, pyd_elf_machine_host());
     build_end(&b);
     add_tag(&b, kTags[i], B_RELA);
-    CHECK(expect("packed", pyd_elf_module_load(built(&b), &module), PYD_CODE_UNSUPPORTED, "has packed Android relocations"));
+    CHECK(expect("packed", pyd_elf_module_load(built(&b), &module), PYD_CODE_UNSUPPORTED,
+                 "has packed Android relocations"));
   }
 }
 

@@ -95,13 +95,14 @@ static int check_other_machine(void) {
   return !good || module.memory;
 }
 
-// Zeros behind what the file stores of an executable segment are no code: hooks there are refused, in arrays and by tag.
+// Zeros behind what the file stores of an executable segment are no code: hooks there are refused, in arrays and by
+// tag.
 static int check_unstored_code(void) {
   static const uint64_t kArrays[] = {25, 26};  // DT_INIT_ARRAY, DT_FINI_ARRAY
-  static const char* const kNames[] = {"entry 1 of DT_INIT_ARRAY is 0x10180, which lies in no executable segment's bytes",
-                                       "entry 1 of DT_FINI_ARRAY is 0x10180, which lies in no executable segment's bytes",
-                                       "DT_INIT 0x10180 lies in no executable segment's bytes",
-                                       "DT_FINI 0x10180 lies in no executable segment's bytes"};
+  static const char* const kNames[] = {
+      "entry 1 of DT_INIT_ARRAY is 0x10180, which lies in no executable segment's bytes",
+      "entry 1 of DT_FINI_ARRAY is 0x10180, which lies in no executable segment's bytes",
+      "DT_INIT 0x10180 lies in no executable segment's bytes", "DT_FINI 0x10180 lies in no executable segment's bytes"};
   int failed = 0;
   for (int i = 0; i < 4; ++i) {
     static builder_t b;
@@ -132,7 +133,8 @@ static int check_failures(const builder_t* good) {
   add_tag(&b, 25, B_DATA_VADDR + 0x108), add_tag(&b, 27, 8);
   int before = count_mappings(), failed = 0;
   failed |= check_unstored_code();
-  failed |= !expect("initialiser", pyd_elf_module_load(built(&b), &module), PYD_CODE_CORRUPT, "entry 0 of DT_INIT_ARRAY is 0x");
+  failed |= !expect("initialiser", pyd_elf_module_load(built(&b), &module), PYD_CODE_CORRUPT,
+                    "entry 0 of DT_INIT_ARRAY is 0x");
   protect_calls = 0;
   failed |= !expect("count", pyd_elf_module_load(built(good), &module), PYD_CODE_OK, NULL);
   int calls = protect_calls;
@@ -175,7 +177,8 @@ static int check_together(const builder_t* good) {
     pyd_elf_module_unload(module);
   }
   const pyd_span_t mixed[] = {built(good), built(&bad), built(good)};
-  failed |= !expect("one is bad", pyd_elf_modules_map(mixed, 3, modules, &number), PYD_CODE_CORRUPT, "does not start with");
+  failed |=
+      !expect("one is bad", pyd_elf_modules_map(mixed, 3, modules, &number), PYD_CODE_CORRUPT, "does not start with");
   if (number != 1 || modules[0].memory) failed = fprintf(stderr, "file %u, or a module is left\n", number);
   if (count_mappings() != before) failed = fprintf(stderr, "%d mappings, before %d\n", count_mappings(), before);
   return failed;
@@ -196,7 +199,8 @@ int main(void) {
   for (int i = 0; i < 1000; ++i) {
     failed |= !expect("load", pyd_elf_module_load(built(&b), &module), PYD_CODE_OK, NULL);
     if (i == 0) failed |= check_symbols(&module);
-    if (module.bias % 65536) failed = fprintf(stderr, "bias 0x%lx is not aligned to 64 KiB\n", (unsigned long)module.bias);
+    if (module.bias % 65536)
+      failed = fprintf(stderr, "bias 0x%lx is not aligned to 64 KiB\n", (unsigned long)module.bias);
     pyd_elf_module_unload(&module);
     if (module.memory) failed = fprintf(stderr, "unload left memory\n");
   }

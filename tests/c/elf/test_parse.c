@@ -1,6 +1,6 @@
 // links: base platform elf
-// A valid file, then that file with one field changed: each change is refused with a text that names it, or is harmless.
-// Then every truncation and every single-byte change, where only memory safety and termination are asked for.
+// A valid file, then that file with one field changed: each change is refused with a text that names it, or is
+// harmless. Then every truncation and every single-byte change, where only memory safety and termination are asked for.
 #include <stdlib.h>
 
 #include "elf/view.h"
@@ -51,14 +51,17 @@ static const row_t kRows[] = {
     {"65535 program headers", 56, 2, 65535, BAD, "65535 program headers"},
     {"section headers are not looked at", 40, 8, UINT64_MAX, OK, NULL},
     {"filesz > memsz", PH(P_CODE, 40), 8, 0x80, BAD, "256 bytes in the file but only 128 in memory"},
-    {"segment outside", PH(P_CODE, 8), 8, B_SIZE - 10, BAD, "segment 1 needs bytes [0x14f6, +0x100) of a file of 0x1500"},
+    {"segment outside", PH(P_CODE, 8), 8, B_SIZE - 10, BAD,
+     "segment 1 needs bytes [0x14f6, +0x100) of a file of 0x1500"},
     {"segment wraps in file", PH(P_CODE, 8), 8, UINT64_MAX - 10, BAD, "segment 1 needs bytes"},
-    {"memory too large", PH(P_DATA, 40), 8, UINT64_C(1) << 40, NO, "spans 0x10000000000 bytes of memory, limit 0x80000000"},
+    {"memory too large", PH(P_DATA, 40), 8, UINT64_C(1) << 40, NO,
+     "spans 0x10000000000 bytes of memory, limit 0x80000000"},
     {"memory is everything", PH(P_DATA, 40), 8, UINT64_MAX, NO, "bytes of memory, limit"},
     {"image too large", PH(P_DATA, 16), 8, UINT64_C(1) << 33, NO, "bytes of memory, limit 0x80000000"},
     {"address wraps", PH(P_DATA, 16), 8, UINT64_MAX - 0x100, BAD, "wraps around"},
     {"alignment 3", PH(P_CODE, 48), 8, 3, BAD, "alignment 0x3 is not a power of two"},
-    {"alignment 2^40", PH(P_CODE, 48), 8, UINT64_C(1) << 40, NO, "alignment 0x10000000000 is above the limit 0x1000000"},
+    {"alignment 2^40", PH(P_CODE, 48), 8, UINT64_C(1) << 40, NO,
+     "alignment 0x10000000000 is above the limit 0x1000000"},
     {"alignment 0", PH(P_CODE, 48), 8, 0, OK, NULL},
     {"W+X", PH(P_CODE, 4), 4, 7, NO, "segment 1 is writable and executable"},
     {"overlap", PH(P_CODE, 16), 8, 0x800, BAD, "segment 1 starts at 0x800, before the previous one ends at 0x1000"},
@@ -112,7 +115,8 @@ static const tag_row_t kTagRows[] = {
     {"no strings", 10, 0, 0, 0, BAD, "DT_STRTAB, DT_STRSZ or DT_SYMTAB is missing"},
     {"no hash", 4, 0, 0, 0, BAD, "no symbol hash table: link with --hash-style=both"},
     {"hash outside", 4, 0x30000, 0, 0, BAD, "DT_HASH lies in no loaded"},
-    {"the hash that is used outside", 0x6ffffef5, UINT64_MAX, 0, 0, BAD, "hash table at 0xffffffffffffffff lies in no loaded"},
+    {"the hash that is used outside", 0x6ffffef5, UINT64_MAX, 0, 0, BAD,
+     "hash table at 0xffffffffffffffff lies in no loaded"},
     {"GNU hash outside", 0x6ffffef5, 0x30000, 4, 0, BAD, "DT_GNU_HASH lies in no loaded"},
     {"symbols outside", 6, 0x30000, 0, 0, BAD, "3 symbols at 0x30000 lie in no loaded"},
     {"init outside", 12, 0x20200, 0, 0, BAD, "DT_INIT 0x20200 lies in no executable segment"},
@@ -151,10 +155,12 @@ static int check_page_sizes(void) {
   put(&b, PH(P_CODE, 16), 8, 0x2000);
   pyd_elf_view_t view;
   int failed = !expect("4 KiB pages", pyd_elf_parse(built(&b), 4096, &view), OK, NULL);
-  failed |= !expect("16 KiB pages", pyd_elf_parse(built(&b), 16384, &view), NO, "share the 16384-byte page at 0x0: link with");
+  failed |= !expect("16 KiB pages", pyd_elf_parse(built(&b), 16384, &view), NO,
+                    "share the 16384-byte page at 0x0: link with");
   build(&b);
   failed |= !expect("64 KiB pages", pyd_elf_parse(built(&b), 65536, &view), OK, NULL);
-  if (view.low != 0 || view.high != 0x30000 || view.alignment != 65536) failed = fprintf(stderr, "64 KiB: wrong image\n");
+  if (view.low != 0 || view.high != 0x30000 || view.alignment != 65536)
+    failed = fprintf(stderr, "64 KiB: wrong image\n");
   put_phdr(&b, P_RELRO, 0x6474e552, 4, 0, B_CODE_VADDR, 8, 1);
   failed |= !expect("RELRO", pyd_elf_parse(built(&b), 4096, &view), BAD, "PT_GNU_RELRO at 0x10000 lies in no writable");
   return failed;
@@ -177,8 +183,10 @@ static int check_segments(void) {
   memcpy(many, b.bytes, 64);
   memset(many + 64, 0, sizeof(many) - 64);
   many[32] = 64, many[33] = 0, many[56] = 17;
-  for (int i = 0; i < 17; ++i) many[64 + 56 * i] = 1, many[64 + 56 * i + 17] = (uint8_t)(i + 1), many[64 + 56 * i + 40] = 1;
-  failed |= !expect("many", pyd_elf_validate((pyd_span_t){many, sizeof(many)}, &machine), NO, "more than 16 loadable segments");
+  for (int i = 0; i < 17; ++i)
+    many[64 + 56 * i] = 1, many[64 + 56 * i + 17] = (uint8_t)(i + 1), many[64 + 56 * i + 40] = 1;
+  failed |= !expect("many", pyd_elf_validate((pyd_span_t){many, sizeof(many)}, &machine), NO,
+                    "more than 16 loadable segments");
   build(&b);  // the dynamic section ends without DT_NULL, in the middle of what would be DT_TEXTREL
   put(&b, PH(P_DYNAMIC, 40), 8, 16 * b.tags + 8);
   add_tag(&b, 22, 0);
@@ -239,5 +247,6 @@ int main(void) {
   uint32_t machine = 0;
   int failed = !expect("the valid file", pyd_elf_validate(built(&b), &machine), OK, NULL);
   if (machine != PYD_ELF_MACHINE_X86_64) failed = fprintf(stderr, "machine %u\n", machine);
-  return (failed | check_rows() | check_page_sizes() | check_segments() | check_many_undefined() | check_damage()) ? 1 : 0;
+  return (failed | check_rows() | check_page_sizes() | check_segments() | check_many_undefined() | check_damage()) ? 1
+                                                                                                                   : 0;
 }

@@ -1,6 +1,6 @@
 // links: base platform elf
-// Every relocation type of every machine against its formula, applied to memory that is never run, at an address chosen so
-// that the edges of narrow fields can be reached: one value in range, the next one out of it.
+// Every relocation type of every machine against its formula, applied to memory that is never run, at an address chosen
+// so that the edges of narrow fields can be reached: one value in range, the next one out of it.
 #include <stdlib.h>
 
 #include "elf/view.h"
@@ -16,9 +16,9 @@ enum { NONE, DEFINED, WEAK, ABSOLUTE };  // which symbol: defined at 0x10010, un
 typedef struct row_s {
   uint32_t machine, type, symbol;
   uint64_t bias, addend;
-  uint32_t bytes;        // written; 0: refused
-  uint64_t value;        // expected
-  const char* part;      // of the refusal
+  uint32_t bytes;    // written; 0: refused
+  uint64_t value;    // expected
+  const char* part;  // of the refusal
 } row_t;
 
 // S = bias + 0x10010, P = bias + 0x20200, so S - P = -0x101f0.
@@ -92,15 +92,22 @@ static const row_t kRows[] = {
     {X64, 15, DEFINED, 0x1000, 0x101f0 - 0x81, 0, 0, "R_X86_64_PC8"},
     // Refused by name.
     {X64, 5, DEFINED, 0x1000, 0, 0, 0, "R_X86_64_COPY, symbol defined) copies data out of another library"},
-    {X64, 16, DEFINED, 0x1000, 0, 0, 0, "thread-local"}, {X64, 17, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
-    {X64, 18, DEFINED, 0x1000, 0, 0, 0, "thread-local"}, {X64, 23, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
-    {X64, 36, DEFINED, 0x1000, 0, 0, 0, "thread-local"}, {X64, 37, NONE, 0x1000, 0, 0, 0, "(R_X86_64_IRELATIVE) needs an indirect"},
+    {X64, 16, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
+    {X64, 17, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
+    {X64, 18, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
+    {X64, 23, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
+    {X64, 36, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
+    {X64, 37, NONE, 0x1000, 0, 0, 0, "(R_X86_64_IRELATIVE) needs an indirect"},
     {X64, 99, NONE, 0x1000, 0, 0, 0, "relocation 0 of DT_RELA has type 99, which is not a known one of x86_64"},
-    {A64, 1024, DEFINED, 0x1000, 0, 0, 0, "R_AARCH64_COPY"}, {A64, 1028, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
-    {A64, 1031, DEFINED, 0x1000, 0, 0, 0, "R_AARCH64_TLSDESC"}, {A64, 1032, NONE, 0x1000, 0, 0, 0, "indirect"},
+    {A64, 1024, DEFINED, 0x1000, 0, 0, 0, "R_AARCH64_COPY"},
+    {A64, 1028, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
+    {A64, 1031, DEFINED, 0x1000, 0, 0, 0, "R_AARCH64_TLSDESC"},
+    {A64, 1032, NONE, 0x1000, 0, 0, 0, "indirect"},
     {A64, 8, NONE, 0x1000, 0, 0, 0, "type 8, which is not a known one of aarch64"},
-    {R64, 4, DEFINED, 0x1000, 0, 0, 0, "R_RISCV_COPY"}, {R64, 7, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
-    {R64, 11, DEFINED, 0x1000, 0, 0, 0, "R_RISCV_TLS_TPREL64"}, {R64, 58, NONE, 0x1000, 0, 0, 0, "indirect"},
+    {R64, 4, DEFINED, 0x1000, 0, 0, 0, "R_RISCV_COPY"},
+    {R64, 7, DEFINED, 0x1000, 0, 0, 0, "thread-local"},
+    {R64, 11, DEFINED, 0x1000, 0, 0, 0, "R_RISCV_TLS_TPREL64"},
+    {R64, 58, NONE, 0x1000, 0, 0, 0, "indirect"},
     {R64, 8000, NONE, 0x1000, 0, 0, 0, "type 8000, which is not a known one of riscv64"},
 };
 
@@ -160,7 +167,8 @@ static int check_relr(uint8_t* image) {
     uint64_t value, expected = UINT64_C(0x1111111111111111);
     for (size_t i = 0; i < sizeof(kPlaces) / sizeof(kPlaces[0]); ++i) expected += kPlaces[i] == at ? 0x1000000 : 0;
     memcpy(&value, image + at, 8);
-    if (value != expected) failed = fprintf(stderr, "relr: word 0x%lx is 0x%lx\n", (unsigned long)at, (unsigned long)value);
+    if (value != expected)
+      failed = fprintf(stderr, "relr: word 0x%lx is 0x%lx\n", (unsigned long)at, (unsigned long)value);
   }
   add_relr(&b, 3);  // one word behind the segment
   put(&b, 0xe00 + 16 * (b.tags - 2) + 8, 8, 8 * b.relrs);
@@ -173,8 +181,8 @@ static int check_places(uint8_t* image) {
   static const struct {
     uint64_t vaddr;
     bool good;
-  } kPlaces[] = {{0x203f8, true}, {0x203f9, false}, {0x10000, false}, {0x400, false}, {0x18000, false}, {UINT64_MAX - 3, false},
-                 {0x1fffc, false}, {0x20001, true}};
+  } kPlaces[] = {{0x203f8, true},  {0x203f9, false},        {0x10000, false}, {0x400, false},
+                 {0x18000, false}, {UINT64_MAX - 3, false}, {0x1fffc, false}, {0x20001, true}};
   int failed = 0;
   for (size_t i = 0; i < sizeof(kPlaces) / sizeof(kPlaces[0]); ++i) {
     static builder_t b;

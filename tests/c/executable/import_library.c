@@ -40,7 +40,7 @@ static const pyd_library_t kLibrary = {
 #endif
 
 __attribute__((visibility("default"))) const pyd_library_header_t* const* QUERY(uint32_t max_version,
-                                                                               const pyd_environment_t* environment) {
+                                                                                const pyd_environment_t* environment) {
   (void)environment;
   return max_version == VERSION ? &kLibrary.header : 0;
 }

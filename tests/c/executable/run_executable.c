@@ -1,5 +1,6 @@
-// Loads an executable library from an ELF file as the runtime does and runs each export once over three buffers of eight
-// floats, the first 2, the second 4: the last one is printed. An import named "known" is provided; nothing else is.
+// Loads an executable library from an ELF file as the runtime does and runs each export once over three buffers of
+// eight floats, the first 2, the second 4: the last one is printed. An import named "known" is provided; nothing else
+// is.
 //
 //   run_executable FILE NAME
 #include <stdio.h>
@@ -18,7 +19,8 @@ static int32_t known(void* params, void* context, void* reserved) {
 
 static float factor = 12;
 
-static pyd_status_t provide(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t provide(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
+                            void** contexts) {
   (void)self;
   for (uint32_t i = 0; i < count; ++i) {
     if (functions[i] || strcmp(names[i], "known") != 0) continue;
@@ -33,19 +35,29 @@ static int32_t run_export(const pyd_executable_t* executable, uint32_t index, fl
   uint32_t constants[PYD_LIBRARY_MAX_CONSTANTS] = {8};
   void* pointers[3] = {buffers, buffers + 16, buffers + 32};
   size_t lengths[3] = {32, 32, 32};
-  _Alignas(16) pyd_dispatch_state_t dispatch = {
-      .workgroup_size_x = 1, .workgroup_size_y = 1, .workgroup_size_z = 1, .constant_count = attrs->constant_count,
-      .workgroup_count_x = 1, .workgroup_count_y = 1, .workgroup_count_z = 1, .max_concurrency = 1,
-      .binding_count = attrs->binding_count, .constants = constants, .binding_ptrs = pointers, .binding_lengths = lengths};
+  _Alignas(16) pyd_dispatch_state_t dispatch = {.workgroup_size_x = 1,
+                                                .workgroup_size_y = 1,
+                                                .workgroup_size_z = 1,
+                                                .constant_count = attrs->constant_count,
+                                                .workgroup_count_x = 1,
+                                                .workgroup_count_y = 1,
+                                                .workgroup_count_z = 1,
+                                                .max_concurrency = 1,
+                                                .binding_count = attrs->binding_count,
+                                                .constants = constants,
+                                                .binding_ptrs = pointers,
+                                                .binding_lengths = lengths};
   _Alignas(16) pyd_workgroup_state_t workgroup = {0};
-  return pyd_executable_library(executable)->exports.ptrs[index](pyd_executable_environment(executable), &dispatch, &workgroup);
+  return pyd_executable_library(executable)
+      ->exports.ptrs[index](pyd_executable_environment(executable), &dispatch, &workgroup);
 }
 
 static int run(const pyd_executable_t* executable) {
   const pyd_library_t* library = pyd_executable_library(executable);
   pyd_span_t image = pyd_executable_image(executable);
   printf("library %s 0.%u, image %s\n", library->header->name, library->header->version,
-         (const uint8_t*)library > image.data && (const uint8_t*)library < image.data + image.size ? "holds it" : "elsewhere");
+         (const uint8_t*)library > image.data && (const uint8_t*)library < image.data + image.size ? "holds it"
+                                                                                                   : "elsewhere");
   _Alignas(64) float buffers[48] = {0};
   for (int i = 0; i < 8; ++i) buffers[i] = 2, buffers[16 + i] = 4;
   for (uint32_t i = 0; i < library->exports.count; ++i) {

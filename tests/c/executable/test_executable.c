@@ -8,18 +8,18 @@
 
 static int failures;
 
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
+#define CHECK(condition)                                                        \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
       fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                              \
-    }                                                                          \
+      ++failures;                                                               \
+    }                                                                           \
   } while (0)
 
 static void expect(int line, pyd_status_t status, pyd_code_t code, const char* text) {
   if (pyd_status_code(status) != code || strcmp(pyd_status_text(status), text) != 0) {
-    fprintf(stderr, "line %d: expected %d '%s'\n        got %d '%s'\n", line, (int)code, text, (int)pyd_status_code(status),
-            pyd_status_text(status));
+    fprintf(stderr, "line %d: expected %d '%s'\n        got %d '%s'\n", line, (int)code, text,
+            (int)pyd_status_code(status), pyd_status_text(status));
     ++failures;
   }
   pyd_status_free(status);
@@ -96,7 +96,8 @@ typedef struct provider_s {
 
 static int32_t provider_context = 21;
 
-static pyd_status_t provide(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t provide(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
+                            void** contexts) {
   provider_t* provider = self;
   ++provider->asked;
   if (provider->fails) return pyd_status_make(PYD_CODE_SYSTEM, "the plugin is gone");
@@ -120,12 +121,12 @@ static pyd_status_t load(provider_t* provider) {
   return pyd_executable_from_query(query, &options, &executable);
 }
 
-#define EXPECT_FAILURE(provider, code, text)                  \
-  do {                                                        \
-    executable = (pyd_executable_t*)&lib;                     \
-    expect(__LINE__, load(provider), PYD_CODE_##code, text);  \
-    CHECK(executable == NULL);                                \
-    reset();                                                  \
+#define EXPECT_FAILURE(provider, code, text)                 \
+  do {                                                       \
+    executable = (pyd_executable_t*)&lib;                    \
+    expect(__LINE__, load(provider), PYD_CODE_##code, text); \
+    CHECK(executable == NULL);                               \
+    reset();                                                 \
   } while (0)
 
 // ---- tests
@@ -161,7 +162,8 @@ static void test_without_imports(void) {
   expect(__LINE__, load(&provider), PYD_CODE_OK, "");
   const pyd_environment_t* environment = pyd_executable_environment(executable);
   CHECK(provider.asked == 0);
-  CHECK(!environment->import_thunk && !environment->import_funcs && !environment->import_contexts && !environment->constants);
+  CHECK(!environment->import_thunk && !environment->import_funcs && !environment->import_contexts &&
+        !environment->constants);
   pyd_executable_free(executable);
 }
 
@@ -222,8 +224,9 @@ static void test_versions(void) {
   CHECK(lib.asked_count == 6 && lib.asked[0] == 6 && lib.asked[5] == 1);
   reset();
   lib.answers_to = 0;
-  EXPECT_FAILURE(NULL, UNSUPPORTED,
-                 "executable 'exe': its library answers to no version from 0.6 down to 0.1: it was made for a newer runtime");
+  EXPECT_FAILURE(
+      NULL, UNSUPPORTED,
+      "executable 'exe': its library answers to no version from 0.6 down to 0.1: it was made for a newer runtime");
   lib.answers_to = lib.header.version = 4;
   EXPECT_FAILURE(NULL, UNSUPPORTED,
                  "executable 'exe' has library version 0.4, whose tables are laid out differently; versions 0.5 to 0.6 "
@@ -233,12 +236,17 @@ static void test_versions(void) {
                  "executable 'exe' has library version 0.7, whose tables are laid out differently; versions 0.5 to 0.6 "
                  "can be loaded: compile it again");
   for (uint32_t sanitizer = 1; sanitizer < 6; ++sanitizer) {
-    static const char* const kNames[] = {"", "the address sanitizer", "the memory sanitizer", "the thread sanitizer",
-                                         "the undefined behaviour sanitizer", "an unknown sanitizer"};
+    static const char* const kNames[] = {"",
+                                         "the address sanitizer",
+                                         "the memory sanitizer",
+                                         "the thread sanitizer",
+                                         "the undefined behaviour sanitizer",
+                                         "an unknown sanitizer"};
     char text[256];
-    snprintf(text, sizeof(text),
-             "executable 'exe' was built with %s (%u), whose runtime an embedded library cannot reach: build it without",
-             kNames[sanitizer], sanitizer);
+    snprintf(
+        text, sizeof(text),
+        "executable 'exe' was built with %s (%u), whose runtime an embedded library cannot reach: build it without",
+        kNames[sanitizer], sanitizer);
     lib.header.sanitizer = sanitizer;
     EXPECT_FAILURE(NULL, UNSUPPORTED, text);
   }

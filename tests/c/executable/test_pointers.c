@@ -1,24 +1,50 @@
 // links: base platform elf imports executable
-// An embedded library whose pointers leave its file, one at a time: each is refused before it is followed, by name and place.
+// An embedded library whose pointers leave its file, one at a time: each is refused before it is followed, by name and
+// place.
 #include <stdlib.h>
 
 #include "elf/elf_builder.h"
 #include "pydispatch/executable.h"
 
 // The writable data, from B_PLACE on.
-enum { LIBRARY = 0, HEADER = 128, SYMBOLS = 152, FUNCTIONS = 160, ATTRS = 168, NAMES = 232, TAGS = 240, LOCATIONS = 248,
-       TEXT = 264, DATA_END = 512 };
+enum {
+  LIBRARY = 0,
+  HEADER = 128,
+  SYMBOLS = 152,
+  FUNCTIONS = 160,
+  ATTRS = 168,
+  NAMES = 232,
+  TAGS = 240,
+  LOCATIONS = 248,
+  TEXT = 264,
+  DATA_END = 512
+};
 enum { OUTSIDE = 0x30000, NEARLY_OUT = B_PLACE + DATA_END - 4, NO_END = B_PLACE + DATA_END - 3 };
 
 // Every pointer of the library: where it stands and where it leads.
-enum { P_HEADER, P_HEADER_NAME, P_SYMBOLS, P_SYMBOL, P_FUNCTIONS, P_FUNCTION, P_ATTRS, P_NAMES, P_NAME, P_TAGS, P_TAG,
-       P_LOCATIONS, P_PATH, P_POINTERS };
+enum {
+  P_HEADER,
+  P_HEADER_NAME,
+  P_SYMBOLS,
+  P_SYMBOL,
+  P_FUNCTIONS,
+  P_FUNCTION,
+  P_ATTRS,
+  P_NAMES,
+  P_NAME,
+  P_TAGS,
+  P_TAG,
+  P_LOCATIONS,
+  P_PATH,
+  P_POINTERS
+};
 static const struct {
   uint32_t at, to;
 } kPointers[P_POINTERS] = {
-    {LIBRARY, HEADER}, {HEADER + 8, TEXT}, {LIBRARY + 16, SYMBOLS}, {SYMBOLS, TEXT + 4}, {LIBRARY + 32, FUNCTIONS}, {FUNCTIONS, 0},
-    {LIBRARY + 40, ATTRS}, {LIBRARY + 64, NAMES}, {NAMES, TEXT + 8}, {LIBRARY + 72, TAGS}, {TAGS, TEXT + 12},
-    {LIBRARY + 88, LOCATIONS}, {LOCATIONS + 8, TEXT + 16},
+    {LIBRARY, HEADER},          {HEADER + 8, TEXT},   {LIBRARY + 16, SYMBOLS}, {SYMBOLS, TEXT + 4},
+    {LIBRARY + 32, FUNCTIONS},  {FUNCTIONS, 0},       {LIBRARY + 40, ATTRS},   {LIBRARY + 64, NAMES},
+    {NAMES, TEXT + 8},          {LIBRARY + 72, TAGS}, {TAGS, TEXT + 12},       {LIBRARY + 88, LOCATIONS},
+    {LOCATIONS + 8, TEXT + 16},
 };
 
 // Returns |address|, which lies within a MiB.
@@ -38,7 +64,8 @@ static void put_query(builder_t* b, uint64_t address) {
 }
 
 // |changed|: a pointer that leads to |address| instead; P_POINTERS: none.
-static void build(builder_t* b, uint32_t changed, uint64_t address, uint64_t symbol, uint64_t returned, uint32_t exports) {
+static void build(builder_t* b, uint32_t changed, uint64_t address, uint64_t symbol, uint64_t returned,
+                  uint32_t exports) {
   uint32_t host = pyd_elf_machine_host();
   uint32_t relative = host == PYD_ELF_MACHINE_X86_64 ? 8 : host == PYD_ELF_MACHINE_AARCH64 ? 1027 : 3;
   build_begin(b, host);
@@ -60,7 +87,8 @@ static int try_one(const builder_t* b, pyd_code_t code, const char* part) {
   const pyd_executable_options_t options = {.name = "exe"};
   pyd_executable_t* executable = (pyd_executable_t*)&options;
   bool good = expect(part, pyd_executable_load_elf(built(b), &options, &executable), code, part);
-  if (good && (executable != NULL) != (code == PYD_CODE_OK)) good = !fprintf(stderr, "%s: what was refused is there\n", part);
+  if (good && (executable != NULL) != (code == PYD_CODE_OK))
+    good = !fprintf(stderr, "%s: what was refused is there\n", part);
   if (good) pyd_executable_free(executable);
   return !good;
 }
@@ -100,9 +128,11 @@ int main(void) {
     failed |= try_one(&b, PYD_CODE_CORRUPT, kFaults[i].text);
   }
   build(&b, P_POINTERS, 0, B_PLACE, library, 1);
-  failed |= try_one(&b, PYD_CODE_CORRUPT, "'iree_hal_executable_library_query' is 0x20200, which lies in no executable segment's bytes");
+  failed |= try_one(&b, PYD_CODE_CORRUPT,
+                    "'iree_hal_executable_library_query' is 0x20200, which lies in no executable segment's bytes");
   build(&b, P_POINTERS, 0, B_CODE_VADDR, OUTSIDE, 1);
-  failed |= try_one(&b, PYD_CODE_CORRUPT, "what its query returned, 8 bytes at 0x30000, lies in no segment of its file");
+  failed |=
+      try_one(&b, PYD_CODE_CORRUPT, "what its query returned, 8 bytes at 0x30000, lies in no segment of its file");
   build(&b, P_POINTERS, 0, B_CODE_VADDR, B_PLACE + HEADER + 4, 1);
   failed |= try_one(&b, PYD_CODE_CORRUPT, "what its query returned at 0x20284 is not aligned to 8 bytes");
   build(&b, P_POINTERS, 0, B_CODE_VADDR, library, UINT32_MAX);  // no product of a count and a size wraps

@@ -10,15 +10,15 @@ static int failures;
 
 static void expect(int line, pyd_status_t status, pyd_code_t code, const char* text) {
   if (pyd_status_code(status) != code || strcmp(pyd_status_text(status), text) != 0) {
-    fprintf(stderr, "line %d: code %d '%s'\n  expected %d '%s'\n", line, (int)pyd_status_code(status), pyd_status_text(status),
-            (int)code, text);
+    fprintf(stderr, "line %d: code %d '%s'\n  expected %d '%s'\n", line, (int)pyd_status_code(status),
+            pyd_status_text(status), (int)code, text);
     ++failures;
   }
   pyd_status_free(status);
 }
 #define EXPECT(status, code, text) expect(__LINE__, status, PYD_CODE_##code, text)
-#define CHECK(condition) \
-  do {                   \
+#define CHECK(condition)                                                                      \
+  do {                                                                                        \
     if (!(condition)) failures += fprintf(stderr, "line %d: %s\n", __LINE__, #condition) > 0; \
   } while (0)
 
@@ -29,7 +29,8 @@ static void put(size_t offset, uint64_t value, int size) {
   for (int i = 0; i < size; ++i) file[offset + (size_t)i] = (uint8_t)(value >> 8 * i);
 }
 
-static void record(uint32_t index, uint16_t machine, uint8_t osabi, uint8_t word, uint8_t order, uint64_t offset, uint64_t size) {
+static void record(uint32_t index, uint16_t machine, uint8_t osabi, uint8_t word, uint8_t order, uint64_t offset,
+                   uint64_t size) {
   size_t at = 8 + 24 * (size_t)index;
   put(at, machine, 2);
   put(at + 2, osabi, 1);
@@ -86,7 +87,8 @@ static void test_refusals(void) {
   record(0, 62, 0, 2, 1, 0x20, SIZE - 0x20);
   EXPECT(choose(&elf), OK, "");
   EXPECT(pyd_fatelf_record(all(), 0, &r, &elf), OK, "");
-  CHECK(r.machine == 62 && r.osabi == 0 && r.word_size == 2 && r.byte_order == 1 && r.offset == 0x20 && r.size == SIZE - 0x20);
+  CHECK(r.machine == 62 && r.osabi == 0 && r.word_size == 2 && r.byte_order == 1 && r.offset == 0x20 &&
+        r.size == SIZE - 0x20);
   EXPECT(pyd_fatelf_record(all(), 0, &r, NULL), OK, "");
   CHECK(r.offset == 0x20);
   EXPECT(pyd_fatelf_record(all(), 1, &r, NULL), INVALID_ARGUMENT, "FatELF: record 1 of 1");
@@ -94,9 +96,11 @@ static void test_refusals(void) {
     uint64_t offset, size;
     const char* text;
   } bad[] = {
-      {0x20, SIZE - 0x1F, "record 0 covers 993 bytes at 32"}, {0x1F, 1, "record 0 covers 1 bytes at 31"},
+      {0x20, SIZE - 0x1F, "record 0 covers 993 bytes at 32"},
+      {0x1F, 1, "record 0 covers 1 bytes at 31"},
       {UINT64_MAX, 2, "record 0 covers 2 bytes at 18446744073709551615"},
-      {0x20, UINT64_MAX, "record 0 covers 18446744073709551615 bytes at 32"}, {0x20, 0, "record 0 covers 0 bytes at 32"},
+      {0x20, UINT64_MAX, "record 0 covers 18446744073709551615 bytes at 32"},
+      {0x20, 0, "record 0 covers 0 bytes at 32"},
   };
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); ++i) {
     char text[200];

@@ -1,5 +1,5 @@
-// Every request of the C core to the C library and the system goes through here (the linker's --wrap): it is counted, and
-// the n-th can be refused, alone or with all that follow. Linked by `// flags:`, see test_faults.c.
+// Every request of the C core to the C library and the system goes through here (the linker's --wrap): it is counted,
+// and the n-th can be refused, alone or with all that follow. Linked by `// flags:`, see test_faults.c.
 #ifndef PYD_TESTS_FAULTS_H_
 #define PYD_TESTS_FAULTS_H_
 
@@ -21,11 +21,11 @@
 // What a refused call of the system leaves in errno; its text has to come back.
 enum { REFUSAL = EMFILE };
 
-static atomic_bool is_armed;          // set by the test around the code under test
-static atomic_long calls_left = -1;   // until a refusal
+static atomic_bool is_armed;         // set by the test around the code under test
+static atomic_long calls_left = -1;  // until a refusal
 static bool refuses_rest;
-static const char* refused;           // the first call that was refused
-static bool refused_memory;           // it was one for memory of the C library
+static const char* refused;                                 // the first call that was refused
+static bool refused_memory;                                 // it was one for memory of the C library
 static atomic_long blocks, mapped_bytes, files, libraries;  // taken and not given back
 
 static bool refuses(const char* name, bool is_memory) {
@@ -132,7 +132,9 @@ int __wrap_fstat(int file, struct stat* info);
 int __wrap_fstat(int file, struct stat* info) { return refuses("fstat", false) ? -1 : __real_fstat(file, info); }
 ssize_t __real_read(int file, void* bytes, size_t size);
 ssize_t __wrap_read(int file, void* bytes, size_t size);
-ssize_t __wrap_read(int file, void* bytes, size_t size) { return refuses("read", false) ? -1 : __real_read(file, bytes, size); }
+ssize_t __wrap_read(int file, void* bytes, size_t size) {
+  return refuses("read", false) ? -1 : __real_read(file, bytes, size);
+}
 ssize_t __real_write(int file, const void* bytes, size_t size);
 ssize_t __wrap_write(int file, const void* bytes, size_t size);
 ssize_t __wrap_write(int file, const void* bytes, size_t size) {
@@ -149,7 +151,9 @@ FILE* __wrap_fopen(const char* path, const char* mode) {
 }
 FILE* __real_fdopen(int number, const char* mode);
 FILE* __wrap_fdopen(int number, const char* mode);
-FILE* __wrap_fdopen(int number, const char* mode) { return refuses("fdopen", false) ? NULL : __real_fdopen(number, mode); }
+FILE* __wrap_fdopen(int number, const char* mode) {
+  return refuses("fdopen", false) ? NULL : __real_fdopen(number, mode);
+}
 int __real_fclose(FILE* file);
 int __wrap_fclose(FILE* file);
 int __wrap_fclose(FILE* file) {
@@ -163,7 +167,9 @@ size_t __wrap_fread(void* bytes, size_t size, size_t count, FILE* file) {
 }
 char* __real_fgets(char* text, int size, FILE* file);
 char* __wrap_fgets(char* text, int size, FILE* file);
-char* __wrap_fgets(char* text, int size, FILE* file) { return refuses("fgets", false) ? NULL : __real_fgets(text, size, file); }
+char* __wrap_fgets(char* text, int size, FILE* file) {
+  return refuses("fgets", false) ? NULL : __real_fgets(text, size, file);
+}
 
 int __real_sched_getaffinity(pid_t process, size_t size, cpu_set_t* set);
 int __wrap_sched_getaffinity(pid_t process, size_t size, cpu_set_t* set);

@@ -1,5 +1,5 @@
-// An embedded ELF for the running machine that is both a kernel library with the exports of sample.h and a plugin, written
-// with elf_builder.h. Its kernels return 0, its plugin supplies nothing.
+// An embedded ELF for the running machine that is both a kernel library with the exports of sample.h and a plugin,
+// written with elf_builder.h. Its kernels return 0, its plugin supplies nothing.
 #ifndef PYD_TESTS_FAULTS_LIBRARY_ELF_H_
 #define PYD_TESTS_FAULTS_LIBRARY_ELF_H_
 
@@ -21,8 +21,14 @@
 #include "pydispatch/plugin.h"
 
 // The writable data, of 512 bytes. Pointers are addresses in the file, for relocations to move.
-enum { E_LIBRARY = B_PLACE, E_PLUGIN = B_PLACE + 128, E_HEADER = B_PLACE + 160, E_TABLES = B_PLACE + 184, E_PLUGIN_HEADER = B_PLACE + 368,
-       E_TEXTS = B_PLACE + 464 };
+enum {
+  E_LIBRARY = B_PLACE,
+  E_PLUGIN = B_PLACE + 128,
+  E_HEADER = B_PLACE + 160,
+  E_TABLES = B_PLACE + 184,
+  E_PLUGIN_HEADER = B_PLACE + 368,
+  E_TEXTS = B_PLACE + 464
+};
 
 static inline void elf_pointer(elf_builder_t* b, uint64_t at, uint64_t to) {
   uint32_t host = pyd_elf_machine_host();
@@ -37,8 +43,11 @@ static inline void elf_function(elf_builder_t* b, uint64_t vaddr, uint64_t to) {
   uint64_t at = vaddr - B_CODE_VADDR + B_CODE, distance = to - vaddr;
   switch (pyd_elf_machine_host()) {
     case PYD_ELF_MACHINE_X86_64:
-      if (!to) elf_put(b, at, 3, 0xC3C031);  // xor eax, eax; ret
-      else elf_put(b, at, 3, 0x058D48), elf_put(b, at + 3, 4, distance - 7), elf_put(b, at + 7, 1, 0xC3);  // lea rax, [rip + ...]; ret
+      if (!to)
+        elf_put(b, at, 3, 0xC3C031);  // xor eax, eax; ret
+      else
+        elf_put(b, at, 3, 0x058D48), elf_put(b, at + 3, 4, distance - 7),
+            elf_put(b, at + 7, 1, 0xC3);  // lea rax, [rip + ...]; ret
       break;
     case PYD_ELF_MACHINE_AARCH64:  // mov x0, #0 or adr x0; ret
       elf_put(b, at, 4, to ? 0x10000000 | (distance & 3) << 29 | (distance >> 2 & 0x7FFFF) << 5 : 0xD2800000);
@@ -57,7 +66,8 @@ static inline pyd_span_t library_elf(void) {
   build_begin(&b, pyd_elf_machine_host());
   add_symbol(&b, PYD_LIBRARY_QUERY_SYMBOL, 1, 2, 1, B_CODE_VADDR);
   add_symbol(&b, PYD_PLUGIN_QUERY_SYMBOL, 1, 2, 1, B_CODE_VADDR + 16);
-  elf_function(&b, B_CODE_VADDR, E_LIBRARY), elf_function(&b, B_CODE_VADDR + 16, E_PLUGIN), elf_function(&b, B_CODE_VADDR + 32, 0);
+  elf_function(&b, B_CODE_VADDR, E_LIBRARY), elf_function(&b, B_CODE_VADDR + 16, E_PLUGIN),
+      elf_function(&b, B_CODE_VADDR + 32, 0);
   const uint64_t zero = B_CODE_VADDR + 32;
   elf_pointer(&b, E_LIBRARY, E_HEADER);
   elf_data(&b, E_LIBRARY + offsetof(pyd_library_t, imports), 4, 2);

@@ -8,12 +8,12 @@
 
 #include "pydispatch/peak.h"
 
-#define CHECK(x)                                                    \
-  do {                                                              \
-    if (!(x)) {                                                     \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);       \
-      exit(1);                                                      \
-    }                                                               \
+#define CHECK(x)                                              \
+  do {                                                        \
+    if (!(x)) {                                               \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
+      exit(1);                                                \
+    }                                                         \
   } while (0)
 
 static void check_peak(uint32_t workers) {

@@ -1,16 +1,36 @@
-// A plugin as the other system's documents describe it, with the binary interface written down here a second time: nothing
-// of pydispatch/plugin.h, so that the two cannot be wrong together. -DSYSTEM: with the C library.
+// A plugin as the other system's documents describe it, with the binary interface written down here a second time:
+// nothing of pydispatch/plugin.h, so that the two cannot be wrong together. -DSYSTEM: with the C library.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef void* status_t;  // a code in the low 5 bits
-typedef struct { const char* data; size_t size; } view_t;
-typedef struct { view_t first, second; } pair_t;
-typedef struct { void* self; status_t (*ctl)(void* self, int command, const void* params, void** inout); } allocator_t;
-typedef struct { allocator_t host_allocator; } environment_t;
-typedef struct { uint32_t version; const char *name, *description; uint32_t features, sanitizer; uint64_t reserved[8]; } header_t;
-typedef struct { size_t count; const char* const* names; void** functions; void** contexts; } resolve_t;
+typedef struct {
+  const char* data;
+  size_t size;
+} view_t;
+typedef struct {
+  view_t first, second;
+} pair_t;
+typedef struct {
+  void* self;
+  status_t (*ctl)(void* self, int command, const void* params, void** inout);
+} allocator_t;
+typedef struct {
+  allocator_t host_allocator;
+} environment_t;
+typedef struct {
+  uint32_t version;
+  const char *name, *description;
+  uint32_t features, sanitizer;
+  uint64_t reserved[8];
+} header_t;
+typedef struct {
+  size_t count;
+  const char* const* names;
+  void** functions;
+  void** contexts;
+} resolve_t;
 typedef struct {
   const header_t* header;
   status_t (*load)(const environment_t*, size_t, const pair_t*, void**);
@@ -18,7 +38,10 @@ typedef struct {
   status_t (*resolve)(void*, const resolve_t*, uint32_t*);
 } plugin_t;
 
-typedef struct { allocator_t allocator; float scale; } instance_t;
+typedef struct {
+  allocator_t allocator;
+  float scale;
+} instance_t;
 
 #ifdef SYSTEM
 #include <stdio.h>
@@ -58,7 +81,9 @@ static int simple_mul_workgroup(void* params_ptr, void* context, void* reserved)
 }
 
 static status_t load(const environment_t* environment, size_t count, const pair_t* pairs, void** out_self) {
-  struct { size_t byte_length; } size = {sizeof(instance_t)};
+  struct {
+    size_t byte_length;
+  } size = {sizeof(instance_t)};
   void* memory = NULL;
   *out_self = NULL;
   status_t status = environment->host_allocator.ctl(environment->host_allocator.self, 0, &size, &memory);
@@ -101,7 +126,8 @@ static status_t resolve(void* self, const resolve_t* params, uint32_t* out_resol
   return (status_t)(uintptr_t)(missing ? 5 : 0);
 }
 
-__attribute__((visibility("default"))) const header_t** iree_hal_executable_plugin_query(uint32_t max_version, void* reserved) {
+__attribute__((visibility("default"))) const header_t** iree_hal_executable_plugin_query(uint32_t max_version,
+                                                                                         void* reserved) {
 #ifndef VERSION
 #define VERSION 1
 #endif

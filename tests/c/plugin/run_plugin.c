@@ -1,8 +1,10 @@
 // Loads a plugin and calls a function of it, in a program of its own: made for machines that are emulated.
 //
-//   run_plugin FILE SYMBOL [--param=KEY=VALUE ...]    calls SYMBOL with the arguments of examples/plugin/simple_mul.c and
+//   run_plugin FILE SYMBOL [--param=KEY=VALUE ...]    calls SYMBOL with the arguments of examples/plugin/simple_mul.c
+//   and
 //                                                     prints 8 products; SYMBOL "?NAME" is optional
-//   run_plugin FILE SYMBOL --cycles=N                 loads, resolves, calls and unloads N times: mappings, open files and
+//   run_plugin FILE SYMBOL --cycles=N                 loads, resolves, calls and unloads N times: mappings, open files
+//   and
 //                                                     the heap must be where they were; --system: by dlopen
 //   run_plugin FILE SYMBOL --time=N                   prints the nanoseconds of loading and unloading, median of N
 //   run_plugin FILE SYMBOL --dlopen=N                 the same of dlopen and dlclose alone
@@ -29,11 +31,11 @@ static int fail(const char* what, const char* detail) {
 }
 
 typedef struct params_s {
-  float *lhs;
+  float* lhs;
   size_t lhs_offset;
-  float *rhs;
+  float* rhs;
   size_t rhs_offset;
-  float *out;
+  float* out;
   size_t out_offset;
   size_t size, first;
   uint32_t processor_id;
@@ -156,7 +158,8 @@ int main(int argc, char** argv) {
       options.kind = PYD_PLUGIN_KIND_SYSTEM;
     } else if (strncmp(argv[i], "--param=", 8) == 0 && strchr(value, '=') && options.param_count < 16) {
       size_t length = (size_t)(strchr(value, '=') - value);
-      params[options.param_count++] = (pyd_plugin_param_t){{value, length}, {value + length + 1, strlen(value) - length - 1}};
+      params[options.param_count++] =
+          (pyd_plugin_param_t){{value, length}, {value + length + 1, strlen(value) - length - 1}};
     } else {
       return fail("unknown option", argv[i]);
     }

@@ -29,17 +29,20 @@ static __attribute__((ms_abi)) int add(void* params, void* context, void* reserv
 }
 static __attribute__((ms_abi)) pyd_plugin_status_t load_(const pyd_plugin_environment_t* environment, size_t count,
                                                          const pyd_plugin_param_t* params, void** out_self) {
-  typedef __attribute__((ms_abi)) pyd_plugin_status_t (*control_fn_t)(void*, pyd_plugin_alloc_command_t, const void*, void**);
+  typedef __attribute__((ms_abi)) pyd_plugin_status_t (*control_fn_t)(void*, pyd_plugin_alloc_command_t, const void*,
+                                                                      void**);
   CHECK(count == 1 && pyd_plugin_string_is(params[0].value, "v"));
   allocator = &environment->allocator;
   pyd_plugin_alloc_params_t size = {sizeof(int)};
-  if (((control_fn_t)allocator->control)(allocator->self, PYD_PLUGIN_CALLOC, &size, out_self) != 0) return PYD_PLUGIN_INTERNAL;
+  if (((control_fn_t)allocator->control)(allocator->self, PYD_PLUGIN_CALLOC, &size, out_self) != 0)
+    return PYD_PLUGIN_INTERNAL;
   *(int*)*out_self = 30;
   return PYD_PLUGIN_OK;
 }
 static int unloads;
 static __attribute__((ms_abi)) void unload_(void* self) {
-  typedef __attribute__((ms_abi)) pyd_plugin_status_t (*control_fn_t)(void*, pyd_plugin_alloc_command_t, const void*, void**);
+  typedef __attribute__((ms_abi)) pyd_plugin_status_t (*control_fn_t)(void*, pyd_plugin_alloc_command_t, const void*,
+                                                                      void**);
   CHECK(((control_fn_t)allocator->control)(allocator->self, PYD_PLUGIN_FREE, NULL, &self) == 0);
   unloads += 1;
 }
@@ -76,7 +79,8 @@ int main(void) {
   void* contexts[3] = {0};
   EXPECT_OK(pyd_plugin_resolve(plugin, 3, names, functions, contexts));
   int value = 12;
-  CHECK(functions[1] == kept && contexts[1] == NULL && functions[0](&value, contexts[0], (void*)0x77) == 5 && value == 42);
+  CHECK(functions[1] == kept && contexts[1] == NULL && functions[0](&value, contexts[0], (void*)0x77) == 5 &&
+        value == 42);
   CHECK(functions[2] == functions[0] && contexts[2] == contexts[0]);  // one bridge for one pair
   // What it does not have stays empty, and so does everything when memory is short.
   const char* more[] = {"a", "?x"};

@@ -1,6 +1,7 @@
 // links: base platform elf fatelf imports plugin
 // tsan: 10
-// The manager: order, partial providers, optional names, reports, hot swap, and 64 threads that resolve while others register.
+// The manager: order, partial providers, optional names, reports, hot swap, and 64 threads that resolve while others
+// register.
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -28,7 +29,8 @@ typedef struct result_s {
 } result_t;
 
 // Who changes what the caller has filled in is named, and the caller is not called a plugin.
-static pyd_status_t replace(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t replace(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions,
+                            void** contexts) {
   (void)self, (void)names, (void)contexts;
   for (size_t i = 0; i < count; ++i) functions[i] = f2;
   return PYD_STATUS_OK;
@@ -113,7 +115,8 @@ static void test_order(void) {
   EXPECT_OK(pyd_resolution_begin(manager, &r));
   EXPECT_OK(resolve(r, 4, names, &got));
   CHECK(got.functions[0] == f1 && got.functions[1] == f2 && got.functions[2] == f2 && !got.functions[3]);
-  CHECK(strcmp(giver(r, "a"), "ab.so") == 0 && strcmp(giver(r, "b"), "bc.so") == 0 && strcmp(giver(r, "d"), "nobody") == 0);
+  CHECK(strcmp(giver(r, "a"), "ab.so") == 0 && strcmp(giver(r, "b"), "bc.so") == 0 &&
+        strcmp(giver(r, "d"), "nobody") == 0);
   CHECK(symbol(r, "b")->asked_count == 1 && symbol(r, "a")->asked_count == 2 && symbol(r, "d")->asked_count == 2);
   CHECK(symbol(r, "d")->is_optional && !symbol(r, "a")->is_optional && pyd_resolution_symbol_count(r) == 4);
   CHECK(pyd_resolution_provider_count(r) == 2 && pyd_resolution_provider(r, 0)->plugin == bc);
@@ -127,7 +130,8 @@ static void test_order(void) {
   EXPECT_OK(pyd_plugin_manager_add_functions(manager, "low", low, 2, -1, NULL, NULL, &third));
   EXPECT_OK(pyd_resolution_begin(manager, &r));
   EXPECT_OK(resolve(r, 4, names, &got));
-  CHECK(got.functions[1] == f2 && got.functions[3] == f3 && got.contexts[3] == &first && strcmp(giver(r, "d"), "low") == 0);
+  CHECK(got.functions[1] == f2 && got.functions[3] == f3 && got.contexts[3] == &first &&
+        strcmp(giver(r, "d"), "low") == 0);
   CHECK(pyd_resolution_provider(r, 2)->priority == -1 && pyd_resolution_provider(r, 2)->plugin == NULL);
   pyd_resolution_free(r);
   EXPECT_OK(pyd_plugin_manager_remove(manager, third));
@@ -136,7 +140,8 @@ static void test_order(void) {
   EXPECT_OK(resolve(r, 4, names, &got));
   CHECK(got.functions[1] == f3 && strcmp(giver(r, "b"), "high") == 0 && pyd_resolution_provider(r, 0)->id == third);
   // What is missing is missing, and everybody was asked.
-  EXPECT(resolve(r, 2, (const char*[]){"a", "zz"}, &got), MISSING_IMPORT, "executable 'exe' has 1 unresolved import: 'zz'");
+  EXPECT(resolve(r, 2, (const char*[]){"a", "zz"}, &got), MISSING_IMPORT,
+         "executable 'exe' has 1 unresolved import: 'zz'");
   CHECK(symbol(r, "zz")->asked_count == 3 && symbol(r, "zz")->provider == PYD_RESOLUTION_NOBODY);
   // A table that is not sorted: the names are sorted for the providers, the slots stay where they are.
   const char* unsorted[] = {"d", "?c", "b", "?a"};
@@ -149,8 +154,9 @@ static void test_order(void) {
   EXPECT_OK(pyd_resolution_resolver(r)->resolve(pyd_resolution_resolver(r)->self, 0, NULL, NULL, NULL));
   pyd_resolution_settle(r);
   pyd_resolution_settle(r);
-  EXPECT(resolve(r, 1, names, &got), INVALID_ARGUMENT,
-         "executable 'exe': its imports cannot be resolved: the resolution is settled: begin another one for further executables");
+  EXPECT(
+      resolve(r, 1, names, &got), INVALID_ARGUMENT,
+      "executable 'exe': its imports cannot be resolved: the resolution is settled: begin another one for further executables");
   pyd_resolution_free(r);
   EXPECT(pyd_plugin_manager_remove(manager, 77), INVALID_ARGUMENT, "provider 77 is not registered (any more)");
   pyd_plugin_manager_release(manager);
@@ -159,7 +165,8 @@ static void test_order(void) {
 // ---- names as plugins see them; liars
 
 static char seen[256];
-static pyd_status_t spy(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t spy(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions,
+                        void** contexts) {
   seen[0] = 0;
   for (size_t i = 0; i < count; ++i) strcat(strcat(seen, names[i]), " ");
   for (size_t i = 0; i < count && self; ++i) functions[i] = f3;
@@ -169,14 +176,16 @@ static pyd_status_t spy(void* self, size_t count, const char* const* names, pyd_
   return PYD_STATUS_OK;
 }
 // Writes contexts of slots that are filled, and leaves their functions.
-static pyd_status_t meddle(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t meddle(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions,
+                           void** contexts) {
   (void)self, (void)names;
   for (size_t i = 0; i < count; ++i) {
     if (functions[i]) contexts[i] = seen;
   }
   return PYD_STATUS_OK;
 }
-static pyd_status_t fail(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t fail(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions,
+                         void** contexts) {
   (void)self, (void)count, (void)names, (void)functions, (void)contexts;
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin 'x' failed");
 }
@@ -203,9 +212,10 @@ static void test_callbacks(void) {
   pyd_resolution_free(r);
   EXPECT_OK(pyd_plugin_manager_add_callback(manager, "liar", spy, &released, -1, release, &released, &id));
   EXPECT_OK(pyd_resolution_begin(manager, &r));
-  EXPECT(resolve(r, 2, (const char*[]){"a", "b"}, &got), INVALID_ARGUMENT,
-         "executable 'exe': its imports cannot be resolved: plugin 'liar' changed 'a', which 'a' had supplied: it must skip slots "
-         "that are filled");
+  EXPECT(
+      resolve(r, 2, (const char*[]){"a", "b"}, &got), INVALID_ARGUMENT,
+      "executable 'exe': its imports cannot be resolved: plugin 'liar' changed 'a', which 'a' had supplied: it must skip slots "
+      "that are filled");
   pyd_resolution_free(r);
   EXPECT_OK(pyd_plugin_manager_remove(manager, id));
   CHECK(released == 1);
@@ -222,13 +232,17 @@ static void test_callbacks(void) {
          "executable 'exe': its imports cannot be resolved: plugin 'x' failed");
   pyd_resolution_free(r);
   // Tables that are refused; what they would own stays with the caller.
-  const pyd_provider_function_t bad[][2] = {{{"a", f1, NULL}, {"a", f2, NULL}}, {{"a", f1, NULL}, {"", f2, NULL}},
-                                            {{"?a", f1, NULL}, {"b", f2, NULL}}, {{"a", NULL, NULL}, {"b", f2, NULL}}};
-  const char* const texts[] = {"provider 't': the function 'a' is there twice", "provider 't': function 1 of 2 has no name",
-                               "provider 't': function 0 of 2 has a name with '?', which only the importing side writes",
-                               "provider 't': the address of 'a' is 0"};
+  const pyd_provider_function_t bad[][2] = {{{"a", f1, NULL}, {"a", f2, NULL}},
+                                            {{"a", f1, NULL}, {"", f2, NULL}},
+                                            {{"?a", f1, NULL}, {"b", f2, NULL}},
+                                            {{"a", NULL, NULL}, {"b", f2, NULL}}};
+  const char* const texts[] = {
+      "provider 't': the function 'a' is there twice", "provider 't': function 1 of 2 has no name",
+      "provider 't': function 0 of 2 has a name with '?', which only the importing side writes",
+      "provider 't': the address of 'a' is 0"};
   for (int i = 0; i < 4; ++i) {
-    EXPECT(pyd_plugin_manager_add_functions(manager, "t", bad[i], 2, 0, release, &released, &id), INVALID_ARGUMENT, texts[i]);
+    EXPECT(pyd_plugin_manager_add_functions(manager, "t", bad[i], 2, 0, release, &released, &id), INVALID_ARGUMENT,
+           texts[i]);
     CHECK(id == 0);
   }
   EXPECT(pyd_plugin_manager_add_callback(manager, "t", NULL, NULL, 0, release, &released, &id), INVALID_ARGUMENT,
@@ -259,7 +273,8 @@ static void test_hot_swap(void) {
   pyd_resolution_settle(r);
   CHECK(released == 1 && strcmp(pyd_resolution_provider(r, 0)->label, "b") == 0);
   EXPECT_OK(pyd_resolution_begin(manager, &other));
-  EXPECT(resolve(other, 1, (const char*[]){"a"}, &got), MISSING_IMPORT, "executable 'exe' has 1 unresolved import: 'a'");
+  EXPECT(resolve(other, 1, (const char*[]){"a"}, &got), MISSING_IMPORT,
+         "executable 'exe' has 1 unresolved import: 'a'");
   pyd_resolution_free(other);
   pyd_plugin_manager_release(pyd_plugin_manager_retain(manager));
   pyd_plugin_manager_release(manager);
@@ -301,7 +316,8 @@ static void* write_thread(void* argument) {
     atomic_fetch_add(&live, 1);
     const pyd_provider_function_t functions[] = {{"swap", use, counted}};
     pyd_provider_id_t id, plugin_id;
-    EXPECT_OK(pyd_plugin_manager_add_functions(shared, "swap", functions, 1, (int)(intptr_t)argument % 3, release_counted, counted, &id));
+    EXPECT_OK(pyd_plugin_manager_add_functions(shared, "swap", functions, 1, (int)(intptr_t)argument % 3,
+                                               release_counted, counted, &id));
     EXPECT_OK(pyd_plugin_manager_add_plugin(shared, shared_plugin, 1, &plugin_id));
     EXPECT_OK(pyd_plugin_manager_remove(shared, id));
     EXPECT_OK(pyd_plugin_manager_remove(shared, plugin_id));
@@ -326,7 +342,8 @@ static void* read_thread(void* argument) {
   return NULL;
 }
 
-static pyd_plugin_status_t count_load(const pyd_plugin_environment_t* e, size_t n, const pyd_plugin_param_t* p, void** out_self) {
+static pyd_plugin_status_t count_load(const pyd_plugin_environment_t* e, size_t n, const pyd_plugin_param_t* p,
+                                      void** out_self) {
   (void)e, (void)n, (void)p;
   *out_self = NULL;
   return PYD_PLUGIN_OK;

@@ -1,6 +1,6 @@
 // links: base platform elf fatelf
-// Loading, registering and resolving when the n-th request for memory is refused, for every n: an OUT_OF_MEMORY status, and
-// nothing left behind (the address sanitizer counts).
+// Loading, registering and resolving when the n-th request for memory is refused, for every n: an OUT_OF_MEMORY status,
+// and nothing left behind (the address sanitizer counts).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,8 @@ PYD_PLUGIN_STATIC(query, "p", "", PYD_PLUGIN_FN("f", f))
 
 static int released;
 static void release(void* owner) { *(int*)owner += 1; }
-static pyd_status_t nothing(void* self, size_t n, const char* const* names, pyd_import_fn_t* functions, void** contexts) {
+static pyd_status_t nothing(void* self, size_t n, const char* const* names, pyd_import_fn_t* functions,
+                            void** contexts) {
   (void)self, (void)n, (void)names, (void)functions, (void)contexts;
   return PYD_STATUS_OK;
 }
@@ -62,7 +63,8 @@ static pyd_status_t scenario(int* out_owned) {
   if (pyd_ok(status)) status = pyd_plugin_manager_add_plugin(manager, plugin, 0, &ids[0]);
   if (pyd_ok(status)) status = pyd_plugin_manager_add_functions(manager, "g", table, 1, 0, release, &released, &ids[1]);
   *out_owned += ids[1] != 0;
-  if (pyd_ok(status)) status = pyd_plugin_manager_add_callback(manager, "n", nothing, NULL, 0, release, &released, &ids[2]);
+  if (pyd_ok(status))
+    status = pyd_plugin_manager_add_callback(manager, "n", nothing, NULL, 0, release, &released, &ids[2]);
   *out_owned += ids[2] != 0;
   if (pyd_ok(status)) status = pyd_resolution_begin(manager, &resolution);
   if (pyd_ok(status)) {
@@ -85,8 +87,10 @@ int main(void) {
   for (refused = 1; refused <= total; ++refused) {
     requests = released = 0;
     pyd_status_t status = scenario(&owned);
-    if (pyd_status_code(status) != PYD_CODE_OUT_OF_MEMORY) fprintf(stderr, "request %d of %d: '%s'\n", refused, total, pyd_status_text(status));
-    CHECK(pyd_status_code(status) == PYD_CODE_OUT_OF_MEMORY && strstr(pyd_status_text(status), "no memory") && released == owned);
+    if (pyd_status_code(status) != PYD_CODE_OUT_OF_MEMORY)
+      fprintf(stderr, "request %d of %d: '%s'\n", refused, total, pyd_status_text(status));
+    CHECK(pyd_status_code(status) == PYD_CODE_OUT_OF_MEMORY && strstr(pyd_status_text(status), "no memory") &&
+          released == owned);
     pyd_status_free(status);
   }
   return 0;

@@ -28,7 +28,8 @@ static void put_code(builder_t* b, uint64_t address) {
   }
 }
 
-static int try_one(uint32_t changed, uint64_t to, uint64_t symbol, uint64_t returned, pyd_code_t code, const char* part) {
+static int try_one(uint32_t changed, uint64_t to, uint64_t symbol, uint64_t returned, pyd_code_t code,
+                   const char* part) {
   static builder_t b;
   uint32_t host = pyd_elf_machine_host();
   uint32_t relative = host == PYD_ELF_MACHINE_X86_64 ? 8 : host == PYD_ELF_MACHINE_AARCH64 ? 1027 : 3;
@@ -60,7 +61,8 @@ static const struct {
 } kFaults[] = {
     {P_HEADER, OUTSIDE, "plugin 'p': its header, 96 bytes at 0x30000, lies in no segment of its file"},
     {P_HEADER, NEARLY_OUT, "its header, 96 bytes at 0x203f8, lies in no segment"},
-    {P_HEADER, B_PLACE + HEADER + 4, "its header, 96 bytes at 0x20224, lies in no segment of its file or is not aligned to 8 bytes"},
+    {P_HEADER, B_PLACE + HEADER + 4,
+     "its header, 96 bytes at 0x20224, lies in no segment of its file or is not aligned to 8 bytes"},
     {P_LOAD, B_PLACE, "its load function is 0x20200, which lies in no executable segment's bytes"},
     {P_UNLOAD, OUTSIDE, "its unload function is 0x30000, which lies in no executable segment's bytes"},
     {P_RESOLVE, B_CODE_VADDR + 0x100, "its resolve function is 0x10100, which lies in no executable segment's bytes"},
@@ -76,14 +78,16 @@ int main(void) {
   }
   failed |= try_one(P_POINTERS, 0, B_PLACE, table, PYD_CODE_CORRUPT,
                     "'" PYD_PLUGIN_QUERY_SYMBOL "' is 0x20200, which lies in no executable segment's bytes");
-  failed |= try_one(P_POINTERS, 0, B_CODE_VADDR, OUTSIDE, PYD_CODE_CORRUPT, "what its query returned, 8 bytes at 0x30000");
+  failed |=
+      try_one(P_POINTERS, 0, B_CODE_VADDR, OUTSIDE, PYD_CODE_CORRUPT, "what its query returned, 8 bytes at 0x30000");
   // What is missing is said; an unload function may be.
   failed |= try_one(P_POINTERS, 0, B_CODE_VADDR + 16, table, PYD_CODE_UNSUPPORTED, "does not speak plugin version 0.1");
   failed |= try_one(P_HEADER, NOTHING, B_CODE_VADDR, table, PYD_CODE_CORRUPT, "its table has no header");
   failed |= try_one(P_LOAD, NOTHING, B_CODE_VADDR, table, PYD_CODE_CORRUPT, "its table has no load function");
   failed |= try_one(P_RESOLVE, NOTHING, B_CODE_VADDR, table, PYD_CODE_CORRUPT, "its table has no resolve function");
   failed |= try_one(P_UNLOAD, NOTHING, B_CODE_VADDR, table, PYD_CODE_OK, "");
-  failed |= try_one(P_TABLE, NEARLY_OUT, B_CODE_VADDR, NEARLY_OUT, PYD_CODE_CORRUPT, "its table, 32 bytes at 0x203f8, lies in no segment");
+  failed |= try_one(P_TABLE, NEARLY_OUT, B_CODE_VADDR, NEARLY_OUT, PYD_CODE_CORRUPT,
+                    "its table, 32 bytes at 0x203f8, lies in no segment");
   failed |= try_one(P_HEADER, B_PLACE + HEADER, B_CODE_VADDR, NEARLY_OUT, PYD_CODE_CORRUPT, "plugin 'p'");
   return failed;
 }

@@ -1,6 +1,7 @@
 // links: base platform
 // skip-generic: it has no loader of the system's own
-// Which shared libraries may print: those that ask for a function that is not known to be silent, and those that cannot be read.
+// Which shared libraries may print: those that ask for a function that is not known to be silent, and those that cannot
+// be read.
 #include "platform/dl.h"
 
 #include "elf/elf_builder.h"
@@ -32,10 +33,14 @@ static builder_t* asking(const char* name, bool by_plt) {
 }
 
 int main(void) {
-  static const char* const kSilent[] = {"memcpy", "memset", "strcmp", "free", "__stack_chk_fail", "sin", "sinf", "sinl", "atan2f", "trunc", "acosl"};
-  static const char* const kLoud[] = {"puts", "fprintf", "stdout", "write", "memcpyf", "sing", "si", "sinff", "", " ", "acos~", "cos sin", "other"};
-  for (size_t i = 0; i < sizeof(kSilent) / sizeof(kSilent[0]); ++i) SILENT(asking(kSilent[i], false)), SILENT(asking(kSilent[i], true));
-  for (size_t i = 0; i < sizeof(kLoud) / sizeof(kLoud[0]); ++i) LOUD(asking(kLoud[i], false)), LOUD(asking(kLoud[i], true));
+  static const char* const kSilent[] = {"memcpy", "memset", "strcmp", "free", "__stack_chk_fail", "sin", "sinf",
+                                        "sinl",   "atan2f", "trunc",  "acosl"};
+  static const char* const kLoud[] = {"puts",  "fprintf", "stdout", "write", "memcpyf", "sing", "si",
+                                      "sinff", "",        " ",      "acos~", "cos sin", "other"};
+  for (size_t i = 0; i < sizeof(kSilent) / sizeof(kSilent[0]); ++i)
+    SILENT(asking(kSilent[i], false)), SILENT(asking(kSilent[i], true));
+  for (size_t i = 0; i < sizeof(kLoud) / sizeof(kLoud[0]); ++i)
+    LOUD(asking(kLoud[i], false)), LOUD(asking(kLoud[i], true));
   static builder_t b;
   build_begin(&b, pyd_elf_machine_host());
   build_end(&b);

@@ -13,7 +13,8 @@ static int mul(void* params, void* context, void* reserved) {
   return 0;
 }
 static int three = 3;
-PYD_PLUGIN_STATIC(plain_query, "plain", "add and mul", PYD_PLUGIN_FN_CONTEXT("add", add, &three), PYD_PLUGIN_FN("mul", mul))
+PYD_PLUGIN_STATIC(plain_query, "plain", "add and mul", PYD_PLUGIN_FN_CONTEXT("add", add, &three),
+                  PYD_PLUGIN_FN("mul", mul))
 
 static pyd_plugin_options_t options = {.name = "test"};
 
@@ -21,7 +22,8 @@ static void test_plain(void) {
   pyd_plugin_t* plugin;
   EXPECT_OK(pyd_plugin_load_static(plain_query, &options, &plugin));
   CHECK(strcmp(pyd_plugin_label(plugin), "test") == 0 && strcmp(pyd_plugin_name(plugin), "plain") == 0);
-  CHECK(strcmp(pyd_plugin_description(plugin), "add and mul") == 0 && pyd_plugin_kind(plugin) == PYD_PLUGIN_KIND_STATIC);
+  CHECK(strcmp(pyd_plugin_description(plugin), "add and mul") == 0 &&
+        pyd_plugin_kind(plugin) == PYD_PLUGIN_KIND_STATIC);
   CHECK(pyd_plugin_module(plugin) == NULL);
   const char* names[] = {"?absent", "add", "?mul", "none"};
   pyd_import_fn_t functions[4] = {0};
@@ -99,11 +101,13 @@ static void test_refusals(void) {
   table.header = NULL;
   REFUSE(CORRUPT, "plugin 'test': its table has no header");
   header.version = 99;
-  REFUSE(UNSUPPORTED, "plugin 'test' has plugin version 0.99, whose tables are laid out differently; version 0.1 can be loaded: "
-                      "build it with this version's header");
+  REFUSE(UNSUPPORTED,
+         "plugin 'test' has plugin version 0.99, whose tables are laid out differently; version 0.1 can be loaded: "
+         "build it with this version's header");
   header.version = 0;
-  REFUSE(UNSUPPORTED, "plugin 'test' has plugin version 0.0, whose tables are laid out differently; version 0.1 can be loaded: "
-                      "build it with this version's header");
+  REFUSE(UNSUPPORTED,
+         "plugin 'test' has plugin version 0.0, whose tables are laid out differently; version 0.1 can be loaded: "
+         "build it with this version's header");
   header.name = NULL;
   REFUSE(CORRUPT, "plugin 'test': its header has no name");
   table.load = NULL;
@@ -111,9 +115,11 @@ static void test_refusals(void) {
   table.resolve = NULL;
   REFUSE(CORRUPT, "plugin 'test': its table has no resolve function");
   header.sanitizer = PYD_PLUGIN_SANITIZER_MEMORY;
-  REFUSE(UNSUPPORTED, "plugin 'test' was built with the memory sanitizer (2), which this process was not: build it without");
+  REFUSE(UNSUPPORTED,
+         "plugin 'test' was built with the memory sanitizer (2), which this process was not: build it without");
   header.sanitizer = 77;
-  REFUSE(UNSUPPORTED, "plugin 'test' was built with an unknown sanitizer (77), which this process was not: build it without");
+  REFUSE(UNSUPPORTED,
+         "plugin 'test' was built with an unknown sanitizer (77), which this process was not: build it without");
   fake.load = PYD_PLUGIN_PERMISSION_DENIED;
   REFUSE(INVALID_ARGUMENT, "plugin 'test' refused to load: it returned PERMISSION_DENIED (7)");
   fake.load = (pyd_plugin_status_t)&fake | PYD_PLUGIN_INTERNAL;  // a status object above the code
@@ -145,7 +151,8 @@ static void test_sanitizer_of_the_host(void) {
 #if !defined(__SANITIZE_ADDRESS__)
   reset();
   header.sanitizer = PYD_PLUGIN_SANITIZER_ADDRESS;
-  REFUSE(UNSUPPORTED, "plugin 'test' was built with the address sanitizer (1), which this process was not: build it without");
+  REFUSE(UNSUPPORTED,
+         "plugin 'test' was built with the address sanitizer (1), which this process was not: build it without");
 #endif
 }
 
@@ -173,17 +180,20 @@ static void test_life(void) {
   pyd_plugin_alloc_params_t size = {1000};
   void* grown = text;
   text[99] = 7;
-  CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_REALLOC, &size, &grown) == 0 && ((char*)grown)[99] == 7);
+  CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_REALLOC, &size, &grown) == 0 &&
+        ((char*)grown)[99] == 7);
   pyd_plugin_free(fake.allocator, grown);
   void* fresh = NULL;
   CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_MALLOC, &size, &fresh) == 0 && fresh);
-  CHECK(fake.allocator->control(fake.allocator->self, (pyd_plugin_alloc_command_t)9, &size, &fresh) == PYD_PLUGIN_UNIMPLEMENTED);
+  CHECK(fake.allocator->control(fake.allocator->self, (pyd_plugin_alloc_command_t)9, &size, &fresh) ==
+        PYD_PLUGIN_UNIMPLEMENTED);
   CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_MALLOC, NULL, &fresh) == PYD_PLUGIN_INVALID_ARGUMENT);
   CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_FREE, NULL, &fresh) == 0 && fresh == NULL);
   CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_FREE, NULL, NULL) == PYD_PLUGIN_INVALID_ARGUMENT);
 #if !defined(__SANITIZE_ADDRESS__)
   size.size = SIZE_MAX / 2;
-  CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_MALLOC, &size, &fresh) == PYD_PLUGIN_RESOURCE_EXHAUSTED);
+  CHECK(fake.allocator->control(fake.allocator->self, PYD_PLUGIN_MALLOC, &size, &fresh) ==
+        PYD_PLUGIN_RESOURCE_EXHAUSTED);
 #endif
   CHECK(fake.unloads == 0);
   pyd_plugin_release(plugin);
@@ -224,9 +234,11 @@ static void test_files(void) {
   }
   pyd_plugin_options_t embedded = {.kind = PYD_PLUGIN_KIND_EMBEDDED};
   pyd_status_t status = pyd_plugin_load_bytes(text, &embedded, &plugin);
-  CHECK(pyd_status_code(status) == PYD_CODE_CORRUPT && strncmp(pyd_status_text(status), "plugin 'plugin': ELF: ", 22) == 0);
+  CHECK(pyd_status_code(status) == PYD_CODE_CORRUPT &&
+        strncmp(pyd_status_text(status), "plugin 'plugin': ELF: ", 22) == 0);
   pyd_status_free(status);
-  EXPECT(pyd_plugin_load_bytes((pyd_span_t){(const uint8_t*)"\xFA\x70\x0E\x1F\1\0\0\0", 8}, &plain, &plugin), UNSUPPORTED,
+  EXPECT(pyd_plugin_load_bytes((pyd_span_t){(const uint8_t*)"\xFA\x70\x0E\x1F\1\0\0\0", 8}, &plain, &plugin),
+         UNSUPPORTED,
 #if defined(__x86_64__)
          "plugin 'plugin': FatELF: has no record for x86_64; it has none at all");
 #else

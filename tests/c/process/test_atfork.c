@@ -72,8 +72,8 @@ static void* announce_many(void* unused) {
   return announce_some(2000) ? NULL : "failed";
 }
 
-// What a child does to show that nothing is locked. The allocators of ASAN and TSAN may themselves be locked after a fork
-// (seen with gcc 12), so under them the lock alone is taken.
+// What a child does to show that nothing is locked. The allocators of ASAN and TSAN may themselves be locked after a
+// fork (seen with gcc 12), so under them the lock alone is taken.
 static bool use_in_child(void) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   pyd_status_t st = pyd_process_lock();

@@ -9,20 +9,20 @@
 
 #include "program/internal.h"
 
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);   \
-      exit(1);                                                                  \
-    }                                                                           \
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
+      fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                                \
+    }                                                                         \
   } while (0)
-#define CHECK_OK(expression)                                                    \
-  do {                                                                          \
-    pyd_status_t status_ = (expression);                                        \
-    if (!pyd_ok(status_)) {                                                     \
+#define CHECK_OK(expression)                                                        \
+  do {                                                                              \
+    pyd_status_t status_ = (expression);                                            \
+    if (!pyd_ok(status_)) {                                                         \
       fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, pyd_status_text(status_)); \
-      exit(1);                                                                  \
-    }                                                                           \
+      exit(1);                                                                      \
+    }                                                                               \
   } while (0)
 
 // Fails unless |status| has this code and its text contains |text|.
@@ -92,8 +92,8 @@ static inline uint32_t add_executable(builder_t* b, const char* name) {
   push_all(&b->executables, 6, s[0], s[1], NONE, 0, 0, 0);
   return b->executables.count / 6 - 1;
 }
-static inline uint32_t add_export(builder_t* b, uint32_t executable, uint32_t ordinal, const char* name, uint32_t constants,
-                                  uint32_t bindings) {
+static inline uint32_t add_export(builder_t* b, uint32_t executable, uint32_t ordinal, const char* name,
+                                  uint32_t constants, uint32_t bindings) {
   uint32_t s[2];
   add_string(b, name, s);
   push_all(&b->exports, 6, executable, ordinal, s[0], s[1], constants, bindings);
@@ -124,7 +124,8 @@ static inline fn_t* add_function(builder_t* b, const char* name) {
 }
 
 // The low and high words of each size, one after another, then the record.
-static inline uint32_t add_buffer(fn_t* f, uint32_t kind, uint32_t index, uint32_t size, uint32_t first, uint32_t last) {
+static inline uint32_t add_buffer(fn_t* f, uint32_t kind, uint32_t index, uint32_t size, uint32_t first,
+                                  uint32_t last) {
   push_all(&f->buffers, 6, kind, index, size, first, last, 0);
   return f->buffers.count / 6 - 1;
 }
@@ -170,16 +171,17 @@ static inline void add_command(fn_t* f, uint32_t opcode, uint32_t region, uint32
   if (f->regions <= region) f->regions = region + 1;
 }
 // |bindings|: triples.
-static inline void add_dispatch(fn_t* f, uint32_t region, uint32_t export, const uint32_t grid[3], uint32_t constant_count,
-                                const uint32_t* constants, uint32_t binding_count, const uint32_t* bindings) {
+static inline void add_dispatch(fn_t* f, uint32_t region, uint32_t export, const uint32_t grid[3],
+                                uint32_t constant_count, const uint32_t* constants, uint32_t binding_count,
+                                const uint32_t* bindings) {
   uint32_t at = push_all(&f->pool, 5, export, grid[0], grid[1], grid[2], constant_count);
   for (uint32_t i = 0; i < constant_count; ++i) push(&f->pool, constants[i]);
   push(&f->pool, binding_count);
   for (uint32_t i = 0; i < 3 * binding_count; ++i) push(&f->pool, bindings[i]);
   add_command(f, PYD_OP_DISPATCH, region, at);
 }
-static inline void add_fill(fn_t* f, uint32_t region, uint32_t buffer, uint32_t offset, uint32_t length, uint32_t pattern,
-                            uint32_t bytes) {
+static inline void add_fill(fn_t* f, uint32_t region, uint32_t buffer, uint32_t offset, uint32_t length,
+                            uint32_t pattern, uint32_t bytes) {
   add_command(f, PYD_OP_FILL, region, push_all(&f->pool, 5, buffer, offset, length, pattern, bytes));
 }
 static inline void add_copy(fn_t* f, uint32_t region, uint32_t source, uint32_t source_offset, uint32_t target,
@@ -214,8 +216,8 @@ static inline pyd_span_t encode(builder_t* b) {
   uint32_t conditions = place(&out, &b->conditions);
   for (uint32_t i = 0; i < b->executables.count; i += 6) b->executables.data[i + 3] += conditions;
   uint32_t tables[10] = {place(&out, &b->executables), b->executables.count / 6, place(&out, &b->exports),
-                         b->exports.count / 6, place(&out, &b->queries), b->queries.count / 8,
-                         place(&out, &b->constants), b->constants.count / 8};
+                         b->exports.count / 6,         place(&out, &b->queries), b->queries.count / 8,
+                         place(&out, &b->constants),   b->constants.count / 8};
   for (uint32_t i = 0; i < b->function_count; ++i) {
     fn_t* f = &b->functions[i];
     push_all(&functions, 5, f->name[0], f->name[1], 0, 0, 1);

@@ -27,7 +27,8 @@ static inline uint32_t add_slot(proc_t* p, uint32_t kind, uint32_t dtype, uint32
   return p->slots.count / 4 - 1;
 }
 // An argument; returns its slot.
-static inline uint32_t add_port(builder_t* b, proc_t* p, uint32_t kind, uint32_t dtype, uint32_t rank, const int64_t* dims) {
+static inline uint32_t add_port(builder_t* b, proc_t* p, uint32_t kind, uint32_t dtype, uint32_t rank,
+                                const int64_t* dims) {
   uint32_t s[2], pool = p->pool.count, slot = add_slot(p, kind, dtype, rank);
   add_string(b, "x", s);
   for (uint32_t i = 0; i < rank; ++i) push_all(&p->pool, 2, (uint32_t)dims[i], (uint32_t)((uint64_t)dims[i] >> 32));
@@ -42,8 +43,9 @@ static inline uint32_t step(proc_t* p, uint32_t opcode, uint32_t a, uint32_t b, 
   return p->steps.count / 5 - 1;
 }
 // The sizes are placed by finish_procs.
-static inline uint32_t add_global(builder_t* b, procs_t* s, const char* name, uint32_t kind, uint32_t dtype, uint32_t rank,
-                                  const int64_t* dims, uint32_t constant, uint64_t value, bool is_mutable) {
+static inline uint32_t add_global(builder_t* b, procs_t* s, const char* name, uint32_t kind, uint32_t dtype,
+                                  uint32_t rank, const int64_t* dims, uint32_t constant, uint64_t value,
+                                  bool is_mutable) {
   uint32_t text[2], at = s->sizes.count;
   add_string(b, name, text);
   for (uint32_t i = 0; i < rank; ++i) push_all(&s->sizes, 2, (uint32_t)dims[i], (uint32_t)((uint64_t)dims[i] >> 32));
@@ -71,14 +73,18 @@ static inline void finish_procs(builder_t* b, procs_t* s) {
   for (uint32_t i = 0; i < s->count; ++i) {
     proc_t* p = &s->procedures[i];
     push_all(&procedures, 5, p->name[0], p->name[1], 0, 0, 1);
-    push_all(&procedures, 4, place_extra(out, &p->args), p->args.count / 8, place_extra(out, &p->results), p->results.count / 8);
-    push_all(&procedures, 4, place_extra(out, &p->slots), p->slots.count / 4, place_extra(out, &p->steps), p->steps.count / 5);
+    push_all(&procedures, 4, place_extra(out, &p->args), p->args.count / 8, place_extra(out, &p->results),
+             p->results.count / 8);
+    push_all(&procedures, 4, place_extra(out, &p->slots), p->slots.count / 4, place_extra(out, &p->steps),
+             p->steps.count / 5);
     push_all(&procedures, 3, place_extra(out, &p->pool), p->pool.count, 0);
     free(p->args.data), free(p->results.data), free(p->slots.data), free(p->steps.data), free(p->pool.data);
   }
-  uint32_t tables[10] = {place_extra(out, &procedures), s->count, place_extra(out, &s->globals), s->globals.count / 12,
-                         place_extra(out, &s->initializers), s->initializers.count, place_extra(out, &s->checks), s->checks.count / 12,
-                         place_extra(out, &s->parameters), s->parameters.count / 8};
+  uint32_t tables[10] = {place_extra(out, &procedures),      s->count,
+                         place_extra(out, &s->globals),      s->globals.count / 12,
+                         place_extra(out, &s->initializers), s->initializers.count,
+                         place_extra(out, &s->checks),       s->checks.count / 12,
+                         place_extra(out, &s->parameters),   s->parameters.count / 8};
   memcpy(b->extra_tables, tables, sizeof(tables));
   free(procedures.data), free(s->globals.data), free(s->sizes.data), free(s->initializers.data), free(s->checks.data);
   free(s->parameters.data);

@@ -30,8 +30,8 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
 
 enum { REFUSED = 0xEE };  // the first byte of what it does not turn around
 
-static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin, uint64_t end,
-                   uint64_t* out_failed) {
+static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
+                   uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)begin, (void)end;
   uint8_t *low = call->pointers[command->plan->first_slot], *high = low + command->plan->length;
   *out_failed = command->plan->start;

@@ -6,12 +6,14 @@
 #include "program/procedure_builder.h"
 #include "program/plan/plan.h"
 
-static int32_t sample_kernel(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
+static int32_t sample_kernel(const pyd_environment_t* e, const pyd_dispatch_state_t* d,
+                             const pyd_workgroup_state_t* w) {
   (void)e, (void)d, (void)w;
   return 0;
 }
 static const pyd_dispatch_fn_t kSampleFunctions[] = {sample_kernel, sample_kernel};
-static const pyd_library_export_attrs_t kSampleAttrs[] = {{.constant_count = 1, .binding_count = 3}, {.binding_count = 1}};
+static const pyd_library_export_attrs_t kSampleAttrs[] = {{.constant_count = 1, .binding_count = 3},
+                                                          {.binding_count = 1}};
 static const char* const kSampleNames[] = {"mul", "touch"};
 static const pyd_library_header_t kSampleHeader = {.version = 6, .name = "sample"};
 static const pyd_executable_t kSampleExecutable = {
@@ -80,7 +82,8 @@ static inline void add_sample_procedures(builder_t* b) {
 
 static inline pyd_span_t make_sample(void) {
   static builder_t b;
-  uint32_t e = add_executable(&b, "exe"), m = add_export(&b, e, 0, "mul", 1, 3), t1 = add_export(&b, e, 1, "touch", 0, 1);
+  uint32_t e = add_executable(&b, "exe"), m = add_export(&b, e, 0, "mul", 1, 3),
+           t1 = add_export(&b, e, 1, "touch", 0, 1);
   uint32_t k = add_constant(&b, "constants/0.npy", 128, 64), q = add_query(&b, "hal.dispatch", "concurrency", 2);
   fn_t* condition = add_function(&b, "condition");
   add_scalar_result(condition, op(condition, PYD_OP_QUERY, 1, q, 0, 0));
@@ -99,14 +102,16 @@ static inline pyd_span_t make_sample(void) {
   uint32_t export = op(f, PYD_OP_SELECT, 0, variant, constant(f, t1), constant(f, m));
   uint32_t f32 = op(f, PYD_OP_SITOFP, 32, op(f, PYD_OP_ADD, 64, scalar, n, 0), 64, 0);
   uint32_t wide = op(f, PYD_OP_MUL, 64, n, constant(f, 64), 0);
-  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, wide, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 2, 3);
+  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, wide, 0, 1),
+           u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 2, 3);
   uint32_t constants = add_buffer(f, PYD_BUFFER_CONSTANT, k, NONE, 0, 1);
   uint32_t r = add_result(f, F32, 2, (uint32_t[]){n, four}, bytes);
   const uint32_t grid[] = {grid_x, one, one};
   add_dispatch(f, 0, export, grid, 1, &f32, 3, (uint32_t[]){0, NONE, NONE, constants, NONE, NONE, t, NONE, NONE});
   f->insns.data[f->insns.count - 2] = 1;  // a chain of two dispatches, and 64 bytes of their transient in each tile
   f->buffers.data[6 * t + 5] = 64;
-  add_dispatch(f, 1, export, grid, 1, (uint32_t[]){scalar | 1u << 31}, 3, (uint32_t[]){t, NONE, NONE, 0, NONE, NONE, r, NONE, NONE});
+  add_dispatch(f, 1, export, grid, 1, (uint32_t[]){scalar | 1u << 31}, 3,
+               (uint32_t[]){t, NONE, NONE, 0, NONE, NONE, r, NONE, NONE});
   f->insns.data[f->insns.count - 5] |= 1 << 16;
   f->insns.data[f->insns.count - 2] = 1;
   add_fill(f, 2, u, NONE, NONE, f32, 4);
@@ -158,12 +163,14 @@ static inline void try_procedures(pyd_program_t* program, pyd_pool_t* pool) {
       if (!invocation) continue;
       uint8_t sum = 0;
       for (uint32_t r = 0; pyd_invocation_result(invocation, r, &value); ++r) {
-        for (uint64_t byte = 0; value.kind == 0 && byte < value.bytes; ++byte) sum ^= ((const uint8_t*)value.data)[byte];
+        for (uint64_t byte = 0; value.kind == 0 && byte < value.bytes; ++byte)
+          sum ^= ((const uint8_t*)value.data)[byte];
         pyd_pool_release(pool, pyd_invocation_take(invocation, r));
       }
       for (uint32_t o = 0; o < pyd_invocation_observation_count(invocation); ++o) {
         for (uint32_t k = 0; pyd_invocation_observed(invocation, o, k, &value); ++k) {
-          for (uint64_t byte = 0; value.kind == 0 && byte < value.bytes; ++byte) sum ^= ((const uint8_t*)value.data)[byte];
+          for (uint64_t byte = 0; value.kind == 0 && byte < value.bytes; ++byte)
+            sum ^= ((const uint8_t*)value.data)[byte];
         }
       }
       *(volatile uint8_t*)&left = sum;
@@ -174,8 +181,8 @@ static inline void try_procedures(pyd_program_t* program, pyd_pool_t* pool) {
   pyd_state_free(state);
 }
 
-// Decodes |bytes|, plans every function for small sizes and, when a plan comes of it and nothing in it is large, runs it
-// over memory of exactly the sizes that it asks for. Returns whether it was accepted.
+// Decodes |bytes|, plans every function for small sizes and, when a plan comes of it and nothing in it is large, runs
+// it over memory of exactly the sizes that it asks for. Returns whether it was accepted.
 static inline bool try_program(pyd_span_t bytes, bool is_linked) {
   pyd_program_t* program = NULL;
   pyd_status_t status = pyd_program_decode(bytes, &program);
@@ -202,7 +209,8 @@ static inline bool try_program(pyd_span_t bytes, bool is_linked) {
     uint32_t at = 0;
     for (uint32_t a = 0; a < fn->arg_count; ++a) {
       scalars[a] = a + 3;
-      for (uint32_t k = 0; k < fn->args[a].rank; ++k, ++at) dims[at] = fn->args[a].dims[k] < 0 ? 2 : fn->args[a].dims[k];
+      for (uint32_t k = 0; k < fn->args[a].rank; ++k, ++at)
+        dims[at] = fn->args[a].dims[k] < 0 ? 2 : fn->args[a].dims[k];
     }
     pyd_status_free(pyd_program_evaluate(program, i, scalars, results));
     pyd_plan_t* plan = NULL;
@@ -214,14 +222,16 @@ static inline bool try_program(pyd_span_t bytes, bool is_linked) {
       char text[200];
       CHECK(pyd_plan_matches(plan, dims, scalars));
       pyd_plan_hash(program, i, dims, scalars);
-      for (uint32_t c = 0; c < pyd_plan_command_count(plan); ++c) CHECK_OK(pyd_plan_describe(plan, c, text, sizeof(text)));
+      for (uint32_t c = 0; c < pyd_plan_command_count(plan); ++c)
+        CHECK_OK(pyd_plan_describe(plan, c, text, sizeof(text)));
     }
     uint64_t total = 0;
     for (uint32_t a = 0; a < fn->arg_count; ++a) {
       uint64_t elements = 1;
       uint32_t first = 0;
       for (uint32_t k = 0; k < a; ++k) first += fn->args[k].rank;
-      for (uint32_t k = 0; k < fn->args[a].rank; ++k) elements = elements > 1 << 20 ? elements : elements * (uint64_t)dims[first + k];
+      for (uint32_t k = 0; k < fn->args[a].rank; ++k)
+        elements = elements > 1 << 20 ? elements : elements * (uint64_t)dims[first + k];
       total += elements > 1 << 20 ? 1 << 20 : elements * (((fn->args[a].dtype & 0xFFFFFF) + 7) / 8);
     }
     for (uint32_t k = 0; runs && k < fn->result_count; ++k) {

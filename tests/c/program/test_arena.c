@@ -51,8 +51,9 @@ int main(void) {
     worst[kind] = ratio > worst[kind] ? ratio : worst[kind];
     sum[kind] += ratio / 1000;
   }
-  printf("arena / lower bound, mean and worst: any lifetime %.3f %.3f, short %.3f %.3f, short and equal sizes %.3f %.3f\n",
-         sum[0], worst[0], sum[1], worst[1], sum[2], worst[2]);
+  printf(
+      "arena / lower bound, mean and worst: any lifetime %.3f %.3f, short %.3f %.3f, short and equal sizes %.3f %.3f\n",
+      sum[0], worst[0], sum[1], worst[1], sum[2], worst[2]);
   CHECK(worst[0] < 1.5 && worst[1] < 1.5 && worst[2] < 1.5);
   // A chain of n layers needs two buffers.
   for (uint32_t i = 0; i < MOST; ++i) blocks[i] = (pyd_arena_block_t){1000, i, i + 1, 0};

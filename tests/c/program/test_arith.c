@@ -28,28 +28,72 @@ static bool integer_oracle(uint32_t op, uint32_t w, uint64_t a, uint64_t b, uint
   if (op >= PYD_OP_DIVS && op <= PYD_OP_FLOORDIVS && ub == 0) return false;
   if (op == PYD_OP_MODS && ub == 0) return false;
   switch (op) {
-    case PYD_OP_ADD: r = sa + sb; break;
-    case PYD_OP_SUB: r = sa - sb; break;
-    case PYD_OP_MUL: r = (wide_t)((unsigned __int128)sa * (unsigned __int128)sb); break;
-    case PYD_OP_DIVS: r = sa / sb; break;
-    case PYD_OP_DIVU: r = ua / ub; break;
-    case PYD_OP_REMS: r = sa % sb; break;
-    case PYD_OP_REMU: r = ua % ub; break;
-    case PYD_OP_CEILDIVS: r = -floor_div(-sa, sb); break;
-    case PYD_OP_CEILDIVU: r = (ua + ub - 1) / ub; break;
-    case PYD_OP_FLOORDIVS: r = floor_div(sa, sb); break;
-    case PYD_OP_MINS: r = sa < sb ? sa : sb; break;
-    case PYD_OP_MAXS: r = sa < sb ? sb : sa; break;
-    case PYD_OP_MINU: r = ua < ub ? ua : ub; break;
-    case PYD_OP_MAXU: r = ua < ub ? ub : ua; break;
-    case PYD_OP_AND: r = ua & ub; break;
-    case PYD_OP_OR: r = ua | ub; break;
-    case PYD_OP_XOR: r = ua ^ ub; break;
-    case PYD_OP_SHL: r = ub >= w ? 0 : (wide_t)((unsigned __int128)ua << ub); break;
-    case PYD_OP_SHRS: r = sa >> (ub >= w ? w - 1 : (uint32_t)ub); break;
-    case PYD_OP_SHRU: r = ub >= w ? 0 : ua >> ub; break;
-    case PYD_OP_MODS: r = sa - floor_div(sa, sb) * sb; break;
-    default: r = -sa; break;
+    case PYD_OP_ADD:
+      r = sa + sb;
+      break;
+    case PYD_OP_SUB:
+      r = sa - sb;
+      break;
+    case PYD_OP_MUL:
+      r = (wide_t)((unsigned __int128)sa * (unsigned __int128)sb);
+      break;
+    case PYD_OP_DIVS:
+      r = sa / sb;
+      break;
+    case PYD_OP_DIVU:
+      r = ua / ub;
+      break;
+    case PYD_OP_REMS:
+      r = sa % sb;
+      break;
+    case PYD_OP_REMU:
+      r = ua % ub;
+      break;
+    case PYD_OP_CEILDIVS:
+      r = -floor_div(-sa, sb);
+      break;
+    case PYD_OP_CEILDIVU:
+      r = (ua + ub - 1) / ub;
+      break;
+    case PYD_OP_FLOORDIVS:
+      r = floor_div(sa, sb);
+      break;
+    case PYD_OP_MINS:
+      r = sa < sb ? sa : sb;
+      break;
+    case PYD_OP_MAXS:
+      r = sa < sb ? sb : sa;
+      break;
+    case PYD_OP_MINU:
+      r = ua < ub ? ua : ub;
+      break;
+    case PYD_OP_MAXU:
+      r = ua < ub ? ub : ua;
+      break;
+    case PYD_OP_AND:
+      r = ua & ub;
+      break;
+    case PYD_OP_OR:
+      r = ua | ub;
+      break;
+    case PYD_OP_XOR:
+      r = ua ^ ub;
+      break;
+    case PYD_OP_SHL:
+      r = ub >= w ? 0 : (wide_t)((unsigned __int128)ua << ub);
+      break;
+    case PYD_OP_SHRS:
+      r = sa >> (ub >= w ? w - 1 : (uint32_t)ub);
+      break;
+    case PYD_OP_SHRU:
+      r = ub >= w ? 0 : ua >> ub;
+      break;
+    case PYD_OP_MODS:
+      r = sa - floor_div(sa, sb) * sb;
+      break;
+    default:
+      r = -sa;
+      break;
   }
   bool divides = op == PYD_OP_DIVS || op == PYD_OP_CEILDIVS || op == PYD_OP_FLOORDIVS;
   if (divides && (r >= top || r < -top)) return false;
@@ -76,8 +120,22 @@ static bool evaluate(const pyd_program_t* program, uint64_t a, uint64_t b, uint6
 
 static const uint32_t kWidths[] = {1, 8, 16, 32, 64};
 static uint64_t pick(uint32_t i) {
-  static const uint64_t kEdges[] = {0, 1, 2, 3, 7, 63, 64, UINT64_MAX, UINT64_MAX - 1, 1u << 7, (1u << 7) - 1, 1u << 15,
-                                    1u << 31, (1u << 31) - 1, UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1};
+  static const uint64_t kEdges[] = {0,
+                                    1,
+                                    2,
+                                    3,
+                                    7,
+                                    63,
+                                    64,
+                                    UINT64_MAX,
+                                    UINT64_MAX - 1,
+                                    1u << 7,
+                                    (1u << 7) - 1,
+                                    1u << 15,
+                                    1u << 31,
+                                    (1u << 31) - 1,
+                                    UINT64_C(1) << 63,
+                                    (UINT64_C(1) << 63) - 1};
   return i < 16 ? kEdges[i] : random_word() >> (random_word() % 64);
 }
 
@@ -111,7 +169,7 @@ static void test_comparisons(void) {
       for (uint32_t i = 0; i < 400; ++i) {
         uint64_t a = pick(i % 20), b = pick(i / 20), got;
         wide_t sa = to_signed(a, w), sb = to_signed(b, w), ua = to_unsigned(a, w), ub = to_unsigned(b, w);
-        bool expected[] = {ua == ub, ua != ub, sa < sb, sa <= sb, sa > sb, sa >= sb, ua < ub, ua <= ub, ua > ub, ua >= ub};
+        bool expected[] = {ua == ub, ua != ub, sa<sb, sa <= sb, sa> sb, sa >= sb, ua<ub, ua <= ub, ua> ub, ua >= ub};
         CHECK(evaluate(program, a, b, &got, "") && got == expected[predicate]);
       }
       pyd_program_free(program);
@@ -147,8 +205,8 @@ static double f64_of(uint64_t bits) {
   memcpy(&f, &bits, 8);
   return f;
 }
-static const double kFloats[] = {0.0, -0.0, 1.0, -1.5, 2.5, 1e30, -1e-30, 3.7, 127.9, -128.5, 4294967296.0, 1e19, -1e19, 0.5,
-                                 INFINITY, -INFINITY, NAN};
+static const double kFloats[] = {0.0,    -0.0,         1.0,  -1.5,  2.5, 1e30,     -1e-30,    3.7, 127.9,
+                                 -128.5, 4294967296.0, 1e19, -1e19, 0.5, INFINITY, -INFINITY, NAN};
 enum { FLOATS = sizeof(kFloats) / sizeof(double) };
 
 static void expect_f32(uint64_t got, float expected) {
@@ -166,7 +224,8 @@ static double minimum(double a, double b) {
 static void test_floats(void) {
   for (uint32_t opcode = PYD_OP_FADD; opcode <= PYD_OP_FNEG; ++opcode) {
     if (opcode == PYD_OP_FCMP) continue;
-    pyd_program_t *p32 = one_op(opcode, 32, opcode != PYD_OP_FNEG, 0), *p64 = one_op(opcode, 64, opcode != PYD_OP_FNEG, 0);
+    pyd_program_t *p32 = one_op(opcode, 32, opcode != PYD_OP_FNEG, 0),
+                  *p64 = one_op(opcode, 64, opcode != PYD_OP_FNEG, 0);
     for (uint32_t i = 0; i < FLOATS * FLOATS; ++i) {
       double a = kFloats[i % FLOATS], b = kFloats[i / FLOATS];
       volatile float x = (float)a, y = (float)b;
@@ -182,13 +241,15 @@ static void test_floats(void) {
     pyd_program_free(p64);
   }
   for (uint32_t predicate = 0; predicate < 16; ++predicate) {
-    pyd_program_t *p32 = one_op(PYD_OP_FCMP, 32 | predicate << 8, true, 0), *p64 = one_op(PYD_OP_FCMP, 64 | predicate << 8, true, 0);
+    pyd_program_t *p32 = one_op(PYD_OP_FCMP, 32 | predicate << 8, true, 0),
+                  *p64 = one_op(PYD_OP_FCMP, 64 | predicate << 8, true, 0);
     for (uint32_t i = 0; i < FLOATS * FLOATS; ++i) {
       double a = kFloats[i % FLOATS], b = kFloats[i / FLOATS];
       bool u = isunordered(a, b);
       // The numbers are masks: bit 0 equal, 1 greater, 2 less for ordered ones; 8 to 14 add unordered.
-      bool o[] = {false, a == b, a > b, a >= b, a < b, a <= b, islessgreater(a, b), !u, u || a == b, u || a > b, u || a >= b,
-                  u || a < b, u || a <= b, a != b, u, true};
+      bool o[] = {false, a == b,      a > b,      a >= b,      a < b,      a <= b,      islessgreater(a, b),
+                  !u,    u || a == b, u || a > b, u || a >= b, u || a < b, u || a <= b, a != b,
+                  u,     true};
       uint64_t got;
       CHECK(evaluate(p64, f64_bits(a), f64_bits(b), &got, "") && got == o[predicate]);
       if ((double)(float)a == a && (double)(float)b == b) {
@@ -255,14 +316,17 @@ static void test_conversions(void) {
 
 // Every row of the table that computes a value does: no opcode is refused, and none is left out of the arithmetic.
 static void test_every_opcode(void) {
-  static const uint32_t kModifiers[] = {
-      [PYD_FIELD_WIDTH] = 8, [PYD_FIELD_FORMAT] = 16, [PYD_FIELD_WIDTH_PREDICATE] = 64, [PYD_FIELD_FORMAT_PREDICATE] = 64,
-      [PYD_FIELD_FUNCTION] = 10};
+  static const uint32_t kModifiers[] = {[PYD_FIELD_WIDTH] = 8,
+                                        [PYD_FIELD_FORMAT] = 16,
+                                        [PYD_FIELD_WIDTH_PREDICATE] = 64,
+                                        [PYD_FIELD_FORMAT_PREDICATE] = 64,
+                                        [PYD_FIELD_FUNCTION] = 10};
   uint32_t count = 0;
   for (uint32_t opcode = 0; opcode < PYD_OPCODE_COUNT; ++opcode) {
     const pyd_opcode_t* row = &pyd_opcodes[opcode];
     if (row->class != PYD_CLASS_INTEGER && row->class != PYD_CLASS_DIVISION && row->class != PYD_CLASS_FLOAT) continue;
-    pyd_program_t* program = one_op(opcode, kModifiers[row->modifier], row->registers & PYD_OPERAND_B, kModifiers[row->b]);
+    pyd_program_t* program =
+        one_op(opcode, kModifiers[row->modifier], row->registers & PYD_OPERAND_B, kModifiers[row->b]);
     uint64_t got;
     CHECK(evaluate(program, 5, 3, &got, ""));
     pyd_program_free(program);

@@ -1,7 +1,7 @@
 // links: base platform sched memory program
 // with: double.c dispatch_across.c
-// Calls of embedded kernels whose convention is not the host's (here that of Windows) beside calls of kernels that share it:
-// alone, in a grid, and on several threads.
+// Calls of embedded kernels whose convention is not the host's (here that of Windows) beside calls of kernels that
+// share it: alone, in a grid, and on several threads.
 #if defined(__x86_64__) && !defined(_WIN32)
 #define PYD_EMBEDDED_CALL __attribute__((ms_abi))
 #define pyd_call_run run_across
@@ -24,7 +24,8 @@ extern const pyd_command_type_t dispatch_across;
 
 static _Atomic uint32_t counts[2], sums[2];
 
-static int32_t count(int which, const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
+static int32_t count(int which, const pyd_environment_t* e, const pyd_dispatch_state_t* d,
+                     const pyd_workgroup_state_t* w) {
   bool is_whole = e->processor.data[0] == 77u + (unsigned)which && d->binding_count == 0 && d->constant_count == 1;
   if (!is_whole) return -5;
   if (w->workgroup_id_x == d->constants[0]) return 1000 + which;

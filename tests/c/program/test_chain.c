@@ -9,12 +9,14 @@
 #include "program/plan/plan.h"
 #include "pydispatch/submit.h"
 
-// A workgroup has |size| elements, its first constant; the last one fewer. out = in + 1, or in the middle out = in * 2 + a.
+// A workgroup has |size| elements, its first constant; the last one fewer. out = in + 1, or in the middle out = in * 2
+// + a.
 typedef struct part_s {
   uint32_t begin, end;
 } part_t;
 static part_t part_of(const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
-  const uint32_t size = d->constants[0], count = (uint32_t)(d->binding_lengths[0] / 4), begin = w->workgroup_id_x * size;
+  const uint32_t size = d->constants[0], count = (uint32_t)(d->binding_lengths[0] / 4),
+                 begin = w->workgroup_id_x * size;
   return (part_t){begin, count - begin < size ? count : begin + size};
 }
 static int32_t k_next(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
@@ -47,12 +49,14 @@ static int32_t k_end(const pyd_environment_t* e, const pyd_dispatch_state_t* d, 
 }
 enum { E_NEXT, E_MIX, E_END, E_COUNT };
 static const pyd_dispatch_fn_t kFunctions[] = {k_next, k_mix, k_end};
-static const pyd_library_export_attrs_t kAttrs[] = {
-    {.constant_count = 1, .binding_count = 2}, {.constant_count = 1, .binding_count = 3}, {.constant_count = 1, .binding_count = 2}};
+static const pyd_library_export_attrs_t kAttrs[] = {{.constant_count = 1, .binding_count = 2},
+                                                    {.constant_count = 1, .binding_count = 3},
+                                                    {.constant_count = 1, .binding_count = 2}};
 static const char* const kNames[] = {"next", "mix", "end"};
 static const pyd_library_header_t kHeader = {.version = 6, .name = "test"};
 static const pyd_executable_t kExecutable = {
-    .library = {.header = &kHeader, .exports = {.count = E_COUNT, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
+    .library = {.header = &kHeader,
+                .exports = {.count = E_COUNT, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
 
 // Makes the last command of |f| a part of a chain.
 static void set_tile(fn_t* f, uint32_t groups, bool follows) {
@@ -75,7 +79,8 @@ static pyd_program_t* make_program(const shape_t* shape, pyd_chain_options_t opt
   static builder_t b;
   memset(&b, 0, sizeof(b));
   uint32_t e = add_executable(&b, "exe");
-  for (uint32_t i = 0; i < E_COUNT; ++i) add_export(&b, e, i, kNames[i], kAttrs[i].constant_count, kAttrs[i].binding_count);
+  for (uint32_t i = 0; i < E_COUNT; ++i)
+    add_export(&b, e, i, kNames[i], kAttrs[i].constant_count, kAttrs[i].binding_count);
   fn_t* f = add_function(&b, "chain");
   add_tensor(&b, f, F32, "a", 1, (int64_t[]){-1});
   uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), one = constant(f, 1), sizes[3], grids[3][3];
@@ -85,13 +90,15 @@ static pyd_program_t* make_program(const shape_t* shape, pyd_chain_options_t opt
     sizes[i] = constant(f, elements);
     grids[i][0] = op(f, PYD_OP_CEILDIVS, 64, n, sizes[i], 0), grids[i][1] = grids[i][2] = one;
   }
-  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, twice, 1, 2);
+  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 1),
+           u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, twice, 1, 2);
   set_buffer_tile(f, t, shape->tile_bytes[0]);
   set_buffer_tile(f, u, shape->tile_bytes[1]);
   uint32_t r = add_result(f, F32, 1, &n, bytes);
   add_dispatch(f, 0, constant(f, E_NEXT), grids[0], 1, &sizes[0], 2, (uint32_t[]){0, NONE, NONE, t, NONE, NONE});
   set_tile(f, shape->tile_groups[0], false);
-  add_dispatch(f, 1, constant(f, E_MIX), grids[1], 1, &sizes[1], 3, (uint32_t[]){t, NONE, NONE, u, NONE, NONE, 0, NONE, NONE});
+  add_dispatch(f, 1, constant(f, E_MIX), grids[1], 1, &sizes[1], 3,
+               (uint32_t[]){t, NONE, NONE, u, NONE, NONE, 0, NONE, NONE});
   set_tile(f, shape->tile_groups[1], true);
   add_dispatch(f, 2, constant(f, E_END), grids[2], 1, &sizes[2], 2, (uint32_t[]){r, NONE, NONE, u, NONE, NONE});
   set_tile(f, shape->tile_groups[2], true);
@@ -176,7 +183,8 @@ static pyd_plan_t* plan_of(const pyd_program_t* program, int64_t n) {
 }
 
 // What becomes of a plan: |steps|, the bytes of its arena, and of its tiles for each worker.
-static void check_plan(const shape_t* shape, pyd_chain_options_t options, int64_t n, uint32_t steps, uint64_t arena, uint64_t tiles) {
+static void check_plan(const shape_t* shape, pyd_chain_options_t options, int64_t n, uint32_t steps, uint64_t arena,
+                       uint64_t tiles) {
   pyd_program_t* program = make_program(shape, options);
   pyd_plan_t* plan = plan_of(program, n);
   CHECK(plan->step_count == steps && plan->arena_bytes == arena && plan->tile_area == tiles);
@@ -185,7 +193,7 @@ static void check_plan(const shape_t* shape, pyd_chain_options_t options, int64_
 }
 
 static void test_plans(void) {
-  enum { N = 64000 };                                           // 1000 tiles of 36 bytes an element, and one for each of 7 bindings
+  enum { N = 64000 };  // 1000 tiles of 36 bytes an element, and one for each of 7 bindings
   const pyd_chain_options_t ten = {10 * (36 * TILE + 7), 2}, none = {0, 0}, all = {1 << 22, 2}, few = {36 * TILE, 2};
   const uint64_t full = 12 * N;
   check_plan(&kEven, ten, N, 1, 0, 10 * 12 * TILE);
@@ -296,7 +304,8 @@ static pyd_program_t* make_pair(uint32_t groups, uint64_t bytes, pyd_chain_optio
   fn_t* f = add_function(&b, "pair");
   const uint32_t one = constant(f, 1), grid[] = {constant(f, groups), one, one}, export = constant(f, 0);
   const uint32_t size = op(f, PYD_OP_CONST, 0, 0, (uint32_t)bytes, (uint32_t)(bytes >> 32));
-  const uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, size, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, size, 0, 1);
+  const uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, size, 0, 1),
+                 u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, size, 0, 1);
   for (uint32_t i = 0; i < 2; ++i) {
     add_dispatch(f, i, export, grid, 0, NULL, 2, (uint32_t[]){t, NONE, NONE, u, NONE, NONE});
     set_tile(f, 1, i);
@@ -310,7 +319,8 @@ static pyd_program_t* make_pair(uint32_t groups, uint64_t bytes, pyd_chain_optio
   return program;
 }
 
-// The bytes of a tile are 4 * (2^62 - 1 + 1), more than 2^64: no tile fits a cache. One that is a little less does not either.
+// The bytes of a tile are 4 * (2^62 - 1 + 1), more than 2^64: no tile fits a cache. One that is a little less does not
+// either.
 static void test_tiles_beyond_memory(void) {
   for (uint64_t less = 0; less < 3; ++less) {
     pyd_program_t* program = make_pair(2, (UINT64_C(1) << 63) - 2 - 2 * less, (pyd_chain_options_t){1 << 20, 2});

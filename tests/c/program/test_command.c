@@ -1,13 +1,14 @@
 // links: base platform sched memory program
 // with: double.c reverse.c
 // extended: reverse.c
-// A kind of command that the program has one row for and one file: it is verified, planned, described, told to devices, run
-// and refused like the others.
+// A kind of command that the program has one row for and one file: it is verified, planned, described, told to devices,
+// run and refused like the others.
 #include "program/builder.h"
 
 uint64_t pyd_work;  // steps, which this build counts
 
-// A copy of argument 0 into the result, which is reversed in a region of its own. |target|: the buffer to reverse instead.
+// A copy of argument 0 into the result, which is reversed in a region of its own. |target|: the buffer to reverse
+// instead.
 static void build(builder_t* b, uint32_t target, bool is_cut) {
   fn_t* f = add_function(b, "main");
   const int64_t dims[] = {-1};

@@ -7,11 +7,11 @@
 #include "program/double.c"
 
 typedef struct parts_s {
-  uint32_t bytes;   // of the transient that the kernel reads
+  uint32_t bytes;  // of the transient that the kernel reads
   uint32_t grid;
   bool writes_argument;
-  bool is_scalar;   // the size comes from a scalar argument of the function
-  bool is_whole;    // the transient has a register's size for all its bytes
+  bool is_scalar;  // the size comes from a scalar argument of the function
+  bool is_whole;   // the transient has a register's size for all its bytes
 } parts_t;
 
 // f(x: tensor<?xf32>, s): one dispatch of an export with the constants (n low, n high, any) over (transient, result).
@@ -28,7 +28,8 @@ static pyd_program_t* make(parts_t parts) {
   uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, constant(f, parts.bytes), 0, 0);
   uint32_t r = add_result(f, F32, 1, &dim, bytes);
   add_dispatch(f, 0, zero, (uint32_t[]){constant(f, parts.grid), one, one}, 3,
-               (uint32_t[]){n, n | PYD_CONSTANT_HIGH, any}, 2, (uint32_t[]){t, NONE, NONE, parts.writes_argument ? 0 : r, NONE, NONE});
+               (uint32_t[]){n, n | PYD_CONSTANT_HIGH, any}, 2,
+               (uint32_t[]){t, NONE, NONE, parts.writes_argument ? 0 : r, NONE, NONE});
   return decode(&b);
 }
 
@@ -102,31 +103,38 @@ int main(void) {
   CHECK_OK(plan(good, 10, 0, true));
   parts_t parts = good;
   parts.bytes = 36;
-  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT,
-                "function 'f', command 0: @exe::@kernel, binding 0: the kernel needs 40 bytes, given 36 bytes at 0 of transient buffer");
+  CHECK_REFUSED(
+      plan(parts, 10, 0, true), CORRUPT,
+      "function 'f', command 0: @exe::@kernel, binding 0: the kernel needs 40 bytes, given 36 bytes at 0 of transient buffer");
   parts = good, parts.grid = 5;
-  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "@exe::@kernel, grid: 5 workgroups along x, the kernel was made for 4");
+  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT,
+                "@exe::@kernel, grid: 5 workgroups along x, the kernel was made for 4");
   parts.grid = 0, parts.bytes = 0;  // what does not run needs nothing
   CHECK_OK(plan(parts, 10, 0, true));
   parts = good, parts.writes_argument = true;
   CHECK_OK(plan(parts, 0, 0, true));  // a kernel that writes nothing
-  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "binding 1: the kernel writes argument 0 'x', which is never written");
+  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT,
+                "binding 1: the kernel writes argument 0 'x', which is never written");
   // A size that is a scalar: part of the key when the program is settled, refused when it is not.
   parts = good, parts.is_scalar = true;
   CHECK_OK(plan(parts, 10, 10, true));
   CHECK_REFUSED(plan(parts, 10, 11, true), CORRUPT, "binding 0: the kernel needs 44 bytes, given 40 bytes");
   CHECK_REFUSED(plan(parts, 10, (uint64_t)-1, true), CORRUPT, "its constants: function 'kernel': size 0 is negative");
   CHECK_REFUSED(plan(parts, 10, UINT64_C(1) << 62, true), CORRUPT, "does not fit into 64 bits");
-  CHECK_REFUSED(plan(parts, 10, 10, false), CORRUPT, "constant 0: sizes depend on it, and it may differ from call to call");
+  CHECK_REFUSED(plan(parts, 10, 10, false), CORRUPT,
+                "constant 0: sizes depend on it, and it may differ from call to call");
   // What is no contract of the export.
   pyd_program_t *program = make(good), *few = make_contract(2, 6), *short_ = make_contract(3, 5);
   CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
   CHECK_REFUSED(pyd_program_set_contracts(program, 0, few, (uint32_t[]){NONE, 0}, 2), CORRUPT,
                 "@exe::@kernel: contract 0 of 1 is none for 3 constants and 2 bindings");
-  CHECK_REFUSED(pyd_program_set_contracts(program, 0, short_, (uint32_t[]){NONE, 0}, 2), CORRUPT, "contract 0 of 1 is none");
-  CHECK_REFUSED(pyd_program_set_contracts(program, 0, few, (uint32_t[]){NONE, 9}, 2), CORRUPT, "contract 9 of 1 is none");
+  CHECK_REFUSED(pyd_program_set_contracts(program, 0, short_, (uint32_t[]){NONE, 0}, 2), CORRUPT,
+                "contract 0 of 1 is none");
+  CHECK_REFUSED(pyd_program_set_contracts(program, 0, few, (uint32_t[]){NONE, 9}, 2), CORRUPT,
+                "contract 9 of 1 is none");
   CHECK_REFUSED(pyd_program_set_contracts(program, 1, few, NULL, 0), INVALID_ARGUMENT, "executable 1 does not exist");
-  CHECK_OK(pyd_program_set_contracts(program, 0, few, (uint32_t[]){7}, 1));  // of an export that the program does not name
+  CHECK_OK(
+      pyd_program_set_contracts(program, 0, few, (uint32_t[]){7}, 1));  // of an export that the program does not name
   pyd_program_free(program), pyd_program_free(few), pyd_program_free(short_);
   return 0;
 }

@@ -10,12 +10,13 @@
 enum { ACCESS_READ = PYD_HOST_READ, ACCESS_WRITE = PYD_HOST_WRITE };
 
 // The words of the operands of "scale": x (read), n: i64, y (written), of [?] i8.
-static const uint32_t kOperands[3][4] = {{0, PYD_HOST_READ, I8, 1}, {1, PYD_HOST_READ, I64, 0}, {0, PYD_HOST_WRITE, I8, 1}};
+static const uint32_t kOperands[3][4] = {
+    {0, PYD_HOST_READ, I8, 1}, {1, PYD_HOST_READ, I64, 0}, {0, PYD_HOST_WRITE, I8, 1}};
 
 typedef struct spoil_s {
-  uint32_t at, value;  // word of the record, NONE: none
+  uint32_t at, value;                             // word of the record, NONE: none
   uint32_t operand, operand_word, operand_value;  // of the declaration; operand NONE: none
-  uint32_t size_reg;   // of x; NONE: its own
+  uint32_t size_reg;                              // of x; NONE: its own
 } spoil_t;
 
 static const spoil_t kSound = {NONE, 0, NONE, 0, 0, NONE};
@@ -66,7 +67,8 @@ static void refuse(spoil_t spoil, const char* text) {
 
 static int32_t add_range(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const pyd_host_command_t* command = self;
-  const pyd_host_operand_t *x = pyd_host_operand(command, 0), *n = pyd_host_operand(command, 1), *y = pyd_host_operand(command, 2);
+  const pyd_host_operand_t *x = pyd_host_operand(command, 0), *n = pyd_host_operand(command, 1),
+                           *y = pyd_host_operand(command, 2);
   (void)worker;
   for (uint64_t i = begin; i < end; ++i) {
     ((int8_t*)y->data)[i] = (int8_t)(((const int8_t*)x->data)[i] + (int64_t)n->word);
@@ -82,8 +84,10 @@ static int32_t scale(void* params, void* context, void* reserved) {
   const pyd_host_command_t* command = params;
   CHECK(command->struct_size == sizeof(*command) && command->device == PYD_HOST_CPU && !reserved && !command->stream);
   CHECK(strcmp(command->name, "scale") == 0 && command->operand_count == 3);
-  const pyd_host_operand_t *x = pyd_host_operand(command, 0), *n = pyd_host_operand(command, 1), *y = pyd_host_operand(command, 2);
-  CHECK(x->kind == PYD_HOST_TENSOR && x->access == ACCESS_READ && x->dtype == I8 && x->rank == 1 && x->bytes == (uint64_t)x->sizes[0]);
+  const pyd_host_operand_t *x = pyd_host_operand(command, 0), *n = pyd_host_operand(command, 1),
+                           *y = pyd_host_operand(command, 2);
+  CHECK(x->kind == PYD_HOST_TENSOR && x->access == ACCESS_READ && x->dtype == I8 && x->rank == 1 &&
+        x->bytes == (uint64_t)x->sizes[0]);
   CHECK(n->kind == PYD_HOST_SCALAR && y->access == ACCESS_WRITE && y->sizes[0] == x->sizes[0]);
   if (context) __atomic_fetch_add((int*)context, 1, __ATOMIC_RELAXED);
   if (n->word == 77) return 3;
@@ -128,7 +132,8 @@ static void* run_many(void* self) {
     pyd_call_set_scalars(call, (const uint64_t[]){i});
     pyd_status_t status = pyd_call_run(call);
     if (i % 5 == 4) {
-      check_refused(status, PYD_CODE_COMMAND, "function 'main', command 0: host command 'scale': found it", __FILE__, __LINE__);
+      check_refused(status, PYD_CODE_COMMAND, "function 'main', command 0: host command 'scale': found it", __FILE__,
+                    __LINE__);
       continue;
     }
     CHECK_OK(status);
@@ -140,7 +145,8 @@ static void* run_many(void* self) {
 
 static void check_runs(void) {
   pyd_sched_t* sched;
-  const pyd_sched_options_t options = {.workers = 3, .spin_us = -1, .scopes = {pyd_process_scope_get, pyd_process_scope_set}};
+  const pyd_sched_options_t options = {
+      .workers = 3, .spin_us = -1, .scopes = {pyd_process_scope_get, pyd_process_scope_set}};
   CHECK_OK(pyd_sched_create(&options, &sched));
   pyd_program_t* program = load(kSound);
   pyd_plan_t* plan = NULL;
@@ -192,10 +198,19 @@ static void check_records(void) {
     uint32_t at, value;
     const char* text;
   } words[] = {
-      {0, 1, "host command 1, the program has 1"}, {1, 1, "takes 2 sizes, 2 constants and 2 tensors"},
-      {1, 1u << 31, "takes 2 sizes"}, {2, 9, "register 9, the function has 4"}, {3, NONE, "register 4294967295"},
-      {4, 0, "takes 2 sizes, 2 constants"}, {4, NONE, "takes 2 sizes"}, {5, 12, "register 12"}, {6, NONE, "register 2147483647"},
-      {7, 3, "takes 2 sizes, 2 constants and 2 tensors"}, {8, 7, "buffer 7"}, {9, 44, "register 44"}, {10, 44, "register 44"},
+      {0, 1, "host command 1, the program has 1"},
+      {1, 1, "takes 2 sizes, 2 constants and 2 tensors"},
+      {1, 1u << 31, "takes 2 sizes"},
+      {2, 9, "register 9, the function has 4"},
+      {3, NONE, "register 4294967295"},
+      {4, 0, "takes 2 sizes, 2 constants"},
+      {4, NONE, "takes 2 sizes"},
+      {5, 12, "register 12"},
+      {6, NONE, "register 2147483647"},
+      {7, 3, "takes 2 sizes, 2 constants and 2 tensors"},
+      {8, 7, "buffer 7"},
+      {9, 44, "register 44"},
+      {10, 44, "register 44"},
       {11, 0, "buffer 0 is an argument and cannot be written"},
   };
   for (size_t i = 0; i < sizeof(words) / sizeof(*words); ++i) {
@@ -207,9 +222,15 @@ static void check_records(void) {
     uint32_t operand, word, value;
     const char* text;
   } operands[] = {
-      {0, 0, 2, "operand 0: kind 2"}, {0, 1, 0, "operand 0: a tensor with access 0"}, {2, 1, 4, "a tensor with access 4"},
-      {1, 1, 2, "operand 1: a scalar with access 2"}, {0, 2, 0, "an element type of 0 bits"}, {0, 3, 33, "rank 33"},
-      {0, 4, 1u << 30, "sizes"}, {1, 3, 1, "operand 1: kind 1 with rank 1"}, {1, 0, 0, "lie outside the pool"},
+      {0, 0, 2, "operand 0: kind 2"},
+      {0, 1, 0, "operand 0: a tensor with access 0"},
+      {2, 1, 4, "a tensor with access 4"},
+      {1, 1, 2, "operand 1: a scalar with access 2"},
+      {0, 2, 0, "an element type of 0 bits"},
+      {0, 3, 33, "rank 33"},
+      {0, 4, 1u << 30, "sizes"},
+      {1, 3, 1, "operand 1: kind 1 with rank 1"},
+      {1, 0, 0, "lie outside the pool"},
   };
   for (size_t i = 0; i < sizeof(operands) / sizeof(*operands); ++i) {
     spoil_t spoil = kSound;

@@ -49,7 +49,8 @@ static uint32_t add_more(builder_t* b, const char* name, uint32_t source, uint32
   fn_t* f = add_function(b, name);
   uint32_t size = constant(f, bytes), one = constant(f, 1), export = constant(f, 0);
   uint32_t in = add_buffer(f, PYD_BUFFER_CONSTANT, source, NONE, 0, 0), out = add_result(f, I8, 1, &size, size);
-  add_dispatch(f, 0, export, (uint32_t[]){constant(f, groups), one, one}, 0, NULL, 2, (uint32_t[]){in, NONE, NONE, out, NONE, NONE});
+  add_dispatch(f, 0, export, (uint32_t[]){constant(f, groups), one, one}, 0, NULL, 2,
+               (uint32_t[]){in, NONE, NONE, out, NONE, NONE});
   return b->function_count - 1;
 }
 
@@ -170,7 +171,8 @@ static void test_faults(void) {
 
 // Making and submitting a call derive nothing. Its run does, and an interrupt of the run ends it.
 static void test_first_run(void) {
-  const pyd_sched_options_t options = {.workers = 2, .threads = {.are_lent = true}};  // none is: whoever waits runs the call
+  const pyd_sched_options_t options = {.workers = 2,
+                                       .threads = {.are_lent = true}};  // none is: whoever waits runs the call
   pyd_sched_t* sched = NULL;
   pyd_derived_t* derived = NULL;
   pyd_plan_t* plan = NULL;
@@ -219,7 +221,8 @@ static void test_interrupt(void) {
   CHECK_OK(pyd_call_create(plan, sched, pool, &call));
   pyd_call_bind_result(call, 0, result);
   atomic_store(&runs, 0);
-  CHECK_REFUSED(pyd_call_run_until(call, &(pyd_interrupt_t){is_wanted, &asked}), INTERRUPTED, "derived constant 1, by function 'd0': ");
+  CHECK_REFUSED(pyd_call_run_until(call, &(pyd_interrupt_t){is_wanted, &asked}), INTERRUPTED,
+                "derived constant 1, by function 'd0': ");
   CHECK(asked == 1 && atomic_load(&runs) < 5000);
   CHECK_OK(pyd_call_run(call));
   CHECK(result[0] == 13);

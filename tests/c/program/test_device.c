@@ -18,10 +18,12 @@ static pyd_program_t* make(void) {
   uint32_t k = add_constant(&b, "c.bin", 0, 64);
   fn_t* f = add_function(&b, "f");
   add_tensor(&b, f, F32, "a", 1, (int64_t[]){-1});
-  uint32_t x = op(f, PYD_OP_SCALAR, 0, add_scalar(&b, f, "x"), 0, 0), y = op(f, PYD_OP_SCALAR, 0, add_scalar(&b, f, "y"), 0, 0);
+  uint32_t x = op(f, PYD_OP_SCALAR, 0, add_scalar(&b, f, "x"), 0, 0),
+           y = op(f, PYD_OP_SCALAR, 0, add_scalar(&b, f, "y"), 0, 0);
   uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0), one = constant(f, 1);
   uint32_t quotient = op(f, PYD_OP_DIVS, 64, x, y, 0), export = constant(f, 0), none = constant(f, 0);
-  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 2), c = add_buffer(f, PYD_BUFFER_CONSTANT, k, NONE, 2, 2);
+  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 2),
+           c = add_buffer(f, PYD_BUFFER_CONSTANT, k, NONE, 2, 2);
   uint32_t r = add_result(f, F32, 1, &n, bytes), s = add_result(f, F32, 1, &n, bytes);
   add_scalar_result(f, quotient);
   const uint32_t grid[] = {op(f, PYD_OP_CEILDIVS, 64, n, constant(f, 64), 0), one, one}, empty[] = {none, one, one};
@@ -140,7 +142,8 @@ static void test_plan_and_calls(void) {
   CHECK(pyd_program_constant_bytes(program, 0).data == kConstant);
   pyd_plan_t* plan = NULL;
   CHECK_OK(pyd_plan_create(program, 0, (int64_t[]){100}, (uint64_t[]){5, 2}, &plan));
-  CHECK(pyd_plan_function(plan) == 0 && pyd_plan_dims(plan)[0] == 100 && pyd_plan_function_info(plan)->result_count == 3);
+  CHECK(pyd_plan_function(plan) == 0 && pyd_plan_dims(plan)[0] == 100 &&
+        pyd_plan_function_info(plan)->result_count == 3);
   uint32_t count = 0;
   const uint64_t* scalars = pyd_plan_scalars(plan, &count);
   CHECK(count == 2 && scalars[0] == 5 && scalars[1] == 2);

@@ -39,7 +39,8 @@ typedef struct world_s {
 
 enum { P_ADVANCE, P_READ, P_PUT };
 
-// advance: stores the next of @a, and a copy of it in @b. read: both. put: updates 4 elements of @a in place, the first of them first.
+// advance: stores the next of @a, and a copy of it in @b. read: both. put: updates 4 elements of @a in place, the first
+// of them first.
 static void open_world(world_t* w) {
   static const _Alignas(64) float kZeros[SIZE];
   static builder_t b;
@@ -52,7 +53,8 @@ static void open_world(world_t* w) {
   add_tensor(&b, f, F32, "x", 1, (int64_t[]){SIZE});
   uint32_t one = constant(f, 1), size = constant(f, SIZE), bytes = constant(f, sizeof(kZeros));
   uint32_t out = add_result(f, F32, 1, &size, bytes);
-  add_dispatch(f, 0, constant(f, 0), (uint32_t[]){one, one, one}, 0, NULL, 2, (uint32_t[]){0, NONE, NONE, out, NONE, NONE});
+  add_dispatch(f, 0, constant(f, 0), (uint32_t[]){one, one, one}, 0, NULL, 2,
+               (uint32_t[]){0, NONE, NONE, out, NONE, NONE});
   f = add_function(&b, "put");
   add_tensor(&b, f, F32, "x", 1, (int64_t[]){SIZE});
   size = constant(f, SIZE), bytes = constant(f, sizeof(kZeros));
@@ -242,7 +244,8 @@ static void run_threads(world_t* w, void* (*write)(void*), void* (*read)(void*))
   atomic_store(&g_may_go_on, true);
   atomic_store(&g_writing, WRITERS);
   pthread_t threads[WRITERS + READERS];
-  for (int i = 0; i < WRITERS + READERS; ++i) CHECK(pthread_create(&threads[i], NULL, i < WRITERS ? write : read, w) == 0);
+  for (int i = 0; i < WRITERS + READERS; ++i)
+    CHECK(pthread_create(&threads[i], NULL, i < WRITERS ? write : read, w) == 0);
   for (int i = 0; i < WRITERS + READERS; ++i) pthread_join(threads[i], NULL);
 }
 

@@ -42,7 +42,8 @@ static void test_linking(void) {
   CHECK_REFUSED(pyd_program_evaluate(p, 1, NULL, out), INVALID_ARGUMENT,
                 "function 'g' asks for the variant of executable 'other', which is not linked");
   CHECK_REFUSED(pyd_program_evaluate(p, 2, NULL, out), INVALID_ARGUMENT, "function 'h' works on tensors");
-  CHECK_REFUSED(pyd_program_evaluate(p, 3, NULL, out), INVALID_ARGUMENT, "function 3 does not exist, the program has 3");
+  CHECK_REFUSED(pyd_program_evaluate(p, 3, NULL, out), INVALID_ARGUMENT,
+                "function 3 does not exist, the program has 3");
   CHECK_OK(pyd_program_set_executable(p, 0, &kExecutable, 0, 4));
   CHECK_OK(pyd_program_set_executable(p, 1, &kExecutable, 3, 64));
   CHECK_OK(pyd_program_evaluate(p, 1, NULL, out));
@@ -105,9 +106,12 @@ static void test_dispatches(void) {
   CHECK(pyd_plan_command_count(plan) == 1);
   CHECK_OK(pyd_plan_describe(plan, 0, text, sizeof(text)));
   CHECK(strcmp(text, "region 0: dispatch @exe::@pair 4x3x2") == 0);
-  CHECK_REFUSED(pyd_plan_describe(plan, 1, text, sizeof(text)), INVALID_ARGUMENT, "command 1 does not exist, the plan has 1");
-  CHECK(pyd_plan_result_dims(plan, 0)[0] == 10 && pyd_plan_result_dims(plan, 0)[1] == 4 && pyd_plan_result_bytes(plan, 0) == 160);
-  CHECK(pyd_plan_arg_alignment(plan, 0) == 16 && pyd_plan_result_alignment(plan, 0) == 16 && pyd_plan_arg_alignment(plan, 1) == 1);
+  CHECK_REFUSED(pyd_plan_describe(plan, 1, text, sizeof(text)), INVALID_ARGUMENT,
+                "command 1 does not exist, the plan has 1");
+  CHECK(pyd_plan_result_dims(plan, 0)[0] == 10 && pyd_plan_result_dims(plan, 0)[1] == 4 &&
+        pyd_plan_result_bytes(plan, 0) == 160);
+  CHECK(pyd_plan_arg_alignment(plan, 0) == 16 && pyd_plan_result_alignment(plan, 0) == 16 &&
+        pyd_plan_arg_alignment(plan, 1) == 1);
   CHECK(plan->slots[0].offset == 16 && plan->slots[0].length == 32 && plan->slots[1].length == 96);
   CHECK(!pyd_plan_matches(plan, (int64_t[]){11, 4}, (uint64_t[]){4, 3, 2, 16, 32, 64, 96, 0}));
   CHECK(pyd_plan_matches(plan, (int64_t[]){10, 4}, (uint64_t[]){4, 3, 2, 16, 32, 64, 96, 0}));
@@ -122,14 +126,17 @@ static void test_dispatches(void) {
   pyd_plan_free(plan);
   CHECK_OK(TRY(10, UINT32_MAX, 1, UINT16_MAX, 0, 160, 0, 160, 0));
   pyd_plan_free(plan);
-  CHECK_REFUSED(TRY(10, UINT64_C(1) << 32, 1, 1, 0, 160, 0, 160, 0), INVALID_ARGUMENT,
-                "function 'f', @exe::@pair: a grid of 4294967296 x 1 x 1 workgroups, at most 4294967295 x 4294967295 x 65535");
+  CHECK_REFUSED(
+      TRY(10, UINT64_C(1) << 32, 1, 1, 0, 160, 0, 160, 0), INVALID_ARGUMENT,
+      "function 'f', @exe::@pair: a grid of 4294967296 x 1 x 1 workgroups, at most 4294967295 x 4294967295 x 65535");
   CHECK_REFUSED(TRY(10, 1, UINT64_C(1) << 32, 1, 0, 160, 0, 160, 0), INVALID_ARGUMENT, "1 x 4294967296 x 1");
   CHECK_REFUSED(TRY(10, 1, 1, 65536, 0, 160, 0, 160, 0), INVALID_ARGUMENT, "1 x 1 x 65536");
   CHECK_REFUSED(TRY(10, (uint64_t)-1, 1, 1, 0, 160, 0, 160, 0), INVALID_ARGUMENT, "a grid of -1 x 1 x 1");
-  CHECK_REFUSED(TRY(10, UINT32_MAX, UINT32_MAX, 2, 0, 160, 0, 160, 0), INVALID_ARGUMENT, "has more than 2^64 workgroups");
-  CHECK_REFUSED(TRY(10, 1, 1, 1, 32, 144, 0, 160, 0), INVALID_ARGUMENT,
-                "function 'f', @exe::@pair, binding 0: 144 bytes at offset 32 lie outside the 160 bytes of argument 0 'a'");
+  CHECK_REFUSED(TRY(10, UINT32_MAX, UINT32_MAX, 2, 0, 160, 0, 160, 0), INVALID_ARGUMENT,
+                "has more than 2^64 workgroups");
+  CHECK_REFUSED(
+      TRY(10, 1, 1, 1, 32, 144, 0, 160, 0), INVALID_ARGUMENT,
+      "function 'f', @exe::@pair, binding 0: 144 bytes at offset 32 lie outside the 160 bytes of argument 0 'a'");
   CHECK_REFUSED(TRY(10, 1, 1, 1, 0, 160, 176, 0, 0), INVALID_ARGUMENT,
                 "binding 1: 0 bytes at offset 176 lie outside the 160 bytes of result 0");
   CHECK_REFUSED(TRY(10, 1, 1, 1, (uint64_t)-16, 32, 0, 160, 0), INVALID_ARGUMENT, "32 bytes at offset -16 lie outside");
@@ -157,7 +164,8 @@ static void test_dispatches(void) {
                 "@f: argument 0 'a': axis 1: expected 4 elements, got 5");
   CHECK_REFUSED(TRY(INT64_MAX / 8, 1, 1, 1, 0, 160, 0, 160, 0), INVALID_ARGUMENT,
                 "@f: argument 0 'a': its sizes multiply to more than 2^63 bytes");
-  CHECK_REFUSED(pyd_plan_create(p, 1, NULL, NULL, &plan), INVALID_ARGUMENT, "function 1 does not exist, the program has 1");
+  CHECK_REFUSED(pyd_plan_create(p, 1, NULL, NULL, &plan), INVALID_ARGUMENT,
+                "function 1 does not exist, the program has 1");
   CHECK(plan == NULL);
   pyd_program_free(p);
   p = open_dispatch(16, false);
@@ -195,11 +203,13 @@ static void test_sizes(void) {
   CHECK_REFUSED(TRY(2, 10, 0, 4, 8), INVALID_ARGUMENT, "function 'f': a buffer of 0 is {not} enough {");
   CHECK_REFUSED(TRY(3, 10, 8, 4, 8), INVALID_ARGUMENT, "result 0: a buffer of 8 bytes for a tensor of 12");
   CHECK_REFUSED(TRY((uint64_t)-3, 10, 8, 4, 8), INVALID_ARGUMENT, "result 0: axis 0 would have -3 elements");
-  CHECK_REFUSED(TRY(UINT64_C(1) << 62, 10, 8, 4, 8), INVALID_ARGUMENT, "result 0: its sizes multiply to more than 2^63 bytes");
+  CHECK_REFUSED(TRY(UINT64_C(1) << 62, 10, 8, 4, 8), INVALID_ARGUMENT,
+                "result 0: its sizes multiply to more than 2^63 bytes");
   CHECK_REFUSED(TRY(2, UINT64_C(1) << 32, 8, 4, 8), INVALID_ARGUMENT,
                 "instruction 5: a size computed as 4294967296 * 4294967296 does not fit into 64 bits");
   CHECK_REFUSED(TRY(2, 10, (uint64_t)-8, 4, 8), INVALID_ARGUMENT, "result 0 would have -8 bytes");
-  CHECK_REFUSED(TRY(2, 10, 8, 2, 8), INVALID_ARGUMENT, "command 0 (fill): 8 bytes at offset 2 are not whole patterns of 4 bytes");
+  CHECK_REFUSED(TRY(2, 10, 8, 2, 8), INVALID_ARGUMENT,
+                "command 0 (fill): 8 bytes at offset 2 are not whole patterns of 4 bytes");
   CHECK_REFUSED(TRY(2, 10, 8, 4, 6), INVALID_ARGUMENT, "6 bytes at offset 4 are not whole patterns");
   CHECK_REFUSED(TRY(2, 10, 8, 96, 8), INVALID_ARGUMENT,
                 "command 0 (fill): 8 bytes at offset 96 lie outside the 100 bytes of transient buffer 0");

@@ -169,12 +169,14 @@ static void test_poison(void) {
   pyd_pool_destroy(pool);
 }
 
-// A block that fits the limit is there for one thread, whatever others attempt that does not fit, and while they release.
+// A block that fits the limit is there for one thread, whatever others attempt that does not fit, and while they
+// release.
 static atomic_int is_over;
 static void* ask_too_much(void* pool) {
   while (!atomic_load(&is_over)) {
     void* block;
-    CHECK_REFUSED(pyd_pool_acquire(pool, 60 << 20, &block), OUT_OF_MEMORY, "of the device's limit of 104857600 are in use");
+    CHECK_REFUSED(pyd_pool_acquire(pool, 60 << 20, &block), OUT_OF_MEMORY,
+                  "of the device's limit of 104857600 are in use");
   }
   return NULL;
 }

@@ -1,8 +1,8 @@
 // links: base platform sched memory program
 // with: double.c
 // tsan: 3
-// Procedures: loops, branches, moves, read-back, views, results that take memory over, globals and their failures, checks,
-// and threads that call one program.
+// Procedures: loops, branches, moves, read-back, views, results that take memory over, globals and their failures,
+// checks, and threads that call one program.
 #include <pthread.h>
 
 #include "program/builder.h"
@@ -193,10 +193,10 @@ static void test_moves_views_and_results(void) {
   step(p, PYD_STEP_SCALAR, two, 2, 0, 0);
   step(p, PYD_STEP_SCALAR, one, 1, 0, 0);
   step(p, PYD_STEP_SCALAR, eight, 8, 0, 0);
-  step(p, PYD_STEP_VIEW, v, c, push_all(&p->pool, 3, eight, one, two), 0);           // [[7, 8]]
-  step(p, PYD_STEP_MOVE, push_all(&p->pool, 5, 2, x, c, c, x), 0, 0, 0);             // swap
-  step(p, PYD_STEP_RUN, F_TIED, push_all(&p->pool, 2, x, t), 0, 0);                  // a constant is not taken over
-  step(p, PYD_STEP_RUN, F_TIED, push_all(&p->pool, 2, t | PYD_LAST_USE, t), 0, 0);   // this is
+  step(p, PYD_STEP_VIEW, v, c, push_all(&p->pool, 3, eight, one, two), 0);          // [[7, 8]]
+  step(p, PYD_STEP_MOVE, push_all(&p->pool, 5, 2, x, c, c, x), 0, 0, 0);            // swap
+  step(p, PYD_STEP_RUN, F_TIED, push_all(&p->pool, 2, x, t), 0, 0);                 // a constant is not taken over
+  step(p, PYD_STEP_RUN, F_TIED, push_all(&p->pool, 2, t | PYD_LAST_USE, t), 0, 0);  // this is
   step(p, PYD_STEP_DIM, axis, v, 1, 0);
   step(p, PYD_STEP_READ, element, x, push_all(&p->pool, 2, 1, two), NONE);
   for (uint32_t i = 0; i < 3; ++i) add_output(p, 0, F32, 1);
@@ -220,7 +220,7 @@ static void test_moves_views_and_results(void) {
   CHECK(data[2][0] == 20 && data[2][1] == 6 && data[6][0] == 20 && data[6][3] == 8);
   CHECK(value[3].rank == 2 && value[3].dims[1] == 2 && data[3][0] == 7 && data[3][1] == 8);
   CHECK(value[4].word == 2 && value[5].word == 0x40E00000);  // 7.0f
-  CHECK(data[1] != in && data[2] != data[6]);  // every result has memory of its own
+  CHECK(data[1] != in && data[2] != data[6]);                // every result has memory of its own
   void* blocks[7];
   for (uint32_t i = 0; i < 7; ++i) blocks[i] = pyd_invocation_take(invocation, i);
   pyd_invocation_free(invocation);
@@ -269,7 +269,8 @@ static void test_globals(void) {
   finish_procs(&b, &s);
   open_world(&b, &w);
   pyd_invocation_t* invocation;
-  CHECK_REFUSED(pyd_procedure_call(w.state, 1, NULL, NULL, &invocation), INVALID_ARGUMENT, "'@last' is loaded before anything");
+  CHECK_REFUSED(pyd_procedure_call(w.state, 1, NULL, NULL, &invocation), INVALID_ARGUMENT,
+                "'@last' is loaded before anything");
   int64_t size = 2;
   float x[2] = {1, 2};
   const pyd_input_t input = {x, &size, 0};
@@ -277,7 +278,8 @@ static void test_globals(void) {
   for (uint64_t n = 1; n < 6; ++n) {
     x[0] = (float)n;
     if (n == 3) {
-      CHECK_REFUSED(pyd_procedure_call(w.state, 0, &input, NULL, &invocation), KERNEL, "@exe::@picky: workgroup (0, 0, 0) returned 9");
+      CHECK_REFUSED(pyd_procedure_call(w.state, 0, &input, NULL, &invocation), KERNEL,
+                    "@exe::@picky: workgroup (0, 0, 0) returned 9");
       CHECK(!invocation);
     } else {
       CHECK_OK(pyd_procedure_call(w.state, 0, &input, NULL, &invocation));
@@ -285,7 +287,8 @@ static void test_globals(void) {
       pyd_invocation_free(invocation);
     }
     CHECK_OK(pyd_procedure_call(w.state, 1, NULL, NULL, &invocation));
-    CHECK(first_of(invocation, 0) == (n == 3 ? 2 : (float)n));  // the caller's memory was copied; a failure stores nothing
+    CHECK(first_of(invocation, 0) ==
+          (n == 3 ? 2 : (float)n));  // the caller's memory was copied; a failure stores nothing
     pyd_value_t shared;
     CHECK(pyd_invocation_result(invocation, 0, &shared));
     *(float*)(uintptr_t)shared.data = -1;  // what a caller gets is his own
@@ -368,8 +371,10 @@ static void test_refusals(void) {
   pyd_invocation_t* invocation;
   int left = 1000;
   const pyd_interrupt_t interrupt = {stop_after, &left};
-  CHECK_REFUSED(pyd_procedure_call(w.state, 0, NULL, &interrupt, &invocation), INTERRUPTED, "procedure 'spin', step 0: the call was interrupted");
-  CHECK_REFUSED(pyd_procedure_call(w.state, 1, NULL, NULL, &invocation), INVALID_ARGUMENT, "'unset', step 0: slot 0 is read but holds nothing");
+  CHECK_REFUSED(pyd_procedure_call(w.state, 0, NULL, &interrupt, &invocation), INTERRUPTED,
+                "procedure 'spin', step 0: the call was interrupted");
+  CHECK_REFUSED(pyd_procedure_call(w.state, 1, NULL, NULL, &invocation), INVALID_ARGUMENT,
+                "'unset', step 0: slot 0 is read but holds nothing");
   const float data[8] = {0, 1, 2, 3, 4, 5, 6, 7};
   pyd_input_t inputs[] = {{data, (int64_t[]){2, 4}, 0}, {NULL, NULL, 1}};
   CHECK_OK(pyd_procedure_call(w.state, 2, inputs, NULL, &invocation));
@@ -378,14 +383,17 @@ static void test_refusals(void) {
   CHECK(pyd_invocation_observation(invocation, 0, &number, &count) && number == check && count == 2);
   CHECK(pyd_invocation_observed(invocation, 0, 0, &value) && value.rank == 2 && ((const float*)value.data)[7] == 7);
   CHECK(pyd_invocation_observed(invocation, 0, 1, &value) && value.kind == 1 && value.word == 0x40A00000);  // 5.0f
-  CHECK(!pyd_invocation_observed(invocation, 0, 2, &value) && !pyd_invocation_observation(invocation, 1, &number, &count));
+  CHECK(!pyd_invocation_observed(invocation, 0, 2, &value) &&
+        !pyd_invocation_observation(invocation, 1, &number, &count));
   pyd_invocation_free(invocation);
   inputs[1].word = 2;
-  CHECK_REFUSED(pyd_procedure_call(w.state, 2, inputs, NULL, &invocation), INVALID_ARGUMENT, "m.mlir:7:9: index 2 is outside the 2 elements of axis 0");
+  CHECK_REFUSED(pyd_procedure_call(w.state, 2, inputs, NULL, &invocation), INVALID_ARGUMENT,
+                "m.mlir:7:9: index 2 is outside the 2 elements of axis 0");
   inputs[1].word = UINT64_MAX;
   CHECK_REFUSED(pyd_procedure_call(w.state, 2, inputs, NULL, &invocation), INVALID_ARGUMENT, "index -1 is outside");
   inputs[0].dims = (int64_t[]){2, 3};
-  CHECK_REFUSED(pyd_procedure_call(w.state, 2, inputs, NULL, &invocation), INVALID_ARGUMENT, "axis 1: expected 4 elements, got 3");
+  CHECK_REFUSED(pyd_procedure_call(w.state, 2, inputs, NULL, &invocation), INVALID_ARGUMENT,
+                "axis 1: expected 4 elements, got 3");
   inputs[0].dims = (int64_t[]){8};
   for (uint64_t size = 0; size < 20; ++size) {
     inputs[1].word = size;
@@ -396,7 +404,8 @@ static void test_refusals(void) {
   }
   inputs[1].word = (uint64_t)-1;
   CHECK_REFUSED(pyd_procedure_call(w.state, 3, inputs, NULL, &invocation), INVALID_ARGUMENT, "negative size -1");
-  CHECK_REFUSED(pyd_procedure_call(w.state, 9, inputs, NULL, &invocation), INVALID_ARGUMENT, "procedure 9 does not exist");
+  CHECK_REFUSED(pyd_procedure_call(w.state, 9, inputs, NULL, &invocation), INVALID_ARGUMENT,
+                "procedure 9 does not exist");
   CHECK(live(&w) == 0);
   close_world(&w);
 }

@@ -17,13 +17,13 @@ static void settle(builder_t* b, procs_t* s, const char* text) {
   pyd_program_free(program);
   free((void*)bytes.data);
 }
-#define TRY(text, ...)                          \
-  do {                                          \
-    static builder_t b;                         \
-    static procs_t s;                           \
-    proc_t* p = add_procedure(&b, &s, "p");     \
-    __VA_ARGS__;                                \
-    settle(&b, &s, text);                       \
+#define TRY(text, ...)                      \
+  do {                                      \
+    static builder_t b;                     \
+    static procs_t s;                       \
+    proc_t* p = add_procedure(&b, &s, "p"); \
+    __VA_ARGS__;                            \
+    settle(&b, &s, text);                   \
   } while (0)
 #define RETURN(p) step(p, PYD_STEP_RETURN, 0, 0, 0, 0)
 
@@ -40,9 +40,10 @@ int main(void) {
   // Initialisers: from nothing to nothing.
   TRY(NULL, RETURN(p); push(&s.initializers, 0));
   TRY("initializer 0 is procedure 1, which is none from nothing to nothing", RETURN(p); push(&s.initializers, 1));
-  TRY("initializer 0 is procedure 0, which is none", add_port(&b, p, 1, I64, 0, NULL); RETURN(p); push(&s.initializers, 0));
-  TRY("initializer 0 is procedure 0, which is none",
-      uint32_t word = add_slot(p, 1, I64, 0); step(p, PYD_STEP_SCALAR, word, 0, 0, 0); add_output(p, 1, I64, 0);
+  TRY("initializer 0 is procedure 0, which is none", add_port(&b, p, 1, I64, 0, NULL); RETURN(p);
+      push(&s.initializers, 0));
+  TRY("initializer 0 is procedure 0, which is none", uint32_t word = add_slot(p, 1, I64, 0);
+      step(p, PYD_STEP_SCALAR, word, 0, 0, 0); add_output(p, 1, I64, 0);
       step(p, PYD_STEP_RETURN, push(&p->pool, word), 0, 0, 0); push(&s.initializers, 0));
   // Elements that can be read: of 8, 16, 32 or 64 bits, and single bits.
   TRY(NULL, add_read(p, F32));
@@ -53,6 +54,7 @@ int main(void) {
   TRY("an element of 24 bits cannot be read", add_read(p, 0x10000018));
   TRY("an element of 32 bits cannot be read", add_read(p, 0x13000020));
   // Of two arguments the first is said.
-  TRY("argument 0: axis 0 has size -2", add_port(&b, p, 0, F32, 1, (int64_t[]){-2}); add_port(&b, p, 0, F32, 1, (int64_t[]){-3}); RETURN(p));
+  TRY("argument 0: axis 0 has size -2", add_port(&b, p, 0, F32, 1, (int64_t[]){-2});
+      add_port(&b, p, 0, F32, 1, (int64_t[]){-3}); RETURN(p));
   return 0;
 }

@@ -25,7 +25,8 @@ static int32_t k_mark(const pyd_environment_t* e, const pyd_dispatch_state_t* d,
   CHECK(w->workgroup_id_x < d->workgroup_count_x && w->workgroup_id_y < d->workgroup_count_y &&
         w->workgroup_id_z < d->workgroup_count_z && w->reserved == 0);
   CHECK(d->workgroup_size_x == 4 && d->workgroup_size_y == 1 && d->workgroup_size_z == 1);
-  size_t at = ((size_t)w->workgroup_id_z * d->workgroup_count_y + w->workgroup_id_y) * d->workgroup_count_x + w->workgroup_id_x;
+  size_t at =
+      ((size_t)w->workgroup_id_z * d->workgroup_count_y + w->workgroup_id_y) * d->workgroup_count_x + w->workgroup_id_x;
   ++table[at];
   return 0;
 }
@@ -33,7 +34,8 @@ static int32_t k_mark(const pyd_environment_t* e, const pyd_dispatch_state_t* d,
 // Fails at the workgroup that its constants name.
 static int32_t k_fail(const pyd_environment_t* e, const pyd_dispatch_state_t* d, const pyd_workgroup_state_t* w) {
   (void)e;
-  bool is_it = w->workgroup_id_x == d->constants[0] && w->workgroup_id_y == d->constants[1] && w->workgroup_id_z == d->constants[2];
+  bool is_it = w->workgroup_id_x == d->constants[0] && w->workgroup_id_y == d->constants[1] &&
+               w->workgroup_id_z == d->constants[2];
   return is_it ? -77 : 0;
 }
 
@@ -68,11 +70,13 @@ static const pyd_library_export_attrs_t kAttrs[] = {
 static const char* const kNames[] = {"mul", "mark", "fail", "store", "local"};
 static const pyd_library_header_t kHeader = {.version = 6, .name = "test"};
 static const pyd_executable_t kExecutable = {
-    .library = {.header = &kHeader, .exports = {.count = E_COUNT, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
+    .library = {.header = &kHeader,
+                .exports = {.count = E_COUNT, .ptrs = kFunctions, .attrs = kAttrs, .names = kNames}}};
 
 static void add_exports(builder_t* b) {
   uint32_t e = add_executable(b, "exe");
-  for (uint32_t i = 0; i < E_COUNT; ++i) add_export(b, e, i, kNames[i], kAttrs[i].constant_count, kAttrs[i].binding_count);
+  for (uint32_t i = 0; i < E_COUNT; ++i)
+    add_export(b, e, i, kNames[i], kAttrs[i].constant_count, kAttrs[i].binding_count);
 }
 static pyd_program_t* link(builder_t* b) {
   pyd_program_t* program = decode(b);
@@ -97,7 +101,8 @@ static pyd_program_t* chain(bool is_dynamic) {
   uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), nb = op(f, PYD_OP_DIM, 0, 1, 0, 0);
   add_check(&b, f, PYD_OP_CHECK_EQ, n, nb, "'a' has {a} elements and 'b' has {b}; they must agree");
   uint32_t bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0), one = constant(f, 1);
-  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 1, 2);
+  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 0, 1),
+           u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, bytes, 1, 2);
   uint32_t r = add_result(f, F32, 1, &n, bytes);
   const uint32_t grid[] = {one, one, one};
   uint32_t export = constant(f, E_MUL);
@@ -150,7 +155,8 @@ static void test_chain(void) {
   pyd_sched_destroy(sched);
 }
 
-// A plan for other sizes expects of an export what the first run of another plan has shown, for about as much memory per workgroup.
+// A plan for other sizes expects of an export what the first run of another plan has shown, for about as much memory
+// per workgroup.
 static void test_costs_of_other_sizes(void) {
   static builder_t b;
   add_exports(&b);
@@ -187,8 +193,8 @@ static void test_costs_of_other_sizes(void) {
 
 // One region of several grids, and a fill and a copy between them: everything exactly once.
 static void test_grids(void) {
-  static const uint32_t grids[][3] = {{1, 1, 1},    {7, 1, 1},   {1, 7, 1},  {1, 1, 7}, {3, 5, 2}, {64, 64, 3},
-                                      {1, 1000, 1}, {1000, 1, 2}, {0, 5, 5},  {13, 1, 11}};
+  static const uint32_t grids[][3] = {{1, 1, 1},   {7, 1, 1},    {1, 7, 1},    {1, 1, 7}, {3, 5, 2},
+                                      {64, 64, 3}, {1, 1000, 1}, {1000, 1, 2}, {0, 5, 5}, {13, 1, 11}};
   enum { GRIDS = sizeof(grids) / sizeof(grids[0]) };
   static builder_t b;
   add_exports(&b);
@@ -261,7 +267,8 @@ static void test_failure(void) {
     const int64_t* values = pyd_status_values(status);
     CHECK(values[0] == 2 && values[4] == -77);
     for (uint32_t k = 0; k < 3; ++k) CHECK(values[k + 1] == (int64_t)id[k]);
-    snprintf(text, sizeof(text), "@exe::@fail: workgroup (%d, %d, %d) returned -77", (int)id[0], (int)id[1], (int)id[2]);
+    snprintf(text, sizeof(text), "@exe::@fail: workgroup (%d, %d, %d) returned -77", (int)id[0], (int)id[1],
+             (int)id[2]);
     CHECK_REFUSED(status, KERNEL, text);
     pyd_command_time_t times[3] = {0};
     CHECK_REFUSED(pyd_call_run_timed(call, NULL, times), KERNEL, text);
@@ -308,7 +315,8 @@ static void test_late(void) {
     if (k) pyd_call_set_scalars(call, (uint64_t[]){5, value});
     CHECK_OK(pyd_call_run(call));
     for (uint32_t i = 0; i < 5; ++i) CHECK(bytes[i] == (uint8_t)(value + 5));
-    CHECK(stored[0] == (uint32_t)value && stored[1] == value >> 32 && stored[2] == (uint32_t)(value + 5) && stored[3] == 7);
+    CHECK(stored[0] == (uint32_t)value && stored[1] == value >> 32 && stored[2] == (uint32_t)(value + 5) &&
+          stored[3] == 7);
     CHECK(stored[4] == 1000 / value);
     CHECK(pyd_call_scalar_result(call, 2) == value + 5 && pyd_call_scalar_result(call, 3) == 5);
   }
@@ -351,7 +359,8 @@ static void test_fills_and_copies(void) {
   CHECK_REFUSED(pyd_program_set_constant(program, 0, (pyd_span_t){data, 999}), INVALID_ARGUMENT,
                 "constant 0 ('constants/0.npy') has 1000 bytes, got 999");
   pyd_plan_t* plan = NULL;
-  CHECK_REFUSED(pyd_plan_create(program, 0, NULL, NULL, &plan), INVALID_ARGUMENT, "constant 0 ('constants/0.npy') is not linked");
+  CHECK_REFUSED(pyd_plan_create(program, 0, NULL, NULL, &plan), INVALID_ARGUMENT,
+                "constant 0 ('constants/0.npy') is not linked");
   CHECK_OK(pyd_program_set_constant(program, 0, (pyd_span_t){data, 1000}));
   CHECK_OK(pyd_plan_create(program, 0, NULL, NULL, &plan));
   pyd_sched_t* sched = make_sched(2);

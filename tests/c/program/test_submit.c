@@ -1,8 +1,8 @@
 // links: base platform sched memory program
 // with: double.c
 // tsan: 3
-// Submitted calls, procedures and batches: results, order, failures, and threads that submit, cancel and wait at once. The same while
-// a trace is on, whose events must not look at calls that have ended.
+// Submitted calls, procedures and batches: results, order, failures, and threads that submit, cancel and wait at once.
+// The same while a trace is on, whose events must not look at calls that have ended.
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -49,7 +49,8 @@ static void open_world(world_t* w, uint32_t workers, uint64_t arena) {
   add_tensor(&b, f, F32, "x", 1, (int64_t[]){-1});
   uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), one = constant(f, 1), bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0);
   uint32_t large = op(f, PYD_OP_ADD, 64, bytes, constant(f, (int64_t)arena), 0);
-  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, large, 0, 1), u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, large, 1, 2);
+  uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, large, 0, 1),
+           u = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, large, 1, 2);
   uint32_t out = add_result(f, F32, 1, &n, bytes), export = constant(f, 0);
   const uint32_t grid[] = {n, one, one};
   add_dispatch(f, 0, export, grid, 0, NULL, 2, (uint32_t[]){0, NONE, NONE, t, NONE, NONE});
@@ -136,7 +137,8 @@ static void test_calls(uint32_t workers, uint64_t arena) {
   jobs[3].in[100] = -2;  // the second step sees -1
   CHECK_OK(pyd_call_submit(jobs[3].call, NULL, &tasks[0]));
   wait_for(tasks[0]);
-  CHECK(pyd_status_code(pyd_task_status(tasks[0])) == PYD_CODE_KERNEL && pyd_status_values(pyd_task_status(tasks[0]))[1] == 100);
+  CHECK(pyd_status_code(pyd_task_status(tasks[0])) == PYD_CODE_KERNEL &&
+        pyd_status_values(pyd_task_status(tasks[0]))[1] == 100);
   pyd_task_release(tasks[0]);
   for (int i = 0; i < 8; ++i) free_job(&jobs[i]);
   pyd_call_t* call;
@@ -165,13 +167,15 @@ static void test_procedures(uint32_t workers) {
     CHECK_OK(pyd_task_status(tasks[i]));
     pyd_invocation_t* invocation = pyd_procedure_take(tasks[i]);
     pyd_value_t value;
-    CHECK(pyd_invocation_result(invocation, 0, &value) && value.bytes == 4u * (1 + (unsigned)i) && ((const float*)value.data)[i] == 3);
+    CHECK(pyd_invocation_result(invocation, 0, &value) && value.bytes == 4u * (1 + (unsigned)i) &&
+          ((const float*)value.data)[i] == 3);
     CHECK(pyd_invocation_result(invocation, 1, &value) && value.word == (uint64_t)i + 1);  // in the order of submission
     CHECK(!pyd_procedure_take(tasks[i]));
     pyd_invocation_free(invocation);
     pyd_task_release(tasks[i]);
   }
-  CHECK_REFUSED(pyd_procedure_submit(w.state, 7, NULL, NULL, &tasks[0]), INVALID_ARGUMENT, "procedure 7 does not exist");
+  CHECK_REFUSED(pyd_procedure_submit(w.state, 7, NULL, NULL, &tasks[0]), INVALID_ARGUMENT,
+                "procedure 7 does not exist");
   int64_t n = 3;
   CHECK_OK(pyd_procedure_submit(w.state, 0, &(pyd_input_t){x, &n, 0}, NULL, &tasks[0]));
   pyd_task_release(tasks[0]);  // it runs on
@@ -281,7 +285,8 @@ static void* use(void* arg) {
     if (random >> 17 & 1 && tasks[4]) pyd_task_cancel(tasks[4]);
     for (int i = 0; i < 5; ++i) {
       if (!tasks[i]) continue;
-      CHECK(pyd_task_wait(tasks[i], random >> 19 & 1 ? PYD_WAIT_FOREVER : UINT64_C(60000000000), NULL) == PYD_WAIT_DONE);
+      CHECK(pyd_task_wait(tasks[i], random >> 19 & 1 ? PYD_WAIT_FOREVER : UINT64_C(60000000000), NULL) ==
+            PYD_WAIT_DONE);
       if (i < 4 && pyd_ok(pyd_task_status(tasks[i]))) check_job(&jobs[i]);
       pyd_task_release(tasks[i]);
     }
@@ -323,7 +328,8 @@ static uint32_t count_events(pyd_trace_kind_t kind, const char* name) {
   for (uint32_t track = 0; track < pyd_trace_track_count(trace); ++track) {
     const uint64_t count = pyd_trace_read(trace, track, events, 1024);
     for (uint64_t i = 0; i < count; ++i) {
-      found += events[i].kind == kind && events[i].name_length == strlen(name) && !memcmp(events[i].name, name, strlen(name));
+      found += events[i].kind == kind && events[i].name_length == strlen(name) &&
+               !memcmp(events[i].name, name, strlen(name));
     }
   }
   return found;
@@ -335,7 +341,8 @@ int main(void) {
   CHECK(count_events(PYD_TRACE_CALL, "count") == 0);
   CHECK_OK(pyd_trace_start(trace, 1024, 64));
   test_all(3);
-  CHECK(count_events(PYD_TRACE_CALL, "count") && count_events(PYD_TRACE_SUBMIT, "count") && count_events(PYD_TRACE_RUN, "next"));
+  CHECK(count_events(PYD_TRACE_CALL, "count") && count_events(PYD_TRACE_SUBMIT, "count") &&
+        count_events(PYD_TRACE_RUN, "next"));
   pyd_trace_destroy(trace);
   return 0;
 }

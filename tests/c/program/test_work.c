@@ -100,7 +100,8 @@ static uint64_t staged(uint32_t n) {
   memset(functions, 1, sizeof(functions));  // never called
   static const pyd_library_export_attrs_t attrs[] = {{.binding_count = 1}};
   static const char* const names[] = {"0"};
-  static const pyd_executable_t executable = {.library.exports = {.count = 1, .ptrs = functions, .attrs = attrs, .names = names}};
+  static const pyd_executable_t executable = {
+      .library.exports = {.count = 1, .ptrs = functions, .attrs = attrs, .names = names}};
   add_executable(&b, "x");
   add_export(&b, 0, 0, "0", 0, 1);
   fn_t* f = add_function(&b, "f");
@@ -121,7 +122,8 @@ static uint64_t staged(uint32_t n) {
 }
 
 static void compare(const char* what, uint64_t small, uint64_t large) {
-  fprintf(stderr, "%s: %llu steps, %llu for twice as much\n", what, (unsigned long long)small, (unsigned long long)large);
+  fprintf(stderr, "%s: %llu steps, %llu for twice as much\n", what, (unsigned long long)small,
+          (unsigned long long)large);
   CHECK(small > 0 && large <= 2 * small + small / 4);
 }
 

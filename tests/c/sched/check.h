@@ -9,14 +9,14 @@
 
 #include "pydispatch/sched.h"
 
-#define CHECK(condition, ...)                                                      \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "%s:%d: %s is false: ", __FILE__, __LINE__, #condition);     \
-      fprintf(stderr, __VA_ARGS__);                                                \
-      fputc('\n', stderr);                                                         \
-      exit(1);                                                                     \
-    }                                                                              \
+#define CHECK(condition, ...)                                                  \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      fprintf(stderr, "%s:%d: %s is false: ", __FILE__, __LINE__, #condition); \
+      fprintf(stderr, __VA_ARGS__);                                            \
+      fputc('\n', stderr);                                                     \
+      exit(1);                                                                 \
+    }                                                                          \
   } while (0)
 
 #if defined(__has_feature)

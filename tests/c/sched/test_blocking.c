@@ -1,5 +1,6 @@
-// Tasks that may sleep: the pool stays free for calls that compute, as many run as there are workers and sleeping ones, and every way
-// out of a task works on their threads. Nothing here depends on time: what must not wait would wait forever.
+// Tasks that may sleep: the pool stays free for calls that compute, as many run as there are workers and sleeping ones,
+// and every way out of a task works on their threads. Nothing here depends on time: what must not wait would wait
+// forever.
 //
 // links: base platform sched
 // tsan: 5
@@ -73,7 +74,9 @@ static pyd_task_t* submit(host_t* host, pyd_submit_options_t options) {
   return task;
 }
 
-static pyd_task_t* submit_normal(host_t* host) { return submit(host, (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL}); }
+static pyd_task_t* submit_normal(host_t* host) {
+  return submit(host, (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL});
+}
 
 static void finish(pyd_task_t* task, pyd_code_t code) {
   while (!pyd_task_is_done(task)) usleep(100);
@@ -102,7 +105,8 @@ static void check_pool_is_free(pyd_sched_t* sched) {
 static void destroy(pyd_sched_t* sched) {
   const int32_t workers = (int32_t)sched->workers;
   while (sched->permits->free_count < workers) usleep(100);
-  CHECK(sched->permits->free_count == workers && !sched->permits->waiting, "%d permits", (int)sched->permits->free_count);
+  CHECK(sched->permits->free_count == workers && !sched->permits->waiting, "%d permits",
+        (int)sched->permits->free_count);
   pyd_sched_destroy(sched);
 }
 
@@ -170,7 +174,8 @@ static void test_priorities(void) {
   pyd_task_t* first = submit_normal(&host);
   await(&host.begun, 1);
   pyd_task_t* tasks[3];
-  for (uint32_t i = 0; i < 3; ++i) tasks[i] = submit(&host, (pyd_submit_options_t){.priority = 2 - i, .on_done = note, .context = &kOrder[i]});
+  for (uint32_t i = 0; i < 3; ++i)
+    tasks[i] = submit(&host, (pyd_submit_options_t){.priority = 2 - i, .on_done = note, .context = &kOrder[i]});
   host.may_end = 1;
   finish(first, PYD_CODE_OK);
   for (int i = 0; i < 3; ++i) finish(tasks[i], PYD_CODE_OK);
@@ -183,7 +188,8 @@ static void test_priorities(void) {
 static void test_stop(void) {
   host_t host = {.sched = make(2), .sleeps = true};
   pyd_task_t* tasks[5];
-  for (int i = 0; i < 5; ++i) tasks[i] = submit(&host, (pyd_submit_options_t){.priority = 1, .after = tasks, .after_count = i > 3});
+  for (int i = 0; i < 5; ++i)
+    tasks[i] = submit(&host, (pyd_submit_options_t){.priority = 1, .after = tasks, .after_count = i > 3});
   await(&host.asleep, 4);
   CHECK(pyd_ok(pyd_sched_stop(host.sched)), "stop");
   for (int i = 0; i < 5; ++i) {
@@ -225,7 +231,8 @@ static void on_stop(void* context, uint32_t worker) {
 
 static void test_destroy_inside(void) {
   host_t host = {.may_end = 0};
-  pyd_sched_options_t options = {.workers = 2, .scopes = {get_scope, set_scope}, .threads = {.on_stop = on_stop, .context = &host}};
+  pyd_sched_options_t options = {
+      .workers = 2, .scopes = {get_scope, set_scope}, .threads = {.on_stop = on_stop, .context = &host}};
   CHECK(pyd_ok(pyd_sched_create(&options, &host.sched)), "create");
   submit(&host, (pyd_submit_options_t){.priority = 1, .on_done = destroy_sched, .context = &host});
   host.may_end = 1;  // this thread, which is no owner, has left the scheduler

@@ -56,9 +56,15 @@ static void test_v2(void) {
     const char* leaf;
     const char* parent;
     uint32_t expected;
-  } kRows[] = {{"max 100000", "max 100000", 0},  {"200000 100000", "max 100000", 2}, {"150000 100000", "max 100000", 2},
-               {"1000 100000", "max 100000", 1}, {"800000 100000", "300000 100000", 3}, {"", "400000 100000", 4},
-               {"nonsense", "-5 7", 0},          {"5 0", "0 5", 0},                  {"9223372036854775807 1", "max 1", 0}};
+  } kRows[] = {{"max 100000", "max 100000", 0},
+               {"200000 100000", "max 100000", 2},
+               {"150000 100000", "max 100000", 2},
+               {"1000 100000", "max 100000", 1},
+               {"800000 100000", "300000 100000", 3},
+               {"", "400000 100000", 4},
+               {"nonsense", "-5 7", 0},
+               {"5 0", "0 5", 0},
+               {"9223372036854775807 1", "max 1", 0}};
   for (size_t i = 0; i < sizeof(kRows) / sizeof(kRows[0]); ++i) {
     char root[64];
     fresh(root);
@@ -129,10 +135,12 @@ static void test_pinned(void) {
   CHECK(pyd_ok(pyd_sched_create(&options, &sched)), "create");
   _Atomic int counts[3] = {0};
   CHECK(run_job(sched, note_cpus, (void*)counts, 8, SURELY_SHARED).code == 0, "run");
-  CHECK(counts[0] == CPU_COUNT(&all) && counts[1] == 1 && counts[2] == 1, "%d, %d, %d", counts[0], counts[1], counts[2]);
+  CHECK(counts[0] == CPU_COUNT(&all) && counts[1] == 1 && counts[2] == 1, "%d, %d, %d", counts[0], counts[1],
+        counts[2]);
   for (uint32_t i = 0; i < 3; ++i) {
     const uint16_t* near = sched->near + 2 * i;
-    CHECK(near[0] != i && near[1] != i && near[0] != near[1] && near[0] < 3 && near[1] < 3, "%u: %u, %u", i, near[0], near[1]);
+    CHECK(near[0] != i && near[1] != i && near[0] != near[1] && near[0] < 3 && near[1] < 3, "%u: %u, %u", i, near[0],
+          near[1]);
   }
   pyd_sched_destroy(sched);
 }
@@ -169,20 +177,59 @@ static void test_words_of_a_line(void) {
 // The kernel lists a feature, under a name of its own, only when it is switched on.
 static void test_features(void) {
 #if defined(__x86_64__)
-  static const char* const kNames[][2] = {
-      {"sse3", "pni"}, {"ssse3", "ssse3"}, {"sse4.1", "sse4_1"}, {"sse4.2", "sse4_2"}, {"sse4a", "sse4a"},
-      {"avx", "avx"}, {"fma", "fma"}, {"fma4", "fma4"}, {"xop", "xop"}, {"f16c", "f16c"}, {"avx2", "avx2"},
-      {"avx512f", "avx512f"}, {"avx512cd", "avx512cd"}, {"avx512vl", "avx512vl"}, {"avx512dq", "avx512dq"},
-      {"avx512bw", "avx512bw"}, {"avx512ifma", "avx512ifma"}, {"avx512vbmi", "avx512vbmi"},
-      {"avx512vpopcntdq", "avx512_vpopcntdq"}, {"avx512vnni", "avx512_vnni"}, {"avx512vbmi2", "avx512_vbmi2"},
-      {"avx512bitalg", "avx512_bitalg"}, {"avx512bf16", "avx512_bf16"}, {"avx512fp16", "avx512_fp16"},
-      {"amx-tile", "amx_tile"}, {"amx-int8", "amx_int8"}, {"amx-bf16", "amx_bf16"}, {"popcnt", "popcnt"},
-      {"cx16", "cx16"}, {"sahf", "lahf_lm"}, {"movbe", "movbe"}, {"bmi", "bmi1"}, {"bmi2", "bmi2"}, {"lzcnt", "abm"},
-      {"aes", "aes"}, {"pclmul", "pclmulqdq"}, {"sha", "sha_ni"}, {"gfni", "gfni"}, {"vaes", "vaes"},
-      {"vpclmulqdq", "vpclmulqdq"}, {"adx", "adx"}, {"avxvnni", "avx_vnni"},
-      {"prfchw", "3dnowprefetch"}, {"xsave", "xsave"},
-      {"xsavec", "xsavec"}, {"xsaveopt", "xsaveopt"}, {"avx512vp2intersect", "avx512_vp2intersect"},
-      {"sse2", "sse2"}, {"cx8", "cx8"}, {"cmov", "cmov"}, {"mmx", "mmx"}, {"fxsr", "fxsr"}, {"sse", "sse"}};
+  static const char* const kNames[][2] = {{"sse3", "pni"},
+                                          {"ssse3", "ssse3"},
+                                          {"sse4.1", "sse4_1"},
+                                          {"sse4.2", "sse4_2"},
+                                          {"sse4a", "sse4a"},
+                                          {"avx", "avx"},
+                                          {"fma", "fma"},
+                                          {"fma4", "fma4"},
+                                          {"xop", "xop"},
+                                          {"f16c", "f16c"},
+                                          {"avx2", "avx2"},
+                                          {"avx512f", "avx512f"},
+                                          {"avx512cd", "avx512cd"},
+                                          {"avx512vl", "avx512vl"},
+                                          {"avx512dq", "avx512dq"},
+                                          {"avx512bw", "avx512bw"},
+                                          {"avx512ifma", "avx512ifma"},
+                                          {"avx512vbmi", "avx512vbmi"},
+                                          {"avx512vpopcntdq", "avx512_vpopcntdq"},
+                                          {"avx512vnni", "avx512_vnni"},
+                                          {"avx512vbmi2", "avx512_vbmi2"},
+                                          {"avx512bitalg", "avx512_bitalg"},
+                                          {"avx512bf16", "avx512_bf16"},
+                                          {"avx512fp16", "avx512_fp16"},
+                                          {"amx-tile", "amx_tile"},
+                                          {"amx-int8", "amx_int8"},
+                                          {"amx-bf16", "amx_bf16"},
+                                          {"popcnt", "popcnt"},
+                                          {"cx16", "cx16"},
+                                          {"sahf", "lahf_lm"},
+                                          {"movbe", "movbe"},
+                                          {"bmi", "bmi1"},
+                                          {"bmi2", "bmi2"},
+                                          {"lzcnt", "abm"},
+                                          {"aes", "aes"},
+                                          {"pclmul", "pclmulqdq"},
+                                          {"sha", "sha_ni"},
+                                          {"gfni", "gfni"},
+                                          {"vaes", "vaes"},
+                                          {"vpclmulqdq", "vpclmulqdq"},
+                                          {"adx", "adx"},
+                                          {"avxvnni", "avx_vnni"},
+                                          {"prfchw", "3dnowprefetch"},
+                                          {"xsave", "xsave"},
+                                          {"xsavec", "xsavec"},
+                                          {"xsaveopt", "xsaveopt"},
+                                          {"avx512vp2intersect", "avx512_vp2intersect"},
+                                          {"sse2", "sse2"},
+                                          {"cx8", "cx8"},
+                                          {"cmov", "cmov"},
+                                          {"mmx", "mmx"},
+                                          {"fxsr", "fxsr"},
+                                          {"sse", "sse"}};
   char* line = NULL;
   size_t capacity = 0;
   FILE* file = fopen("/proc/cpuinfo", "r");
@@ -245,7 +292,8 @@ static void test_tick(void) {
 int main(void) {
   test_tick();
 #if defined(PYD_PLATFORM_GENERIC)
-  CHECK(pyd_cpu_available() == (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) && pyd_cpu_quota("") == 0, "%u", pyd_cpu_available());
+  CHECK(pyd_cpu_available() == (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) && pyd_cpu_quota("") == 0, "%u",
+        pyd_cpu_available());
   (void)test_v2, (void)test_v1, (void)test_affinity, (void)test_pinned;  // an unknown system has none of these
 #else
   test_v2();

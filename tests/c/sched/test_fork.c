@@ -19,9 +19,11 @@ const char* __tsan_default_options(void) { return "die_after_fork=0"; }
 // What a sanitizer's runtime allows a child of a threaded process.
 typedef enum { EVERYTHING, NO_THREADS, NO_ALLOCATION } may_t;
 #if defined(__SANITIZE_ADDRESS__)
-static const may_t CHILD_MAY = NO_ALLOCATION;  // another thread's lock inside the sanitizer's allocator stays locked in the child
+static const may_t CHILD_MAY =
+    NO_ALLOCATION;  // another thread's lock inside the sanitizer's allocator stays locked in the child
 #elif defined(UNDER_TSAN) && !defined(__clang__)
-static const may_t CHILD_MAY = NO_THREADS;  // gcc's sanitizer takes a thread at a dead thread's address for the dead one
+static const may_t CHILD_MAY =
+    NO_THREADS;  // gcc's sanitizer takes a thread at a dead thread's address for the dead one
 #else
 static const may_t CHILD_MAY = EVERYTHING;
 #endif
@@ -96,12 +98,14 @@ static void test_fork_during_theft(void) {
   }
   pyd_sched_fork_parent(sched);
   int status = 0;
-  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x", status);
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x",
+        status);
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) atomic_store(&sched->slots[i].cells[1].thefts, 0);
   pyd_sched_destroy(sched);
 }
 
-// The child sees a task whose payload another thread of the parent is ending: it is done there, and not ended once more.
+// The child sees a task whose payload another thread of the parent is ending: it is done there, and not ended once
+// more.
 static _Atomic int ended, dropped, may_end;
 static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   (void)self, (void)task, (void)worker, (void)out_status;
@@ -137,7 +141,8 @@ static void test_fork_during_end(void) {
   pyd_sched_fork_parent(sched);
   may_end = 1;
   int status = 0;
-  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x", status);
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x",
+        status);
   while (!pyd_task_is_done(task)) usleep(100);
   pyd_task_release(task);
   pyd_sched_destroy(sched);

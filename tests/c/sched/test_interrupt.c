@@ -1,6 +1,6 @@
 // What ends a job early and what a thread must not do while it works for one, on a clock that only the bodies move. The
-// sources of the task system are part of this file, so that single steps of it can be called in states that threads leave
-// within nanoseconds.
+// sources of the task system are part of this file, so that single steps of it can be called in states that threads
+// leave within nanoseconds.
 //
 // links: base platform
 // tsan: 20
@@ -77,7 +77,8 @@ static int32_t body(void* self, uint32_t worker, uint64_t begin, uint64_t end, u
 
 static pyd_sched_failure_t run(pyd_sched_t* sched, work_t* work, uint64_t count, bool has_cost) {
   pyd_interrupt_t interrupt = {.is_wanted = is_wanted, .self = work};
-  pyd_sched_job_t job = {.body = body, .self = work, .count = count, .cost = has_cost ? &work->cost : NULL, .interrupt = &interrupt};
+  pyd_sched_job_t job = {
+      .body = body, .self = work, .count = count, .cost = has_cost ? &work->cost : NULL, .interrupt = &interrupt};
   pyd_sched_failure_t failure;
   work->ran = work->calls = work->longest = work->asked = 0;
   pyd_sched_run(sched, &job, &failure);
@@ -89,7 +90,8 @@ static void test_pieces(void) {
   pyd_sched_t* sched = make_sched(1, 0);
   work_t work = {.nanoseconds = 10, .fails = UINT64_MAX};
   pyd_sched_failure_t failure = run(sched, &work, 5000, false);
-  CHECK(!failure.code && work.ran == 5000 && work.longest == PYD_SCHED_ASK_INDICES && work.asked == work.calls - 1, "%d", failure.code);
+  CHECK(!failure.code && work.ran == 5000 && work.longest == PYD_SCHED_ASK_INDICES && work.asked == work.calls - 1,
+        "%d", failure.code);
   CHECK(work.calls == 10 + 4, "%d pieces: 1, 2, 4 to 512, then 1024 each", (int)work.calls);
   failure = run(sched, &work, 1, false);
   CHECK(!failure.code && work.ran == 1 && !work.asked, "a single index is not asked about");
@@ -115,7 +117,8 @@ static void test_pieces(void) {
   CHECK(!failure.code && work.cost.picoseconds == 100000, "%u ps", work.cost.picoseconds);
   work = (work_t){.nanoseconds = 100, .fails = 5};
   failure = run(sched, &work, 20, true);
-  CHECK(failure.code == 7 && failure.index == 5 && !failure.is_interrupted && !work.cost.picoseconds, "%d", failure.code);
+  CHECK(failure.code == 7 && failure.index == 5 && !failure.is_interrupted && !work.cost.picoseconds, "%d",
+        failure.code);
   work = (work_t){.nanoseconds = 100, .fails = UINT64_MAX, .wanted = 3};
   failure = run(sched, &work, 20, true);
   CHECK(failure.is_interrupted && failure.code && failure.index == 7 && work.ran == 7, "%d indices", (int)work.ran);
@@ -150,7 +153,8 @@ static int32_t pair_body(void* self, uint32_t worker, uint64_t begin, uint64_t e
     return 0;
   }
   pyd_status_t status = pyd_sched_stop(pair->sched);
-  CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT && strstr(pyd_status_text(status), "cannot be ended by a call that"),
+  CHECK(pyd_status_code(status) == PYD_CODE_INVALID_ARGUMENT &&
+            strstr(pyd_status_text(status), "cannot be ended by a call that"),
         "%s", pyd_status_text(status));
   pyd_status_free(status);
   atomic_store(&pair->has_begun, true);
@@ -166,7 +170,8 @@ static void run_pair(pyd_sched_t* sched, uint64_t count, uint64_t wanted_at, uin
   pyd_sched_failure_t failure;
   pyd_sched_run(sched, &job, &failure);
   CHECK(failure.is_interrupted && failure.code == -1, "code %d", failure.code);
-  CHECK((count == 2 ? pair.work.asked == wanted_at : pair.work.asked >= wanted_at) && pair.is_inside[1], "asked %d times", (int)pair.work.asked);
+  CHECK((count == 2 ? pair.work.asked == wanted_at : pair.work.asked >= wanted_at) && pair.is_inside[1],
+        "asked %d times", (int)pair.work.asked);
   CHECK(count == 2 || pair.work.ran < count - 1, "%d indices ran", (int)pair.work.ran);
 }
 

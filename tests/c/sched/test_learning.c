@@ -1,5 +1,6 @@
-// What the task system learns about costs and prices, on a clock that only the bodies move: no machine and no load changes
-// what comes out. The sources of the task system are part of this file, so that they read this clock and no other.
+// What the task system learns about costs and prices, on a clock that only the bodies move: no machine and no load
+// changes what comes out. The sources of the task system are part of this file, so that they read this clock and no
+// other.
 //
 // links: base platform
 // tsan: 20
@@ -38,7 +39,8 @@ typedef struct state_s {
   pyd_sched_cost_t cost;
 } state_t;
 
-// Runs a job of |count| indices that take |nanoseconds| each; returns the cost that is known afterwards, in picoseconds.
+// Runs a job of |count| indices that take |nanoseconds| each; returns the cost that is known afterwards, in
+// picoseconds.
 static uint32_t run(state_t* state, uint64_t count, uint64_t nanoseconds) {
   pyd_sched_job_t job = {.body = work_body, .self = &state->load, .count = count, .cost = &state->cost};
   pyd_sched_failure_t failure;
@@ -161,7 +163,8 @@ static void test_jobs_in_a_row(void) {
   pyd_sched_destroy(sched);
 }
 
-// The delay goes where a quarter of those that were measured are less, whatever the others are; not below the least, not above the most.
+// The delay goes where a quarter of those that were measured are less, whatever the others are; not below the least,
+// not above the most.
 static void test_delay(void) {
   const uint64_t least = 8000000, most = least * PYD_SCHED_DELAY_MOST;
   uint64_t delay = least;
@@ -183,12 +186,13 @@ static void test_what_is_worth_sharing(void) {
   sched->tick = TICK;
   now = 2000 + 2000;  // 2 us
   for (int i = 0; i < 500; ++i) measure_delay(sched, &self, &slot);
-  CHECK(sched->worth_waking == waking && sched->worth_spinning > 4 * spinning && sched->worth_spinning < 5 * spinning, "%llu",
-        (unsigned long long)sched->worth_spinning);
+  CHECK(sched->worth_waking == waking && sched->worth_spinning > 4 * spinning && sched->worth_spinning < 5 * spinning,
+        "%llu", (unsigned long long)sched->worth_spinning);
   self.has_slept = true;
   now = 2000 + 10000;
   for (int i = 0; i < 500; ++i) measure_delay(sched, &self, &slot);
-  CHECK(sched->worth_waking > 2 * waking && sched->worth_waking < 3 * waking, "%llu", (unsigned long long)sched->worth_waking);
+  CHECK(sched->worth_waking > 2 * waking && sched->worth_waking < 3 * waking, "%llu",
+        (unsigned long long)sched->worth_waking);
   const uint64_t known = sched->worth_waking;
   now = 2000;
   slot.opened = 500;

@@ -1,4 +1,5 @@
-// Jobs with a limit: never more threads than that, all indices once, jobs inside them included; of callers and of tasks.
+// Jobs with a limit: never more threads than that, all indices once, jobs inside them included; of callers and of
+// tasks.
 //
 // links: base platform sched
 // tsan: 10
@@ -24,7 +25,7 @@ static pyd_sched_t* make_scoped(void) {
 
 typedef struct load_s {
   pyd_sched_t* sched;
-  uint64_t nested;  // indices of a job that each index runs
+  uint64_t nested;                     // indices of a job that each index runs
   _Atomic int inside, most, expected;  // expected: threads that an index waits for
   _Atomic uint32_t times[COUNT];
   pyd_sched_cost_t cost;
@@ -82,7 +83,8 @@ static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t*
   if (load->is_shared) return true;
   load->is_shared = true;
   load->cost.picoseconds = SURELY_SHARED;
-  return pyd_task_share(task, &(pyd_sched_job_t){.body = body, .self = load, .count = COUNT, .cost = &load->cost}, worker);
+  return pyd_task_share(task, &(pyd_sched_job_t){.body = body, .self = load, .count = COUNT, .cost = &load->cost},
+                        worker);
 }
 
 static pyd_status_t run_whole(void* self, const pyd_interrupt_t* interrupt) {

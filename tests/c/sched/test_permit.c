@@ -1,5 +1,6 @@
-// Compute permits: how many threads compute at once, who gets the next permit, and that no thread waits for one that cannot come.
-// Nothing here depends on time: a wrong wait lasts forever, and the patience of waiting threads has no end unless a test sets one.
+// Compute permits: how many threads compute at once, who gets the next permit, and that no thread waits for one that
+// cannot come. Nothing here depends on time: a wrong wait lasts forever, and the patience of waiting threads has no end
+// unless a test sets one.
 //
 // links: base platform sched
 // tsan: 20
@@ -24,8 +25,10 @@ static pyd_sched_t* make_limited(uint32_t workers, int32_t permits, uint64_t pat
 }
 
 static void check_all_released(pyd_sched_t* sched, int32_t permits) {
-  while (atomic_load(&sched->permits->free_count) < permits) usleep(100);  // pool threads leave after their caller has gone on
-  CHECK(sched->permits->free_count == permits && sched->permits->waiting == 0, "%d of %d", (int)sched->permits->free_count, (int)permits);
+  while (atomic_load(&sched->permits->free_count) < permits)
+    usleep(100);  // pool threads leave after their caller has gone on
+  CHECK(sched->permits->free_count == permits && sched->permits->waiting == 0, "%d of %d",
+        (int)sched->permits->free_count, (int)permits);
   pyd_sched_destroy(sched);
 }
 
@@ -73,7 +76,8 @@ static void test_shared_by_schedulers(void) {
   load_t loads[3];
   const int32_t cpus = (int32_t)pyd_sched_available_cpus(), most = cpus > 3 ? cpus : 3;
   for (uint32_t i = 0; i < 3; ++i) {
-    pyd_sched_options_t options = {.workers = i + 1, .spin_us = 0, .scopes = {get_scope, set_scope}, .permits = permits};
+    pyd_sched_options_t options = {
+        .workers = i + 1, .spin_us = 0, .scopes = {get_scope, set_scope}, .permits = permits};
     CHECK(pyd_ok(pyd_sched_create(&options, &scheds[i])), "create");
     loads[i] = (load_t){.sched = scheds[i], .picoseconds = SURELY_SHARED};
   }
@@ -97,7 +101,8 @@ static void test_shared_by_schedulers(void) {
   CHECK(permits->total == (cpus > 2 ? cpus : 2), "%d permits", (int)permits->total);
   pyd_sched_destroy(scheds[0]);
   pyd_sched_destroy(scheds[1]);
-  CHECK(permits->total == 0 && permits->free_count == 0, "%d of %d permits", (int)permits->free_count, (int)permits->total);
+  CHECK(permits->total == 0 && permits->free_count == 0, "%d of %d permits", (int)permits->free_count,
+        (int)permits->total);
   pyd_permits_destroy(permits);
 }
 
@@ -249,7 +254,8 @@ static void test_order(bool is_raised) {
   order = 0;
   pyd_permit_take(sched->permits, PYD_PRIORITY_NORMAL, NULL, NULL);
   for (uint32_t i = 0; i < 5; ++i) {
-    waiters[i] = (waiter_t){.permits = sched->permits, .priority = kPriorities[i], .sched = i == 0 || i == 4 ? sched : NULL};
+    waiters[i] =
+        (waiter_t){.permits = sched->permits, .priority = kPriorities[i], .sched = i == 0 || i == 4 ? sched : NULL};
     pthread_create(&waiters[i].thread, NULL, wait_for_permit, &waiters[i]);
     while (atomic_load(&sched->permits->waiting) != i + 1) usleep(100);
   }

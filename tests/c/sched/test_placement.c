@@ -1,4 +1,5 @@
-// Which CPUs threads are moved to, and that their masks come back, on a simulated system whose threads are where the test says.
+// Which CPUs threads are moved to, and that their masks come back, on a simulated system whose threads are where the
+// test says.
 //
 // links: base platform
 // tsan: 20
@@ -65,7 +66,8 @@ static bool simulated_set(const pyd_thread_t* thread, const pyd_cpu_set_t* cpus)
 static uint32_t simulated_topology(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most) {
   (void)root;
   (void)most;
-  for (uint32_t i = 0; i < CPUS; ++i) out_cpus[i] = (pyd_topology_cpu_t){.number = i, .core = i, .capacity = 1024, .is_fast = true};
+  for (uint32_t i = 0; i < CPUS; ++i)
+    out_cpus[i] = (pyd_topology_cpu_t){.number = i, .core = i, .capacity = 1024, .is_fast = true};
   return CPUS;
 }
 
@@ -102,8 +104,12 @@ static uint32_t changes(void) {
 
 // SMT siblings 0 and 4, 1 and 5; 2 and 3 are slow.
 static const pyd_topology_cpu_t kHybrid[] = {
-    {.number = 0, .core = 0, .is_fast = true}, {.number = 1, .core = 1, .is_fast = true}, {.number = 2, .core = 2},
-    {.number = 3, .core = 3}, {.number = 4, .core = 0, .is_fast = true}, {.number = 5, .core = 1, .is_fast = true},
+    {.number = 0, .core = 0, .is_fast = true},
+    {.number = 1, .core = 1, .is_fast = true},
+    {.number = 2, .core = 2},
+    {.number = 3, .core = 3},
+    {.number = 4, .core = 0, .is_fast = true},
+    {.number = 5, .core = 1, .is_fast = true},
 };
 
 static void expect_choice(uint64_t allowed, uint64_t occupied, uint64_t expected) {
@@ -114,14 +120,14 @@ static void expect_choice(uint64_t allowed, uint64_t occupied, uint64_t expected
 }
 
 static void test_choice(void) {
-  expect_choice(0x3F, 0x01, 0x22);   // the other fast core, either thread of it
-  expect_choice(0x3F, 0x03, 0x30);   // both fast cores are occupied: their siblings before slow cores
-  expect_choice(0x3F, 0x33, 0x0C);   // slow cores are left
+  expect_choice(0x3F, 0x01, 0x22);  // the other fast core, either thread of it
+  expect_choice(0x3F, 0x03, 0x30);  // both fast cores are occupied: their siblings before slow cores
+  expect_choice(0x3F, 0x33, 0x0C);  // slow cores are left
   expect_choice(0x0F, 0x03, 0x0C);
-  expect_choice(0x11, 0x01, 0x10);   // nothing but a sibling is allowed
+  expect_choice(0x11, 0x01, 0x10);  // nothing but a sibling is allowed
   expect_choice(0x03, 0x03, 0);
   expect_choice(0x3F, 0x3F, 0);
-  expect_choice(0xC0, 0x01, 0xC0);   // CPUs that were not there when the machine was read
+  expect_choice(0xC0, 0x01, 0xC0);  // CPUs that were not there when the machine was read
 }
 
 // ---- threads
@@ -129,9 +135,9 @@ static void test_choice(void) {
 typedef struct pair_s {
   _Atomic uint32_t arrived;
   pthread_t helper;
-  uint32_t cpus[2];  // of the caller and the other one, in the job
-  _Atomic bool has_come;       // the other one, which the system has put on the CPU of the caller
-  _Atomic uint32_t done;       // indices of the other one
+  uint32_t cpus[2];       // of the caller and the other one, in the job
+  _Atomic bool has_come;  // the other one, which the system has put on the CPU of the caller
+  _Atomic uint32_t done;  // indices of the other one
   pyd_sched_t* sched;
 } pair_t;
 
@@ -231,7 +237,8 @@ static void test_mask_of_program_stays(pyd_sched_t* sched) {
   put(helper, 3, 0xF);
 }
 
-// Long work, in the middle of which the system puts the other thread on the CPU of the caller, which waits until it has moved away.
+// Long work, in the middle of which the system puts the other thread on the CPU of the caller, which waits until it has
+// moved away.
 enum { LONG_INDICES = 200, LONG_INDEX_NS = 20000 };
 
 static int32_t work_long(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
@@ -345,7 +352,8 @@ static void test_random_migrations(void) {
   await_parked(sched);
   for (uint32_t i = 0; i < CPUS - 1; ++i) {
     const simulated_thread_t state = state_of(sched->threads[i].place.thread.handle);
-    CHECK(state.mask == 0xF || atomic_load(&sched->threads[i].place.state) == PYD_PLACEMENT_MOVED, "mask %#lx", (long)state.mask);
+    CHECK(state.mask == 0xF || atomic_load(&sched->threads[i].place.state) == PYD_PLACEMENT_MOVED, "mask %#lx",
+          (long)state.mask);
   }
   pyd_sched_destroy(sched);
   atomic_store(&is_over_now, true);

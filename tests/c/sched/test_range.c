@@ -44,7 +44,8 @@ typedef struct board_s {
 } board_t;
 
 static void mark(board_t* board, pyd_range_t range) {
-  for (uint32_t i = range.begin; i < range.end; ++i) atomic_fetch_add_explicit(&board->seen[i], 1, memory_order_relaxed);
+  for (uint32_t i = range.begin; i < range.end; ++i)
+    atomic_fetch_add_explicit(&board->seen[i], 1, memory_order_relaxed);
 }
 
 static void* thief(void* pointer) {

@@ -13,7 +13,7 @@ typedef struct tally_s {
   uint32_t workers;
   _Atomic int busy[MAX_WORKERS];
   _Atomic int used[MAX_WORKERS];
-  uint8_t plain[MOST];          // written without atomics: a race or a lost write shows under the sanitizer and below
+  uint8_t plain[MOST];  // written without atomics: a race or a lost write shows under the sanitizer and below
   _Atomic uint64_t total;
 } tally_t;
 
@@ -105,8 +105,8 @@ static void test_unknown_and_coarse(uint32_t workers, uint64_t count) {
   pyd_sched_destroy(sched);
 }
 
-// More indices than 32 bits: the body only samples. Chunks must be whole, disjoint and complete: sums over begin and end
-// of a partition of [0, n) telescope.
+// More indices than 32 bits: the body only samples. Chunks must be whole, disjoint and complete: sums over begin and
+// end of a partition of [0, n) telescope.
 typedef struct sums_s {
   _Atomic uint64_t total, begins, ends, squares;
 } sums_t;

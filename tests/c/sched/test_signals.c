@@ -1,5 +1,5 @@
-// Pool threads block the signals that another thread can handle, and none of those that a fault of their own raises: a crash in a kernel
-// reaches the handler of the program.
+// Pool threads block the signals that another thread can handle, and none of those that a fault of their own raises: a
+// crash in a kernel reaches the handler of the program.
 //
 // links: base platform sched
 #include <pthread.h>
@@ -39,7 +39,8 @@ int main(void) {
   run_job(sched, read_mask, &masks, 2, SURELY_SHARED);
   for (size_t i = 0; i < sizeof(kFaults) / sizeof(*kFaults); ++i) {
     CHECK(sigismember(&masks.pool, kFaults[i]) == (kFaults[i] == SIGTRAP), "signal %d", kFaults[i]);
-    CHECK(sigismember(&before, kFaults[i]) == sigismember(&after, kFaults[i]), "the caller's mask changed: %d", kFaults[i]);
+    CHECK(sigismember(&before, kFaults[i]) == sigismember(&after, kFaults[i]), "the caller's mask changed: %d",
+          kFaults[i]);
   }
   for (size_t i = 0; i < sizeof(kOthers) / sizeof(*kOthers); ++i) {
     CHECK(sigismember(&masks.pool, kOthers[i]), "signal %d", kOthers[i]);

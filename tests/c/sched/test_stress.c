@@ -141,7 +141,8 @@ static uint64_t cpu_time_of(pyd_sched_t* sched) {
   for (uint32_t i = 0; i + 1 < sched->workers; ++i) {
     clockid_t clock;
     struct timespec used;
-    CHECK(pthread_getcpuclockid(sched->threads[i].thread.handle, &clock) == 0 && clock_gettime(clock, &used) == 0, "clock");
+    CHECK(pthread_getcpuclockid(sched->threads[i].thread.handle, &clock) == 0 && clock_gettime(clock, &used) == 0,
+          "clock");
     sum += (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
   }
   return sum;

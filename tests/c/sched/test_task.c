@@ -23,7 +23,7 @@ typedef struct work_s {
   int32_t code;
   bool is_open;
   _Atomic uint64_t* sum;
-  _Atomic int* gate;  // the first index waits until it is 0
+  _Atomic int* gate;   // the first index waits until it is 0
   _Atomic int* begun;  // chunks
   pyd_sched_cost_t cost;
 } work_t;
@@ -92,7 +92,8 @@ static pyd_task_t* make(uint32_t steps, uint32_t count, _Atomic uint64_t* sum) {
   pyd_task_t* task;
   pyd_status_t status = pyd_task_create(shared, &kKind, sizeof(work_t), &task);
   CHECK(pyd_ok(status), "%s", pyd_status_text(status));
-  *(work_t*)pyd_task_payload(task) = (work_t){.steps = steps, .count = count, .sum = sum, .cost = {.picoseconds = SURELY_SHARED}};
+  *(work_t*)pyd_task_payload(task) =
+      (work_t){.steps = steps, .count = count, .sum = sum, .cost = {.picoseconds = SURELY_SHARED}};
   return task;
 }
 
@@ -135,7 +136,8 @@ static void test_order(uint32_t workers) {
     pyd_task_release(tasks[i]);
   }
   pyd_status_free(pyd_sched_stop(shared));
-  CHECK(called == COUNT && dropped == COUNT && ended == COUNT, "%d called, %d dropped, %d ended", called, dropped, ended);
+  CHECK(called == COUNT && dropped == COUNT && ended == COUNT, "%d called, %d dropped, %d ended", called, dropped,
+        ended);
   pyd_sched_destroy(shared);
 }
 
@@ -143,7 +145,8 @@ static void test_failure(void) {
   shared = make_sched(2, -1);
   _Atomic uint64_t sum = 0;
   _Atomic int gate = 1;
-  pyd_task_t *first = make(2, 8, &sum), *second = make(1, 8, &sum), *third = make(1, 8, &sum), *behind = make(1, 5, &sum);
+  pyd_task_t *first = make(2, 8, &sum), *second = make(1, 8, &sum), *third = make(1, 8, &sum),
+             *behind = make(1, 5, &sum);
   ((work_t*)pyd_task_payload(first))->code = 7;
   ((work_t*)pyd_task_payload(first))->gate = &gate;
   submit(first, NULL);
@@ -187,7 +190,9 @@ static void test_chain_of_skipped(void) {
   for (int i = 0; i < COUNT; ++i) {
     char expected[100] = "index 4";
     if (i == 1) snprintf(expected, sizeof(expected), "a call that this one waits for has failed: index 4");
-    if (i > 1) snprintf(expected, sizeof(expected), "a call that this one waits for, %d calls before it, has failed: index 4", i - 1);
+    if (i > 1)
+      snprintf(expected, sizeof(expected), "a call that this one waits for, %d calls before it, has failed: index 4",
+               i - 1);
     const char* text = pyd_status_text(pyd_task_status(tasks[i]));
     CHECK(strcmp(text, expected) == 0, "task %d: %s", i, text);
   }
@@ -260,7 +265,8 @@ static void test_close_begins_nothing(uint32_t workers) {
     tasks[i] = make(STEPS, INDICES, &sum);
     work_t* work = pyd_task_payload(tasks[i]);
     work->gate = &gate, work->begun = &begun;
-    const pyd_submit_options_t options = {.on_done = on_done, .context = &calls, .after = &tasks[i - (i != 0)], .after_count = i % 2};
+    const pyd_submit_options_t options = {
+        .on_done = on_done, .context = &calls, .after = &tasks[i - (i != 0)], .after_count = i % 2};
     submit(tasks[i], &options);
   }
   const int threads = (int)workers;
@@ -276,7 +282,8 @@ static void test_close_begins_nothing(uint32_t workers) {
   CHECK(begun == threads, "%d chunks were begun, by %d threads", begun, threads);
   CHECK(calls == TASKS, "%d of %d were ended", calls, TASKS);
   for (int i = 0; i < TASKS; ++i) {
-    CHECK(pyd_task_is_done(tasks[i]) && pyd_status_code(pyd_task_status(tasks[i])) == PYD_CODE_INTERRUPTED, "task %d", i);
+    CHECK(pyd_task_is_done(tasks[i]) && pyd_status_code(pyd_task_status(tasks[i])) == PYD_CODE_INTERRUPTED, "task %d",
+          i);
     pyd_task_release(tasks[i]);
   }
   pyd_sched_destroy(shared);
@@ -309,7 +316,8 @@ static void* use(void* seed) {
     if ((random >> 17) % 5 == 0) pyd_task_cancel(task);
     if ((random >> 18) % 3 == 0) wait_without_running(task);
     if ((random >> 19) % 3 == 0) pyd_task_wait(task, PYD_WAIT_FOREVER, NULL);
-    if ((random >> 21) % 4 == 0) run_job(shared, body, &(work_t){.steps = 1, .count = 30, .sum = &total}, 30, SURELY_SHARED);
+    if ((random >> 21) % 4 == 0)
+      run_job(shared, body, &(work_t){.steps = 1, .count = 30, .sum = &total}, 30, SURELY_SHARED);
     pyd_task_release(previous);
     previous = task;
   }

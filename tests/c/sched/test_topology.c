@@ -33,7 +33,8 @@ static void begin(const char* allowed) {
   char status[512];
   strcpy(root, "/tmp/pyd_topology_XXXXXX");
   CHECK(mkdtemp(root), "mkdtemp");
-  snprintf(status, sizeof(status), "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\nMems_allowed_list:\t0\n", allowed);
+  snprintf(status, sizeof(status), "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\nMems_allowed_list:\t0\n",
+           allowed);
   put(status, "/proc/thread-self/status");
 }
 
@@ -50,7 +51,8 @@ static void end(uint32_t cores, const int* expected) {
   const uint32_t count = pyd_topology_read(root, cpus, PYD_TOPOLOGY_MOST);
   uint32_t at = 0;
   for (; expected[at] >= 0; ++at) {
-    CHECK(at < count && cpus[at].number == (uint32_t)expected[at], "place %u: %u, not %d", at, cpus[at].number, expected[at]);
+    CHECK(at < count && cpus[at].number == (uint32_t)expected[at], "place %u: %u, not %d", at, cpus[at].number,
+          expected[at]);
   }
   CHECK(at == count, "%u CPUs, not %u", count, at);
   CHECK(pyd_topology_cores(root, cpus, count) == cores, "%u cores", pyd_topology_cores(root, cpus, count));
@@ -136,8 +138,21 @@ static void test_container(const char* quota, uint32_t cores) {
 }
 
 static void test_hostile(void) {
-  static const char* const kTexts[] = {"", "\n", "-", "0-", "0-99999999999999999999999", "99999999999999999999", "0,0,0,0,0-4095,0",
-                                       "3-1", ",", "0x1", "0 1", "-1", "1-2-3", "zero", "4096-5000"};
+  static const char* const kTexts[] = {"",
+                                       "\n",
+                                       "-",
+                                       "0-",
+                                       "0-99999999999999999999999",
+                                       "99999999999999999999",
+                                       "0,0,0,0,0-4095,0",
+                                       "3-1",
+                                       ",",
+                                       "0x1",
+                                       "0 1",
+                                       "-1",
+                                       "1-2-3",
+                                       "zero",
+                                       "4096-5000"};
   for (size_t i = 0; i < sizeof(kTexts) / sizeof(kTexts[0]); ++i) {
     begin("1-2");
     put(kTexts[i], "/sys/devices/system/node/has_cpu");
@@ -150,7 +165,8 @@ static void test_hostile(void) {
     static pyd_topology_cpu_t cpus[4];
     const uint32_t count = pyd_topology_read(root, cpus, 4), cores = pyd_topology_cores(root, cpus, count);
     CHECK(count == 2 && cpus[0].number + cpus[1].number == 3, "text %zu: %u CPUs", i, count);
-    CHECK(cores >= 1 && cores <= 2 && cpus[0].core <= 4096 && cpus[0].capacity >= 1 && cpus[0].capacity <= 1024, "text %zu", i);
+    CHECK(cores >= 1 && cores <= 2 && cpus[0].core <= 4096 && cpus[0].capacity >= 1 && cpus[0].capacity <= 1024,
+          "text %zu", i);
     CHECK(pyd_topology_read(root, cpus, 1) == 1, "more than there is room for");
     char command[128];
     snprintf(command, sizeof(command), "rm -r %s", root);

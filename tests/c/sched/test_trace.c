@@ -1,4 +1,5 @@
-// The recorder of traces: what a ring keeps, what is counted as lost, reading while threads write, and what the task system records.
+// The recorder of traces: what a ring keeps, what is counted as lost, reading while threads write, and what the task
+// system records.
 //
 // links: base platform sched
 // tsan: 3
@@ -26,7 +27,8 @@ static void start(pyd_trace_t* trace, uint32_t events, uint32_t threads) {
 static void record(pyd_trace_t* trace, uint64_t i) {
   char name[PYD_TRACE_NAME_BYTES + 40];
   int length = snprintf(name, sizeof(name), "%0*llu", (int)(1 + i % 120), (unsigned long long)i);
-  const pyd_trace_event_t event = {.begin = i, .first = ~i, .count = 3 * i, .kind = (uint8_t)(i % 8), .has_failed = i & 1};
+  const pyd_trace_event_t event = {
+      .begin = i, .first = ~i, .count = 3 * i, .kind = (uint8_t)(i % 8), .has_failed = i & 1};
   pyd_trace_record(trace, &event, name, (size_t)length);
 }
 
@@ -35,10 +37,10 @@ static void check_event(const pyd_trace_event_t* event) {
   char name[PYD_TRACE_NAME_BYTES + 40];
   int length = snprintf(name, sizeof(name), "%0*llu", (int)(1 + i % 120), (unsigned long long)i);
   if (length > PYD_TRACE_NAME_BYTES) length = PYD_TRACE_NAME_BYTES;
-  CHECK(event->first == ~i && event->count == 3 * i && event->kind == i % 8 && event->has_failed == (i & 1), "event %llu is torn",
-        (unsigned long long)i);
-  CHECK(event->name_length == length && !memcmp(event->name, name, (size_t)length), "event %llu is '%.*s'", (unsigned long long)i,
-        event->name_length, event->name);
+  CHECK(event->first == ~i && event->count == 3 * i && event->kind == i % 8 && event->has_failed == (i & 1),
+        "event %llu is torn", (unsigned long long)i);
+  CHECK(event->name_length == length && !memcmp(event->name, name, (size_t)length), "event %llu is '%.*s'",
+        (unsigned long long)i, event->name_length, event->name);
 }
 
 // The only track in use.
@@ -57,10 +59,12 @@ static void check_kept(pyd_trace_t* trace, uint64_t recorded, uint64_t room, uin
   const uint32_t number = own_track(trace);
   pyd_trace_track_t track;
   pyd_trace_track(trace, number, &track);
-  CHECK(track.recorded == recorded && track.worker == PYD_TRACE_NO_WORKER, "%llu recorded", (unsigned long long)track.recorded);
+  CHECK(track.recorded == recorded && track.worker == PYD_TRACE_NO_WORKER, "%llu recorded",
+        (unsigned long long)track.recorded);
   CHECK(pyd_trace_read(trace, number, events, room) == kept, "not %llu are kept", (unsigned long long)kept);
   for (uint64_t i = 0; i < kept; ++i) {
-    CHECK(events[i].begin == recorded - kept + i, "event %llu is %llu", (unsigned long long)i, (unsigned long long)events[i].begin);
+    CHECK(events[i].begin == recorded - kept + i, "event %llu is %llu", (unsigned long long)i,
+          (unsigned long long)events[i].begin);
     check_event(&events[i]);
   }
 }
@@ -147,8 +151,8 @@ static void test_threads_without_track(void) {
     recorded += track.recorded;
   }
   const uint64_t without = pyd_trace_without_track(trace);
-  CHECK(without >= 100 && recorded + without == 100 * WRITERS + 1, "%llu recorded, %llu not", (unsigned long long)recorded,
-        (unsigned long long)without);
+  CHECK(without >= 100 && recorded + without == 100 * WRITERS + 1, "%llu recorded, %llu not",
+        (unsigned long long)recorded, (unsigned long long)without);
   pyd_trace_stop(trace);
   start(trace, 16, 2);
   CHECK(pyd_trace_without_track(trace) == 0, "of an earlier trace");
@@ -235,8 +239,9 @@ static void test_scheduler(void) {
   pyd_sched_trace_threads(sched);
   const kinds_t kinds = count_kinds(trace);
   CHECK(kinds.of[PYD_TRACE_WAKE] >= 1, "no thread was woken");
-  CHECK(kinds.of[PYD_TRACE_IDLE] >= 1 && kinds.by_worker[1] >= kinds.of[PYD_TRACE_IDLE], "%llu idle events, %llu of worker 1",
-        (unsigned long long)kinds.of[PYD_TRACE_IDLE], (unsigned long long)kinds.by_worker[1]);
+  CHECK(kinds.of[PYD_TRACE_IDLE] >= 1 && kinds.by_worker[1] >= kinds.of[PYD_TRACE_IDLE],
+        "%llu idle events, %llu of worker 1", (unsigned long long)kinds.of[PYD_TRACE_IDLE],
+        (unsigned long long)kinds.by_worker[1]);
   CHECK(kinds.by_worker[0] == 0 && kinds.of[PYD_TRACE_RUN] == 0, "what a job does is its owner's to record");
   pyd_sched_destroy(sched);
   pyd_trace_destroy(trace);

@@ -17,9 +17,12 @@ static bool is(pyd_string_t text, const char* expected) {
 
 static void test_taken(void) {
   pyd_manifest_t m;
-  CHECK_OK(read(" { \"more\" : [1, -2.5e+3, 0, {\"a\":[]}, true, null, \"\\u0041\"],\n\"executables\":[{\"exports\":[\"x\"],\"name\":\"\\u00e9\\ud83d\\ude00\\n\\\"\","
-                "\"variants\":[{" VARIANT ",\"contracts\":[0,null,7],\"dynamic\":true},{\"requires\":[\"avx2\",\"fma\"],\"alignment\":1,"
-                "\"format\":\"\",\"member\":\"\",\"name\":\"w\",\"contracts\":[]}]},{\"variants\":[],\"name\":\"\"}],\"pydispatch\":{\"format\":1}} \r\n\t", &m));
+  CHECK_OK(read(
+      " { \"more\" : [1, -2.5e+3, 0, {\"a\":[]}, true, null, \"\\u0041\"],\n\"executables\":[{\"exports\":[\"x\"],\"name\":\"\\u00e9\\ud83d\\ude00\\n\\\"\","
+      "\"variants\":[{" VARIANT
+      ",\"contracts\":[0,null,7],\"dynamic\":true},{\"requires\":[\"avx2\",\"fma\"],\"alignment\":1,"
+      "\"format\":\"\",\"member\":\"\",\"name\":\"w\",\"contracts\":[]}]},{\"variants\":[],\"name\":\"\"}],\"pydispatch\":{\"format\":1}} \r\n\t",
+      &m));
   CHECK(m.executable_count == 2 && m.variant_count == 2 && m.contract_count == 3 && m.requirement_count == 2);
   CHECK(is(m.executables[0].name, "\xC3\xA9\xF0\x9F\x98\x80\n\"") && m.executables[0].variant_count == 2);
   CHECK(m.executables[1].first_variant == 2 && m.executables[1].variant_count == 0);

@@ -25,14 +25,18 @@ static pyd_status_t read(const char* header, uint64_t length, size_t elements, p
 #define TENSOR(dtype, shape, offsets) "{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
 static void test_taken(void) {
-  static const char kHeader[] = "{\"__metadata__\":{\"format\":\"pt\"},\"w\":" TENSOR("F32", "[2,3]", "[0,24]") ",\"b\":" TENSOR("BF16", "[]", "[24,26]")
-      ",\"e\":" TENSOR("U8", "[0,7]", "[26,26]") ",\"x\":" TENSOR("F4", "[3]", "[24,26]") "}  ";
+  static const char kHeader[] =
+      "{\"__metadata__\":{\"format\":\"pt\"},\"w\":" TENSOR("F32", "[2,3]", "[0,24]") ",\"b\":" TENSOR(
+          "BF16", "[]", "[24,26]") ",\"e\":" TENSOR("U8", "[0,7]", "[26,26]") ",\"x\":" TENSOR("F4", "[3]",
+                                                                                               "[24,26]") "}  ";
   pyd_weights_t w;
   CHECK_OK(read(kHeader, strlen(kHeader), 26, &w));
   CHECK(w.count == 4 && w.dims_count == 5);
   const pyd_weight_t* found = pyd_weights_find(&w, (pyd_string_t){"w", 1});
-  CHECK(found && found->dtype == 0x21000020 && found->rank == 2 && w.dims[found->first_dim + 1] == 3 && found->data.size == 24);
-  CHECK(pyd_weights_find(&w, (pyd_string_t){"b", 1})->dtype == 0x22000010 && !pyd_weights_find(&w, (pyd_string_t){"b", 1})->rank);
+  CHECK(found && found->dtype == 0x21000020 && found->rank == 2 && w.dims[found->first_dim + 1] == 3 &&
+        found->data.size == 24);
+  CHECK(pyd_weights_find(&w, (pyd_string_t){"b", 1})->dtype == 0x22000010 &&
+        !pyd_weights_find(&w, (pyd_string_t){"b", 1})->rank);
   CHECK(pyd_weights_find(&w, (pyd_string_t){"x", 1})->dtype == 0);  // of no use, and no fault
   CHECK(!pyd_weights_find(&w, (pyd_string_t){"", 0}) && !pyd_weights_find(&w, (pyd_string_t){"ww", 2}));
   pyd_weights_free(&w);
@@ -50,7 +54,8 @@ static void test_refused(void) {
       {"{\"w\":" TENSOR("F32", "[2]", "[0,8,8]") "}", "expected"},
       {"{\"w\":" TENSOR("F32", "[-2]", "[0,8]") "}", "a whole number"},
       {"{\"w\":" TENSOR("F32", "[4611686018427387904,4611686018427387904]", "[0,0]") "}", "as many bytes"},
-      {"{\"w\":" TENSOR("F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]", "[0,8]") "}", "up to 32 sizes"},
+      {"{\"w\":" TENSOR("F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]", "[0,8]") "}",
+       "up to 32 sizes"},
       {"{\"w\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", "no member twice"},
       {"{} x", "nothing after the value"},
   };

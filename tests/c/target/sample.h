@@ -39,8 +39,8 @@ static pyd_program_t* make_program(void) {
   uint32_t n = op(f, PYD_OP_DIM, 0, 0, 0, 0), one = constant(f, 1);
   add_check(&b, f, PYD_OP_CHECK_EQ, n, op(f, PYD_OP_DIM, 0, 1, 0, 0), "sizes differ: {a} and {b}");
   uint32_t bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0), r = add_result(f, F32, 1, &n, bytes);
-  add_dispatch(f, 0, constant(f, 0), (uint32_t[]){op(f, PYD_OP_CEILDIVS, 64, n, constant(f, 16), 0), one, one}, 1, &n, 3,
-               (uint32_t[]){0, NONE, NONE, 1, NONE, NONE, r, NONE, NONE});
+  add_dispatch(f, 0, constant(f, 0), (uint32_t[]){op(f, PYD_OP_CEILDIVS, 64, n, constant(f, 16), 0), one, one}, 1, &n,
+               3, (uint32_t[]){0, NONE, NONE, 1, NONE, NONE, r, NONE, NONE});
   f = add_function(&b, "sized");
   n = op(f, PYD_OP_SCALAR, 0, add_scalar(&b, f, "n"), 0, 0);
   uint32_t k = op(f, PYD_OP_SCALAR, 0, add_scalar(&b, f, "k"), 0, 0);

@@ -1,7 +1,8 @@
 // links: base platform sched memory program api process target torch
 // with: ../program/double.c
 // tsan: 3
-// Kernels of PyTorch's operators, with a double in the place of PyTorch: calls that fit, those that do not, what is kept.
+// Kernels of PyTorch's operators, with a double in the place of PyTorch: calls that fit, those that do not, what is
+// kept.
 #include "torch/interface.h"
 
 #include <pthread.h>
@@ -21,7 +22,7 @@ struct pyd_torch_tensor_s {
   bool is_lent;  // the memory belongs to a test
 };
 
-static atomic_int live;          // tensors
+static atomic_int live;                 // tensors
 static _Thread_local int allowed = -1;  // calls until one fails; -1: none does
 static _Thread_local jmp_buf thrown;
 static _Thread_local char said[2048];
@@ -72,7 +73,18 @@ static int32_t t_float64(void) { return FLOAT64; }
 static int32_t t_int64(void) { return INT64; }
 
 static pyd_torch_interface_t torch = {
-    t_check, t_cpu, t_delete, t_defined, t_data, t_dim, t_sizes, t_dtype, t_device, t_contiguous, t_empty, t_copy,
+    t_check,
+    t_cpu,
+    t_delete,
+    t_defined,
+    t_data,
+    t_dim,
+    t_sizes,
+    t_dtype,
+    t_device,
+    t_contiguous,
+    t_empty,
+    t_copy,
     {[PYD_TORCH_float32] = t_float32, [PYD_TORCH_float64] = t_float64, [PYD_TORCH_int64] = t_int64}};
 
 static uint64_t give(float* data, int64_t size, int64_t stride) {
@@ -149,13 +161,13 @@ static void test_procedure(void) {
 
 static void test_refused(void) {
   float a[8] = {1, 2, 3, 4};
-#define SPOILT(change, text)                                \
-  do {                                                      \
-    uint64_t stack[2] = {give(a, 4, 1), give(a, 4, 1)};      \
-    pyd_torch_tensor_t* x = tensor_of(stack[1]);            \
-    change;                                                 \
-    BAD(MUL, stack, 2, 1, text);                                 \
-    CHECK(live == 0);                                       \
+#define SPOILT(change, text)                            \
+  do {                                                  \
+    uint64_t stack[2] = {give(a, 4, 1), give(a, 4, 1)}; \
+    pyd_torch_tensor_t* x = tensor_of(stack[1]);        \
+    change;                                             \
+    BAD(MUL, stack, 2, 1, text);                        \
+    CHECK(live == 0);                                   \
   } while (0)
   SPOILT(x->dtype = FLOAT64, "@mul: argument 1 'b': expected elements of type float32, got float64");
   SPOILT(x->dtype = 99, "expected elements of type float32, got another type");

@@ -39,8 +39,8 @@ typedef struct given_s {
 
 static void give(given_t* g, int i, int dtype, void* data, int64_t size) {  // size -1: a number
   g->dims[i] = size;
-  g->buffers[i] = (pyd_xla_buffer_t){.struct_size = sizeof(g->buffers[i]), .dtype = dtype, .data = data, .rank = size >= 0,
-                                     .dims = &g->dims[i]};
+  g->buffers[i] = (pyd_xla_buffer_t){
+      .struct_size = sizeof(g->buffers[i]), .dtype = dtype, .data = data, .rank = size >= 0, .dims = &g->dims[i]};
   g->kinds[i] = PYD_XLA_BUFFER;
   g->items[i] = &g->buffers[i];
 }
@@ -181,9 +181,9 @@ static void test_hostile(void) {
     give_mul(&g, kNumbers[i], a, a, out, 4);
     BAD(&g, UNAVAILABLE, "no function of pydispatch has the number");
   }
-#define SPOILT(change, code, text)   \
-  give_mul(&g, MUL, a, a, out, 4);   \
-  change;                            \
+#define SPOILT(change, code, text) \
+  give_mul(&g, MUL, a, a, out, 4); \
+  change;                          \
   BAD(&g, code, text)
   SPOILT(g.frame.attributes.count = 0, INVALID_ARGUMENT, "needs the attribute");
   SPOILT(g.frame.attributes.count = -1, INVALID_ARGUMENT, "needs the attribute");

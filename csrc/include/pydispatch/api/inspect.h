@@ -14,12 +14,12 @@ typedef struct pyd_api_text_s {
   size_t length;
 } pyd_api_text_t;
 
-// An executable of a program. Valid while the program is. The caller sets |struct_size|; what an older library does not know
-// stays as it was.
+// An executable of a program. Valid while the program is. The caller sets |struct_size|; what an older library does not
+// know stays as it was.
 typedef struct pyd_api_executable_s {
   size_t struct_size;  // sizeof(pyd_api_executable_t): the structure grows at its end
   pyd_api_text_t name;
-  uint32_t variant;       // the number of the one that runs here, among |variant_count|
+  uint32_t variant;  // the number of the one that runs here, among |variant_count|
   uint32_t variant_count;
   uint32_t export_count;  // of its library
   uint32_t import_count;
@@ -42,7 +42,7 @@ typedef struct pyd_api_command_s {
   pyd_api_text_t name;        // the export of a dispatch; a host command
   uint32_t grid[3];           // workgroups of a dispatch in x, y and z; zeros when it runs nothing
   uint32_t reserved;
-  uint64_t bytes;             // of all ranges of memory that it is given
+  uint64_t bytes;  // of all ranges of memory that it is given
 } pyd_api_command_t;
 
 // When a command ran: nanoseconds since its call began; both 0 when it ran nothing.

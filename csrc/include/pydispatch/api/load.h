@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-// A parameter of a program, by its scope ("" without one) and key: the program holds the memory as long as it exists, and uses it in place
-// where it is in row-major order and aligned as the program needs it.
+// A parameter of a program, by its scope ("" without one) and key: the program holds the memory as long as it exists,
+// and uses it in place where it is in row-major order and aligned as the program needs it.
 typedef struct pyd_api_parameter_s {
   const char* scope;
   const char* key;
@@ -25,8 +25,8 @@ typedef struct pyd_api_parameter_file_s {
   const char* path;
 } pyd_api_parameter_file_t;
 
-// Either |path|, in the encoding of the file system, or |data|, which is copied. Zero is right for the rest. Of several sources of one
-// parameter the first is used, memory before files.
+// Either |path|, in the encoding of the file system, or |data|, which is copied. Zero is right for the rest. Of several
+// sources of one parameter the first is used, memory before files.
 typedef struct pyd_api_load_s {
   size_t struct_size;  // sizeof(pyd_api_load_t): the structure grows at its end
   const char* path;

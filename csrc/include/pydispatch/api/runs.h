@@ -19,7 +19,8 @@ typedef int32_t (*pyd_api_body_fn_t)(void* context, uint32_t x, uint32_t y, uint
 
 // Indices [begin, end), in order. |worker| < device_workers(): no two that run at the same time within a loop have the
 // same, so it may index scratch memory. Returns 0, or a code after writing the failed index to |out_failed|.
-typedef int32_t (*pyd_api_range_fn_t)(void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
+typedef int32_t (*pyd_api_range_fn_t)(void* context, uint32_t worker, uint64_t begin, uint64_t end,
+                                      uint64_t* out_failed);
 
 // The measured cost of a repeated loop; kept by the caller, one per loop, initially zero.
 // Threads may share it. Without one each run begins by measuring.
@@ -30,8 +31,8 @@ typedef struct pyd_api_cost_s {
 // ---- ending a call early
 
 // Asked on the thread that runs the call, while no lock is held: between two workgroups, after 1024 of them or a
-// millisecond at the latest, at every iteration of a loop of host code, and every 50 milliseconds while the call waits for
-// another one of its program. Nonzero: the call ends with INTERRUPTED.
+// millisecond at the latest, at every iteration of a loop of host code, and every 50 milliseconds while the call waits
+// for another one of its program. Nonzero: the call ends with INTERRUPTED.
 typedef struct pyd_api_interrupt_s {
   size_t size;  // sizeof(pyd_api_interrupt_t): the structure grows at its end
   int32_t (*is_wanted)(void* context);
@@ -43,17 +44,20 @@ typedef struct pyd_api_interrupt_s {
 // A device of its own. Zero is right for everything but |struct_size|.
 typedef struct pyd_api_device_options_s {
   size_t struct_size;  // sizeof(pyd_api_device_options_t): the structure grows at its end
-  uint32_t workers;    // threads that run one dispatch or loop, including the calling one, up to 1024; 0: one for each core
+  uint32_t
+      workers;  // threads that run one dispatch or loop, including the calling one, up to 1024; 0: one for each core
   uint32_t lends_threads;  // 1: the device starts no thread; those of device_lend_thread are its threads
-  // Called on each thread of the device, never on callers, before and after it works for it: to name it, to bind it to CPUs, to
-  // set up what bodies need. They may be NULL, and are called on any thread, also after device_create has returned, until the device has
-  // no thread any more. |worker| is below device_workers() for threads that run workgroups and not below it for threads that run submitted
-  // calls with host commands. A thread that is started again, or lent again, calls again.
+  // Called on each thread of the device, never on callers, before and after it works for it: to name it, to bind it to
+  // CPUs, to set up what bodies need. They may be NULL, and are called on any thread, also after device_create has
+  // returned, until the device has no thread any more. |worker| is below device_workers() for threads that run
+  // workgroups and not below it for threads that run submitted calls with host commands. A thread that is started
+  // again, or lent again, calls again.
   void (*on_thread_start)(void* context, uint32_t worker);
   void (*on_thread_stop)(void* context, uint32_t worker);
   void* context;
-  // Where handles, plans, calls, the memory of pool_acquire and all memory of runs come from, until the last handle of the device and of what it
-  // loaded is released. NULL: the system. Threads, and the tables of programs that are loaded, are not of it.
+  // Where handles, plans, calls, the memory of pool_acquire and all memory of runs come from, until the last handle of
+  // the device and of what it loaded is released. NULL: the system. Threads, and the tables of programs that are
+  // loaded, are not of it.
   const pyd_allocator_t* allocator;
 } pyd_api_device_options_t;
 
@@ -67,11 +71,12 @@ typedef enum pyd_api_priority_e {
 
 // What has become of a submitted call. Every call has exactly one of the last four, once.
 typedef enum pyd_api_outcome_e {
-  PYD_API_PENDING = 0,    // it has not ended
+  PYD_API_PENDING = 0,  // it has not ended
   PYD_API_SUCCEEDED = 1,
   PYD_API_FAILED = 2,
-  PYD_API_CANCELLED = 3,  // by event_cancel, an interrupt, the end of the device's threads; perhaps after parts have run
-  PYD_API_SKIPPED = 4,    // has not run, because a call that it comes after has not succeeded
+  PYD_API_CANCELLED =
+      3,                // by event_cancel, an interrupt, the end of the device's threads; perhaps after parts have run
+  PYD_API_SKIPPED = 4,  // has not run, because a call that it comes after has not succeeded
 } pyd_api_outcome_t;
 
 // How to submit. Zero is right for everything but |struct_size|.
@@ -80,8 +85,9 @@ typedef struct pyd_api_submit_s {
   uint32_t priority;   // pyd_api_priority_t: which of the waiting calls begins first
   uint32_t after_count;
   pyd_api_event_t* const* after;  // calls of the same device that must succeed first; may be released afterwards
-  // Called once when the call has ended, on the thread that ended it and with no lock held; waiting threads may go on before. |event| is
-  // valid until it returns, also when it was released or not asked for. It may submit, and must not wait for calls.
+  // Called once when the call has ended, on the thread that ended it and with no lock held; waiting threads may go on
+  // before. |event| is valid until it returns, also when it was released or not asked for. It may submit, and must not
+  // wait for calls.
   void (*on_done)(void* context, pyd_api_event_t* event);
   void* context;
   uint32_t workers;  // threads that work for it at once, at most; 0: all of the device. Results do not depend on it
