@@ -52,8 +52,8 @@ class ToolchainError(Error):
 class Tool:
     """Executable of a toolchain.
 
-    argv: the command that starts it. version: (major, minor, patch). origin: the setting or folder where it was
-    found.
+    argv: the command that starts it. version: (major, minor, patch). origin: where it was configured or found, for
+    messages.
     """
 
     argv: tuple[str, ...]

@@ -73,7 +73,7 @@ def emit_turned(
 
 @dataclass(frozen=True)
 class _Square:
-    """Position of a block: the indices of all dimensions but the last, and the bounds of its rows and columns."""
+    """Position of a block: the indices of all dimensions but the last, and half-open ranges of its rows and columns."""
 
     outer: list[Index]
     top: Index
