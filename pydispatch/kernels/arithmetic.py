@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pydispatch.kernels.entities import FLOATS, INTEGERS, Literal, Scalar
+from pydispatch.kernels.entities import FLOATS, INTEGERS, UNSIGNED, Literal, Scalar
 from pydispatch.kernels.writer import Writer, spelled
 
 Number = Scalar | Literal
 
 ORDER = ("i8", "i16", "i32", "index", "i64")
-"""Integers, each of which becomes a later one by itself."""
+"""Integers with a sign, each of which becomes a later one by itself. One without becomes a longer one."""
 
 
 class TypeMismatch(Exception):
@@ -36,7 +36,11 @@ def joined(a: Number, b: Number, what: str) -> str:
         return a.type
     if a.type in ORDER and b.type in ORDER:
         return max(a.type, b.type, key=ORDER.index)
-    wanted = next((type for type in (a.type, b.type) if is_float(type)), "i32")
+    if a.type in INTEGERS and b.type in INTEGERS:
+        shorter, longer = sorted((a.type, b.type), key=INTEGERS.__getitem__)
+        if shorter in UNSIGNED and INTEGERS[shorter] < INTEGERS[longer]:
+            return longer
+    wanted = next((type for type in (a.type, b.type) if is_float(type) or type in UNSIGNED), "i32")
     raise TypeMismatch(f"{what} of {a.type} and {b.type}", f"convert one of them: pydispatch.{wanted}(...)")
 
 
@@ -52,7 +56,7 @@ def check_literal(literal: Literal, type: str, what: str) -> None:
             raise TypeMismatch(f"{what} of {type} and the fraction {value!r}",
                                f"write a whole number, or pydispatch.f32(...) around the {type}")  # fmt: skip
         width = INTEGERS[type]
-        if not -(1 << (width - 1)) <= value < 1 << width:
+        if not (0 if type in UNSIGNED else -(1 << (width - 1))) <= value < 1 << width:
             raise TypeMismatch(f"the number {value} does not fit into {type}", "use a wider type")
 
 
@@ -86,14 +90,20 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
         return _between_floats(writer, value, type)
     if is_float(source):
         through = "i64" if type == "index" else type
-        made = writer.value(f"arith.fptosi {value.name} : {source} to {through}", through)
+        operation = "arith.fptoui" if type in UNSIGNED else "arith.fptosi"
+        made = writer.value(f"{operation} {value.name} : {source} to {through}", through)
         return cast(writer, made, type)
     if is_float(type):
         whole = cast(writer, value, "i64") if source == "index" else value
-        return writer.value(f"arith.sitofp {whole.name} : {whole.type} to {type}", type)
+        operation = "arith.uitofp" if whole.type in UNSIGNED else "arith.sitofp"
+        return writer.value(f"{operation} {whole.name} : {whole.type} to {type}", type)
     if "index" in (source, type):
-        return writer.value(f"arith.index_cast {value.name} : {source} to {type}", type)
-    operation = "arith.extsi" if INTEGERS[type] > INTEGERS[source] else "arith.trunci"
+        operation = "arith.index_castui" if source in UNSIGNED else "arith.index_cast"
+        return writer.value(f"{operation} {value.name} : {source} to {type}", type)
+    if INTEGERS[type] == INTEGERS[source]:
+        return Scalar(value.name, type)
+    longer = "arith.extui" if source in UNSIGNED else "arith.extsi"
+    operation = longer if INTEGERS[type] > INTEGERS[source] else "arith.trunci"
     return writer.value(f"{operation} {value.name} : {source} to {type}", type)
 
 
@@ -133,7 +143,7 @@ def binary(writer: Writer, symbol: str, a: Number, b: Number) -> Number:
     if symbol == "**":
         return _power(writer, a, b, type)
     left, right = cast(writer, a, type), cast(writer, b, type)
-    table = _FLOAT if is_float(type) else _CONDITION if type == "i1" else _INTEGER
+    table = _FLOAT if is_float(type) else _CONDITION if type == "i1" else _UNSIGNED if type in UNSIGNED else _INTEGER
     if symbol not in table:
         raise TypeMismatch(
             f"'{symbol}' of {type}", _REMEDIES.get((symbol, is_float(type)), "convert the operands first")
@@ -218,6 +228,10 @@ _INTEGER: Table = {
     "&": "arith.andi", "|": "arith.ori", "^": "arith.xori", "<<": "arith.shli", ">>": "arith.shrsi",
     "max": "arith.maxsi", "min": "arith.minsi",
 }  # fmt: skip
+_UNSIGNED: Table = {
+    **_INTEGER, "//": "arith.divui", "%": "arith.remui", ">>": "arith.shrui", "max": "arith.maxui",
+    "min": "arith.minui",
+}  # fmt: skip
 _CONDITION: Table = {"&": "arith.andi", "|": "arith.ori", "^": "arith.xori"}
 _REMEDIES = {
     ("/", False): "write // for the quotient rounded down, or convert to pydispatch.f32 first",
@@ -237,6 +251,7 @@ def compare(writer: Writer, symbol: str, a: Number, b: Number) -> Scalar | Liter
     type = joined(a, b, f"'{symbol}'")
     left, right = cast(writer, a, type), cast(writer, b, type)
     predicate = COMPARISONS[symbol][is_float(type)]
+    predicate = f"u{predicate[1:]}" if type in UNSIGNED and predicate[0] == "s" else predicate
     operation = "arith.cmpf" if is_float(type) else "arith.cmpi"
     return writer.value(f"{operation} {predicate}, {left.name}, {right.name} : {type}", "i1")
 
@@ -269,4 +284,6 @@ def neutral(symbol: str, type: str) -> str:
     if is_float(type):
         return spelled(-math.inf if symbol == "max" else math.inf, type)
     width = INTEGERS[type]
+    if type in UNSIGNED:
+        return spelled(0 if symbol == "max" else (1 << width) - 1, type)
     return spelled(-(1 << (width - 1)) if symbol == "max" else (1 << (width - 1)) - 1, type)

@@ -12,7 +12,18 @@ from pydispatch import patterns
 from pydispatch.errors import CompileError
 from pydispatch.kernels import functions
 from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, is_float, joined
-from pydispatch.kernels.entities import FLOATS, Entity, Group, Known, Literal, Memory, Scalar, described
+from pydispatch.kernels.entities import (
+    FLOATS,
+    INTEGERS,
+    UNSIGNED,
+    Entity,
+    Group,
+    Known,
+    Literal,
+    Memory,
+    Scalar,
+    described,
+)
 from pydispatch.kernels.writer import Writer
 from pydispatch.patterns.types import DType
 
@@ -144,6 +155,8 @@ def absolute(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     x = number(low, node.args[0], given[0])
     if isinstance(x, Literal):
         return Literal(abs(x.value))
+    if x.type in UNSIGNED:
+        return x
     if is_float(x.type):
         return low.writer.value(f"math.absf {x.name} : {x.type}", x.type)
     return minmax(low, node, [x, low.number_or_error(node, lambda: binary(low.writer, "-", Literal(0), x))], "max")
@@ -176,13 +189,13 @@ def bits(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     x, target = number(low, node.args[0], given[0]), given[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
         raise low.error(node, "bitcast takes a value and a type", "write pydispatch.bitcast(x, pydispatch.i32)")
-    widths = {**FLOATS, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+    widths = {**FLOATS, **INTEGERS, "index": 0}
     if widths.get(x.type) != widths.get(target.value.name, 0):
         raise low.error(
             node, f"bitcast of {x.type} to {target.value.name}: their widths differ", "use a type of the same width"
         )
-    if x.type == target.value.name:
-        return x
+    if x.type == target.value.name or (x.type in INTEGERS and target.value.name in INTEGERS):
+        return Scalar(x.name, target.value.name)
     return low.writer.value(f"arith.bitcast {x.name} : {x.type} to {target.value.name}", target.value.name)
 
 
@@ -193,7 +206,8 @@ def ceil_divide(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
         return low.folding(node, lambda: Literal(-(-int(a.value) // int(b.value))))
     type = joined(a, b, "cdiv")
     x, y = cast(low.writer, a, type), cast(low.writer, b, type)
-    return low.writer.value(f"arith.ceildivsi {x.name}, {y.name} : {type}", type)
+    operation = "arith.ceildivui" if type in UNSIGNED else "arith.ceildivsi"
+    return low.writer.value(f"{operation} {x.name}, {y.name} : {type}", type)
 
 
 def atomic(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> Entity:
@@ -209,6 +223,8 @@ def atomic(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> En
     value = low.converted(node.args[2], given[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
     kinds = {"add": ("addf", "addi"), "max": ("maximumf", "maxs"), "min": ("minimumf", "mins")}
     kind = kinds[symbol][not is_float(memory.dtype)]
+    if memory.dtype in UNSIGNED and symbol != "add":
+        kind = f"{symbol}u"
     low.writes(node, memory)
     if memory.parameter:
         low.read.add(memory.parameter)

@@ -111,8 +111,14 @@ class Undefined:
 
 Entity = Scalar | Literal | Group | Memory | Tile | Known | Formula | Kept | Undefined
 
-FLOATS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
-INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
+FLOATS = {"f8E4M3FN": 8, "f8E5M2": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
+UNSIGNED = {"u8": 8, "u16": 16, "u32": 32, "u64": 64}
+INTEGERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64, **UNSIGNED}
+
+
+def bytes_of(type: str) -> int:
+    """Return the bytes of an element in memory of a workgroup."""
+    return 1 if type == "i1" else {**FLOATS, **INTEGERS}[type] // 8
 
 
 def described(entity: Entity) -> str:

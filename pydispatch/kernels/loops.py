@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 
 from pydispatch.kernels.arithmetic import binary, cast, compare, default_type
-from pydispatch.kernels.entities import Formula, Kept, Known, Literal, Memory, Scalar, Tile, Undefined, flat
+from pydispatch.kernels.entities import FLOATS, Formula, Kept, Known, Literal, Memory, Scalar, Tile, Undefined, flat
 from pydispatch.kernels.names import assigned_in, leaves
 from pydispatch.kernels.statements import BREAK, CONTINUE, RETURN, Statements
 
@@ -112,7 +112,7 @@ class Loops(Statements):
         given = [self.number(each) for each in call.args]
         for each, argument in zip(given, call.args, strict=True):
             type = default_type(each) if isinstance(each, Literal) else each.type
-            if type in ("f16", "bf16", "f32", "f64", "i1"):
+            if type in FLOATS or type == "i1":
                 raise self.error(argument, f"range of {type}", "convert it: pydispatch.i32(...)")
         low, high = (Literal(0), given[0]) if len(given) == 1 else given[:2]
         step = given[2] if len(given) == 3 else Literal(1)

@@ -16,7 +16,7 @@ from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.style import has_tiles
 from pydispatch.kernels.tiles.tile_kernel import TileKernel
-from pydispatch.kernels.writer import Writer
+from pydispatch.kernels.writer import Writer, signless
 
 EXECUTABLE = "@python_kernel"
 """The symbol of the executable."""
@@ -91,12 +91,13 @@ def lower(
     complete = [n for n in written if passed[n].name in (phases.watched or ()) and passed[n].name not in phases.read
                 and not passed[n].is_partial]  # fmt: skip
     types = [f"tensor<{_shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in passed]
+    types = [signless(type, "ui") for type in types]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
     if grid_in_call:
         arguments += [(f"grid_{axis}", "i64") for axis in range(3)]
     return Lowered(
         source.name,
-        tuple(_kernel(source, passed, symbols, phases, lines)),
+        tuple(map(signless, _kernel(source, passed, symbols, phases, lines))),
         tuple(arguments),
         tuple(arguments[number] for number in written),
         tuple(_host(source, passed, symbols, types, phases, statics, written, grid, grid_in_call)),

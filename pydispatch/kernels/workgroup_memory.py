@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Sequence
 
-from pydispatch.kernels.entities import Group, Known, Literal, Memory, Scalar, Slot, described
+from pydispatch.kernels.entities import Group, Known, Literal, Memory, Scalar, Slot, bytes_of, described
 from pydispatch.kernels.loops import Loops
 from pydispatch.kernels.source import Source
 from pydispatch.patterns.types import DType
@@ -61,7 +61,7 @@ class WorkgroupMemory(Loops):
         return math.prod(self.workgroup)
 
     def _allocate(self, node: ast.AST, name: str, type: str, count: int, dtype: str) -> None:
-        self.shared_bytes += count * {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "f32": 4, "i32": 4}.get(dtype, 8)
+        self.shared_bytes += count * bytes_of(dtype)
         if self.shared_bytes > MOST_SHARED:
             raise self.error(
                 node,

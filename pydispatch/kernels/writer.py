@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -98,10 +99,26 @@ def spelled(value: int | float | bool, type: str) -> str:
     return _special(number, type)
 
 
+_SMALL = {"f8E4M3FN": (0x7F, 0x7F), "f8E5M2": (0x7C, 0x7E)}
+"""The bits of infinity, or of what takes its place, and of NaN."""
+_UNSIGNED = re.compile(r"(?:(?<=[\d?]x)|(?<![\w%@.$\"x]))u(8|16|32|64)\b")
+
+
+def signless(line: str, prefix: str = "i") -> str:
+    """Return a line of MLIR in which `u32` is `prefix` and 32: kernels have integers without sign.
+
+    Locations, which may name any file, stay as they are.
+    """
+    code, mark, place = line.partition(' loc("')
+    return _UNSIGNED.sub(rf"{prefix}\1", code) + mark + place
+
+
 def _special(number: float, type: str) -> str:
     """Infinity and NaN by their bits."""
     single = struct.unpack("<I", struct.pack("<f", number))[0]
     if type == "bf16":
         return f"0x{single >> 16:04X}"
+    if type in _SMALL:
+        return f"0x{_SMALL[type][1 if math.isnan(number) else 0] | (0x80 if number < 0 else 0):02X}"
     layout, code, digits = {"f16": ("<e", "<H", 4), "f32": ("<f", "<I", 8), "f64": ("<d", "<Q", 16)}[type]
     return f"0x{struct.unpack(code, struct.pack(layout, number))[0]:0{digits}X}"

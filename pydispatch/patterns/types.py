@@ -60,22 +60,33 @@ class DType:
 
         if self.name == "bf16":
             return np.frombuffer((np.asarray(value, np.float32).view(np.uint32) & 0xFFFF0000).tobytes(), np.float32)[0]
-        names = {"i1": "bool", "index": "int64"}
-        return np.dtype(names.get(self.name, self.name)).type(value)
+        kind = {"i1": "bool", "index": "int64", "f8E4M3FN": "float32", "f8E5M2": "float32"}.get(self.name)
+        return np.dtype(kind or f"{_NUMPY[self.name[0]]}{self.name[1:]}").type(value)
 
     @property
     def is_float(self) -> bool:
         return self.name.startswith(("f", "bf"))
 
 
+_NUMPY = {"f": "float", "i": "int", "u": "uint"}
+
+f8E4M3FN, f8E5M2 = DType("f8E4M3FN"), DType("f8E5M2")  # noqa: N816  (their names in MLIR)
 f16, bf16, f32, f64 = DType("f16"), DType("bf16"), DType("f32"), DType("f64")
 index = DType("index")
 """Of positions and sizes in kernels, 64 bits."""
 i1, i8, i16, i32, i64 = DType("i1"), DType("i8"), DType("i16"), DType("i32"), DType("i64")
+u8, u16, u32, u64 = DType("u8"), DType("u16"), DType("u32"), DType("u64")
+"""Integers without sign, of kernels."""
 
 
 def type_of(annotation: object, name: str) -> TensorType:
     """The type that an annotation means."""
+    dtype = getattr(annotation, "dtype", getattr(annotation, "name", ""))
+    if isinstance(annotation, (DType, TensorType)) and dtype.startswith("u"):
+        raise InvalidArgumentError(
+            f"parameter '{name}' of a pattern is {annotation}: programs have integers whose operations have the sign; "
+            f"write pydispatch.i{dtype[1:]}"
+        )
     if isinstance(annotation, DType):
         return TensorType(annotation.name, None)
     if isinstance(annotation, TensorType):
