@@ -17,7 +17,7 @@ from pydispatch.garbage import none_at_exit
 
 
 def commands(only: str | None = None) -> dict[str, ModuleType]:
-    """Every subcommand by name; imports only `only` if it is one of them."""
+    """Return every subcommand by name; imports only `only` if it is one of them."""
     one = extensions.part("subcommand", only) if only is not None else None
     return {part.name: part.load() for part in ([one] if one else sorted(extensions.parts("subcommand"), key=_name))}
 
@@ -47,7 +47,7 @@ def _parser(only: str | None) -> argparse.ArgumentParser:
 
 
 def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
-    """A hint when the shell has split a value: the extra words follow an option of the form --name=value."""
+    """Return a hint when the shell has split a value: the extra words follow an option of the form --name=value."""
     at = words.index(unknown[0])
     before = next((i for i in reversed(range(at)) if words[i].startswith("-")), None)
     if unknown[0].startswith("-") or before is None or "=" not in words[before]:
@@ -57,20 +57,20 @@ def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], file: str, line: int, *_: object) -> None:
-    """Shows pydispatch's warnings without a source line: they are about the program, not about the compiler's code."""
+    """Show pydispatch's warnings without a source line: they are about the program, not about the compiler's code."""
     place = "" if issubclass(category, CompileWarning) else f"{file}:{line}: {category.__name__}: "
     print(f"pydispatch: {_marked('warning: ')}{place}{message}", file=sys.stderr)
 
 
 def _marked(text: str, word: str = "warning: ", color: int = 35) -> str:
-    """A text for stderr, with its first `word` in color on a terminal; never where NO_COLOR is set."""
+    """Return a text for stderr, with its first `word` in color on a terminal; never where NO_COLOR is set."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty():
         return text
     return text.replace(word, f"\x1b[1;{color}m{word.rstrip()}\x1b[0m ", 1)
 
 
 def _drop_output() -> None:
-    """Keeps Python from writing, and complaining, at exit."""
+    """Keep Python from writing, and complaining, at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -85,7 +85,7 @@ def _flush() -> None:
 
 
 def _text_of(error: BaseException) -> str:
-    """An OSError without its number, with the file that it is about."""
+    """Return an OSError without its number, with the file that it is about."""
     if not isinstance(error, OSError) or not error.errno:
         return str(error) or type(error).__name__
     return f"{error.strerror}: '{error.filename}'" if error.filename else str(error.strerror)
@@ -115,7 +115,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
+    """Run one subcommand. Returns 0, 1 after an error that was reported on stderr, 2 for wrong usage."""
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:

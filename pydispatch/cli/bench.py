@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns 1 when a contender's results differ. Raises Error, OSError."""
+    """Return 1 when a contender's results differ. Raises Error, OSError."""
     from pydispatch.bench import report
     from pydispatch.bench.measure import measure
     from pydispatch.bench.program import difference, machine
@@ -133,7 +133,7 @@ def _modes(args: argparse.Namespace) -> int:
 
 
 def _works(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
-    """The device, the name of the function, and what is called, by title."""
+    """Return the device, the name of the function, and what is called, by title."""
     from pydispatch.bench import peer
     from pydispatch.bench.program import work_of
     from pydispatch.cli import values

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns 1 when a test failed or there was none."""
+    """Return 1 when a test failed or there was none."""
     if args.jobs < 0:
         raise InvalidArgumentError(f"--jobs={args.jobs}: expected 1 or more")
     if not 0 < args.timeout <= _MOST_SECONDS:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _files(paths: Sequence[str]) -> Iterator[Path]:
-    """The files, those of folders in order."""
+    """Yield the files, those of folders in order."""
     for text in paths:
         path = Path(text)
         if path.is_dir():
@@ -88,7 +88,7 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 
 
 def _all(files: Sequence[Path], args: argparse.Namespace) -> Iterator[list[Outcome]]:
-    """The outcomes of each file, in order. A process per file keeps a kernel that crashes from ending the run."""
+    """Yield the outcomes of each file, in order. A process per file keeps a kernel that crashes from ending the run."""
     import multiprocessing
 
     if "fork" not in multiprocessing.get_all_start_methods():
@@ -109,7 +109,7 @@ def _all(files: Sequence[Path], args: argparse.Namespace) -> Iterator[list[Outco
 
 
 def _listen(children: Sequence[_Child], timeout: float) -> None:
-    """Waits for a message or the end of a child, and ends those whose time is up."""
+    """Wait for a message or the end of a child, and ends those whose time is up."""
     from multiprocessing.connection import wait
 
     open_ = [child for child in children if not child.done]
@@ -123,7 +123,7 @@ def _listen(children: Sequence[_Child], timeout: float) -> None:
 
 
 def _warm_up() -> None:
-    """Loads the compiler once, before the forks. If it is missing, each file reports that."""
+    """Load the compiler once, before the forks. If it is missing, each file reports that."""
     import pydispatch
 
     with contextlib.suppress(ImportError, Error):
@@ -162,13 +162,13 @@ class _Child:
         self.done = True
 
     def stop(self, timeout: float) -> None:
-        """Ends a child that has run too long."""
+        """End a child that has run too long."""
         self.process.kill()
         self.process.join()
         self.late, self.done = f"it was ended after {timeout:g} s (--timeout)", True
 
     def result(self) -> list[Outcome]:
-        """The outcomes of a child that is done."""
+        """Return the outcomes of a child that is done."""
         self.pipe.close()
         self.errors.seek(0)
         said = self.errors.read().decode(errors="replace").strip()
@@ -195,14 +195,14 @@ def _run_file(file: Path, args: argparse.Namespace) -> list[Outcome]:
 
 
 def _parts(file: Path) -> list[str]:
-    """The programs between lines `// -----`, each after as many empty lines as precede it in the file."""
+    """Return the programs between lines `// -----`, each after as many empty lines as precede it in the file."""
     lines = read_text(file).splitlines()
     cuts = [-1, *(n for n, line in enumerate(lines) if re.match(r"\s*//\s*-----", line)), len(lines)]
     return ["\n" * (begin + 1) + "\n".join(lines[begin + 1 : end]) for begin, end in itertools.pairwise(cuts)]
 
 
 def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
-    """The outcomes of a file, or of a part of it."""
+    """Return the outcomes of a file, or of a part of it."""
     from pydispatch.cli.run import load_program
 
     began = time.monotonic()

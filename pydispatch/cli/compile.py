@@ -105,7 +105,7 @@ def add_results_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def model_options(args: argparse.Namespace) -> dict[str, object]:
-    """The options of models as arguments of `pydispatch.compile`."""
+    """Return the options of models as arguments of `pydispatch.compile`."""
     kernels, stated = dict(_kernel(each) for each in args.kernels), results_of(args)
     if unknown := next((name for name in stated if name not in kernels), None):
         raise InvalidArgumentError(f"--results={unknown}=...: there is no --kernel={unknown}=...")
@@ -115,7 +115,7 @@ def model_options(args: argparse.Namespace) -> dict[str, object]:
 
 
 def results_of(args: argparse.Namespace) -> dict[str, list[str]]:
-    """What `--results` states, by the names of operations. InvalidArgumentError for what cannot be read."""
+    """Return what `--results` states, by the names of operations. InvalidArgumentError for what cannot be read."""
     found = {}
     for given in args.results:
         name, equals, types = given.partition("=")
@@ -158,7 +158,7 @@ def add_match_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def match_options(args: argparse.Namespace) -> dict[str, object]:
-    """The options of match and replace as arguments of `pydispatch.compile`."""
+    """Return the options of match and replace as arguments of `pydispatch.compile`."""
     return {
         "transform_spec": _by_phase(args.transform_spec), "pdl_spec": _by_phase(args.pdl_spec),
         "patterns": [p for path in args.patterns for p in _patterns_of(path)], "require_match": args.require_match,
@@ -196,7 +196,7 @@ def _patterns_of(path: str) -> list[object]:
 
 
 def _targets(targets: list[str] | None, architectures: list[str] | None) -> list[str] | None:
-    """The targets with `cuda` replaced by the architectures that were named."""
+    """Return the targets with `cuda` replaced by the architectures that were named."""
     if not architectures:
         return targets
     if targets is None:
@@ -207,13 +207,13 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the artifact, or the text after a phase. Raises CompileError."""
+    """Write the artifact, or the text after a phase. Raises CompileError."""
     with rarely_collected(), bytecode.kept(), running("compiling", "compiler", CompileError):
         return _run(args)
 
 
 def source_of(path: str) -> str | Path:
-    """The program that a command line names: the text of standard input for "-", else the path."""
+    """Return the program that a command line names: the text of standard input for "-", else the path."""
     if path != "-":
         return Path(path)
     data = sys.stdin.buffer.read(LIMIT + 1)
@@ -226,7 +226,7 @@ def source_of(path: str) -> str | Path:
 
 
 def _measured_on(args: argparse.Namespace) -> Device | None:
-    """The device that --tune measures on, where it needs plugins."""
+    """Return the device that --tune measures on, where it needs plugins."""
     if not args.tune_plugins:
         return None
     from pydispatch.runtime.device import device

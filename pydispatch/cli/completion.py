@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the script. It holds every word, so that completing starts no Python."""
+    """Print the script. It holds every word, so that completing starts no Python."""
     from pydispatch.cli.__main__ import _parser
 
     words = _words(_parser(None), ())
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _words(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> dict[tuple[str, ...], list[str]]:
-    """The subcommands and options after each path of subcommands."""
+    """Return the subcommands and options after each path of subcommands."""
     found: dict[tuple[str, ...], list[str]] = {path: []}
     for action in parser._actions:
         found[path] += [option for option in action.option_strings if option.startswith("--")]

@@ -11,12 +11,12 @@ from pydispatch.link.ptx import link
 
 
 def is_ptx(data: bytes) -> bool:
-    """Whether the bytes are a PTX text: `.version`, after comments, comes first."""
+    """Return whether the bytes are a PTX text: `.version`, after comments, comes first."""
     return b".version" in data[:65536] and b".target" in data[:65536] and b"\0" not in data[:64]
 
 
 def describe(data: bytes, name: str) -> dict[str, Any]:
-    """The facts as JSON has them. ArtifactError for a broken file."""
+    """Return the facts as JSON has them. ArtifactError for a broken file."""
     if cubin.is_cubin(data):
         facts = cubin.read(data, name)
         kernels: list[dict[str, Any]] = [
@@ -50,7 +50,7 @@ def _is_offered(function: Function) -> bool:
 
 
 def rows_of(facts: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Rows of a table: kind, name, sizes of parameters, block."""
+    """Return rows of a table: kind, name, sizes of parameters, block."""
     rows = []
     for kind in ("kernels", "functions"):
         for each in facts[kind]:

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints one block per device, then the tools."""
+    """Print one block per device, then the tools."""
     from pydispatch.runtime.device import device, devices
 
     found = {name: dict(device(name).describe()) for name in args.names or devices()}
@@ -44,7 +44,7 @@ def _text(value: Any) -> str:
 
 
 def _tools() -> dict[str, str]:
-    """What compiles and links, or why nothing does."""
+    """Return what compiles and links, or why nothing does."""
     try:
         with importing("compiling", "compiler"):
             import llvmlite  # noqa: F401

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns 0. Raises ArtifactError, InvalidArgumentError for what a page cannot run, or an OSError."""
+    """Return 0. Raises ArtifactError, InvalidArgumentError for what a page cannot run, or an OSError."""
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.formats.web.site import save
 

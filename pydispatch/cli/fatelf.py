@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns 0. Raises ArtifactError, InvalidArgumentError with the file's name, or an OSError."""
+    """Return 0. Raises ArtifactError, InvalidArgumentError with the file's name, or an OSError."""
     if args.verb == "join":
         data = fatelf.join([(name, read(name)) for name in args.files])
         _write(data, args.output)

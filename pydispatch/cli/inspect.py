@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints and returns 0. Raises ArtifactError when the file is broken, an OSError when it cannot be read."""
+    """Print and return 0. Raises ArtifactError when the file is broken, an OSError when it cannot be read."""
     with open_mapped(args.file) as stream:
         start = stream.read(65536)
     kind = "an ELF file" if is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
@@ -164,7 +164,7 @@ def _run_cuda(args: argparse.Namespace) -> int:
 
 
 def describe(artifact: Artifact) -> dict[str, Any]:
-    """What `--json` prints: the manifest, with sizes, and the list of members."""
+    """Return what `--json` prints: the manifest, with sizes, and the list of members."""
     report = artifact.manifest.to_json()
     for key in (dispatches.KEY, choices.KEY):
         report.pop(key, None)
@@ -183,7 +183,7 @@ def describe(artifact: Artifact) -> dict[str, Any]:
 
 
 def size_text(size: int) -> str:
-    """A number of bytes for people: 812 B, 9.0 KiB, 4.1 GiB."""
+    """Return a number of bytes for people: 812 B, 9.0 KiB, 4.1 GiB."""
     if size < 1024:
         return f"{size} B"
     value = float(size)
@@ -198,7 +198,7 @@ Row = Sequence[str]
 
 
 def table(heads: Row, rows: Sequence[Row], right: Sequence[int] = (), indent: str = "  ") -> list[str]:
-    """Lines of a table with aligned columns. right: the columns that are aligned to the right."""
+    """Return lines of a table with aligned columns. right: the columns that are aligned to the right."""
     cells = [list(heads), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(heads))]
     lines = []
@@ -231,7 +231,7 @@ def _executable_lines(artifact: Artifact) -> list[str]:
 
 
 def _choice_lines(entry: ExecutableEntry) -> list[str]:
-    """Which of several variants for CPUs this machine takes."""
+    """Return which of several variants for CPUs this machine takes."""
     if sum(variant.format.startswith("embedded-elf-") for variant in entry.variants) < 2:
         return []
     chosen = _chosen_here(entry)
@@ -239,8 +239,9 @@ def _choice_lines(entry: ExecutableEntry) -> list[str]:
 
 
 def _chosen_here(entry: ExecutableEntry) -> str | None:
-    """The variant that has the most of what this machine's CPU has; None where none runs here. Conditions of programs
-    are not looked at."""
+    """Return the variant that has the most of what this machine's CPU has; None where none runs here. Conditions of
+    programs are not looked at.
+    """
     from pydispatch.runtime.devices import cpu
     from pydispatch.runtime.program.variants import best_of
 
@@ -252,7 +253,7 @@ def _chosen_here(entry: ExecutableEntry) -> str | None:
 
 
 def _requirements(names: Sequence[str]) -> str:
-    """The required device features; of CUDA's architectures only the newest, which implies the older ones."""
+    """Return the required device features; of CUDA's architectures only the newest, which implies the older ones."""
     older = [name for name in names if re.fullmatch(r"(cubin_)?sm_\d+", name)]
     newest = {name.rpartition("_")[0]: name for name in sorted(older, key=lambda n: int(n.rpartition("_")[2]))}
     kept = [name for name in names if name not in older or name in newest.values()]
@@ -260,7 +261,7 @@ def _requirements(names: Sequence[str]) -> str:
 
 
 def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
-    """The kernels of a CUDA variant: location, block, and parameters of each."""
+    """Return the kernels of a CUDA variant: location, block, and parameters of each."""
     notes = variant.extra.get("ptx")
     if not isinstance(notes, dict) or not all(isinstance(notes.get(k), list) for k in ("blocks", "shared")):
         return []
@@ -277,7 +278,7 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
 
 
 def render(name: str, artifact: Artifact) -> str:
-    """What the command prints for an artifact."""
+    """Return what the command prints for an artifact."""
     manifest = artifact.manifest
     members = artifact.members
     producers = ", ".join(f"{tool} {version}" for tool, version in sorted(manifest.producers.items()))
@@ -308,7 +309,7 @@ def render(name: str, artifact: Artifact) -> str:
 
 
 def _signature(function: FunctionEntry) -> str:
-    """The arguments and results with their names, where the artifact has them."""
+    """Return the arguments and results with their names, where the artifact has them."""
     if function.inputs is None or function.outputs is None:
         return function.signature
     inputs, outputs = (", ".join(map(str, values)) for values in (function.inputs, function.outputs))
@@ -316,7 +317,7 @@ def _signature(function: FunctionEntry) -> str:
 
 
 def render_elf(name: str, size: int, facts: elf.ElfFacts) -> str:
-    """What the command prints for an ELF file."""
+    """Return what the command prints for an ELF file."""
     lines = [f"{name}: ELF {facts.type} for {facts.machine}, {size_text(size)}"]
     if facts.segments:
         rows = [

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints matches, near misses and the diff; 1 when a match is required and there is a pattern without one."""
+    """Print matches, near misses and the diff; 1 when a match is required and there is a pattern without one."""
     with importing("matching", "compiler", CompileError):
         from pydispatch.compiler.driver import dry_run
     with running("matching", "compiler", CompileError):
@@ -53,7 +53,7 @@ def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
 
 
 def _kind(path: str) -> str:
-    """Which of the options a file belongs to."""
+    """Return which of the options a file belongs to."""
     if path.endswith(".py"):
         return "patterns"
     try:

@@ -63,7 +63,7 @@ def _values(types: Any, attributes: Any) -> list[dict[str, Any]]:
 
 
 def render(path: str, facts: dict[str, Any]) -> str:
-    """The parts as text."""
+    """Return the parts as text."""
     lines = [f"{path}: a model"]
     for function in facts["functions"]:
         lines += ["", f"function {function['name']}"]

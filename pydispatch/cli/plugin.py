@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the plugin. Raises CompileError; tools that are missing or fail are reported as one, too."""
+    """Write the plugin. Raises CompileError; tools that are missing or fail are reported as one, too."""
     import pydispatch
     from pydispatch.compiler.driver import plugin
     from pydispatch.compiler.toolchain.tools import ToolchainError

@@ -18,7 +18,7 @@ WIDTH = 100
 
 @contextmanager
 def shown(stream: TextIO) -> Iterator[Callable[[Progress], None]]:
-    """What to give to `compile(progress=)`. The line of a terminal is cleared at the end."""
+    """Yield what to give to `compile(progress=)`. The line of a terminal is cleared at the end."""
     terminal, last, written = stream.isatty(), 0.0, False
 
     def show(progress: Progress) -> None:

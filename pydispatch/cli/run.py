@@ -78,7 +78,7 @@ def add_trace_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def traced(args: argparse.Namespace) -> AbstractContextManager[Any]:
-    """What is called within it is in the file that `--trace` names. Raises Error."""
+    """Return what is called within it is in the file that `--trace` names. Raises Error."""
     if args.trace is None:
         return nullcontext()
     from pydispatch.runtime.tracing import trace
@@ -109,7 +109,7 @@ def load_program(path: Path, args: argparse.Namespace, module: Any = None, **opt
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints as IREE's runner does. Returns 1 when a result differs from the expected one. Raises Error, OSError."""
+    """Print as IREE's runner does. Returns 1 when a result differs from the expected one. Raises Error, OSError."""
     from pydispatch.cli import values
 
     program = load_program(_path(args), args)
@@ -160,7 +160,7 @@ def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], mod
 
 
 def _is_source(path: Path) -> bool:
-    """Whether a file is compiled first: MLIR text by its suffix, a model by what reads it."""
+    """Return whether a file is compiled first: MLIR text by its suffix, a model by what reads it."""
     if path.suffix in (".mlir", ".pdx"):
         return path.suffix == ".mlir"
     try:
@@ -192,7 +192,7 @@ def _add_plugin(target: Device, spec: str) -> None:
 
 
 def function_of(program: Program, name: str | None) -> Function | Procedure:
-    """The function of that name, or the one that is meant without. Raises InvalidArgumentError."""
+    """Return the function of that name, or the one that is meant without. Raises InvalidArgumentError."""
     functions = program.functions
     if name is not None:
         return program[name]
@@ -208,7 +208,7 @@ def function_of(program: Program, name: str | None) -> Function | Procedure:
 def inputs_of(
     function: Function | Procedure, texts: list[str], reader: values.Reader
 ) -> tuple[list[Value], dict[str, Value]]:
-    """The arguments of a call: in order, and by name."""
+    """Return the arguments of a call: in order, and by name."""
     kinds = [None if dims else kind for _, kind, dims in function.arguments]
     names = {name: kind for (name, _, _), kind in zip(function.arguments, kinds, strict=True) if name != "out"}
     in_order: list[str] = []

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns 0. Raises ArtifactError, or an OSError."""
+    """Return 0. Raises ArtifactError, or an OSError."""
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.formats.artifact.stub import module_of
 

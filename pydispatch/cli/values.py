@@ -214,7 +214,7 @@ def _short(text: str) -> str:
 
 
 def type_name(kind: ElementType) -> str:
-    """The name of an element type in this grammar."""
+    """Return the name of an element type in this grammar."""
     return f"cf{kind.bits}" if kind.dtype.kind == "c" else kind.name
 
 
@@ -270,7 +270,7 @@ _RELATIVE = 1e-5
 
 
 def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> str | None:
-    """Why a result differs from the expected one, or None. NaN equals NaN."""
+    """Return why a result differs from the expected one, or None. NaN equals NaN."""
     if not isinstance(actual, np.ndarray):
         expected = _number(str(expected), kind) if isinstance(expected, (int, float)) else expected
         if isinstance(expected, np.ndarray):

@@ -16,7 +16,7 @@ __all__ = ["context", "parse", "print_module", "verify"]
 
 
 def parse(text: str, filename: str = "<text>") -> ModuleOp:
-    """Reads and verifies a program.
+    """Read and verify a program.
 
     text: MLIR; operations outside of a module are put into one. filename: what errors call it.
     Raises CompileError with file, line, column and, where there is one, a remedy.
@@ -30,7 +30,7 @@ def parse(text: str, filename: str = "<text>") -> ModuleOp:
 
 
 def verify(module: Operation) -> None:
-    """Checks every operation of a program. Raises CompileError at the first that is wrong."""
+    """Check every operation of a program. Raises CompileError at the first that is wrong."""
     from pydispatch.ir.core.verifier import verify as check
 
     known = context()
@@ -40,7 +40,7 @@ def verify(module: Operation) -> None:
 
 
 def context() -> Context:
-    """A context with every dialect that programs may use; a dialect is loaded when it is first met."""
+    """Return a context with every dialect that programs may use; a dialect is loaded when it is first met."""
     from pydispatch.ir.dialects import new_context
 
     return new_context()

@@ -13,34 +13,34 @@ from xdsl.ir.affine import (
 
 
 def dims_in(map: AffineMap) -> set[int]:
-    """The dimensions that a map's results use."""
+    """Return the dimensions that a map's results use."""
     return {e.position for result in map.results for e in result.dfs() if isinstance(e, AffineDimExpr)}
 
 
 def is_projection(map: AffineMap) -> bool:
-    """Whether every result is a dimension, none twice, or the constant 0."""
+    """Return whether every result is a dimension, none twice, or the constant 0."""
     plain = [r.position for r in map.results if isinstance(r, AffineDimExpr)]
     zeros = sum(isinstance(r, AffineConstantExpr) and r.value == 0 for r in map.results)
     return len(plain) == len(set(plain)) and len(plain) + zeros == len(map.results)
 
 
 def is_projected_permutation(map: AffineMap) -> bool:
-    """Whether every result is a dimension, none twice."""
+    """Return whether every result is a dimension, none twice."""
     return is_projection(map) and all(isinstance(r, AffineDimExpr) for r in map.results)
 
 
 def is_permutation(map: AffineMap) -> bool:
-    """Whether the results are all dimensions, in any order."""
+    """Return whether the results are all dimensions, in any order."""
     return is_projected_permutation(map) and len(map.results) == map.num_dims
 
 
 def is_identity(map: AffineMap) -> bool:
-    """Whether the results are all dimensions, in order."""
+    """Return whether the results are all dimensions, in order."""
     return [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results] == list(range(map.num_dims))
 
 
 def is_exact(e: AffineExpr) -> bool:
-    """Whether the ends of an expression's range follow from those of its parts: no dimension counts twice."""
+    """Return whether the ends of an expression's range follow from those of its parts: no dimension counts twice."""
     dims = [d.position for d in e.dfs() if isinstance(d, AffineDimExpr)]
     return len(dims) == len(set(dims)) and all(
         part.kind is not AffineBinaryOpKind.Mod or isinstance(part.lhs, AffineDimExpr)

@@ -176,17 +176,17 @@ _OPERATIONS = {
 
 
 def info_of(op: Operation) -> OpInfo:
-    """The facts about an operation."""
+    """Return the facts about an operation."""
     return _info(op.name, type(op))
 
 
 def info_named(name: str) -> OpInfo:
-    """The facts about an operation of a dialect that is listed here."""
+    """Return the facts about an operation of a dialect that is listed here."""
     return _OPERATIONS.get(name) or _DIALECTS.get(name.partition(".")[0]) or _UNLISTED
 
 
 def listed(fact: Callable[[OpInfo], bool]) -> list[str]:
-    """The names of the listed operations for which `fact` holds."""
+    """Return the names of the listed operations for which `fact` holds."""
     return [name for name, info in _OPERATIONS.items() if fact(info)]
 
 
@@ -198,7 +198,7 @@ def _info(name: str, kind: type[Operation]) -> OpInfo:
 
 
 def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | None:
-    """The constant of a type that changes nothing when `op` combines it with a value; None when it has none."""
+    """Return the constant of a type that changes nothing when `op` combines it with a value; None when it has none."""
     identity = info_of(op).identity
     if callable(identity) and isinstance(type_, IntegerType | IndexType):
         bits = type_.width.data if isinstance(type_, IntegerType) else 64

@@ -106,14 +106,14 @@ class Structured:
         return extent
 
     def fact(self, of: Callable[[Structured], T]) -> T:
-        """What `of` finds out about the operation, found out once."""
+        """Return what `of` finds out about the operation, found out once."""
         if of not in self._facts:
             self._facts[of] = of(self)
         return cast(T, self._facts[of])
 
 
 def as_structured(op: Operation) -> Structured | None:
-    """The structure of an operation, None when it is not structured."""
+    """Return the structure of an operation, None when it is not structured."""
     if op.name != GENERIC:
         return _named(op) if isinstance(op, StructuredOp) else None
     table: dict[Operation, tuple[object, Structured]] | None = getattr(_READ, "table", None)
@@ -128,14 +128,14 @@ def as_structured(op: Operation) -> Structured | None:
 
 
 def structured(op: Operation) -> Structured:
-    """The structure of an operation that has one."""
+    """Return the structure of an operation that has one."""
     found = as_structured(op)
     assert found is not None, op.name
     return found
 
 
 def is_reduction(op: Operation) -> bool:
-    """Whether an operation is a generic with a loop that reduces."""
+    """Return whether an operation is a generic with a loop that reduces."""
     return op.name == GENERIC and structured(op).reduces
 
 
@@ -173,7 +173,7 @@ def reading() -> Iterator[None]:
 
 
 def _state(op: Operation) -> tuple[object, ...]:
-    """Everything that the structure of a generic and facts about it follow from."""
+    """Return everything that the structure of a generic and facts about it follow from."""
     operands, body = op._operands, list[object]()
     inner = op.regions[0].block.first_op
     while inner is not None:  # asked for so often that iterators of blocks would be half of the time

@@ -17,19 +17,19 @@ class Dim(NamedTuple):
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape, -1 for a dynamic size; () for a scalar."""
+    """Return the shape, -1 for a dynamic size; () for a scalar."""
     return tuple(-1 if n < 0 else n for n in value.type.get_shape()) if isinstance(value.type, TensorType) else ()
 
 
 def reordered_type(value: SSAValue, order: Sequence[int]) -> TensorType[Attribute]:
-    """The type of a tensor with some of its dimensions, in this order."""
+    """Return the type of a tensor with some of its dimensions, in this order."""
     assert isinstance(value.type, TensorType)
     shape = value.type.get_shape()
     return TensorType(value.type.element_type, [shape[d] for d in order])
 
 
 def constant_index(value: SSAValue) -> int | None:
-    """The integer that a value is, when it is a constant."""
+    """Return the integer that a value is, when it is a constant."""
     if isinstance(value, OpResult) and value.op.name == "arith.constant":
         number = value.op.properties.get("value")
         return number.value.data if isinstance(number, IntegerAttr) else None

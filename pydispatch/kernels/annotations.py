@@ -55,7 +55,9 @@ class Parameter:
 
 
 def type_of(annotation: object) -> TensorType | type[Static] | None:
-    """The type that an annotation means, `Static` for a value known when compiling; None for no type of a kernel."""
+    """Return the type that an annotation means, `Static` for a value known when compiling; None for no type of a
+    kernel.
+    """
     if annotation is Static or annotation is static:
         return Static
     if isinstance(annotation, DType):

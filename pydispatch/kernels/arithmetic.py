@@ -24,7 +24,7 @@ def is_float(type: str) -> bool:
 
 
 def joined(a: Number, b: Number, what: str) -> str:
-    """The type that two operands meet in. TypeMismatch when there is none."""
+    """Return the type that two operands meet in. TypeMismatch when there is none."""
     if isinstance(a, Literal) and isinstance(b, Literal):
         return default_type(a if isinstance(a.value, float) else b)
     if isinstance(a, Literal) or isinstance(b, Literal):
@@ -68,7 +68,7 @@ def default_type(literal: Literal) -> str:
 
 
 def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> Scalar:
-    """A number as another type, whatever it takes."""
+    """Return a number as another type, whatever it takes."""
     if isinstance(value, Literal):
         number = value.value
         if is_float(type):
@@ -108,7 +108,7 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
 
 
 def _as_float(number: complex, type: str) -> float:
-    """A number of Python as a float; infinity is written as such, not by a number that is too large."""
+    """Return a number of Python as a float; infinity is written as such, not by a number that is too large."""
     if isinstance(number, complex):
         raise TypeMismatch(f"the number {number} is complex", "kernels compute with real numbers")
     try:
@@ -163,7 +163,7 @@ _PYTHON: dict[str, Callable[[float, float], float]] = {
 
 
 def folded(symbol: str, a: Literal, b: Literal) -> Literal:
-    """Two numbers, computed while compiling."""
+    """Return two numbers, computed while compiling."""
     if _bits(symbol, a.value, b.value) > MOST_BITS:
         raise TypeMismatch(f"the result of '{symbol}' has more than {MOST_BITS} bits", "give other numbers")
     try:
@@ -178,7 +178,7 @@ MOST_BITS = 4096
 
 
 def _bits(symbol: str, a: Any, b: Any) -> int:
-    """How long the result of a power or a shift of two integers is; 0 for other operations."""
+    """Return how long the result of a power or a shift of two integers is; 0 for other operations."""
     if not isinstance(a, int) or not isinstance(b, int) or b < 0:
         return 0
     return a.bit_length() * b if symbol == "**" and abs(a) > 1 else a.bit_length() + b if symbol == "<<" and a else 0
@@ -278,7 +278,7 @@ def inverted(writer: Writer, value: Number) -> Number:
 
 
 def neutral(symbol: str, type: str) -> str:
-    """What changes no sum, maximum or minimum, in MLIR text."""
+    """Return what changes no sum, maximum or minimum, in MLIR text."""
     if symbol == "+":
         return spelled(0, type)
     if is_float(type):

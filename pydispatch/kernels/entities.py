@@ -146,12 +146,12 @@ def described(entity: Entity) -> str:
 
 
 def is_number(entity: Entity) -> bool:
-    """Whether an entity is a value, a bare number or a tuple of those."""
+    """Return whether an entity is a value, a bare number or a tuple of those."""
     return all(map(is_number, entity.items)) if isinstance(entity, Group) else isinstance(entity, (Scalar, Literal))
 
 
 def flat(entity: Entity) -> list[Scalar] | None:
-    """The scalars of a value or a tuple; None for anything else."""
+    """Return the scalars of a value or a tuple; None for anything else."""
     if isinstance(entity, Scalar):
         return [entity]
     if not isinstance(entity, Group):
@@ -166,7 +166,7 @@ def flat(entity: Entity) -> list[Scalar] | None:
 
 
 def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
-    """The entity of the form of `like` with these scalars: the inverse of `flat`."""
+    """Return the entity of the form of `like` with these scalars: the inverse of `flat`."""
     left = iter(scalars)
 
     def build(each: Entity) -> Entity:

@@ -92,7 +92,9 @@ class Expressions(Numbers):
         return self._formula(node, found) if isinstance(found, Formula) else found
 
     def _formula(self, node: ast.Name, formula: Formula) -> Entity:
-        """The value of a variable that is computed where it is used. What cannot be said there is an error there."""
+        """Return the value of a variable that is computed where it is used. What cannot be said there is an error
+        there.
+        """
         try:
             return self.evaluate(formula.node)
         except CompileError as error:
@@ -176,7 +178,7 @@ class Expressions(Numbers):
     def index(
         self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int
     ) -> Scalar:
-        """The index of one dimension. part: what of `node` it is."""
+        """Return the index of one dimension. part: what of `node` it is."""
         value = self.as_number(node, entity)
         if isinstance(value, Literal):
             value = self._fixed(node, value, size, dimension)
@@ -193,7 +195,7 @@ class Expressions(Numbers):
         self.stated(node, inside, f"the index {ast.unparse(node)} is outside of dimension {dimension}")
 
     def stated(self, node: ast.AST, condition: Scalar, text: str) -> None:
-        """Writes that a condition holds; where it does not, the kernel ends with a code of its own."""
+        """Write that a condition holds; where it does not, the kernel ends with a code of its own."""
         code = FIRST_CODE + len(self.asserts)
         self.asserts[code] = message = f"{self.source.location(node)}: {text}"
         escaped = message.replace("\\", "\\\\").replace('"', '\\"')
@@ -201,7 +203,7 @@ class Expressions(Numbers):
         self.writer.has_effects = True
 
     def _fixed(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:
-        """A known index; below zero it counts from the end."""
+        """Return a known index; below zero it counts from the end."""
         if not isinstance(value.value, int) or isinstance(value.value, bool):
             raise self.error(node, f"the index {value.value!r} is not a whole number", "write a whole number")
         if isinstance(size, Literal) and not -size.value <= value.value < size.value:
@@ -260,7 +262,7 @@ class Expressions(Numbers):
         return self.writer.value(f"arith.andi {a.name}, {b.name} : i1", "i1")
 
     def _boolop(self, node: ast.BoolOp) -> Entity:
-        """The second part is computed only where the first does not decide, unless that shows nowhere."""
+        """Return the second part is computed only where the first does not decide, unless that shows nowhere."""
         is_and = isinstance(node.op, ast.And)
         made = self.condition(node.values[0])
         for each in node.values[1:]:
@@ -303,7 +305,7 @@ class Expressions(Numbers):
         return self.merged(node, condition, writers, values)
 
     def merged(self, node: ast.AST, condition: Scalar, writers: Sequence[Writer], values: Sequence[Entity]) -> Entity:
-        """One of two values, computed by two writers."""
+        """Return one of two values, computed by two writers."""
         made = [self.unified(node, writers, values)]
         scalars = [flat(each) or [] for each in made[0]]
         types = [each.type for each in scalars[0]]
@@ -321,7 +323,7 @@ class Expressions(Numbers):
         return rebuilt(made[0][0], results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
-        """Two values of the same form and the same types."""
+        """Return two values of the same form and the same types."""
         a, b = values
         if isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
             pairs = [self.unified(node, writers, pair) for pair in zip(a.items, b.items, strict=True)]
@@ -374,7 +376,7 @@ class Expressions(Numbers):
         )
 
     def _imported(self, node: ast.Call, function: ImportedSource, given: list[Entity]) -> Scalar:
-        """A call of what is linked later."""
+        """Return a call of what is linked later."""
         calls.count_of(self, node, given, len(function.parameters))
         values = [
             self.converted(at, entity, type, f"an argument of '{function.name}'")
@@ -389,7 +391,7 @@ class Expressions(Numbers):
     handlers: Mapping[Any, calls.Handler] = calls.TABLE
 
     def called(self, node: ast.Call, handler: calls.Handler, given: list[Entity]) -> Entity:
-        """What a function of `handlers` makes of its arguments."""
+        """Return what a function of `handlers` makes of its arguments."""
         return handler(self, node, given)
 
     def writes(self, node: ast.AST, memory: Memory) -> None:
@@ -402,7 +404,7 @@ _LIBRARIES = ("numpy", "pydispatch")
 
 
 def known(value: object) -> Entity:
-    """An object of Python that a name stands for."""
+    """Return an object of Python that a name stands for."""
     if isinstance(value, (bool, int, float)):
         return Literal(value)
     if isinstance(value, tuple):

@@ -14,17 +14,19 @@ def outside(name: str) -> NoReturn:
 
 
 def global_id(axis: int) -> int:
-    """The number of this invocation along an axis of the grid: 0 runs along the last dimension of the result. index."""
+    """Return the number of this invocation along an axis of the grid: 0 runs along the last dimension of the result.
+    index.
+    """
     outside("global_id")
 
 
 def local_id(axis: int) -> int:
-    """The number of this invocation in its workgroup, along an axis. index."""
+    """Return the number of this invocation in its workgroup, along an axis. index."""
     outside("local_id")
 
 
 def group_id(axis: int) -> int:
-    """The number of this workgroup along an axis of the grid. index."""
+    """Return the number of this workgroup along an axis of the grid. index."""
     outside("group_id")
 
 
@@ -44,7 +46,7 @@ def barrier() -> None:
 
 
 def shared(shape: Any, dtype: Any) -> Any:
-    """Memory of the workgroup, the same for all its invocations. Its content is undefined at first."""
+    """Return memory of the workgroup, the same for all its invocations. Its content is undefined at first."""
     outside("shared")
 
 
@@ -64,17 +66,17 @@ def atomic_min(memory: Any, index: Any, value: Any) -> None:
 
 
 def group_sum(value: Any) -> Any:
-    """The sum of a value over the invocations of the workgroup, the same for all of them."""
+    """Return the sum of a value over the invocations of the workgroup, the same for all of them."""
     outside("group_sum")
 
 
 def group_max(value: Any) -> Any:
-    """The largest value over the invocations of the workgroup; NaN when one is."""
+    """Return the largest value over the invocations of the workgroup; NaN when one is."""
     outside("group_max")
 
 
 def group_min(value: Any) -> Any:
-    """The smallest value over the invocations of the workgroup; NaN when one is."""
+    """Return the smallest value over the invocations of the workgroup; NaN when one is."""
     outside("group_min")
 
 
@@ -89,7 +91,7 @@ def fma(a: Any, b: Any, c: Any) -> Any:
 
 
 def bitcast(value: Any, dtype: Any) -> Any:
-    """The bits of a value as another type of the same width."""
+    """Return the bits of a value as another type of the same width."""
     outside("bitcast")
 
 

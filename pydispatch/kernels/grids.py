@@ -44,7 +44,7 @@ def workgroup_counts(
         )
 
     def results(sizes: Sizes) -> list[Size | int]:
-        """What the function of the grid computes."""
+        """Return what the function of the grid computes."""
         assert callable(grid)
         views = {each.name: _Shape(shape(each, sizes)) if each.is_view else None for each in passed}
         return _counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))

@@ -49,8 +49,9 @@ class KernelSource(KernelLike):
         return {**found, **given}
 
     def lowered(self, grid_in_call: bool = False) -> Lowered:
-        """The program of the kernel. CompileError for what is no kernel; InvalidArgumentError where a static parameter
-        has no value."""
+        """Return the program of the kernel. CompileError for what is no kernel; InvalidArgumentError where a static
+        parameter has no value.
+        """
         missing = [each.name for each in self.parameters if each.type is None and each.name not in self.statics]
         if missing:
             raise InvalidArgumentError(
@@ -77,8 +78,9 @@ class KernelSource(KernelLike):
         return self.launched.written
 
     def mlir(self) -> str:
-        """The program as MLIR text: an executable, and a function of the kernel's parameters whose results are the
-        views that it writes. Raises as `lowered`."""
+        """Return the program as MLIR text: an executable, and a function of the kernel's parameters whose results are
+        the views that it writes. Raises as `lowered`.
+        """
         return self._plain.text
 
     def __repr__(self) -> str:

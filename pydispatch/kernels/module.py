@@ -109,7 +109,8 @@ def lower(
 
 
 def _symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
-    """The name of every size that calls decide, by view and dimension: that of the first with the same symbol."""
+    """Return the name of every size that calls decide, by view and dimension: that of the first with the same symbol.
+    """
     found: dict[tuple[str, int], str] = {}
     for each in passed:
         for dimension, size in enumerate((each.type and each.type.shape) or ()):
@@ -195,7 +196,7 @@ def _kernel(
 
 
 def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[Parameter]:
-    """The views whose elements have stamps."""
+    """Return the views whose elements have stamps."""
     return [each for each in passed if each.name in (phases.watched or ())]
 
 
@@ -204,7 +205,7 @@ def _stamps_type(view: Parameter) -> str:
 
 
 def _stamps_result(view: Parameter) -> str:
-    """The stamps of a view after the kernel."""
+    """Return the stamps of a view after the kernel."""
     return f"%stamps_{view.name}"
 
 
@@ -233,7 +234,7 @@ def _host(
     grid: Callable[..., Any] | Sequence[int] | None,
     grid_in_call: bool,
 ) -> list[str]:
-    """The body of the function that runs the kernel."""
+    """Return the body of the function that runs the kernel."""
     writer = Writer(source)
     _state_sizes(writer, passed, symbols, types)
     counts = workgroup_counts(source, writer, passed, symbols, phases, statics, written, grid, grid_in_call)
@@ -257,7 +258,7 @@ def _host(
 def _state_sizes(
     writer: Writer, passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str], types: Sequence[str]
 ) -> None:
-    """Defines each size by the first view that has it, and requires that others agree."""
+    """Define each size by the first view that has it, and requires that others agree."""
     defined: dict[str, str] = {}
     for parameter, type in zip(passed, types, strict=True):
         for dimension in range(len((parameter.type and parameter.type.shape) or ())):

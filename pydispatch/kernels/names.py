@@ -9,7 +9,7 @@ _EXITS: dict[type[ast.stmt], str] = {ast.Break: "break ", ast.Continue: "continu
 
 
 def targets_of(node: ast.AST) -> Iterator[str]:
-    """The names that one statement assigns by itself, without the statements in it."""
+    """Yield the names that one statement assigns by itself, without the statements in it."""
     targets: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         targets = node.targets
@@ -26,7 +26,7 @@ def assigned_in(statements: Iterable[ast.AST]) -> set[str]:
 
 
 def read_in(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that are read anywhere; one that is changed in place is."""
+    """Return names that are read anywhere; one that is changed in place is."""
     found = set()
     for each in nodes:
         for node in ast.walk(each):
@@ -38,7 +38,8 @@ def read_in(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | None = None) -> set[str]:
-    """Names that statements may read before they assign them. assigned: those that have been; others are added."""
+    """Return names that statements may read before they assign them. assigned: those that have been; others are added.
+    """
     done = set() if assigned is None else assigned
     found: set[str] = set()
     for node in statements:
@@ -60,7 +61,7 @@ def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | No
 
 
 def leaves(node: ast.AST) -> frozenset[str]:
-    """The exits that lead out of a statement: those of loops end at the loop."""
+    """Return the exits that lead out of a statement: those of loops end at the loop."""
     if isinstance(node, ast.stmt) and type(node) in _EXITS:
         return frozenset({_EXITS[type(node)]})
     found: set[str] = set()

@@ -46,7 +46,7 @@ class Phases(Coverage):
         self.variables = Variables()
 
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
-        """The lines of the kernel's body, without what comes before it (`prologue`)."""
+        """Return the lines of the kernel's body, without what comes before it (`prologue`)."""
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
         self.begin_kernel()
         body = self.source.body
@@ -65,7 +65,7 @@ class Phases(Coverage):
     # ---- which statements are for all invocations together
 
     def _object(self, node: ast.expr) -> Any:
-        """The object of Python that an expression names, without a variable; MISSING for anything else."""
+        """Return the object of Python that an expression names, without a variable; MISSING for anything else."""
         if isinstance(node, ast.Name):
             return MISSING if node.id in self._assigned or node.id in self.environment else self.source.meaning(node.id)
         if isinstance(node, ast.Attribute):
@@ -91,7 +91,7 @@ class Phases(Coverage):
         return "phase"
 
     def _is_pure(self, node: ast.expr, names: set[str]) -> bool:
-        """Whether an expression reads no memory and no variables but `names`."""
+        """Return whether an expression reads no memory and no variables but `names`."""
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
                 if each.id in self._assigned and each.id not in names:
@@ -228,8 +228,9 @@ class Phases(Coverage):
         outer.region(f"{end}{head}{reduced}", inner)
 
     def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Where all of a phase is under `if i < n` of the first global_id, the loop ends there instead: loops without
-        conditions become vectors."""
+        """Return where all of a phase is under `if i < n` of the first global_id, the loop ends there instead: loops
+        without conditions become vectors.
+        """
         *before, last = nodes
         if not isinstance(last, ast.If) or last.orelse or self.variables.kept & assigned_in(nodes) or _has_exit(last):
             if isinstance(last, ast.If) or len(nodes) < 2:
@@ -275,7 +276,7 @@ class Phases(Coverage):
         return nodes, None
 
     def _end_of(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
-        """Where the loop over the first axis ends because of `i < n`; None when the test says something else."""
+        """Return where the loop over the first axis ends because of `i < n`; None when the test says something else."""
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
             return None
         left, right = test.left, test.comparators[0]

@@ -16,12 +16,12 @@ REMEDY = "put pydispatch.barrier() between the two within a workgroup, or change
 
 
 def stamps_type(sizes: str, space: str = "") -> str:
-    """The memref of the stamps of a memory. sizes: its own, `?x4x` for example."""
+    """Return the memref of the stamps of a memory. sizes: its own, `?x4x` for example."""
     return f"memref<{STAMPS}x{sizes}i64{space}>"
 
 
 def stamps_name(memory: str) -> str:
-    """Where the stamps of a memory are. memory: its name in the kernel's text."""
+    """Return where the stamps of a memory are. memory: its name in the kernel's text."""
     return f"%race_{memory.removeprefix('%')}"
 
 
@@ -38,7 +38,7 @@ class Races(WorkgroupMemory):
     _passed_now: Scalar
 
     def begin_kernel(self) -> None:
-        """Writes what all stretches between barriers need."""
+        """Write what all stretches between barriers need."""
         if self.watched is None:
             return
         group = self._op("%zero", "addi", "%zero")
@@ -58,7 +58,7 @@ class Races(WorkgroupMemory):
         self.writer.lines.clear()
 
     def begin_phase(self) -> None:
-        """Writes the stamp of an invocation."""
+        """Write the stamp of an invocation."""
         if self.watched is None:
             return
         assert self.local is not None
@@ -71,7 +71,7 @@ class Races(WorkgroupMemory):
         self._stamp = Scalar(self._long("ori", shifted, self._passed_now.name), "i64")
 
     def end_phase(self) -> None:
-        """Writes that all invocations have met."""
+        """Write that all invocations have met."""
         if self.watched is None:
             return
         passed = self.writer.value(f"memref.load %race_passed[%zero] : {self._passed}", "i64")
@@ -132,7 +132,7 @@ class Races(WorkgroupMemory):
     _passed = f"memref<1xi64, {WORKGROUP_MEMORY}>"
 
     def _is_other(self, stamp: str) -> str:
-        """Whether a stamp is one, of another invocation."""
+        """Return whether a stamp is one, of another invocation."""
         bits = self._literal(PHASE_BITS)
         theirs, mine = (self._long("shrui", each, bits) for each in (stamp, self._stamp.name))
         is_one = self.writer.value(f"arith.cmpi ne, {stamp}, %race_none : i64", "i1")
@@ -140,7 +140,7 @@ class Races(WorkgroupMemory):
         return self._truth("andi", is_one.name, differs.name)
 
     def _races(self, stamp: str) -> str:
-        """Whether an access with that stamp and one of this invocation now are in no order."""
+        """Return whether an access with that stamp and one of this invocation now are in no order."""
         number = self._long("subi", self._long("shrui", stamp, self._literal(PHASE_BITS)), self._literal(1))
         group = self._long("divui", number, self._literal(math.prod(self.workgroup)))
         elsewhere = self.writer.value(f"arith.cmpi ne, {group}, %race_group : i64", "i1")

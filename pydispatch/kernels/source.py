@@ -69,7 +69,7 @@ class Source:
         return Location(self.file, self._first + line - 1, column, text, length)
 
     def error(self, node: ast.AST, message: str, note: str) -> CompileError:
-        """An error that points at a part of the function. note: the remedy."""
+        """Return an error that points at a part of the function. note: the remedy."""
         return CompileError(message, self.location(node), note)
 
     @property
@@ -97,7 +97,9 @@ class Source:
             raise internal_error(error, f"kernel '{self.name}'", where) from error
 
     def meaning(self, name: str) -> Any:
-        """What a name that the function does not assign means: of an enclosing function, of the module, built in."""
+        """Return what a name that the function does not assign means: of an enclosing function, of the module, built
+        in.
+        """
         code = self.function.__code__
         for free, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=False):
             if free == name:
@@ -108,7 +110,7 @@ class Source:
         return self.function.__globals__.get(name, getattr(builtins, name, MISSING))
 
     def parameters(self) -> tuple[Parameter, ...]:
-        """Those of a kernel. CompileError for one without a type."""
+        """Return those of a kernel. CompileError for one without a type."""
         arguments = self.tree.args
         if (unwanted := self.unwanted()) is not None:
             raise self.error(
@@ -124,7 +126,7 @@ class Source:
         )
 
     def unwanted(self) -> ast.arg | None:
-        """The first parameter that takes no single argument by its place."""
+        """Return the first parameter that takes no single argument by its place."""
         arguments = self.tree.args
         every = (*arguments.posonlyargs, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg)
         return next((each for each in every if each is not None), None)
@@ -157,7 +159,7 @@ class Source:
         return Parameter(node.arg, type, is_partial=is_partial(annotation))
 
     def _annotation(self, node: ast.expr) -> object:
-        """What an annotation means, also under `from __future__ import annotations`."""
+        """Return what an annotation means, also under `from __future__ import annotations`."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node = ast.parse(node.value, mode="eval").body
         code = self.function.__code__

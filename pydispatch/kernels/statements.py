@@ -195,7 +195,7 @@ class Statements(Expressions):
         self.environment[name] = value
 
     def check_name(self, target: ast.Name) -> None:
-        """Refuses a variable that would hide memory, or a value known when the kernel is compiled."""
+        """Refuse a variable that would hide memory, or a value known when the kernel is compiled."""
         name, old = target.id, self.environment.get(target.id)
         what = ""
         if isinstance(old, Memory):
@@ -209,7 +209,7 @@ class Statements(Expressions):
     """Parameters whose values are known when the kernel is compiled."""
 
     def _settled(self, node: ast.AST, value: Entity) -> Entity:
-        """A value with types: bare numbers get theirs."""
+        """Return a value with types: bare numbers get theirs."""
         if isinstance(value, Literal):
             return cast(self.writer, value, default_type(value))
         if isinstance(value, Group):
@@ -217,7 +217,7 @@ class Statements(Expressions):
         return value
 
     def _alike(self, node: ast.AST, old: Entity, value: Entity, what: str) -> Entity:
-        """A value as one of the types of another."""
+        """Return a value as one of the types of another."""
         if isinstance(old, Group):
             if not isinstance(value, Group) or len(value.items) != len(old.items):
                 raise self.error(
@@ -293,7 +293,7 @@ class Statements(Expressions):
         self._take(before, [(name, pair[0]) for name, pair in values], results)
 
     def _flag_or(self, name: str, environment: Environment) -> Entity | None:
-        """A value of a branch; exits that it did not take are false."""
+        """Return a value of a branch; exits that it did not take are false."""
         found = environment.get(name)
         return Literal(False) if found is None and name in (BREAK, CONTINUE, RETURN) else found
 
@@ -323,7 +323,7 @@ class Statements(Expressions):
         self.stated(node, condition, text)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
-        """A call of a function of Python: its statements, in the place of the call."""
+        """Return a call of a function of Python: its statements, in the place of the call."""
         if any(function is source.function for source in self.calling) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
         if (fault := self.inlined_calls.fault(function.__name__)) is not None:
@@ -362,7 +362,7 @@ class Statements(Expressions):
 
 
 def _ends(statements: Sequence[ast.stmt]) -> bool:
-    """Whether no way goes on after a block."""
+    """Return whether no way goes on after a block."""
     if not statements:
         return False
     last = statements[-1]

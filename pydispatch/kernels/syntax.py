@@ -6,7 +6,7 @@ import ast
 
 
 def kind_of(node: ast.AST) -> str:
-    """What an expression is called in messages."""
+    """Return what an expression is called in messages."""
     return _KINDS.get(type(node), f"'{type(node).__name__}'")
 
 

@@ -37,7 +37,7 @@ class Variables:
 
 
 def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Part]:
-    """The parts of a block. kind_of: of a statement; neighbours of kind "phase" are one part."""
+    """Yield the parts of a block. kind_of: of a statement; neighbours of kind "phase" are one part."""
     run: list[ast.stmt] = []
     for each in statements:
         kind = kind_of(each)

@@ -32,7 +32,7 @@ class Writer:
 
     @contextmanager
     def at(self, source: Source, node: ast.AST) -> Iterator[None]:
-        """Operations written meanwhile belong to a part of the source."""
+        """Yield operations written meanwhile belong to a part of the source."""
         before = self.source, self.node
         self.source, self.node = source, node
         try:
@@ -44,7 +44,7 @@ class Writer:
         return f"%{next(self.numbers)}"
 
     def value(self, text: str, type: str) -> Scalar:
-        """One operation with one result."""
+        """Return one operation with one result."""
         name = self.fresh()
         self.line(f"{name} = {text}")
         return Scalar(name, type)
@@ -86,7 +86,7 @@ class Writer:
 
 
 def spelled(value: int | float | bool, type: str) -> str:
-    """A number in MLIR text."""
+    """Return a number in MLIR text."""
     if type == "i1":
         return "true" if value else "false"
     if not type.startswith(("f", "bf")):

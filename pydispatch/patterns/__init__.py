@@ -127,7 +127,7 @@ class Pattern:
     program: Any = None
 
     def replace(self, kernel: object = None, *, when: When | None = None) -> Any:
-        """Replaces matches for which `when(match)` holds by a kernel; returns the pattern.
+        """Replace matches for which `when(match)` holds by a kernel; returns the pattern.
 
         kernel: a CFunction, a WholeKernel, or a function over the same inputs that is traced. Without a kernel this is
         a decorator of such a function.
@@ -140,7 +140,7 @@ class Pattern:
         return lambda function: self.replace(function, when=when) and function
 
     def generate(self, make: Callable[[Any], Any] | None = None, *, when: When | None = None) -> Any:
-        """A decorator of a function that returns a kernel for each match: C text, a CFunction or a WholeKernel.
+        """Return a decorator of a function that returns a kernel for each match: C text, a CFunction or a WholeKernel.
 
         Its argument is the match: sizes by name, `shape(name)`, `dtype(name)`, `symbol` (the required name of the C
         function) and `targets`.
@@ -174,7 +174,7 @@ def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, 
 
 
 def _check(what: str, function: object, benefit: object, phase: object) -> None:
-    """Raises InvalidArgumentError for another type. The compiler checks the names of phases."""
+    """Raise InvalidArgumentError for another type. The compiler checks the names of phases."""
     if function is not None and not (callable(function) and hasattr(function, "__name__")):
         raise InvalidArgumentError(f"{what}: expected a function, got {function!r}; write @pydispatch.{what} over one")
     if not isinstance(benefit, int) or isinstance(benefit, bool):
@@ -194,7 +194,7 @@ def _traced(function: Callable[..., Any], benefit: int, phase: str) -> Pattern:
 
 
 def _of_program(program: Any, benefit: int, phase: str) -> Pattern:
-    """The pattern that finds what a program computes."""
+    """Return the pattern that finds what a program computes."""
     module = program.module()
     function = next(op for op in module.body.block.ops if op.name == "func.func" and op.sym_name.data == program.name)
     inputs = tuple((name, type) for name, type in program.parameters.items() if type is not None)
@@ -237,7 +237,7 @@ def _closure(function: Callable[..., Any]) -> dict[str, Any]:
 def matcher(
     function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing"
 ) -> Any:
-    """A pattern that is a function over one operation.
+    """Return a pattern that is a function over one operation.
 
     Its argument is an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`). It returns None
     or a string (why it does not match), or the (inputs, outputs) to replace, each a list of values.
@@ -254,12 +254,12 @@ def exp(x: Any) -> Any:
 
 
 def log(x: Any) -> Any:
-    """The natural logarithm, elementwise."""
+    """Return the natural logarithm, elementwise."""
     return elementwise("log", x)
 
 
 def sqrt(x: Any) -> Any:
-    """The square root, elementwise."""
+    """Return the square root, elementwise."""
     return elementwise("sqrt", x)
 
 
@@ -269,7 +269,7 @@ def rsqrt(x: Any) -> Any:
 
 
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent, elementwise."""
+    """Return the hyperbolic tangent, elementwise."""
     return elementwise("tanh", x)
 
 
@@ -279,30 +279,30 @@ def exp2(x: Any) -> Any:
 
 
 def log2(x: Any) -> Any:
-    """The logarithm to base 2, elementwise."""
+    """Return the logarithm to base 2, elementwise."""
     return elementwise("log2", x)
 
 
 def sin(x: Any) -> Any:
-    """The sine of x in radians, elementwise."""
+    """Return the sine of x in radians, elementwise."""
     return elementwise("sin", x)
 
 
 def cos(x: Any) -> Any:
-    """The cosine of x in radians, elementwise."""
+    """Return the cosine of x in radians, elementwise."""
     return elementwise("cos", x)
 
 
 def erf(x: Any) -> Any:
-    """The error function, elementwise."""
+    """Return the error function, elementwise."""
     return elementwise("erf", x)
 
 
 def floor(x: Any) -> Any:
-    """The largest whole number that is not above x, elementwise."""
+    """Return the largest whole number that is not above x, elementwise."""
     return elementwise("floor", x)
 
 
 def ceil(x: Any) -> Any:
-    """The smallest whole number that is not below x, elementwise."""
+    """Return the smallest whole number that is not below x, elementwise."""
     return elementwise("ceil", x)

@@ -188,12 +188,12 @@ _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb":
 
 
 def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:
-    """A shader for Vulkan: the path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL; options as for WholeKernel."""
+    """Return a shader for Vulkan: the path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL; options as for WholeKernel."""
     return WholeKernel({"vulkan-spirv-fb": file}, entry, **options)
 
 
 def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> WholeKernel:
-    """A CUDA kernel in PTX, a path or its text; options as for WholeKernel."""
+    """Return a CUDA kernel in PTX, a path or its text; options as for WholeKernel."""
     return WholeKernel({"cuda-nvptx-fb": file}, entry, **options)
 
 
@@ -253,7 +253,7 @@ Kernel = CFunction | WholeKernel | Generated | Traced | KernelLike
 
 
 def kernel_of(given: object, name: str) -> Kernel:
-    """Converts a user's argument into a kernel."""
+    """Convert a user's argument into a kernel."""
     if isinstance(given, (CFunction, WholeKernel, Generated, Traced, KernelLike)):
         return given
     if callable(given):

@@ -87,7 +87,7 @@ def _is_float(dtype: str) -> bool:
 
 
 def constant(value: float, dtype: str) -> Value:
-    """A constant of the pattern. InvalidArgumentError for anything else, or a fraction with an integer type."""
+    """Return a constant of the pattern. InvalidArgumentError for anything else, or a fraction with an integer type."""
     try:
         number = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -96,7 +96,7 @@ def constant(value: float, dtype: str) -> Value:
 
 
 def value_of(what: str, x: object) -> Value:
-    """A value of a pattern. InvalidArgumentError for anything else."""
+    """Return a value of a pattern. InvalidArgumentError for anything else."""
     if not isinstance(x, Value):
         raise InvalidArgumentError(
             f"{what}: expected a value of the pattern, got {x!r}; operations are written in a function under "
@@ -106,7 +106,7 @@ def value_of(what: str, x: object) -> Value:
 
 
 def unary(name: str, x: Value) -> Value:
-    """An elementwise operation of one operand."""
+    """Return an elementwise operation of one operand."""
     x = value_of(name, x)
     if name == "neg" and not _is_float(x.type.dtype):
         return binary("sub", 0, x)
@@ -118,7 +118,9 @@ def unary(name: str, x: Value) -> Value:
 
 
 def elementwise(name: str, x: Any) -> Any:
-    """A function of one operand: of a value of a pattern, or of what NumPy takes: arrays, and arrays of programs."""
+    """Return a function of one operand: of a value of a pattern, or of what NumPy takes: arrays, and arrays of
+    programs.
+    """
     if isinstance(x, Value) or not (hasattr(x, "__array_ufunc__") or isinstance(x, (int, float))):
         return unary(name, x)
     import numpy as np
@@ -133,7 +135,7 @@ def elementwise(name: str, x: Any) -> Any:
 
 
 def binary(name: str, a: Value | float, b: Value | float) -> Value:
-    """An elementwise operation of two operands; a number gets the type of the other."""
+    """Return an elementwise operation of two operands; a number gets the type of the other."""
     if not isinstance(a, Value):
         a = constant(a, value_of(name, b).type.dtype)
     if not isinstance(b, Value):
@@ -147,7 +149,7 @@ def binary(name: str, a: Value | float, b: Value | float) -> Value:
 
 
 def broadcast(a: Value, b: Value) -> tuple[Size, ...] | None:
-    """The shape of an elementwise result: one operand may lack leading dimensions."""
+    """Return the shape of an elementwise result: one operand may lack leading dimensions."""
     if a.type.shape is None or b.type.shape is None:
         return a.type.shape if b.type.shape is None else b.type.shape
     longer, shorter = (a.shape, b.shape) if len(a.shape) >= len(b.shape) else (b.shape, a.shape)
@@ -166,12 +168,12 @@ def matmul(a: Value, b: Value) -> Value:
 
 
 def maximum(a: Value | float, b: Value | float) -> Value:
-    """The larger of two, elementwise."""
+    """Return the larger of two, elementwise."""
     return binary("maximum", a, b)
 
 
 def minimum(a: Value | float, b: Value | float) -> Value:
-    """The smaller of two, elementwise."""
+    """Return the smaller of two, elementwise."""
     return binary("minimum", a, b)
 
 
@@ -185,7 +187,7 @@ def reduce(op: str, x: Value, axis: int = -1) -> Value:
 
 
 def _axis(what: str, x: object, axis: object) -> int:
-    """The index of an axis, counted from the front."""
+    """Return the index of an axis, counted from the front."""
     value = value_of(what, x)
     if not isinstance(axis, int) or isinstance(axis, bool) or not -len(value.shape) <= axis < len(value.shape):
         raise InvalidArgumentError(f"{what}: axis: {value.type} has no axis {axis!r}")
@@ -193,7 +195,7 @@ def _axis(what: str, x: object, axis: object) -> int:
 
 
 def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
-    """The maximum along an axis, and the index of its first occurrence."""
+    """Return the maximum along an axis, and the index of its first occurrence."""
     axis = _axis("argmax", x, axis)
     if index not in ("i32", "i64"):
         raise InvalidArgumentError(f"argmax: index: expected 'i32' or 'i64', got {index!r}")
@@ -203,7 +205,7 @@ def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
 
 
 def outputs_of(result: object, name: str) -> Sequence[Value]:
-    """The outputs of a traced function."""
+    """Return the outputs of a traced function."""
     values = result if isinstance(result, (tuple, list)) else (result,)
     for value in values:
         if not isinstance(value, Value):

@@ -28,13 +28,13 @@ class Memory(Protocol):
         """The name of the device, for messages."""
 
     def view(self) -> memoryview | None:
-        """The bytes in place, writable, or None when the CPU cannot access them."""
+        """Return the bytes in place, writable, or None when the CPU cannot access them."""
 
     def read(self, target: memoryview) -> None:
-        """Copies as many of its first bytes as `target` has into it."""
+        """Copy as many of its first bytes as `target` has into it."""
 
     def write(self, source: memoryview) -> None:
-        """Copies `source` to its beginning."""
+        """Copy `source` to its beginning."""
 
 
 class Buffer:
@@ -156,7 +156,7 @@ class Buffer:
 
 
 def sizes_of(shape: Any) -> tuple[int, ...]:
-    """The sizes of a shape. InvalidArgumentError."""
+    """Return the sizes of a shape. InvalidArgumentError."""
     try:
         sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         found = tuple(operator.index(size) for size in sizes)
@@ -168,7 +168,7 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
 
 
 def source_of(what: str, array: Any) -> NDArray[Any]:
-    """A contiguous array with the elements of an object. InvalidArgumentError when not numeric, or masked."""
+    """Return a contiguous array with the elements of an object. InvalidArgumentError when not numeric, or masked."""
     if isinstance(array, np.ma.MaskedArray):
         raise InvalidArgumentError(f"{what}: array: its mask would be lost; pass x.filled(value)")
     try:
@@ -248,7 +248,7 @@ _SMALL = (
 
 
 def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
-    """The element type of a NumPy dtype. InvalidArgumentError, which begins with `where`, when there is none."""
+    """Return the element type of a NumPy dtype. InvalidArgumentError, which begins with `where`, when there is none."""
     try:
         wanted = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError, OverflowError) as error:

@@ -17,7 +17,7 @@ def check_options(base: str, options: Mapping[str, str], known: Sequence[str]) -
 
 
 def flag(base: str, options: Mapping[str, str], key: str) -> bool:
-    """An option that is 0 or 1, 0 when it is not given. InvalidArgumentError for anything else."""
+    """Return an option that is 0 or 1, 0 when it is not given. InvalidArgumentError for anything else."""
     text = options.get(key, "0")
     if text not in ("0", "1"):
         raise InvalidArgumentError(f"device '{base}': {key}: expected 0 or 1, got '{text}'")
@@ -25,14 +25,16 @@ def flag(base: str, options: Mapping[str, str], key: str) -> bool:
 
 
 def whole_number(base: str, key: str, text: str, low: int, high: int, more: str = "") -> int:
-    """An option that is a number. InvalidArgumentError for anything else; more: ends its message."""
+    """Return an option that is a number. InvalidArgumentError for anything else; more: ends its message."""
     if not text.isascii() or not text.isdecimal() or len(text) > 9 or not low <= int(text) <= high:
         raise InvalidArgumentError(f"device '{base}': {key}: expected {low} to {high}, got '{text}'{more}")
     return int(text)
 
 
 def byte_count(base: str, key: str, text: str) -> int:
-    """An option that is a number of bytes: 1048576, 1024KiB, 512MiB, 2GiB. InvalidArgumentError for anything else."""
+    """Return an option that is a number of bytes: 1048576, 1024KiB, 512MiB, 2GiB. InvalidArgumentError for anything
+    else.
+    """
     number, unit = (text[:-3], text[-3:]) if text[-3:] in UNITS else (text, "")
     if not number.isascii() or not number.isdecimal() or len(number) > 15 or int(number) == 0:
         raise InvalidArgumentError(f"device '{base}': {key}: expected bytes, as in 1073741824 or 1GiB, got '{text}'")
@@ -40,7 +42,9 @@ def byte_count(base: str, key: str, text: str) -> int:
 
 
 def device_number(name: str) -> int:
-    """The number in a name such as "cuda:1" or "vulkan://1", 0 without one. InvalidArgumentError for anything else."""
+    """Return the number in a name such as "cuda:1" or "vulkan://1", 0 without one. InvalidArgumentError for anything
+    else.
+    """
     base, _, number = name.partition(":")
     number = number.removeprefix("//") or "0"
     if not number.isascii() or not number.isdecimal() or len(number) > 4:

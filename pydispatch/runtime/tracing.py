@@ -96,14 +96,14 @@ class Trace:
         return [event for track in self.tracks for event in track.events]
 
     def start(self) -> None:
-        """Begins. InvalidArgumentError when a trace of the process has begun and not ended."""
+        """Begin. InvalidArgumentError when a trace of the process has begun and not ended."""
         if self._began is not None:
             raise InvalidArgumentError("trace: this one has begun already")
         recorder.start(self._events, THREADS + (os.cpu_count() or 1))
         self._began, self._process = recorder.now(), os.getpid()
 
     def stop(self) -> None:
-        """Ends, and writes the file. Does nothing in a process that was forked meanwhile."""
+        """End, and write the file. Does nothing in a process that was forked meanwhile."""
         if self._began is None:
             raise InvalidArgumentError("trace: stop: it has not begun")
         began, self._began = self._began, None
@@ -128,7 +128,7 @@ class Trace:
 
 
 def trace(path: str | os.PathLike[str] | None, *, events: int = EVENTS) -> Trace:
-    """Records what all devices of the process do, for a timeline: `with pydispatch.trace("out.json"): ...`. The file
+    """Record what all devices of the process do, for a timeline: `with pydispatch.trace("out.json"): ...`. The file
     opens in ui.perfetto.dev; see docs/tracing.md.
 
     path: of the file that is written at the end; None for none, when only `tracks` is wanted. events: that are kept of
@@ -146,7 +146,7 @@ class _Clock:
         self.scale = (self.end - self.begin) / max(1, last - self.ticks)
 
     def of_ticks(self, ticks: int) -> int:
-        """What began earlier begins with the trace."""
+        """Return what began earlier begins with the trace."""
         return max(0, round((ticks - self.ticks) * self.scale))
 
     def of_time(self, nanoseconds: int) -> int:
@@ -154,7 +154,7 @@ class _Clock:
 
 
 def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
-    """The tracks, pool threads first, then other threads, then queues; and how many events are on none."""
+    """Return the tracks, pool threads first, then other threads, then queues; and how many events are on none."""
     found, without = recorder.tracks(events)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     threads: dict[int, Track] = {}
@@ -210,7 +210,7 @@ def _nested(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def _file(tracks: list[Track], without: int) -> str:
-    """The text of the file, with an event in each line."""
+    """Return the text of the file, with an event in each line."""
     process = os.getpid()
     lost = {track.name: track.lost for track in tracks if track.lost}
     if without:

@@ -36,12 +36,14 @@ class Slice:
 
 
 def slice_of(op: Operation) -> Slice:
-    """The slice that an extract_slice, insert_slice, tensor load or tensor store names."""
+    """Return the slice that an extract_slice, insert_slice, tensor load or tensor store names."""
     return Slice(*(mixed_operands(op, name) for name in ("offsets", "sizes", "strides")))
 
 
 def mixed_operands(op: Operation, name: str) -> Mixed:
-    """A list of integers that an operation has as `static_<name>`, with the operands `<name>` where it is dynamic."""
+    """Return a list of integers that an operation has as `static_<name>`, with the operands `<name>` where it is
+    dynamic.
+    """
     dynamic: Iterator[SSAValue] = iter(getattr(op, name))
     return tuple(next(dynamic) if n == DYNAMIC_INDEX else n for n in _integers(op, f"static_{name}"))
 
@@ -55,7 +57,7 @@ def _integers(op: Operation, name: str) -> list[int]:
 
 
 def destination_of(value: SSAValue) -> SSAValue:
-    """The destination that a tensor result of a microkernel overwrites."""
+    """Return the destination that a tensor result of a microkernel overwrites."""
     op = value.owner
     assert isinstance(op, iree_codegen.UkernelGenericOp) and isinstance(value, OpResult)
     check_destinations(op)
@@ -76,7 +78,7 @@ def check_destinations(op: iree_codegen.UkernelGenericOp) -> None:
 
 
 def base_of(value: SSAValue) -> SSAValue:
-    """The value that a chain of overwritten tensors began with."""
+    """Return the value that a chain of overwritten tensors began with."""
     while isinstance(value.owner, Operation):
         if value.owner.name == "tensor.insert_slice":
             value = value.owner.operands[1]
@@ -88,7 +90,7 @@ def base_of(value: SSAValue) -> SSAValue:
 
 
 def landing_of(value: SSAValue) -> Operation | None:
-    """Where a tensor goes in the end: an insertion, a store or a return. None when it has no or several ends."""
+    """Return where a tensor goes in the end: an insertion, a store or a return. None when it has no or several ends."""
     ends = set[Operation | None]()
     for use in value.uses:
         user = use.operation

@@ -8,7 +8,7 @@ from pydispatch.ir.core.locations import set_location
 
 
 def before(new: Operation, op: Operation) -> SSAValue:
-    """Puts `new` before `op`; its result."""
+    """Put `new` before `op`; its result."""
     assert op.parent is not None
     set_location(new, op)
     op.parent.insert_op_before(new, op)

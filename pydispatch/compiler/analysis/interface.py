@@ -37,19 +37,20 @@ LONGEST = 80
 
 
 def argument_names(function: Operation) -> list[str]:
-    """The name of each argument; `arg0` and the like for those without one. CompileError for a wrong attribute."""
+    """Return the name of each argument; `arg0` and the like for those without one. CompileError for a wrong attribute.
+    """
     arguments = function.regions[0].blocks[0].args
     stated = _names(function, "arg_attrs", len(arguments))
     return [name or value.name_hint or f"arg{i}" for i, (name, value) in enumerate(zip(stated, arguments, strict=True))]
 
 
 def result_names(function: Operation) -> list[str]:
-    """The name of each result, "" for those without one. CompileError for a wrong attribute."""
+    """Return the name of each result, "" for those without one. CompileError for a wrong attribute."""
     return _names(function, "res_attrs", len(cast(FunctionType, function.properties["function_type"]).outputs))
 
 
 def interface_of(function: Operation) -> FunctionEntry:
-    """What callers are told of a function whose calls are inlined. CompileError for a wrong attribute."""
+    """Return what callers are told of a function whose calls are inlined. CompileError for a wrong attribute."""
     type = cast(FunctionType, function.properties["function_type"])
     names = _SizeNames(function)
     arguments: Sequence[SSAValue] = function.regions[0].blocks[0].args
@@ -86,7 +87,7 @@ class _SizeNames:
         self._sizes: Sizes | None = None
 
     def give(self, value: SSAValue, shape: Sequence[int | str] | None) -> None:
-        """Notes what the program calls the sizes of an argument."""
+        """Note what the program calls the sizes of an argument."""
         for axis, name in enumerate(shape or ()):
             if isinstance(name, str):
                 self._taken.add(name)
@@ -96,7 +97,7 @@ class _SizeNames:
     def described(
         self, type: Attribute, value: SSAValue | None, stated: Sequence[int | str] | None
     ) -> tuple[str, list[int | str] | None]:
-        """The element type and the shape of an argument or result. value: None where it is not known."""
+        """Return the element type and the shape of an argument or result. value: None where it is not known."""
         shape = getattr(type, "get_shape", None)
         if shape is None:
             return spelled(type), None
@@ -119,12 +120,12 @@ class _SizeNames:
         ]
 
     def returned(self, count: int) -> Sequence[SSAValue | None]:
-        """The values that the function returns, where it does so at one place."""
+        """Return the values that the function returns, where it does so at one place."""
         ends = [b.last_op for b in self._blocks if b.last_op is not None and b.last_op.name in RETURNS]
         return list(ends[0].operands) if len(ends) == 1 else [None] * count
 
     def _resolved(self, value: SSAValue) -> list[Term]:
-        """The sizes of a tensor, with one term for all that are known to be equal."""
+        """Return the sizes of a tensor, with one term for all that are known to be equal."""
         with remembered(self._known):
             if self._sizes is None:
                 self._sizes = Sizes()
@@ -137,7 +138,7 @@ class _SizeNames:
             return self._sizes.of(value)
 
     def _name(self, term: Term) -> int | str:
-        """A size as callers may know it: in terms of the arguments, or by a name of its own."""
+        """Return a size as callers may know it: in terms of the arguments, or by a name of its own."""
         if isinstance(term, int):
             return term
         if term not in self._given:
@@ -145,7 +146,7 @@ class _SizeNames:
         return self._given[term]
 
     def _text(self, term: Term) -> str | None:
-        """An expression over sizes of arguments and over arguments that are numbers."""
+        """Return an expression over sizes of arguments and over arguments that are numbers."""
         arguments = self._blocks[0].args
         if isinstance(term, SSAValue):
             return argument_names(self._function)[term.index] if term in arguments else None  # type: ignore[attr-defined]
@@ -170,12 +171,12 @@ class _SizeNames:
 
 
 def spelled(type: Attribute) -> str:
-    """An element type in MLIR's spelling."""
+    """Return an element type in MLIR's spelling."""
     return f"complex<{type.element_type}>" if isinstance(type, ComplexType) else str(type)
 
 
 def _attributes(function: Operation, key: str, count: int) -> list[dict[str, Attribute]]:
-    """The attributes of each argument, or of each result."""
+    """Return the attributes of each argument, or of each result."""
     stated = function.properties.get(key)
     if not isinstance(stated, ArrayAttr) or len(stated) != count:
         return [{}] * count
@@ -196,7 +197,7 @@ def _names(function: Operation, key: str, count: int) -> list[str]:
 
 
 def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute]) -> tuple[int | str, ...] | None:
-    """What the attribute `pyd.shape` says, None without it."""
+    """Return what the attribute `pyd.shape` says, None without it."""
     stated = attributes.get(SHAPE)
     if stated is None:
         return None

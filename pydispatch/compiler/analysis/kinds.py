@@ -18,7 +18,7 @@ CONSTANTS = ("arith.constant", "flow.tensor.constant")
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a tensor is a constant, or a view of one."""
+    """Return whether a tensor is a constant, or a view of one."""
     owner = value.owner
     while isinstance(owner, Operation) and is_view(owner) and len(owner.operands) == 1:
         owner = owner.operands[0].owner
@@ -30,7 +30,7 @@ KEPT_ORDER = "pyd.kept_order"
 
 
 def inputs_of(op: Operation) -> list[SSAValue]:
-    """The operands of an operation and of everything inside its regions."""
+    """Return the operands of an operation and of everything inside its regions."""
     found = list(op._operands)
     for region in op.regions:
         for block in region.blocks:
@@ -99,27 +99,28 @@ def is_read_outside(value: SSAValue, is_inside: Callable[[Operation], bool]) -> 
 
 
 def too_many_arguments(ops: Sequence[Operation], most_tensors: int = MOST_TENSORS) -> str | None:
-    """Why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as often as
-    they occur."""
+    """Return why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as
+    often as they occur.
+    """
     inside = {inner for op in ops for inner in op.walk()}
     results = sum(is_read_outside(r, inside.__contains__) for op in ops for r in op.results)
     return arguments_of(ops).too_many(results, most_tensors)
 
 
 def is_fill(op: Operation) -> bool:
-    """Tensors without memory: constants that stand inside dispatches, splats, and empty tensors."""
+    """Return tensors without memory: constants that stand inside dispatches, splats, and empty tensors."""
     rule = rule_of(op)
     return rule is not None and rule.is_fill(op)
 
 
 def is_view(op: Operation) -> bool:
-    """Whether the result has the elements of operand 0 in their order, or a run of them."""
+    """Return whether the result has the elements of operand 0 in their order, or a run of them."""
     rule = rule_of(op)
     return rule is not None and rule.is_view(op)
 
 
 def stays_on_host(op: Operation) -> bool:
-    """Whether host code runs the operation itself, when no dispatch has taken it in."""
+    """Return whether host code runs the operation itself, when no dispatch has taken it in."""
     rule = rule_of(op)
     return rule is None or rule.runs_on_host(op)
 
@@ -137,32 +138,32 @@ def is_scalar_code(op: Operation) -> bool:
 
 
 def size_operands(op: Operation) -> Sequence[SSAValue]:
-    """The operands of an operation that decide how large its result is."""
+    """Return the operands of an operation that decide how large its result is."""
     rule = rule_of(op)
     return () if rule is None else rule.size_operands(op)
 
 
 def is_connector(op: Operation) -> bool:
-    """Operations that are copied into every group that reads them: views, and what makes much out of little."""
+    """Return operations that are copied into every group that reads them: views, and what makes much out of little."""
     rule = rule_of(op)
     return rule is not None and (rule.is_view(op) or (not rule.runs_on_host(op) and rule.repeats_cheaply(op)))
 
 
 def needs_dispatch(op: Operation) -> bool:
-    """Whether the operation computes tensors on a device."""
+    """Return whether the operation computes tensors on a device."""
     return bool(op.results) and not stays_on_host(op)
 
 
 def may_join(op: Operation) -> bool:
-    """Whether the operation may be in a group: also copies that host code can do, next to other operations."""
+    """Return whether the operation may be in a group: also copies that host code can do, next to other operations."""
     return needs_dispatch(op) or isinstance(rule_of(op), Update)
 
 
 def has_effects(op: Operation) -> bool:
-    """Whether the order of `op` and others with effects matters."""
+    """Return whether the order of `op` and others with effects matters."""
     return info_of(op).effects is Effects.ORDERED and rule_of(op) is None
 
 
 def is_pure(op: Operation) -> bool:
-    """Whether an operation may be dropped, repeated, and made once for several equal ones."""
+    """Return whether an operation may be dropped, repeated, and made once for several equal ones."""
     return info_of(op).is_pure or (info_of(op).effects is Effects.ORDERED and rule_of(op) is not None)

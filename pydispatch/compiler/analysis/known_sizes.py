@@ -24,11 +24,11 @@ class Sizes:
         self._order: dict[SSAValue, int] = outer._order if outer is not None else {}
 
     def meet(self, value: SSAValue) -> None:
-        """Notes that `value` is defined after all values met so far."""
+        """Note that `value` is defined after all values met so far."""
         self._order.setdefault(value, len(self._order))
 
     def learn(self, op: Operation) -> None:
-        """Takes in which sizes `op` states to be equal."""
+        """Take in which sizes `op` states to be equal."""
         for row in equal_sizes(op):
             terms = {self.resolve(size_of(place.tensor, place.axis)) for place in row}
             best = min(terms, key=self._rank, default=None)
@@ -37,7 +37,7 @@ class Sizes:
                     self._same[term] = best
 
     def _rank(self, term: Term) -> tuple[int, int]:
-        """Integers first, then what was defined earliest."""
+        """Return integers first, then what was defined earliest."""
         if isinstance(term, int):
             return (-1, term)
         if isinstance(term, Dim):
@@ -47,7 +47,7 @@ class Sizes:
         return (self._order.get(term, -1), 2**29)
 
     def resolve(self, term: Term) -> Term:
-        """The representative of all terms known to be equal to `term`."""
+        """Return the representative of all terms known to be equal to `term`."""
         while term in self._same:
             term = self._same[term]
         if isinstance(term, (Sum, Product)):
@@ -57,11 +57,11 @@ class Sizes:
         return term
 
     def of(self, value: SSAValue) -> list[Term]:
-        """The sizes of a tensor."""
+        """Return the sizes of a tensor."""
         return [self.resolve(t) for t in sizes_of(value)]
 
     def settle(self, op: Operation) -> None:
-        """Replaces `tensor.dim`, here and in regions of tensor operations, by what is known of the size."""
+        """Replace `tensor.dim`, here and in regions of tensor operations, by what is known of the size."""
         if op.name == "tensor.dim":
             self._settle_dim(op, op)
         elif op.regions and not op.name.startswith("scf."):
@@ -85,7 +85,7 @@ class Sizes:
             op.erase()
 
     def value(self, term: Term, before: Operation) -> SSAValue:
-        """An index value equal to `term`, in the block of `before` or around it."""
+        """Return an index value equal to `term`, in the block of `before` or around it."""
         if isinstance(term, SSAValue):
             return term
         assert before.parent is not None

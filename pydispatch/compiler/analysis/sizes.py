@@ -26,7 +26,7 @@ _REMEMBERED = threading.local()
 
 
 def term_of(value: SSAValue) -> Term:
-    """The term of an index value."""
+    """Return the term of an index value."""
     known = constant_index(value)
     if known is not None:
         return known
@@ -41,13 +41,14 @@ def term_of(value: SSAValue) -> Term:
 
 
 def sizes_of(value: SSAValue) -> tuple[Term, ...]:
-    """All sizes of a tensor."""
+    """Return all sizes of a tensor."""
     return tuple(size_of(value, axis) for axis in range(len(shape_of(value))))
 
 
 def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
-    """The dynamic sizes of a tensor as values, before `op`: taken from where they begin, so that nobody waits for the
-    tensor."""
+    """Return the dynamic sizes of a tensor as values, before `op`: taken from where they begin, so that nobody waits
+    for the tensor.
+    """
     found: list[SSAValue] = []
     for axis, n in enumerate(shape_of(value)):
         if n < 0:
@@ -59,7 +60,7 @@ def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
 
 
 def size_of(value: SSAValue, axis: int) -> Term:
-    """One size of a tensor."""
+    """Return one size of a tensor."""
     known: Known = getattr(_REMEMBERED, "known", {})
     passed: list[tuple[SSAValue, int]] = []
     while True:
@@ -76,7 +77,7 @@ def size_of(value: SSAValue, axis: int) -> Term:
 
 
 def _stated(value: SSAValue, axis: int) -> Stated | None:
-    """A size from the type or from the operation that makes the tensor; None when only the tensor knows it."""
+    """Return a size from the type or from the operation that makes the tensor; None when only the tensor knows it."""
     size = shape_of(value)[axis]
     if size >= 0:
         return size
@@ -85,7 +86,7 @@ def _stated(value: SSAValue, axis: int) -> Stated | None:
 
 
 def _resolved(stated: Stated) -> Term | None:
-    """The term with what is known of its parts; None for an element that only a call knows."""
+    """Return the term with what is known of its parts; None for an element that only a call knows."""
     if isinstance(stated, SSAValue):
         return term_of(stated)
     if isinstance(stated, Sum | Product):
@@ -95,7 +96,7 @@ def _resolved(stated: Stated) -> Term | None:
 
 
 def _listed_size(entry: Entry) -> Term | None:
-    """An entry of a shape, where the shape is made of index values."""
+    """Return an entry of a shape, where the shape is made of index values."""
     shape = entry.tensor.owner
     if not isinstance(shape, Operation) or shape.name != "tensor.from_elements":
         return None
@@ -141,19 +142,19 @@ def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
 
 
 def _rest_fits(sizes: Sequence[int], shape: Sequence[int], spare: int) -> bool:
-    """Whether `sizes` without `spare` ones may be `shape`."""
+    """Return whether `sizes` without `spare` ones may be `shape`."""
     return sum(1 for n in sizes if n == 1) - sum(1 for n in shape if n == 1) >= spare and len(sizes) - spare == len(
         shape
     )
 
 
 def reassociation(op: Operation) -> list[list[int]]:
-    """The groups of dimensions of an expand_shape or collapse_shape."""
+    """Return the groups of dimensions of an expand_shape or collapse_shape."""
     rows = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
     return [[int(n.value.data) for n in row.data] for row in rows.data]
 
 
 def equal_sizes(op: Operation) -> Sequence[Sequence[Dim]]:
-    """Rows of dimensions that are equal if the program is right."""
+    """Return rows of dimensions that are equal if the program is right."""
     rule = rule_of(op)
     return rule.equal_sizes(op) if rule is not None else ()

@@ -44,7 +44,7 @@ SIGNS = {
 
 
 def dtype_of(type: Attribute, location: Location | None = None) -> int:
-    """The dtype word of an element type; CompileError for one that buffers cannot hold."""
+    """Return the dtype word of an element type; CompileError for one that buffers cannot hold."""
     if isinstance(type, IndexType):
         return dtype_word(Numerical.INTEGER, 64)
     if isinstance(type, IntegerType):

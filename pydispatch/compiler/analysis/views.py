@@ -16,8 +16,8 @@ MOST_RUNS = 16
 
 
 def is_contiguous(op: Operation, walked: int = 0) -> bool:
-    """Whether a `tensor.extract_slice` or `tensor.insert_slice` covers one run of the whole tensor's memory, or does
-    for each index of the `walked` outer dimensions.
+    """Return whether a `tensor.extract_slice` or `tensor.insert_slice` covers one run of the whole tensor's memory, or
+    does for each index of the `walked` outer dimensions.
 
     So it is when the strides are 1, and of the dimensions that it does not cover from end to end only one has a size
     other than 1, the outermost of them. Of elements that share bytes the run must begin, and for an insertion end,
@@ -44,8 +44,9 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
 
 
 def walked_axes(op: Operation) -> int | None:
-    """How many outer dimensions an insertion is copied into index by index: 0 for one run, more for few runs in what
-    a global was (a dispatch would write all of the global, as far as the program can tell). None for others."""
+    """Return how many outer dimensions an insertion is copied into index by index: 0 for one run, more for few runs in
+    what a global was (a dispatch would write all of the global, as far as the program can tell). None for others.
+    """
     if is_contiguous(op):
         return 0
     begin = op.operands[1]
@@ -65,7 +66,7 @@ def walked_axes(op: Operation) -> int | None:
 
 
 def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> bool:
-    """Whether a run of packed elements is sure to begin, and for an insertion to end, where a byte does."""
+    """Return whether a run of packed elements is sure to begin, and for an insertion to end, where a byte does."""
     part = slice_of(op)
 
     def known(number: int | SSAValue) -> int:

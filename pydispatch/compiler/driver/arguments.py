@@ -13,7 +13,7 @@ from pydispatch.frontends.source import ReadOptions
 
 
 def names(what: str, given: object, example: str) -> tuple[str, ...] | None:
-    """One name or several; None for None."""
+    """Return one name or several; None for None."""
     if given is None:
         return None
     listed = _listed(what, given, f"a name such as {example}, or a list of such")
@@ -26,7 +26,7 @@ def names(what: str, given: object, example: str) -> tuple[str, ...] | None:
 
 
 def text(what: str, given: object, example: str) -> str:
-    """A string, which may be empty."""
+    """Return a string, which may be empty."""
     if not isinstance(given, str):
         raise InvalidArgumentError(f"{what}: expected text such as {example}, got {given!r}")
     return given
@@ -40,19 +40,19 @@ def flag(what: str, given: object) -> bool:
 
 
 def called(what: str, given: object) -> Callable[[Any], object] | None:
-    """A function, or None."""
+    """Return a function, or None."""
     if given is None or callable(given):
         return given
     raise InvalidArgumentError(f"{what}: expected a function that takes what is reported, got {given!r}")
 
 
 def folders(what: str, given: object) -> list[str]:
-    """One path or several. A missing folder is ignored, as compilers do."""
+    """Return one path or several. A missing folder is ignored, as compilers do."""
     return [path_of(what, each, "the path of a folder") for each in _listed(what, given, "a list of folders")]
 
 
 def dump_folder(what: str, given: object) -> Path:
-    """The path of a folder, which is made. SystemError when it cannot be."""
+    """Return the path of a folder, which is made. SystemError when it cannot be."""
     folder = Path(path_of(what, given, "the path of a folder"))
     if folder.exists() and not folder.is_dir():
         raise InvalidArgumentError(f"{what}: '{folder}' is no folder; intermediates are written as files into one")
@@ -62,7 +62,7 @@ def dump_folder(what: str, given: object) -> Path:
 
 
 def read_options(kernels: object, weights: object, inputs: object = None, constants: object = None) -> ReadOptions:
-    """What frontends are given."""
+    """Return what frontends are given."""
     if weights not in ("embed", "external"):
         raise InvalidArgumentError(f"weights: expected 'embed' or 'external', got {weights!r}")
     if kernels is not None and not isinstance(kernels, Mapping):

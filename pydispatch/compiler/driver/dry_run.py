@@ -26,7 +26,7 @@ def dry_run(
     pdl_spec: Any = None,
     patterns: Sequence[Any] = (),
 ) -> tuple[Report, str]:
-    """The report and the unified diff of the program's text. The options are those of `pydispatch.compile`.
+    """Return the report and the unified diff of the program's text. The options are those of `pydispatch.compile`.
 
     Raises CompileError for a bad spec; the caller's program is not changed.
     """

@@ -35,7 +35,7 @@ MANIFEST_NOTES = {
 def emit_executables(
     module: ModuleOp, folders: Folders, dump: Dump | None, tracker: Tracker, contracts: Numbers
 ) -> list[Executable]:
-    """All executables, their variants emitted side by side: linkers run while the next one is generated."""
+    """Return all executables, their variants emitted side by side: linkers run while the next one is generated."""
     from pydispatch.formats.artifact import artifact as formats
 
     def emit(variant: Variant) -> Binary:
@@ -76,7 +76,7 @@ def _machine(target: hal.ExecutableTargetAttr) -> Any:
 
 
 def _emit(variant: Variant, dump: Dump | None) -> Binary:
-    """One variant through its target."""
+    """Return one variant through its target."""
     backend = backend_named(variant.target.backend)
     assert backend is not None
     prefix = f"{variant.executable}_{variant.name}"

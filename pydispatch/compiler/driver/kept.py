@@ -120,7 +120,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
 
 
 def _options(options: Mapping[str, Any]) -> list[object] | None:
-    """Those that decide the artifact, in words; None when one is set with which artifacts are not kept."""
+    """Return those that decide the artifact, in words; None when one is set with which artifacts are not kept."""
     rest = dict(options)
     progress, reassociate = rest.pop("progress", None), rest.pop("reassociate", True)
     features = rest.pop("cpu_features", "")
@@ -136,7 +136,7 @@ def _options(options: Mapping[str, Any]) -> list[object] | None:
 
 
 def _words(value: object) -> list[str] | None:
-    """Names or paths; None for what is neither."""
+    """Return names or paths; None for what is neither."""
     if value is None:
         return ["-"]
     listed = value if isinstance(value, (list, tuple)) else [value]
@@ -145,7 +145,7 @@ def _words(value: object) -> list[str] | None:
 
 
 def _tools() -> tuple[object, ...]:
-    """What artifacts are made with."""
+    """Return what artifacts are made with."""
     return sys.version, _package(), _versions(), programs.state(), programs.lld_is_named()
 
 
@@ -162,7 +162,7 @@ def _versions() -> list[str]:
 
 @functools.cache
 def _package() -> str:
-    """The files of this package, by their sizes and times of change: also of one that is being worked on."""
+    """Return the files of this package, by their sizes and times of change: also of one that is being worked on."""
     import pydispatch
     from pydispatch import _core
 
@@ -181,7 +181,9 @@ def _package() -> str:
 
 @functools.cache
 def _processor() -> str | None:
-    """What the system says of this machine's CPU and caches, which "native" stands for; None where it says nothing."""
+    """Return what the system says of this machine's CPU and caches, which "native" stands for; None where it says
+    nothing.
+    """
     with suppress(OSError):
         text = Path("/proc/cpuinfo").read_bytes().partition(b"\n\n")[0].decode(errors="replace")
         varying = ("processor", "cpu MHz", "apicid", "initial apicid", "core id", "physical id", "bogomips", "BogoMIPS")

@@ -11,7 +11,7 @@ HEADING = "## Every operation"
 
 
 def chapter() -> str:
-    """The chapter as Markdown."""
+    """Return the chapter as Markdown."""
     from pydispatch.compiler.emit.llvm.emitter import lowerings
     from pydispatch.compiler.host.operations import host_operations
     from pydispatch.compiler.kernel_ir.expand.expand import RULES
@@ -33,7 +33,7 @@ def chapter() -> str:
 
 
 def _is_computed(rule: object) -> bool:
-    """Whether dispatches compute the operation of a rule."""
+    """Return whether dispatches compute the operation of a rule."""
     from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
     from pydispatch.compiler.tensor_ops.rules.recurrences import Recurrence
 

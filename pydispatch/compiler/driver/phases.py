@@ -29,7 +29,7 @@ PHASE_NAMES = {
 
 
 def added_patterns() -> Rewrites:
-    """The patterns of other packages: whether they match is of no interest to the caller."""
+    """Return the patterns of other packages: whether they match is of no interest to the caller."""
     return Rewrites(patterns_of(_patterns()), quiet=True)
 
 
@@ -39,7 +39,7 @@ def _patterns() -> list[Any]:
 
 
 def run_added_passes(phase: str, module: ModuleOp) -> None:
-    """Runs what other packages do at the end of a phase. Raises CompileError for a pass that fails or leaves a program
+    """Run what other packages do at the end of a phase. Raises CompileError for a pass that fails or leaves a program
     that is wrong, and ExtensionError for one of a phase that does not exist."""
     for part in extensions.parts("pass"):
         if part.name not in PHASES[:-1]:

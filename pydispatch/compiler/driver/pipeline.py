@@ -117,7 +117,7 @@ def compile(
     progress: Callable[[Progress], object] | None = None,
     chooser: Chooser | None = None,
 ) -> Artifact:
-    """Compiles a program into an artifact; source, options and errors as of `pydispatch.compile`.
+    """Compile a program into an artifact; source, options and errors as of `pydispatch.compile`.
 
     chooser: see `Chooser`; that of `pydispatch.compile(tune=)` measures.
     """
@@ -140,7 +140,7 @@ def compile(
 
 @translated()
 def compile_formed(module: ModuleOp, options: Options, reports: Sequence[Report]) -> Artifact:
-    """The artifact of a program whose dispatches are formed, and which is changed. reports: of its functions."""
+    """Return the artifact of a program whose dispatches are formed, and which is changed. reports: of its functions."""
     pipeline = Pipeline(module, options)
     with reading():
         pipeline.interfaces = _interfaces(module)
@@ -170,7 +170,7 @@ def compile_to(
     constants: Mapping[str, Any] | None = None,
     elide_bytes: int | None = None,
 ) -> str:
-    """The text of the program after a phase (see `phases.PHASE_NAMES`). CompileError for an unknown phase.
+    """Return the text of the program after a phase (see `phases.PHASE_NAMES`). CompileError for an unknown phase.
 
     elide_bytes: as of `ir.print_module`; other options as of `compile`.
     """
@@ -235,7 +235,7 @@ _DUMPED_BYTES = 1 << 14
 
 
 def dump_into(folder: Path) -> Dump:
-    """Writes intermediates as files of `folder`."""
+    """Write intermediates as files of `folder`."""
 
     def write(name: str, content: bytes | str) -> Path:
         data = content.encode() if isinstance(content, str) else content
@@ -261,7 +261,7 @@ class Pipeline:
         self.tracker = Tracker(options.progress)
 
     def run_to(self, phase: str) -> None:
-        """Runs the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
+        """Run the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
         with reading():
             self._run_to(phase)
 
@@ -366,7 +366,7 @@ class Pipeline:
         )
 
     def text_after(self, phase: str, elide_bytes: int | None = None) -> str:
-        """The module, or the host program, as text."""
+        """Return the module, or the host program, as text."""
         self.run_to(phase)
         if phase != "program":
             return ir.print_module(self.module, elide_bytes)
@@ -374,7 +374,7 @@ class Pipeline:
         return disassemble(program.encode())
 
     def artifact(self) -> Artifact:
-        """Runs every phase and packs the result."""
+        """Run every phase and pack the result."""
         from pydispatch.formats.artifact import artifact as formats
 
         options = self.options
@@ -415,13 +415,13 @@ class Chooser(Protocol):
     choices: list[Choice]
 
     def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
-        """Which matches of patterns are replaced by their kernels."""
+        """Return which matches of patterns are replaced by their kernels."""
 
     def convolutions(self, compilation: Pipeline, found: Sequence[Convolution]) -> Sequence[bool]:
-        """Which convolutions of a function become products of columns."""
+        """Return which convolutions of a function become products of columns."""
 
     def dispatches(self, compilation: Pipeline) -> None:
-        """Changes the dispatches of a compilation, which are formed, in place."""
+        """Change the dispatches of a compilation, which are formed, in place."""
 
 
 def _choices(options: Options) -> Sequence[Choice]:
@@ -429,13 +429,13 @@ def _choices(options: Options) -> Sequence[Choice]:
 
 
 def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
-    """What callers are told of each public function."""
+    """Return what callers are told of each public function."""
     functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     return {symbol_name(op): interface_of(op) for op in functions if not {INITIALIZER, DERIVED} & op.attributes.keys()}
 
 
 def producers() -> dict[str, str]:
-    """The tools whose versions decide the bytes of an artifact."""
+    """Return the tools whose versions decide the bytes of an artifact."""
     llvm = ".".join(str(n) for n in llvm_process.version())
     return {"llvm": llvm, **_packages(), "toolchain": devlib.compiler()}
 

@@ -179,7 +179,7 @@ def _remedy(missing: Sequence[str]) -> str:
 
 
 def check_standalone(data: bytes, arch: str, name: str = "the plugin") -> None:
-    """Checks that the loader will accept a linked file, and that it is a plugin. Raises CompileError."""
+    """Check that the loader will accept a linked file, and that it is a plugin. Raises CompileError."""
     try:
         machine = core_elf.validate(data)
         facts = elf.read(data)
@@ -202,7 +202,7 @@ def build_system(
     opt: str = "-O3",
     extra_args: Sequence[str] = (),
 ) -> bytes:
-    """A shared library for this machine, by `$CC`, `cc`, `gcc` or `clang`, or the one inside the ziglang wheel.
+    """Return a shared library for this machine, by `$CC`, `cc`, `gcc` or `clang`, or the one inside the ziglang wheel.
 
     extra_args are passed to the compiler after the sources (`-lm`). Raises ToolchainError with its diagnostics.
     """
@@ -244,7 +244,9 @@ def _host_compiler() -> tuple[list[str], dict[str, str] | None]:
 
 
 def package(built: dict[str, bytes], output: Path) -> bytes:
-    """The bytes of the file `output`: a FatELF file, or the ELF file itself for one architecture and another suffix."""
+    """Return the bytes of the file `output`: a FatELF file, or the ELF file itself for one architecture and another
+    suffix.
+    """
     if len(built) == 1 and output.suffix != ".sos":
         return next(iter(built.values()))
     if output.suffix != ".sos":

@@ -11,17 +11,17 @@ from xdsl.ir.affine import AffineMap
 
 
 def affine_maps(maps: Iterable[AffineMap]) -> ArrayAttr[AffineMapAttr]:
-    """The `indexing_maps` of a linalg.generic."""
+    """Return the `indexing_maps` of a linalg.generic."""
     return ArrayAttr([AffineMapAttr(m) for m in maps])
 
 
 def iterator_types(names: Iterable[str]) -> ArrayAttr[IteratorTypeAttr]:
-    """The `iterator_types` of a linalg.generic."""
+    """Return the `iterator_types` of a linalg.generic."""
     return ArrayAttr([IteratorTypeAttr(IteratorType(n)) for n in names])
 
 
 def reassociation(groups: Iterable[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """The groups of dimensions of a tensor.expand_shape or tensor.collapse_shape."""
+    """Return the groups of dimensions of a tensor.expand_shape or tensor.collapse_shape."""
     return _reassociation(tuple(tuple(group) for group in groups))
 
 

@@ -26,7 +26,7 @@ from pydispatch.ir.values import shape_of
 
 
 def order_columns(function: Operation) -> None:
-    """Rewrites the products of a host function for which it pays, in place. No value changes."""
+    """Rewrite the products of a host function for which it pays, in place. No value changes."""
     for op in list(function.walk()):
         if op.name == "linalg.generic" and op.parent is not None:
             c = contraction_of(op)
@@ -35,7 +35,7 @@ def order_columns(function: Operation) -> None:
 
 
 def _pays(c: Contraction) -> bool:
-    """Whether many workgroups share columns that do not lie side by side. Constants are laid out in panels."""
+    """Return whether many workgroups share columns that do not lie side by side. Constants are laid out in panels."""
     g, b = c.generic, c.b
     value = g.inputs[b.main]
     if c.n is None or b.is_last(c.n) or not b.direct or any(n is None for n in g.extents):
@@ -50,7 +50,7 @@ def _pays(c: Contraction) -> bool:
 
 
 def _is_known(value: SSAValue) -> bool:
-    """Whether a tensor is a constant or a global."""
+    """Return whether a tensor is a constant or a global."""
     owner = source_of(value).owner
     while isinstance(owner, Operation) and owner.operands and info_of(owner).is_pure:
         owner = source_of(owner.operands[0]).owner

@@ -19,7 +19,7 @@ from pydispatch.ir.core.locations import set_location
 
 
 def complete(groups: Groups) -> None:
-    """Copies or moves into each group what it reads besides its members."""
+    """Copy or moves into each group what it reads besides its members."""
     _add_connectors(groups)
     _add_fills(groups)
     _drop_fills(groups)
@@ -28,7 +28,7 @@ def complete(groups: Groups) -> None:
 
 
 def _add_connectors(groups: Groups) -> None:
-    """Copies connectors into the groups that read them; what others read too becomes a group where it must."""
+    """Copy connectors into the groups that read them; what others read too becomes a group where it must."""
     for op in reversed(list(groups.position)):
         if op in groups.home or op.parent is None or not is_connector(op):
             continue
@@ -36,7 +36,7 @@ def _add_connectors(groups: Groups) -> None:
 
 
 def _place_connector(groups: Groups, op: Operation) -> None:
-    """Copies `op` into each group that reads it, if it leads back to the group, or needs memory otherwise."""
+    """Copy `op` into each group that reads it, if it leads back to the group, or needs memory otherwise."""
     view = is_view(op)
     users: dict[int | None, list[Operation]] = {}
     for result in op.results:
@@ -66,7 +66,7 @@ def _place_connector(groups: Groups, op: Operation) -> None:
 
 
 def _within(groups: Groups, op: Operation, group: int) -> bool:
-    """Whether a view shows a tensor that the group makes, or that is made inside it."""
+    """Return whether a view shows a tensor that the group makes, or that is made inside it."""
     source = groups.producer(op.operands[0])
     while source is not None and source not in groups.home and is_view(source):
         source = groups.producer(source.operands[0])
@@ -93,7 +93,7 @@ def _copy_into(groups: Groups, op: Operation, group: int, readers: Iterable[Oper
 
 
 def _drop_fills(groups: Groups) -> None:
-    """Fills that every reader has a copy of go."""
+    """Fill that every reader has a copy of go."""
     for op in reversed(list(groups.block.ops)):
         if is_fill(op) and op not in groups.home and not op.results[0].uses.get_length():
             _erase(op)

@@ -28,7 +28,7 @@ def replace(op: Operation, by: Operation) -> None:
 
 
 def sink(expand: tensor.ExpandShapeOp, groups: Groups) -> None:
-    """Moves the splitting of dimensions after the elementwise operations that alone read the result, so that these are
+    """Move the splitting of dimensions after the elementwise operations that alone read the result, so that these are
     computed where the result is."""
     sunk: tensor.ExpandShapeOp | None = expand
     while sunk is not None:
@@ -36,7 +36,7 @@ def sink(expand: tensor.ExpandShapeOp, groups: Groups) -> None:
 
 
 def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp | None:
-    """The same past one operation: the new splitting, None where it stays."""
+    """Return the same past one operation: the new splitting, None where it stays."""
     uses = list(expand.result.uses)
     user = uses[0].operation if len(uses) == 1 else None
     if not isinstance(user, GenericOp) or user.parent is not expand.parent or len(user.results) != 1:
@@ -79,7 +79,7 @@ def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp 
 
 
 def _kept(map_: AffineMap, groups: Groups) -> list[int] | None:
-    """The groups of dimensions that a map gives, whole and in order; None when it does anything else."""
+    """Return the groups of dimensions that a map gives, whole and in order; None when it does anything else."""
     found: list[int] = []
     rest = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
     while rest:
@@ -96,7 +96,8 @@ def run_of(first: int, dims: tuple[int, ...]) -> list[int]:
 
 
 def collapsed(op: Operation, value: SSAValue, groups: Groups, shape: list[int]) -> SSAValue:
-    """The value with dimensions joined, dynamic ones with none; fills and empty tensors are made in that shape."""
+    """Return the value with dimensions joined, dynamic ones with none; fills and empty tensors are made in that shape.
+    """
     assert isinstance(value.type, TensorType)
     type_ = TensorType(value.type.element_type, shape)
     owner = value.owner

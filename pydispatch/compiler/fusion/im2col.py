@@ -69,7 +69,7 @@ class Convolution:
     channels_last: bool
 
     def count(self, dims: tuple[int, ...]) -> int:
-        """Elements of these dimensions; a dynamic one counts as 1."""
+        """Return elements of these dimensions; a dynamic one counts as 1."""
         return math.prod(1 if self.sizes[d] < 0 else self.sizes[d] for d in dims)
 
 
@@ -78,7 +78,7 @@ Decide = Callable[[Sequence[Convolution]], Sequence[bool]]
 
 
 def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
-    """Rewrites the convolutions of a host function for which it pays, in place. The sums keep their order.
+    """Rewrite the convolutions of a host function for which it pays, in place. The sums keep their order.
 
     decide: in place of `pays`.
     """
@@ -90,7 +90,7 @@ def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
 
 
 def pays(c: Convolution) -> bool:
-    """Whether columns are likely to be faster, by sizes alone."""
+    """Return whether columns are likely to be faster, by sizes alone."""
     element = cast("TensorType[Attribute]", c.image.type).element_type
     step = c.count(c.steps) * (bit_width(element) or 64) // 8
     size = c.count(c.batches) * c.count(c.places) * step
@@ -105,8 +105,9 @@ def pays(c: Convolution) -> bool:
 
 
 def convolution_of(op: GenericOp) -> Convolution | None:
-    """The convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its places;
-    or its filter one of steps and rows, its rows after several dimensions of places."""
+    """Return the convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its
+    places; or its filter one of steps and rows, its rows after several dimensions of places.
+    """
     c = contraction_of(op)
     if c is None or len(op.inputs) != 2 or not all(_is_multiplied(c, factor) for factor in (c.a, c.b)):
         return None
@@ -146,7 +147,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
 
 
 def _dynamic_in(g: Structured, batches: Sequence[int]) -> bool:
-    """Whether no dimensions of the operands are dynamic but those of batches."""
+    """Return whether no dimensions of the operands are dynamic but those of batches."""
     return all(
         n >= 0 or (isinstance(r, AffineDimExpr) and r.position in batches)
         for value, m in zip(g.operands, g.maps, strict=True)
@@ -155,7 +156,7 @@ def _dynamic_in(g: Structured, batches: Sequence[int]) -> bool:
 
 
 def _is_multiplied(c: Contraction, factor: Factor) -> bool:
-    """Whether a factor is a float as it is summed, or an integer, computed in the product from one element."""
+    """Return whether a factor is a float as it is summed, or an integer, computed in the product from one element."""
     element = cast("TensorType[Attribute]", c.generic.inputs[factor.main].type).element_type
     if isinstance(c.acc, Float32Type | Float64Type):
         return factor.direct and element == c.acc
@@ -205,7 +206,7 @@ def _rewrite(c: Convolution) -> None:
 def _matrix(
     op: Operation, value: SSAValue, ones: Groups, dims: tuple[tuple[int, ...], ...], c: Convolution
 ) -> SSAValue:  # fmt: skip
-    """A tensor whose dimensions are the batches, as in `ones`, and these two groups, as matrices."""
+    """Return a tensor whose dimensions are the batches, as in `ones`, and these two groups, as matrices."""
     n = len(ones)
     groups = [*ones, run_of(n, dims[0]), run_of(n + len(dims[0]), dims[1])]
     return collapsed(op, value, groups, [*(c.sizes[d] for d in c.batches[:n]), *(c.count(group) for group in dims)])

@@ -44,16 +44,16 @@ class Groups:
     # -- the graph
 
     def producer(self, value: SSAValue) -> Operation | None:
-        """The operation of the block that gives `value`."""
+        """Return the operation of the block that gives `value`."""
         owner = value.owner
         return owner if isinstance(owner, Operation) and owner in self.position else None
 
     def node(self, op: Operation) -> int:
-        """The number of an operation's node: its group's, or its own."""
+        """Return the number of an operation's node: its group's, or its own."""
         return self.home.get(op, self.position[op])
 
     def enter(self, op: Operation, previous: Operation | None) -> None:
-        """Makes a node of the next operation. previous: an operation that must run before it."""
+        """Make a node of the next operation. previous: an operation that must run before it."""
         sources: set[int] = set()
         for source in {*map(self.producer, inputs_of(op)), previous}:
             if source is None or source is op:
@@ -66,7 +66,7 @@ class Groups:
         self.order.add(self.position[op], sources)
 
     def add(self, op: Operation) -> None:
-        """Puts `op` into a group of its own and joins those of its producers that it may."""
+        """Put `op` into a group of its own and joins those of its producers that it may."""
         home = self.position[op]
         self.members[home] = {op}
         self.home[op] = home
@@ -76,7 +76,7 @@ class Groups:
                 self.join(self.home[op], candidate)
 
     def _groups_read(self, op: Operation) -> list[int]:
-        """The groups whose values `op` reads, also through connectors; the largest tensors first."""
+        """Return the groups whose values `op` reads, also through connectors; the largest tensors first."""
         found: dict[int, int] = {}
         seen: set[Operation] = set()
         pending = inputs_of(op)
@@ -96,7 +96,7 @@ class Groups:
     # -- joining
 
     def join(self, home: int, other: int) -> str | None:
-        """Merges two groups into `other`, the one that comes first. None, or why not."""
+        """Merge two groups into `other`, the one that comes first. None, or why not."""
         bridge: set[Operation] = set()
         uniform = self._both(home, other)
         if uniform is None:
@@ -116,7 +116,8 @@ class Groups:
         return None
 
     def _both(self, home: int, other: int) -> Uniform | None:
-        """What two groups of one space are together; None for others, of which legality must see all operations."""
+        """Return what two groups of one space are together; None for others, of which legality must see all operations.
+        """
         first, second = self._uniform.get(home), self._uniform.get(other)
         if first is None or second is None:
             return None
@@ -136,7 +137,7 @@ class Groups:
         return both.reads.too_many(len(both.results), self.legality.most_tensors)
 
     def _why_not(self, groups: Sequence[int], bridge: set[Operation]) -> str | None:
-        """Why groups and the connectors between them may not become one."""
+        """Return why groups and the connectors between them may not become one."""
         inside = bridge.union(*map(self.whole, groups))
         between = self._circle(groups, inside)
         if between is not None:
@@ -148,14 +149,14 @@ class Groups:
         return self.legality.of(self.in_order(inside))
 
     def whole(self, group: int) -> set[Operation]:
-        """The operations of a group with the connectors between them."""
+        """Return the operations of a group with the connectors between them."""
         return self.members[group] | self.bridges.get(group, set())
 
     def in_order(self, ops: Iterable[Operation]) -> list[Operation]:
         return sorted(ops, key=self.position.__getitem__)
 
     def _bridge(self, home: int, other: int) -> set[Operation]:
-        """The connectors that lead from `other` to `home`."""
+        """Return the connectors that lead from `other` to `home`."""
         leads: dict[Operation, bool] = {}
 
         def lead(op: Operation) -> bool:
@@ -171,7 +172,7 @@ class Groups:
         return {op for op, leading in leads.items() if leading and op not in self.members[home]}
 
     def _circle(self, groups: Sequence[int], inside: set[Operation]) -> Operation | None:
-        """What would be between groups: an operation that some need and that needs others."""
+        """Return what would be between groups: an operation that some need and that needs others."""
         outside = [s for op in inside for s in map(self.producer, inputs_of(op)) if s is not None and s not in inside]
         nodes = {source: self.node(source) for source in outside}
         if not self.order.needs({*nodes.values()}.difference(groups), groups):
@@ -204,7 +205,7 @@ class Groups:
     # -- after all operations have entered
 
     def join_siblings(self) -> None:
-        """Groups that read the same tensor, and of which none needs the other, join."""
+        """Group that read the same tensor, and of which none needs the other, join."""
         readers: dict[SSAValue, dict[int, None]] = {}
         for group, ops in self.members.items():
             for op in self.in_order(ops):
@@ -257,7 +258,7 @@ class Groups:
                         break
 
     def _readers(self, group: int) -> set[int | None]:
-        """The groups that read values of a group, through connectors too; None for what is in no group."""
+        """Return the groups that read values of a group, through connectors too; None for what is in no group."""
         found: set[int | None] = set()
         pending = [use.operation for op in self.members[group] for result in op.results for use in result.uses]
         while pending:
@@ -277,7 +278,7 @@ class Groups:
                 del self.members[group]
 
     def ancestor(self, op: Operation) -> Operation | None:
-        """The operation of the block that `op` is, or stands in."""
+        """Return the operation of the block that `op` is, or stands in."""
         while op.parent is not self.block:
             parent = op.parent_op()
             if parent is None:

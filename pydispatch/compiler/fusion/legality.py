@@ -34,7 +34,7 @@ class Legality:
 
 
 def elementwise_only(group: Sequence[Operation]) -> str | None:
-    """The simplest legality: elementwise operations of one shape."""
+    """Return the simplest legality: elementwise operations of one shape."""
     for op in group:
         if not info_of(op).elementwise:
             return f"'{op.name}' is not elementwise"

@@ -27,7 +27,8 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def copied(value: SSAValue) -> Structured | None:
-    """The copy that makes a tensor: every element is one of another tensor, found by dimensions and constants."""
+    """Return the copy that makes a tensor: every element is one of another tensor, found by dimensions and constants.
+    """
     op = value.owner
     if not isinstance(op, Operation) or op.name != GENERIC or len(op.operands) != 2:
         return None
@@ -46,7 +47,7 @@ def _selects(map_: AffineMap) -> bool:
 
 
 def read_through_copies(op: Operation) -> SSAValue | None:
-    """A generic reads what a copy was made of, where the sizes of its loops are known without the copy."""
+    """Return a generic reads what a copy was made of, where the sizes of its loops are known without the copy."""
     g = structured(op)
     inputs, maps = list(g.inputs), list(g.maps)
     for number, value in enumerate(g.inputs):
@@ -77,7 +78,7 @@ def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> boo
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """A padded tensor without the dimensions of size 1 that are not padded."""
+    """Return a padded tensor without the dimensions of size 1 that are not padded."""
     pad = cast(tensor.PadOp, op)
     source, shape = shape_of(pad.source), shape_of(pad.result)
     if not any(a == b == 1 for a, b in zip(source, shape, strict=True)) or not pads_simply(pad):
@@ -99,7 +100,7 @@ def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue
 
 
 def pads_simply(pad: tensor.PadOp) -> bool:
-    """Whether the widths are known, and the value depends on no index."""
+    """Return whether the widths are known, and the value depends on no index."""
     ops = list(pad.region.block.ops)
     known = not pad.low and not pad.high
     return known and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)
@@ -109,7 +110,7 @@ def pads_simply(pad: tensor.PadOp) -> bool:
 
 
 def drop_unit_dimensions(op: Operation) -> SSAValue | None:
-    """A generic over tensors without dimensions of size 1, and without the loops of one step."""
+    """Return a generic over tensors without dimensions of size 1, and without the loops of one step."""
     g = structured(op)
     if len(op.results) != 1 or not any(1 in shape_of(v) for v in g.operands):
         return None
@@ -137,7 +138,7 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def _beginning(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAValue:
-    """The first elements of a tensor along some axes. sizes: how many, for each of these axes."""
+    """Return the first elements of a tensor along some axes. sizes: how many, for each of these axes."""
     shape = shape_of(value)
     if all(shape[axis] == n for axis, n in sizes.items()):
         return value
@@ -148,7 +149,7 @@ def _beginning(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAV
 
 
 def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """An elementwise operation over tensors without dimensions of size 1."""
+    """Return an elementwise operation over tensors without dimensions of size 1."""
     result = op.results[0]
     if len(op.results) != 1 or op.regions or 1 not in shape_of(result) or not isinstance(result.type, TensorType):
         return None
@@ -163,7 +164,7 @@ def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """A slice of a tensor without the dimensions of size 1, into one without them."""
+    """Return a slice of a tensor without the dimensions of size 1, into one without them."""
     part, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
     whole = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *part.rows, strict=True)]
     if 1 not in (*source, *shape) or whole.count(True) != source.count(1):
@@ -180,7 +181,7 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
-    """The dimensions of a shape, those of size 1 beside another one; no group where all are 1."""
+    """Return the dimensions of a shape, those of size 1 beside another one; no group where all are 1."""
     groups: list[list[int]] = []
     leading: list[int] = []
     for d, n in enumerate(shape):
@@ -210,7 +211,7 @@ def _without_units(op: Operation, value: SSAValue) -> SSAValue:
 
 
 def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
-    """The value in the shape of `like`, which has dimensions of size 1 besides."""
+    """Return the value in the shape of `like`, which has dimensions of size 1 besides."""
     if value.type == like.type:
         return value
     shape, dims = shape_of(like), dynamic_sizes(value, op)
@@ -225,8 +226,9 @@ def generic_like(
     op: Operation, body: Region, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
     iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, place: Operation | None = None,
 ) -> SSAValue:  # fmt: skip
-    """The generic `op` with other operands and maps, before `place` or itself. body: its body, taken out of it where it
-    is replaced, else a copy. loops: what each of its loops is among the new ones."""
+    """Return the generic `op` with other operands and maps, before `place` or itself. body: its body, taken out of it
+    where it is replaced, else a copy. loops: what each of its loops is among the new ones.
+    """
     for inner in [o for o in body.walk() if o.name == "linalg.index"] if loops is not None else []:
         assert loops is not None
         where = loops[cast("IntegerAttr[IndexType]", inner.properties["dim"]).value.data]

@@ -156,7 +156,8 @@ class _TakenApart:
 
 
 def _is_copied(op: Operation) -> bool:
-    """Whether an operation of a body is copied to what reads it: constants and indices, which have no tensors."""
+    """Return whether an operation of a body is copied to what reads it: constants and indices, which have no tensors.
+    """
     return not op.operands or any(isinstance(r.type, IndexType) for r in op.results)
 
 

@@ -26,7 +26,7 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def write_as_read(op: Operation) -> SSAValue | None:
-    """A contraction whose result all its readers read through one permutation writes it in their order."""
+    """Return a contraction whose result all its readers read through one permutation writes it in their order."""
     g = structured(op)
     if len(op.results) != 1 or not g.reduces or KEPT_ORDER in op.attributes:
         return None
@@ -53,8 +53,9 @@ def write_as_read(op: Operation) -> SSAValue | None:
 
 
 def write_as_computed(op: Operation) -> SSAValue | None:
-    """An elementwise operation or a reduction of rows writes its result in the order of what it is computed from; its
-    readers read through a copy."""
+    """Return an elementwise operation or a reduction of rows writes its result in the order of what it is computed
+    from; its readers read through a copy.
+    """
     g = structured(op)
     order = _order_computed(g)
     if order is None or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or copied(op.results[0]):
@@ -63,7 +64,8 @@ def write_as_computed(op: Operation) -> SSAValue | None:
 
 
 def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
-    """A generic with its loops in another order, which writes its result in it; a copy that has the old order."""
+    """Return a generic with its loops in another order, which writes its result in it; a copy that has the old order.
+    """
     g = structured(op)
     written = [order.index(cast(AffineDimExpr, e).position) for e in g.maps[-1].results]
     if list(order) == sorted(order) and written == sorted(written):
@@ -80,8 +82,9 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
 
 
 def _order_computed(g: Structured) -> list[int] | None:
-    """The order of the loops in which all computed tensors that a generic reads whole have them, where they cannot be
-    written as they are read. None for a contraction, which reads no tensor whole."""
+    """Return the order of the loops in which all computed tensors that a generic reads whole have them, where they
+    cannot be written as they are read. None for a contraction, which reads no tensor whole.
+    """
     if g.contracts:
         return None
     orders = {
@@ -94,7 +97,7 @@ def _order_computed(g: Structured) -> list[int] | None:
 
 
 def _order_of_readers(result: OpResult) -> list[int] | None:
-    """The dimensions of a result in the order in which all generics that read it have them in theirs."""
+    """Return the dimensions of a result in the order in which all generics that read it have them in theirs."""
     found: list[int] | None = None
     for use in result.uses:
         if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
@@ -114,7 +117,7 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
 
 
 def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
-    """A splat or an empty tensor with its dimensions in another order."""
+    """Return a splat or an empty tensor with its dimensions in another order."""
     shape, owner = shape_of(value), value.owner
     if not isinstance(owner, tensor.SplatOp | tensor.EmptyOp):
         return None
@@ -141,7 +144,7 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
 
 
 def pad_before_copy(op: Operation) -> SSAValue | None:
-    """A padded transpose becomes a transpose of what is padded, which its readers read through."""
+    """Return a padded transpose becomes a transpose of what is padded, which its readers read through."""
     pad = cast(tensor.PadOp, op)
     copy = copied(pad.source)
     if copy is None or not is_permutation(copy.maps[0]) or not pads_simply(pad):
@@ -152,7 +155,7 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
 
 
 def transposed(value: SSAValue, places: Sequence[int], op: Operation) -> SSAValue:
-    """A copy of a tensor. places: the dimensions of the copy that those of the tensor are."""
+    """Return a copy of a tensor. places: the dimensions of the copy that those of the tensor are."""
     assert isinstance(value.type, TensorType)
     element, rank = value.type.element_type, len(places)
     axes = [d for d, n in enumerate(shape_of(value)) if n < 0]

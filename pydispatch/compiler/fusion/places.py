@@ -29,7 +29,7 @@ vectors of AVX-512; as rows it has less than a register block."""
 
 
 def join_places(function: Operation) -> None:
-    """Rewrites the products of a host function for which it pays, in place. No value changes."""
+    """Rewrite the products of a host function for which it pays, in place. No value changes."""
     for op in list(function.walk()):
         if op.name == "linalg.generic" and op.parent is not None:
             c = contraction_of(op)
@@ -39,8 +39,9 @@ def join_places(function: Operation) -> None:
 
 
 def _run(c: Contraction) -> tuple[int, ...] | None:
-    """Dimensions that only one factor has, of which each operand that has one of them has all as neighbours, in order;
-    the last of them is short."""
+    """Return dimensions that only one factor has, of which each operand that has one of them has all as neighbours, in
+    order; the last of them is short.
+    """
     g = c.generic
     if any(n is None or n < 0 for n in g.extents) or any(n < 0 for v in g.operands for n in shape_of(v)):
         return None
@@ -75,7 +76,7 @@ def _neighbours(g: Structured, first: int, second: int) -> bool:
 
 
 def _is_row_of_a_reduction(op: Operation) -> bool:
-    """Whether something reduces the rows of the result and something else reads them, as a softmax does."""
+    """Return whether something reduces the rows of the result and something else reads them, as a softmax does."""
     users = {use.operation for use in op.results[0].uses}
     return len(users) > 1 and any(is_reduction(user) for user in users)
 

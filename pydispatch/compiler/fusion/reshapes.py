@@ -27,7 +27,9 @@ Shapes = dict[int, list[int]]
 
 
 def collapse_after(op: Operation) -> SSAValue | None:
-    """A generic reads a tensor before a reshape that makes one dimension of several, and its result is reshaped so."""
+    """Return a generic reads a tensor before a reshape that makes one dimension of several, and its result is reshaped
+    so.
+    """
     g = structured(op)
     if len(op.results) != 1 or any(n < 0 for v in g.operands for n in shape_of(v)):
         return None
@@ -61,7 +63,7 @@ def collapse_after(op: Operation) -> SSAValue | None:
 
 
 def _loops_collapsed(g: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
-    """The loops over dimensions that a reshape of a generic's result makes of several."""
+    """Return the loops over dimensions that a reshape of a generic's result makes of several."""
     reshape = value.owner
     if not isinstance(reshape, Operation) or reshape.name != "tensor.collapse_shape":
         return {}
@@ -80,13 +82,13 @@ def _loops_collapsed(g: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
 
 
 def _is_repeated(value: SSAValue) -> bool:
-    """Whether a tensor has the elements of another one several times."""
+    """Return whether a tensor has the elements of another one several times."""
     copy = copied(value)
     return copy is not None and len(dims_in(copy.maps[0])) < len(copy.iterators)
 
 
 def _is_plain(g: Structured, split: Shapes) -> bool:
-    """Whether loops are parallel, dimensions of tensors as they are, and no number in the body."""
+    """Return whether loops are parallel, dimensions of tensors as they are, and no number in the body."""
     if any(g.iterators[loop] != "parallel" for loop in split):
         return False
     if any(inner.name == "linalg.index" and inner.dim.value.data in split for inner in g.block.walk()):  # type: ignore[attr-defined]

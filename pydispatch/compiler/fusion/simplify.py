@@ -39,7 +39,7 @@ Rule = Callable[[Operation], "SSAValue | None"]
 
 
 def simplify(function: Operation) -> None:
-    """Rewrites the bodies of a host function in place until no rule fits."""
+    """Rewrite the bodies of a host function in place until no rule fits."""
     changed = True
     while changed:
         changed = False
@@ -64,7 +64,7 @@ def simplify(function: Operation) -> None:
 
 
 def erase_unused(function: Operation) -> bool:
-    """Erases operations without effects whose results nothing uses; whether the host function has any."""
+    """Erase operations without effects whose results nothing uses; whether the host function has any."""
     found = False
     for op in reversed(list(function.walk())):
         useless = op.results and all(not list(r.uses) for r in op.results)
@@ -128,7 +128,7 @@ def _same_type(op: Operation) -> SSAValue | None:
 
 
 def _same_shape(op: Operation) -> SSAValue | None:
-    """A reshape that changes nothing. With two dynamic sizes the types may agree and the sizes may not."""
+    """Return a reshape that changes nothing. With two dynamic sizes the types may agree and the sizes may not."""
     sizes = shape_of(op.results[0])
     return _same_type(op) if sum(n < 0 for n in sizes) <= 1 and 0 not in sizes else None
 
@@ -146,7 +146,7 @@ def _cast_of_cast(op: Operation) -> SSAValue | None:
 
 
 def _splat_value(value: SSAValue) -> Attribute | None:
-    """The element of a splat constant."""
+    """Return the element of a splat constant."""
     op = _made_by(value, "arith.constant")
     dense = op.properties.get("value") if op is not None else None
     return splat_of(dense)
@@ -227,7 +227,7 @@ def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
 
 
 def _extract(op: Operation) -> SSAValue | None:
-    """An element of a splat, of elements given one by one, or of a constant."""
+    """Return an element of a splat, of elements given one by one, or of a constant."""
     source = op.operands[0]
     splat = _made_by(source, "tensor.splat")
     if splat is not None:
@@ -264,7 +264,7 @@ def _constant_elements(op: Operation) -> SSAValue | None:
 
 
 def _whole_slice(op: Operation) -> SSAValue | None:
-    """A slice that is everything."""
+    """Return a slice that is everything."""
     whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
     part = slice_of(op)
     if shape_of(op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]) != shape_of(whole):
@@ -283,7 +283,7 @@ def _no_padding(op: Operation) -> SSAValue | None:
 
 
 def _copy(op: Operation) -> SSAValue | None:
-    """A generic that gives an input as it is."""
+    """Return a generic that gives an input as it is."""
     g = structured(op)
     end = g.block.last_op
     if len(op.results) != 1 or end is None or end is not g.block.first_op or g.reduces:
@@ -296,7 +296,7 @@ def _copy(op: Operation) -> SSAValue | None:
 
 
 def _sized_reshape(op: Operation) -> SSAValue | None:
-    """A reshape to a tensor of sizes → one that takes them as values."""
+    """Return a reshape to a tensor of sizes → one that takes them as values."""
     source, shape = op.operands
     result = op.results[0].type
     assert isinstance(shape.type, TensorType) and isinstance(result, TensorType)

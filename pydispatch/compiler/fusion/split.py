@@ -37,7 +37,7 @@ MOST_IN_RUN, FEWEST_RUNS = 64, 64  # of a reduction over short runs of memory wi
 
 
 def split_reductions(function: Operation, reassociate: bool = True) -> None:
-    """Rewrites the reductions of a host function in place where splitting gives more parallel work.
+    """Rewrite the reductions of a host function in place where splitting gives more parallel work.
 
     reassociate: floats may be added in another order.
     """
@@ -105,8 +105,9 @@ def _combine(op: GenericOp, combine: Operation, made: SSAValue, axis: int) -> No
 
 
 def _short_runs(op: GenericOp) -> int | None:
-    """The innermost loop of a reduction that sums short runs of memory, many of them, with others between: of the
-    channels of a group of all places of an image. Side by side the runs are whole rows of columns."""
+    """Return the innermost loop of a reduction that sums short runs of memory, many of them, with others between: of
+    the channels of a group of all places of an image. Side by side the runs are whole rows of columns.
+    """
     g = structured(op)
     loops = [i for i, kind in enumerate(g.iterators) if kind == "reduction"]
     sizes = [n or 0 for n in g.extents]
@@ -122,7 +123,7 @@ def _short_runs(op: GenericOp) -> int | None:
 
 
 def _apart(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> GenericOp:
-    """Takes `inner` out of a reduction: the sums for each of its steps, which are returned, are added up afterwards."""
+    """Take `inner` out of a reduction: the sums for each of its steps, which are returned, are added up afterwards."""
     g = structured(op)
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
@@ -172,7 +173,7 @@ def _steps(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -
 
 
 def combiner(op: GenericOp) -> Operation | None:
-    """The operation that adds an element to the result, when it is all that the body does with the result."""
+    """Return the operation that adds an element to the result, when it is all that the body does with the result."""
     body = op.body.block
     end = body.last_op
     if len(op.results) != 1 or end is None or any(inner.name == "linalg.index" for inner in op.body.walk()):
@@ -187,7 +188,7 @@ def combiner(op: GenericOp) -> Operation | None:
 
 
 def _place(op: GenericOp) -> tuple[int, int] | None:
-    """The loop to split and the number of its parts; None when the reduction is small or has no such loop."""
+    """Return the loop to split and the number of its parts; None when the reduction is small or has no such loop."""
     g = structured(op)
     if any(n < 0 for value in g.operands for n in shape_of(value)):
         return None
@@ -214,15 +215,16 @@ def _place(op: GenericOp) -> tuple[int, int] | None:
 
 
 def _in_columns(g: Structured) -> bool:
-    """Whether all is read along the last dimension of the result, which is not reduced."""
+    """Return whether all is read along the last dimension of the result, which is not reduced."""
     last = g.maps[-1].results[-1] if g.maps[-1].results else None
     return last is not None and all(m.results and m.results[-1] == last for m in g.maps)
 
 
 def _rows_streamed(g: Structured, results: int) -> int:
-    """How many rows are multiplied with an argument that is a matrix whose rows lie along the columns of the result, 0
-    for others: in parts of K it is read by whole rows. 1x4096x4096 in 2.5 ms, not 4.9, on an AMD EPYC (Zen 4) with one
-    worker."""
+    """Return how many rows are multiplied with an argument that is a matrix whose rows lie along the columns of the
+    result, 0 for others: in parts of K it is read by whole rows. 1x4096x4096 in 2.5 ms, not 4.9, on an AMD EPYC (Zen 4)
+    with one worker.
+    """
     if not g.maps[-1].results or not results:
         return 0
     last = g.maps[-1].results[-1]
@@ -233,7 +235,7 @@ def _rows_streamed(g: Structured, results: int) -> int:
 
 
 def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
-    """A map over the loops with one more after `loop`. split: read the two loops as two dimensions."""
+    """Return a map over the loops with one more after `loop`. split: read the two loops as two dimensions."""
     moved = [AffineExpr.dimension(i if i < loop else i + 1) for i in range(map_.num_dims)]
     results: list[AffineExpr] = []
     for expr in map_.results:
@@ -245,7 +247,7 @@ def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
 
 
 def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts: int) -> SSAValue:
-    """The operand with each dimension of `loop` as two."""
+    """Return the operand with each dimension of `loop` as two."""
     shape = list(shape_of(value))
     rows: list[list[int]] = []
     wide: list[int] = []

@@ -13,13 +13,13 @@ from pydispatch.ir.structured import is_reduction, structured
 
 
 def body_words(op: Operation) -> list[str]:
-    """The arithmetic of an operation: `addf`, `exp`, ..."""
+    """Return the arithmetic of an operation: `addf`, `exp`, ..."""
     ops = op.regions[0].walk() if op.regions else [op]
     return [o.name.split(".")[1] for o in ops if info_of(o).elementwise]
 
 
 def word_of(op: Operation) -> str:
-    """One word for an operation."""
+    """Return one word for an operation."""
     if is_contraction(op):
         return contraction_word(op)
     if is_reduction(op):

@@ -76,7 +76,7 @@ def call(straight: Straight, op: Operation) -> None:
 
 
 def _updated(straight: Straight, op: CallOp, value: SSAValue) -> Tensor:
-    """The tensor that the command writes in place, or a copy of it."""
+    """Return the tensor that the command writes in place, or a copy of it."""
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
     return straight.in_place(value, sum(1 for t in operands if t.storage is straight.tensors[value].storage))
 

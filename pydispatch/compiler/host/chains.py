@@ -17,7 +17,7 @@ ALIGNMENT = 64
 
 
 def form_chains(commands: Sequence[Command]) -> None:
-    """Finds the chains of a function whose regions are assigned, and the transients that only one chain uses."""
+    """Find the chains of a function whose regions are assigned, and the transients that only one chain uses."""
     for chain in _chains(commands):
         for place, command in enumerate(chain.commands):
             assert command.tiles is not None
@@ -50,7 +50,7 @@ class _Chain:
         self.commands, self.groups = [first], [1]
 
     def bytes_of(self, storage: Storage) -> int:
-        """What a tile has of a storage, 0 when a command may touch more than that."""
+        """Return what a tile has of a storage, 0 when a command may touch more than that."""
         found = {
             _bytes(command, storage) * groups
             for command, groups in zip(self.commands, self.groups, strict=True)
@@ -59,7 +59,7 @@ class _Chain:
         return found.pop() if len(found) == 1 else 0
 
     def join(self, command: Command) -> bool:
-        """Adds a dispatch if every tile of what it shares with the chain is made and used by the same workgroups."""
+        """Add a dispatch if every tile of what it shares with the chain is made and used by the same workgroups."""
         shared = [
             (one, other)
             for one in _touched(self.commands)
@@ -92,5 +92,5 @@ def _bytes(command: Command, storage: Storage) -> int:
 
 
 def _memory(storage: Storage) -> Storage:
-    """A storage that begins as the copy of an argument may lie where that lies."""
+    """Return a storage that begins as the copy of an argument may lie where that lies."""
     return storage.copied_from or storage

@@ -12,7 +12,7 @@ from pydispatch.ir.core.locations import location_of
 
 
 def add_check(program: Program, op: Operation, function: str) -> int:
-    """The number of the check that `op` of `function` is."""
+    """Return the number of the check that `op` of `function` is."""
     name = op.name.removeprefix("check.").upper()
     if name not in CheckKind.__members__:
         raise unsupported(op, table())

@@ -55,7 +55,7 @@ class Range:
     count: int = 0
 
     def meets(self, other: Range) -> bool:
-        """Whether both may touch a common byte."""
+        """Return whether both may touch a common byte."""
         if self.storage is not other.storage:
             return False
         if self.first is None or other.first is None:
@@ -97,7 +97,7 @@ class CommandList:
     commands: list[Command] = field(default_factory=list)
 
     def range_of(self, tensor: Tensor) -> Range:
-        """The bytes of a tensor, as far as they are known now."""
+        """Return the bytes of a tensor, as far as they are known now."""
         if not tensor.is_part:
             return Range(tensor.storage)
         first, count = (self.function.constant_value(r) for r in (tensor.offset, tensor.length))
@@ -128,7 +128,7 @@ class CommandList:
         self.copy_runs([(source, target)], length)
 
     def copy_runs(self, runs: Sequence[tuple[Tensor, Tensor]], length: int) -> None:
-        """Copies side by side, to places that have no byte in common. length: register of the bytes of each."""
+        """Copy side by side, to places that have no byte in common. length: register of the bytes of each."""
 
         def emit(function: Function) -> None:
             for source, target in runs:
@@ -187,19 +187,20 @@ class CommandList:
         self.commands.sort(key=lambda c: (c.region, not c.is_ordered))
 
     def may_share(self, source: Storage, target: Storage) -> bool:
-        """Whether one memory may serve both: nothing but the copy that begins `target` reads `source` while, or after,
-        `target` is written. Regions must be assigned."""
+        """Return whether one memory may serve both: nothing but the copy that begins `target` reads `source` while, or
+        after, `target` is written. Regions must be assigned.
+        """
         begun = next(c for c in self.commands if any(w.storage is target for w in c.writes))
         readers = [c.region for c in self.commands if c is not begun and any(r.storage is source for r in c.reads)]
         writers = [c.region for c in self.commands if c is not begun and any(w.storage is target for w in c.writes)]
         return not readers or not writers or max(readers) < min(writers)
 
     def storages(self) -> list[Storage]:
-        """Every storage that a command touches, in the order of first use."""
+        """Return every storage that a command touches, in the order of first use."""
         return list(dict.fromkeys(r.storage for c in self.commands for r in (*c.reads, *c.writes)))
 
     def emit(self, function: Function) -> None:
-        """Writes the commands into `function`; all storages must have buffers."""
+        """Write the commands into `function`; all storages must have buffers."""
         for command in self.commands:
             while function.region < command.region:
                 function.next_region()
@@ -207,7 +208,7 @@ class CommandList:
 
 
 def _note(table: dict[Storage, list[tuple[Range, int]]], touched: Range, region: int) -> None:
-    """Remembers an access; of those to a whole storage the latest is enough."""
+    """Remember an access; of those to a whole storage the latest is enough."""
     entries = table.setdefault(touched.storage, [])
     if touched.first is None:
         whole = [r for other, r in entries if other.first is None]

@@ -52,7 +52,7 @@ class Constants:
     _alike: dict[tuple[Any, ...], list[_Stored]] = field(default_factory=dict)
 
     def number(self, value: Attribute, type: TensorType[Attribute], op: Operation) -> int:
-        """The number of the constant `value` in the program's table. CompileError at `op` for what is none."""
+        """Return the number of the constant `value` in the program's table. CompileError at `op` for what is none."""
         dtype = dtype_of(type.element_type, location_of(op))
         if value.name == PARAMETER:
             return self._parameter(value, type, dtype)
@@ -68,7 +68,7 @@ class Constants:
         return self.add(dense_array(value, dtype))
 
     def add(self, array: np.ndarray[Any, Any]) -> int:
-        """The number of a dense constant."""
+        """Return the number of a dense constant."""
         import numpy as np
 
         raw = cast("np.ndarray[Any, Any]", array.reshape(-1).view(np.uint8))
@@ -98,7 +98,7 @@ def parameter_name(value: Attribute) -> tuple[str, str]:
 
 
 def npy_offset(array: np.ndarray[Any, Any]) -> int:
-    """Where the elements start in the .npy file of an array."""
+    """Return where the elements start in the .npy file of an array."""
     import numpy as np
 
     buffer = io.BytesIO()
@@ -107,7 +107,7 @@ def npy_offset(array: np.ndarray[Any, Any]) -> int:
 
 
 def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, Any]:
-    """The elements of a dense constant as in memory: raw words, or packed bytes of 2- and 4-bit elements."""
+    """Return the elements of a dense constant as in memory: raw words, or packed bytes of 2- and 4-bit elements."""
     import numpy as np
 
     shape = tuple(int(d) for d in cast(Any, value.get_type()).get_shape())
@@ -126,7 +126,9 @@ def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, 
 
 
 def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
-    """The elements of an array of the process, as `dense_array` gives them: the same memory where that is possible."""
+    """Return the elements of an array of the process, as `dense_array` gives them: the same memory where that is
+    possible.
+    """
     import numpy as np
 
     raw, bits = value.raw(), element_bits(dtype)
@@ -139,7 +141,7 @@ def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
 
 
 def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any, Any]:
-    """One element in each byte → elements side by side, low bits first."""
+    """Return one element in each byte → elements side by side, low bits first."""
     import numpy as np
 
     per_byte = 8 // bits
@@ -156,7 +158,7 @@ def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any,
 
 
 def splat_word(value: Attribute, dtype: int) -> int | None:
-    """The bits that fill the memory of a constant whose elements are all equal (a byte of 2- and 4-bit ones)."""
+    """Return the bits that fill the memory of a constant whose elements are all equal (a byte of 2- and 4-bit ones)."""
     import numpy as np
 
     if not isinstance(value, DenseIntOrFPElementsAttr) or not value.data.data:

@@ -22,7 +22,7 @@ Numbers = dict[tuple[str, str], list[int | None]]
 
 
 def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
-    """The program, empty when there are no contracts. Equal ones are one function."""
+    """Return the program, empty when there are no contracts. Equal ones are one function."""
     program = Program()
     numbers: Numbers = {}
     made: dict[Any, int] = {}
@@ -78,7 +78,7 @@ def _lower(function: Function, op: func.FuncOp) -> None:
 
 
 def _argument(function: Function, words: list[int], type: Attribute) -> int:
-    """The register of a scalar from the words of its constants, which arguments hold zero-extended."""
+    """Return the register of a scalar from the words of its constants, which arguments hold zero-extended."""
     low = function.emit(Op.SCALAR, words[0])
     if len(words) == 2:
         high = function.binary(Op.SHL, function.emit(Op.SCALAR, words[1]), function.constant(32))

@@ -73,7 +73,7 @@ def _tied(
     straight: Straight, op: flow.DispatchOp, export: str, tied: int, type: Attribute, shape: tuple[int, ...],
     alignment: int,
 ) -> Tensor:  # fmt: skip
-    """The tensor that a result is written into, under the type of the result."""
+    """Return the tensor that a result is written into, under the type of the result."""
     value = op.arguments[tied]
     source = straight.tensors[value]
     dtype = dtype_of(cast("TensorType[Attribute]", type).element_type, location_of(op))
@@ -91,7 +91,7 @@ def _tied(
 
 
 def _aligned_offset(straight: Straight, tensor: Tensor, alignment: int) -> int | None:
-    """The register of the offset when it is known to fit the alignment, else None."""
+    """Return the register of the offset when it is known to fit the alignment, else None."""
     if not tensor.is_part or alignment <= 1:
         return tensor.offset
     known = straight.function.constant_value(tensor.offset)
@@ -99,7 +99,7 @@ def _aligned_offset(straight: Straight, tensor: Tensor, alignment: int) -> int |
 
 
 def _aligned(straight: Straight, tensor: Tensor, alignment: int) -> Tensor:
-    """The tensor, or a copy of a part that may start where the executable cannot read it."""
+    """Return the tensor, or a copy of a part that may start where the executable cannot read it."""
     return tensor if _aligned_offset(straight, tensor, alignment) is not None else straight.copy_of(tensor)
 
 
@@ -108,7 +108,7 @@ def _scalars_of(op: flow.DispatchOp) -> list[SSAValue]:
 
 
 def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[int]:
-    """The words of a scalar operand: registers, + HIGH_WORD for the upper half."""
+    """Return the words of a scalar operand: registers, + HIGH_WORD for the upper half."""
     register = straight.registers[value]
     words = words_of(value.type, location_of(op))
     bits = bit_width(value.type) or 64
@@ -139,7 +139,7 @@ def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.Dis
 
 
 def _order(bindings: Bindings, op: Operation, declared: Attribute | None) -> Bindings:
-    """The order stated by `hal.interface.bindings` of the dispatch, or else of the export."""
+    """Return the order stated by `hal.interface.bindings` of the dispatch, or else of the export."""
     explicit = op.attributes.get("hal.interface.bindings", declared)
     if explicit is None:
         return bindings

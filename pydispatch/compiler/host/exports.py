@@ -72,7 +72,7 @@ class Executables:
     # -- functions that run at load
 
     def _condition(self, variant: hal.ExecutableVariantOp) -> int:
-        """The function that decides whether a variant may be used, NONE for always."""
+        """Return the function that decides whether a variant may be used, NONE for always."""
         for op in variant.body.block.ops:
             if isinstance(op, hal.ExecutableConditionOp):
                 function = self.program.add_function(f"{variant.sym_name.data}.condition", public=False)
@@ -82,7 +82,7 @@ class Executables:
         return NONE
 
     def _constants(self, op: hal.ExecutableOp) -> int:
-        """The function that computes the executable constants from the number of the chosen variant."""
+        """Return the function that computes the executable constants from the number of the chosen variant."""
         variants = variants_of(op)
         counts = {len(constant_words(v)) for v in variants}
         if counts == {0}:
@@ -112,7 +112,8 @@ class Executables:
     # -- what a dispatch needs
 
     def find(self, references: Sequence[SymbolRefAttr], op: Operation) -> tuple[hal.ExecutableOp, str]:
-        """The executable and export name of a dispatch. A variant in the middle names a layout, not the choice."""
+        """Return the executable and export name of a dispatch. A variant in the middle names a layout, not the choice.
+        """
         found: set[tuple[str, str]] = set()
         for reference in references:
             path = [reference.root_reference.data, *(n.data for n in reference.nested_references.data)]
@@ -141,12 +142,12 @@ class Executables:
                 )
 
     def _declarations(self, executable: hal.ExecutableOp, export: str) -> list[hal.ExecutableExportOp]:
-        """What each variant says of an export."""
+        """Return what each variant says of an export."""
         variants = self.variants[executable.sym_name.data]
         return [variant.exports[export] for variant in variants if export in variant.exports]
 
     def layout(self, executable: hal.ExecutableOp, export: str) -> Layout:
-        """The layout that all variants agree on."""
+        """Return the layout that all variants agree on."""
         layouts = [layout_of(declaration) for declaration in self._declarations(executable, export)]
         for other in layouts[1:]:
             if (other.constants, len(other.bindings)) != (layouts[0].constants, len(layouts[0].bindings)):
@@ -157,20 +158,21 @@ class Executables:
         return layouts[0]
 
     def alignment(self, executable: hal.ExecutableOp) -> int:
-        """The alignment of an executable's bindings in bytes, as its code states; 1 when only that of elements is
-        required."""
+        """Return the alignment of an executable's bindings in bytes, as its code states; 1 when only that of elements
+        is required.
+        """
         name = executable.sym_name.data
         if name not in self._alignments:
             self._alignments[name] = _alignment(executable)
         return self._alignments[name]
 
     def binding_order(self, executable: hal.ExecutableOp, export: str) -> Attribute | None:
-        """The `hal.interface.bindings` of an export: the binding of each tensor operand and result."""
+        """Return the `hal.interface.bindings` of an export: the binding of each tensor operand and result."""
         declarations = self._declarations(executable, export)
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
     def tiles(self, executable: hal.ExecutableOp, export: str) -> tuple[int, ...]:
-        """Bytes of each binding that a workgroup touches, those with its number.
+        """Return bytes of each binding that a workgroup touches, those with its number.
 
         Empty when the variants for CPUs, where chains run, differ, and when another export may stand in for this one.
         """
@@ -182,7 +184,7 @@ class Executables:
         return stated.pop() if len(stated) == 1 else ()
 
     def export_number(self, executable: hal.ExecutableOp, export: str) -> int:
-        """The index of an export in the program's table."""
+        """Return the index of an export in the program's table."""
         key = executable.sym_name.data, export
         if key in self._exports:
             return self._exports[key]
@@ -204,7 +206,7 @@ class Executables:
     def grid(
         self, function: Function, executable: hal.ExecutableOp, export: str, workload: Sequence[int], op: Operation
     ) -> tuple[int, tuple[int, int, int]]:
-        """Registers of the export's index and of its grid.
+        """Return registers of the export's index and of its grid.
 
         Each variant has a grid function of its own, and an export may defer to its fallback on some devices.
         """
@@ -275,7 +277,7 @@ def _select(function: Function, condition: int, a: int, b: int) -> int:
 
 
 def inline(function: Function, region: Region, arguments: Sequence[int]) -> list[int]:
-    """Lowers a host region (its device argument has no register); returns the registers of what it yields."""
+    """Lower a host region (its device argument has no register); returns the registers of what it yields."""
     block = region.block
     values = [a for a in block.args if not isinstance(a.type, hal.DeviceType)]
     registers: Registers = dict(zip(values, arguments, strict=True))
@@ -292,7 +294,7 @@ def inline(function: Function, region: Region, arguments: Sequence[int]) -> list
 
 
 def _constant_words(function: Function, block: hal.ExecutableConstantBlockOp) -> list[int]:
-    """The registers whose low 32 bits are the words of a block of executable constants."""
+    """Return the registers whose low 32 bits are the words of a block of executable constants."""
     registers: list[int] = []
     for register, type in zip(inline(function, block.body, []), block.function_type.outputs.data, strict=True):
         registers.append(register)

@@ -18,7 +18,7 @@ OTHERS = (
 
 
 def host_operations() -> list[str]:
-    """The names of the operations that host code supports after dispatch formation, sorted."""
+    """Return the names of the operations that host code supports after dispatch formation, sorted."""
     refused = {name for name, row in branches.ROWS.items() if row is branches.refuse}
     names = {*table(), *scalars.ROWS, *BINARY, *UNARY, *MATH, *branches.ROWS, *OTHERS}
     names |= {f"check.{kind.name.lower()}" for kind in CheckKind}

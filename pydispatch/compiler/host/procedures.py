@@ -73,7 +73,7 @@ class ProcedureLowering:
         return dtype_of(type, location), None
 
     def slot(self, value: SSAValue) -> int:
-        """The slot of a value. The next step stores a constant in its slot."""
+        """Return the slot of a value. The next step stores a constant in its slot."""
         if value not in self.slots:
             dtype, dims = self._type(value.type)
             self.slots[value] = self.procedure.slot(dtype, None if dims is None else len(dims))
@@ -181,11 +181,11 @@ class ProcedureLowering:
         return [v for v in micro.uses if not is_constant(v)]
 
     def _live_out(self, block: Block) -> set[SSAValue]:
-        """Values live out of a block: read by its successors, except for their own arguments."""
+        """Return values live out of a block: read by its successors, except for their own arguments."""
         return {v for s in successors(block) for v in self.live_in[s] if v not in s.args}
 
     def _liveness(self) -> None:
-        """Computes `live_in`: values read by a block or its successors, including its own arguments."""
+        """Compute `live_in`: values read by a block or its successors, including its own arguments."""
         changed = True
         while changed:
             changed = False

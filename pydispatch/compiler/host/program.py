@@ -26,7 +26,7 @@ from pydispatch.ir.functions import FUNCTIONS, RETURNS, symbol_name
 
 
 def schedule(module: ModuleOp) -> tuple[Program, Constants]:
-    """The host program of a module whose executables are all `hal.executable`."""
+    """Return the host program of a module whose executables are all `hal.executable`."""
     program = Program()
     executables = Executables(module, program)
     constants = Constants(program)
@@ -65,7 +65,7 @@ def _derivation(op: Operation, executables: Executables, constants: Constants) -
 
 
 def is_straight(op: Operation) -> bool:
-    """Whether a function is one list of operations that never looks at the elements of a tensor."""
+    """Return whether a function is one list of operations that never looks at the elements of a tensor."""
     blocks = op.regions[0].blocks
     return len(blocks) == 1 and not any(is_stop(inner) for inner in op.regions[0].block.ops)
 

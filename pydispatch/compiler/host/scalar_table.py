@@ -86,7 +86,9 @@ OEQ, OGE, OLT, UNO = 1, 3, 4, 14
 
 
 def width(type: Attribute, op: Operation) -> int:
-    """The width of an integer or the format of a float; CompileError at `op` for what host code cannot compute with."""
+    """Return the width of an integer or the format of a float; CompileError at `op` for what host code cannot compute
+    with.
+    """
     if isinstance(type, IndexType):
         return 64
     if isinstance(type, IntegerType) and type.width.data <= 64:
@@ -103,7 +105,7 @@ def width(type: Attribute, op: Operation) -> int:
 
 
 def float_bits(value: float, format: int) -> int:
-    """The bits of a float in a format of docs/program.md."""
+    """Return the bits of a float in a format of docs/program.md."""
     if format == 17:
         return int.from_bytes(bytes(BFloat16Type().pack([value])), "little")
     if format == 16:
@@ -120,7 +122,7 @@ def float_bits(value: float, format: int) -> int:
 
 
 def constant_bits(attribute: Attribute, op: Operation) -> int:
-    """The register value of a scalar constant attribute."""
+    """Return the register value of a scalar constant attribute."""
     if isinstance(attribute, IntegerAttr):
         value = attribute.value.data
         bits = width(attribute.type, op)

@@ -49,7 +49,7 @@ class ScalarLowering:
         self.function = function
 
     def lower(self, op: Operation, registers: Registers) -> bool:
-        """Emits `op` and records its results; False when it is not a scalar operation of host code."""
+        """Emit `op` and records its results; False when it is not a scalar operation of host code."""
         row = ROWS.get(op.name)
         if row is not None:
             row(self, op, registers)
@@ -68,7 +68,7 @@ class ScalarLowering:
         return True
 
     def affine(self, expression: AffineExpr, dims: list[int], symbols: list[int]) -> int:
-        """The register of an affine expression over registers."""
+        """Return the register of an affine expression over registers."""
         if isinstance(expression, AffineConstantExpr):
             return self.function.constant(expression.value)
         if isinstance(expression, AffineDimExpr):
@@ -272,7 +272,7 @@ class ScalarLowering:
 
 
 def _without_braces(text: str) -> str:
-    """A text in which no value takes the place of a name."""
+    """Return a text in which no value takes the place of a name."""
     return text.replace("{", "(").replace("}", ")")
 
 

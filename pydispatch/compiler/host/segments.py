@@ -38,7 +38,7 @@ def _is_view(op: Operation) -> bool:
 
 
 def _is_repeated(op: Operation) -> bool:
-    """Whether each segment does an operation for itself: its result need not be kept from one to the next."""
+    """Return whether each segment does an operation for itself: its result need not be kept from one to the next."""
     return info_of(op).constant or _is_view(op)
 
 
@@ -135,7 +135,7 @@ class Cuts:
                     home.own.append(source)
 
     def _complete(self, segment: Segment) -> None:
-        """Adds the constants and views that the segment does for itself; what is left are its inputs."""
+        """Add the constants and views that the segment does for itself; what is left are its inputs."""
         members = set(segment.own)
         pending = list(segment.own)
         while pending:
@@ -152,7 +152,7 @@ class Cuts:
 
 
 def reverse_postorder(region: Region) -> list[Block]:
-    """The reachable blocks, each before those that it dominates."""
+    """Return the reachable blocks, each before those that it dominates."""
     first = region.blocks.first
     if first is None:
         return []

@@ -60,7 +60,7 @@ class Straight:
     # -- arguments
 
     def argument(self, value: SSAValue, name: str = "") -> None:
-        """Adds `value` as the next argument of the function."""
+        """Add `value` as the next argument of the function."""
         number = len(self.function.arguments)
         name = name or value.name_hint or f"arg{number}"
         location = location_of(self.place)
@@ -92,7 +92,7 @@ class Straight:
     # -- operations
 
     def lower(self, ops: Sequence[Operation], outputs: Iterable[SSAValue]) -> None:
-        """Lowers `ops` in order. outputs: what `finish` is going to return.
+        """Lower `ops` in order. outputs: what `finish` is going to return.
 
         CompileError, at its place, for anything that straight host code cannot be made of.
         """
@@ -108,18 +108,18 @@ class Straight:
                 raise unsupported(op, self.rules)
 
     def put(self, value: SSAValue, tensor: Tensor) -> None:
-        """Says where the tensor `value` lives."""
+        """Say where the tensor `value` lives."""
         self.tensors[value] = tensor
         self._residents.setdefault(tensor.storage, []).append(value)
 
     def is_live(self, storage: Storage) -> bool:
-        """Whether an operation after the current one reads a value in `storage`."""
+        """Return whether an operation after the current one reads a value in `storage`."""
         return any(self._last_use.get(value, -1) > self.position for value in self._residents.get(storage, ()))
 
     # -- sizes
 
     def bytes_of(self, dims: Sequence[int], dtype: int) -> int:
-        """The register of the bytes of a dense tensor."""
+        """Return the register of the bytes of a dense tensor."""
         bits = element_bits(dtype)
         if bits >= 8:
             return self.function.multiply([*dims, self.function.constant(bits // 8)])
@@ -130,7 +130,7 @@ class Straight:
         return self.function.binary(Op.CEILDIVU, packed, self.function.constant(8))
 
     def add(self, a: int, b: int) -> int:
-        """The register of a sum at 64 bits; constants are folded."""
+        """Return the register of a sum at 64 bits; constants are folded."""
         known_a, known_b = self.function.constant_value(a), self.function.constant_value(b)
         if known_a is not None and known_b is not None:
             return self.function.constant(known_a + known_b)
@@ -156,7 +156,7 @@ class Straight:
         )
 
     def shape(self, type: Attribute, dynamic: Sequence[SSAValue], op: Operation) -> tuple[int, ...]:
-        """Registers of the sizes of a type whose dynamic ones are given."""
+        """Return registers of the sizes of a type whose dynamic ones are given."""
         assert isinstance(type, TensorType)
         rest = iter(dynamic)
         dims = []
@@ -173,7 +173,9 @@ class Straight:
         return tuple(dims)
 
     def size_register(self, stated: Stated | None, op: Operation) -> int:
-        """The register of a size that the rule of `op` states. CompileError for one that is not stated in operands."""
+        """Return the register of a size that the rule of `op` states. CompileError for one that is not stated in
+        operands.
+        """
         if isinstance(stated, int):
             return self.function.constant(stated)
         if isinstance(stated, SSAValue):
@@ -193,11 +195,11 @@ class Straight:
         return Tensor(Storage(BufferKind.TRANSIENT, self.bytes_of(dims, dtype)), dims, dtype)
 
     def size(self, tensor: Tensor) -> int:
-        """The register of a tensor's bytes."""
+        """Return the register of a tensor's bytes."""
         return tensor.length if tensor.is_part else self.bytes_of(tensor.dims, tensor.dtype)
 
     def copy_of(self, tensor: Tensor) -> Tensor:
-        """A new tensor of the same elements."""
+        """Return a new tensor of the same elements."""
         copy = self.new_tensor(tensor.dims, tensor.dtype)
         self.commands.copy(tensor, copy, copy.storage.size)
         if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
@@ -205,7 +207,8 @@ class Straight:
         return copy
 
     def in_place(self, value: SSAValue, shared: int) -> Tensor:
-        """What the operation at hand may write the tensor `value` in: its own memory, or a copy where that is needed.
+        """Return what the operation at hand may write the tensor `value` in: its own memory, or a copy where that is
+        needed.
 
         shared: how many of its operands live in the memory of `value`.
         """
@@ -288,7 +291,7 @@ def where(op: Operation) -> str:
 
 
 def unsupported(op: Operation, rules: Iterable[str]) -> CompileError:
-    """The error for an operation that host code does not support."""
+    """Return the error for an operation that host code does not support."""
     if op.name == "tensor.extract":
         note = "an element of a tensor is read back between two dispatches only"
     elif any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):

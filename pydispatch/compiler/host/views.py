@@ -170,7 +170,7 @@ class _Run:
             yield self.straight.add(self.offset, self._bytes(place, element_bits(whole.dtype)))
 
     def _bytes(self, elements: int, bits: int) -> int:
-        """The byte where an element starts; an element of 2 or 4 bits must start one."""
+        """Return the byte where an element starts; an element of 2 or 4 bits must start one."""
         function = self.straight.function
         if bits >= 8:
             return function.multiply([elements, function.constant(bits // 8)])
@@ -226,7 +226,7 @@ def extract_slice(straight: Straight, op: Operation) -> None:
 
 
 def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorType[Any]) -> list[bool]:
-    """Which axes of a slice its type has: the others have the size 1."""
+    """Return which axes of a slice its type has: the others have the size 1."""
     kept: list[bool] = []
     shape = list(type.get_shape())
     to_drop = len(sizes) - len(shape)

@@ -150,7 +150,7 @@ def _ceil(build: Build, a: Index, b: int) -> Index:
 
 
 def _distance(build: Build, condition: arith.CmpiOp, block: Block) -> Linear | None:
-    """Return what is not negative where a comparison of indices holds; None for others."""
+    """Return a linear form that is not negative where a comparison of indices holds; None for other comparisons."""
     if not isinstance(condition.lhs.type, IndexType):
         return None
     left, right = (_linear(build, value, block) for value in (condition.lhs, condition.rhs))

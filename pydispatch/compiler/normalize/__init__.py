@@ -20,7 +20,7 @@ from pydispatch.ir.core.locations import location_of
 
 @cache
 def _rows_of(dialect: str) -> dict[str, Row]:
-    """Every row for operations of a dialect. ExtensionError for an operation that two tables replace."""
+    """Return every row for operations of a dialect. ExtensionError for an operation that two tables replace."""
     found: dict[str, Row] = {}
     owners: dict[str, str] = {}
     for part in extensions.parts("conversions"):
@@ -39,7 +39,7 @@ def _rows_of(dialect: str) -> dict[str, Row]:
 
 @cache
 def _check_tables() -> None:
-    """Raises ExtensionError for a table of another package that is wrong, whether or not the program needs it."""
+    """Raise ExtensionError for a table of another package that is wrong, whether or not the program needs it."""
     for part in extensions.parts("conversions"):
         if not part.dialects:
             for name in part.load():
@@ -52,12 +52,12 @@ def _dialect(name: str) -> str:
 
 @cache
 def row_of(name: str) -> Row | None:
-    """What replaces operations of a name; None where they stay."""
+    """Return what replaces operations of a name; None where they stay."""
     return _rows_of(_dialect(name)).get(name)
 
 
 def normalize(module: ModuleOp, reassociate: bool = True) -> None:
-    """Rewrites `module` in place. Raises CompileError at an operation that has no meaning here.
+    """Rewrite `module` in place. Raises CompileError at an operation that has no meaning here.
 
     reassociate: sums and products of floats may be computed in another order than the written one.
     """

@@ -50,12 +50,12 @@ class Body:
         self.block = Block(arg_types=types)
 
     def add(self, op: Operation) -> SSAValue:
-        """Appends an operation of one result."""
+        """Append an operation of one result."""
         self.block.add_op(op)
         return op.results[0]
 
     def finish(self, *values: SSAValue) -> Block:
-        """The block, with its end."""
+        """Return the block, with its end."""
         self.block.add_op(ops.YieldOp(*values))
         return self.block
 
@@ -65,7 +65,7 @@ class Body:
         return value if made is None else self.add(made)
 
     def binary(self, function: str, a: SSAValue, b: SSAValue) -> SSAValue:
-        """A function of two values of one type."""
+        """Return a function of two values of one type."""
         of_floats, of_integers = _BINARY[function]
         if a.type != b.type:
             raise VerifyException(f"{function} of {a.type} and {b.type}: the elements differ in type")
@@ -80,7 +80,7 @@ class Body:
         return self.add(made(a, b))
 
     def unary(self, function: str, a: SSAValue) -> SSAValue:
-        """A function of one float."""
+        """Return a function of one float."""
         if not isinstance(a.type, AnyFloat):
             if function == "square" and isinstance(a.type, IntegerType):
                 return self.binary("mul", a, a)
@@ -94,7 +94,9 @@ class Body:
 
 
 def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation | None:
-    """What makes `value` a `to`; None when it is one. Integers widen by their sign, or with zeros when `unsigned`."""
+    """Return what makes `value` a `to`; None when it is one. Integers widen by their sign, or with zeros when
+    `unsigned`.
+    """
     source = value.type
     if source == to:
         return None
@@ -127,7 +129,7 @@ def product_sum(types: Sequence[Attribute], unsigned: bool) -> Block:
 
 
 def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
-    """The running value and an element of the image; the window only has a shape."""
+    """Return the running value and an element of the image; the window only has a shape."""
     body = Body(types)
     image, _, acc = body.block.args
     name = {"sum": "add", "max": "max_unsigned" if unsigned else "max", "min": "min_unsigned" if unsigned else "min"}
@@ -135,7 +137,7 @@ def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
 
 
 def elementwise(types: Sequence[Attribute], function: str, cast: bool, unsigned: bool) -> Block:
-    """A named function. cast: whether the inputs may have other types than the output."""
+    """Return a named function. cast: whether the inputs may have other types than the output."""
     body = Body(types)
     *inputs, out = body.block.args
     values: list[SSAValue] = [*inputs]

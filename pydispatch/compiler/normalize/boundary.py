@@ -15,8 +15,9 @@ from pydispatch.ir.dialects.flow import tensors
 
 
 def computed_type(type: TensorType[Attribute]) -> TensorType[Attribute]:
-    """The type of the same bytes that programs compute on: without signs; a complex element is the two elements of a
-    further, innermost axis, the real part first."""
+    """Return the type of the same bytes that programs compute on: without signs; a complex element is the two elements
+    of a further, innermost axis, the real part first.
+    """
     element, shape = type.element_type, list(type.get_shape())
     if isinstance(element, ComplexType):
         return TensorType(element.element_type, [*shape, 2])

@@ -40,7 +40,7 @@ class Build:
         self._indices: dict[int, SSAValue] = {}
 
     def add(self, new: OpT) -> OpT:
-        """Puts `new` before the operation."""
+        """Put `new` before the operation."""
         block = self.op.parent
         assert block is not None
         for inner in new.walk():
@@ -50,13 +50,13 @@ class Build:
         return new
 
     def index(self, value: int) -> SSAValue:
-        """A constant of type index."""
+        """Return a constant of type index."""
         if value not in self._indices:
             self._indices[value] = self.add(arith.ConstantOp(IntegerAttr(value, IndexType()))).result
         return self._indices[value]
 
     def dim(self, value: SSAValue, number: int) -> SSAValue:
-        """One size of a tensor, as a value."""
+        """Return one size of a tensor, as a value."""
         assert isinstance(value.type, TensorType)
         size = value.type.get_shape()[number]
         if size != DYNAMIC:
@@ -69,46 +69,48 @@ class Build:
         return self.add(tensor.DimOp(value, self.index(number))).result
 
     def dynamic_dims(self, value: SSAValue) -> list[SSAValue]:
-        """The sizes of a tensor that its type does not state."""
+        """Return the sizes of a tensor that its type does not state."""
         assert isinstance(value.type, TensorType)
         return [self.dim(value, d) for d, size in enumerate(value.type.get_shape()) if size == DYNAMIC]
 
     def empty(self, type: TensorType[Attribute], dynamic: Sequence[SSAValue]) -> SSAValue:
-        """A tensor whose elements are not set."""
+        """Return a tensor whose elements are not set."""
         return self.add(tensor.EmptyOp(list(dynamic), type)).tensor
 
     def scalar(self, value: float, type: Attribute) -> SSAValue:
-        """A constant number."""
+        """Return a constant number."""
         attribute = FloatAttr(value, type) if isinstance(type, AnyFloat) else IntegerAttr(int(value), type)  # type: ignore[call-overload]
         return self.add(arith.ConstantOp(attribute)).result
 
     def splat(self, value: float, type: TensorType[Attribute], dynamic: Sequence[SSAValue]) -> SSAValue:
-        """A tensor of equal numbers. dynamic: its dynamic sizes, in order."""
+        """Return a tensor of equal numbers. dynamic: its dynamic sizes, in order."""
         return self.add(tensor.SplatOp(self.scalar(value, type.element_type), list(dynamic), type)).result
 
     def expand(self, value: SSAValue, type: TensorType[Attribute], groups: Sequence[Sequence[int]]) -> SSAValue:
-        """The tensor with more dimensions: `groups[d]` are those that dimension d becomes, of which all but those that
-        are dynamic in `value` too are static."""
+        """Return the tensor with more dimensions: `groups[d]` are those that dimension d becomes, of which all but
+        those that are dynamic in `value` too are static.
+        """
         sizes = list(type.get_shape())
         return self.add(tensor.ExpandShapeOp(value, self.dynamic_dims(value), _groups(groups), sizes, type)).result
 
     def collapse(self, value: SSAValue, type: TensorType[Attribute], groups: Sequence[Sequence[int]]) -> SSAValue:
-        """The tensor with fewer dimensions: dimension d is made of the dimensions `groups[d]`."""
+        """Return the tensor with fewer dimensions: dimension d is made of the dimensions `groups[d]`."""
         made = tensor.CollapseShapeOp(
             operands=[value], result_types=[type], properties={"reassociation": _groups(groups)}
         )  # fmt: skip
         return self.add(made).result
 
     def floats(self, values: Sequence[float], type: TensorType[Attribute]) -> SSAValue:
-        """A constant tensor of a float type, row by row."""
+        """Return a constant tensor of a float type, row by row."""
         return self.add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, type), values))).result
 
     def host_command(
         self, name: str, arguments: Sequence[SSAValue], results: Sequence[Attribute],
         result_dims: Sequence[SSAValue] = (), tied: Sequence[int] = (),
     ) -> Sequence[SSAValue]:  # fmt: skip
-        """A call of a host command; returns its results. result_dims: their dynamic sizes in a row. tied: per result
-        the argument that it is written into, or -1."""
+        """Return a call of a host command; returns its results. result_dims: their dynamic sizes in a row. tied: per
+        result the argument that it is written into, or -1.
+        """
         dims = [dim for value in arguments if isinstance(value.type, TensorType) for dim in self.dynamic_dims(value)]
         properties: dict[str, Attribute] = {
             "callee": SymbolRefAttr(name),
@@ -120,7 +122,7 @@ class Build:
         return self.add(call).results
 
     def replace(self, *values: SSAValue) -> None:
-        """Takes the operation away; `values` stand for its results."""
+        """Take the operation away; `values` stand for its results."""
         for old, new in zip(self.op.results, values, strict=True):
             new.name_hint = new.name_hint or old.name_hint
             old.replace_all_uses_with(new)

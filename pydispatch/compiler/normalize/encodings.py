@@ -11,14 +11,14 @@ from pydispatch.ir.dialects.iree_encoding import EncodingOp
 
 
 def _plain(type_: Attribute) -> Attribute:
-    """A tensor type without its encoding; packed bits stay what they are."""
+    """Return a tensor type without its encoding; packed bits stay what they are."""
     if isinstance(type_, TensorType) and not isinstance(type_.encoding, NoneAttr) and not is_packed(type_):
         return TensorType(type_.element_type, type_.shape)
     return type_
 
 
 def _strip(module: Operation) -> None:
-    """Takes all encodings off the values and functions of a program."""
+    """Take all encodings off the values and functions of a program."""
     for op in module.walk():
         values: list[SSAValue] = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
         for value in values:

@@ -35,7 +35,7 @@ def _reduce(op: Operation, build: Build) -> None:
 
 
 def moved(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> list[SSAValue]:
-    """The elements of `source` where `map` finds them for each of `target`."""
+    """Return the elements of `source` where `map` finds them for each of `target`."""
     types = [element_type(source.type), element_type(target.type)]
     rank = len(shape_of(target.type))
     structure = Structure((map, AffineMap.identity(rank)), (True,) * rank)
@@ -83,7 +83,7 @@ def _pack(op: Operation, build: Build) -> None:
 
 
 def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAValue:
-    """The source with whole tiles; itself when it has them already."""
+    """Return the source with whole tiles; itself when it has them already."""
     shape = shape_of(op.source.type)
     outer = op.outer_permutation(len(shape))
     packed = shape_of(op.dest.type)

@@ -30,14 +30,14 @@ _BYTE = AffineMap(2, 0, (AffineExpr.dimension(0),))
 
 
 def is_packed(type: Attribute) -> bool:
-    """Whether these are bits of which eight share a byte."""
+    """Return whether these are bits of which eight share a byte."""
     return isinstance(type, TensorType) and type.element_type == i1 and _ENCODING in str(type.encoding)
 
 
 def _retyped(
     build: Build, value: SSAValue, type: TensorType[Any], dims: Sequence[SSAValue] = (), to: Sequence[SSAValue] = ()
 ) -> SSAValue:
-    """The same bytes under another type. dims, to: the dynamic sizes of `value` and of the result."""
+    """Return the same bytes under another type. dims, to: the dynamic sizes of `value` and of the result."""
     if value.type == type:
         return value
     same = isinstance(value.type, TensorType) and value.type.element_type == type.element_type
@@ -46,7 +46,7 @@ def _retyped(
 
 
 def _count(type: TensorType[Any]) -> int:
-    """The bytes of packed bits."""
+    """Return the bytes of packed bits."""
     bits = prod(type.get_shape())
     if DYNAMIC in type.get_shape() or bits % 8:
         raise VerifyException(f"packed bits fill whole bytes and have static sizes here, got {type}")

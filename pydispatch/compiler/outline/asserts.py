@@ -25,7 +25,7 @@ _MAXS = 4
 
 
 def report_asserts(module: ModuleOp) -> None:
-    """Rewrites the kernels with assertions that dispatches of the module start, and these dispatches."""
+    """Rewrite the kernels with assertions that dispatches of the module start, and these dispatches."""
     for executable in [op for op in module.body.block.ops if isinstance(op, stream.ExecutableOp)]:
         for function in _functions(executable):
             asserts = [op for op in function.walk() if isinstance(op, AssertOp)]
@@ -38,7 +38,7 @@ def report_asserts(module: ModuleOp) -> None:
 
 
 def _functions(executable: stream.ExecutableOp) -> Iterator[FuncOp]:
-    """Those of its exports."""
+    """Yield those of its exports."""
     exports = {op.sym_name.data for op in executable.walk() if isinstance(op, stream.ExecutableExportOp)}
     for inner in executable.walk():
         if isinstance(inner, FuncOp) and inner.sym_name.data in exports:

@@ -26,8 +26,9 @@ def jumps_of(function: Operation) -> Jumps:
 
 
 def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
-    """The dispatches whose results `dispatch` reads, directly or through what host code does with them -> the last
-    operation on the way that is more than a view: host code or control flow; None where there is none."""
+    """Return the dispatches whose results `dispatch` reads, directly or through what host code does with them -> the
+    last operation on the way that is more than a view: host code or control flow; None where there is none.
+    """
     found: dict[flow.DispatchOp, Operation | None] = {}
     seen: set[SSAValue] = set()
     pending: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
@@ -44,7 +45,7 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
 
 
 def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operation | None]]:
-    """The values that `value` is made of, or may be, each with the operation that makes it so, None of a view."""
+    """Yield the values that `value` is made of, or may be, each with the operation that makes it so, None of a view."""
     if isinstance(value, OpResult):
         op, place = value.op, len(value.op.results) - value.index
         if not is_fill(op):
@@ -61,13 +62,13 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
 
 
 def _yielded(op: Operation, place: int) -> Iterable[tuple[SSAValue, Operation]]:
-    """What the blocks of a loop or a branch give as the value at `place`, counted from the end."""
+    """Return what the blocks of a loop or a branch give as the value at `place`, counted from the end."""
     ends = [block.last_op for region in op.regions for block in region.blocks]
     return ((v, op) for end in ends if end is not None for v in end.operands[-place:][:1])
 
 
 def separation(producer: Operation, consumer: Operation, between: Operation | None, formed: bool) -> str:
-    """Why two dispatches were no candidates for one, and what would have to change. formed: both are groups that
+    """Return why two dispatches were no candidates for one, and what would have to change. formed: both are groups that
     formation has made, and not one of them a dispatch that the program states."""
     if not formed:
         return reasons.STATED
@@ -80,7 +81,7 @@ def separation(producer: Operation, consumer: Operation, between: Operation | No
 
 
 def _control(producer: Operation, consumer: Operation, between: Operation | None) -> Operation | None:
-    """The loop or branch of the host between two dispatches."""
+    """Return the loop or branch of the host between two dispatches."""
     if between is not None and (between.regions or between.successors):
         return between
     if producer.parent is consumer.parent:
@@ -91,6 +92,6 @@ def _control(producer: Operation, consumer: Operation, between: Operation | None
 
 
 def _depth(op: Operation) -> int:
-    """How many operations a dispatch is inside of, the function included."""
+    """Return how many operations a dispatch is inside of, the function included."""
     parent = op.parent_op()
     return 0 if parent is None or parent.name == "builtin.module" else 1 + _depth(parent)

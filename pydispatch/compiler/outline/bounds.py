@@ -124,7 +124,7 @@ class Bounds:
             self._require(self._compare("ule", n, most), f"{where}: the slice ends outside")
 
     def _most_elements(self, offset: int | None, stride: int | SSAValue, size: Number, whole: Number) -> Number:
-        """How many elements a slice may have at most. A computed stride of 0 counts as 1."""
+        """Return how many elements a slice may have at most. A computed stride of 0 counts as 1."""
         start = 0 if offset is None else offset
         rest = self._most(self._plus(whole, -start), 0)
         if stride == 0:  # as many as the slice has, unless the axis is empty
@@ -144,7 +144,7 @@ class Bounds:
         return self._put(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
 
     def _after(self, rest: Number, start: int) -> Number:
-        """Elements from `start` down to 0, none where it lies outside."""
+        """Return elements from `start` down to 0, none where it lies outside."""
         return self._binary(arith.MuliOp, lambda x, y: x * y, self._least(rest, 1), start + 1)
 
     def _steps(self, n: Number, step: Number) -> Number:
@@ -174,7 +174,7 @@ class Bounds:
         self._require(ends, f"operand {window.operand}, axis {window.axis}: the windows end outside")
 
     def _range(self, e: AffineExpr, loops: Sequence[Term | None]) -> tuple[Number, Number]:
-        """The least and the largest value of an expression over its loops."""
+        """Return the least and the largest value of an expression over its loops."""
         if isinstance(e, AffineConstantExpr):
             return e.value, e.value
         if isinstance(e, AffineDimExpr):
@@ -203,7 +203,7 @@ class Bounds:
 
 
 def check_bounds(group: Sequence[Operation], sizes: Sizes) -> None:
-    """Writes the checks of a group of operations that is about to become a dispatch. CompileError for what can never
+    """Write the checks of a group of operations that is about to become a dispatch. CompileError for what can never
     hold."""
     for op in group:
         rule = rule_of(op)

@@ -34,7 +34,8 @@ _VIEWS = (*LAZY, *ALIASES, *STORES, "tensor.insert_slice", "tensor.dim", "tensor
 
 
 def is_computed(op: Operation) -> bool:
-    """Whether a dispatch is more than slices, microkernels and scalar code, which regions.py turns into kernels."""
+    """Return whether a dispatch is more than slices, microkernels and scalar code, which regions.py turns into kernels.
+    """
     found = False
     for inner in op.regions[0].walk():
         if inner.name == "iree_codegen.ukernel.generic":
@@ -45,7 +46,7 @@ def is_computed(op: Operation) -> bool:
 
 
 def open_regions(function: Operation) -> None:
-    """Replaces the computed dispatches of a host function: by their bodies, or by regions that are marked as grids."""
+    """Replace the computed dispatches of a host function: by their bodies, or by regions that are marked as grids."""
     for op in list(function.walk()):
         if op.name not in DISPATCHES:
             continue
@@ -69,7 +70,7 @@ class Grid:
 
 
 def open_grid(region: flow.DispatchRegionOp) -> Grid:
-    """Puts the body of a marked region in its place. CompileError when it has no grid."""
+    """Put the body of a marked region in its place. CompileError when it has no grid."""
     kernel = RegionKernel(region, "")
     count = kernel.count()
     for op in list(region.body.walk()):
@@ -118,7 +119,7 @@ def _own_destination(value: SSAValue, members: set[Operation], block: Block, fir
 
 
 def _inline(region: Operation) -> list[Operation]:
-    """Moves the body before the region, which is erased."""
+    """Move the body before the region, which is erased."""
     block = region.parent
     assert block is not None
     moved = list(region.regions[0].block.ops)
@@ -145,7 +146,8 @@ def _replace(old: Operation, new: Operation) -> None:
 
 
 def _as_region(op: flow.DispatchWorkgroupsOp) -> flow.DispatchRegionOp:
-    """The same dispatch as a region: loads are slices of the operands, stores are insertions into the results."""
+    """Return the same dispatch as a region: loads are slices of the operands, stores are insertions into the results.
+    """
     return _Unfolding(op).region()
 
 

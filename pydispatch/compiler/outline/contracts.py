@@ -33,7 +33,7 @@ WRITTEN = "pyd.written"
 
 
 def contract_of(source: func.FuncOp, kernel: Kernel) -> func.FuncOp:
-    """The contract of the kernel of a dispatch function."""
+    """Return the contract of the kernel of a dispatch function."""
     return _Contract(source, kernel).build()
 
 
@@ -92,7 +92,7 @@ class _Contract:
             self._require(holds, f"size {number} is negative")
 
     def _check_bounds(self) -> None:
-        """Repeats the size checks that the host does before the dispatch, on which the kernel relies."""
+        """Repeat the size checks that the host does before the dispatch, on which the kernel relies."""
         copy = self.source.clone()
         block = copy.body.block
         mapping: dict[SSAValue, SSAValue] = {
@@ -114,7 +114,7 @@ class _Contract:
                     self._require(holds, op.msg.data)
 
     def _grid(self) -> list[SSAValue]:
-        """The largest number of workgroups along each axis; -1 for an explicit grid."""
+        """Return the largest number of workgroups along each axis; -1 for an explicit grid."""
         if GRID in self.source.attributes:
             return [self._number(-1)] * 3
         count = self.kernel.count.block
@@ -127,7 +127,7 @@ class _Contract:
         return [self._number(-1) if v is None else v for v in found]
 
     def _bytes(self) -> list[SSAValue]:
-        """The bytes of each binding up to the end of what the kernel looks at."""
+        """Return the bytes of each binding up to the end of what the kernel looks at."""
         needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
         mapping: dict[SSAValue, SSAValue] = {}
         for op in self.kernel.function.walk():

@@ -59,7 +59,7 @@ class Selection:
 
 
 def expand_executables(module: ModuleOp, selection: Selection) -> None:
-    """Rewrites all executables of `module` in place, see above. CompileError when one has no variant left."""
+    """Rewrite all executables of `module` in place, see above. CompileError when one has no variant left."""
     check_variants(module)
     derive_constants(module)
     selection.written = written_bindings(module)
@@ -151,7 +151,7 @@ def tied_operands(op: flow.DispatchOp) -> list[int]:
 
 
 def variant_name(target: hal.ExecutableTargetAttr) -> str:
-    """A symbol for a target: its format, and its CPU or architecture when that is not the baseline."""
+    """Return a symbol for a target: its format, and its CPU or architecture when that is not the baseline."""
     name = target.format.data
     cpu = config_string(target, "cpu", architecture(target) or "generic")
     features = config_string(target, "cpu_features")
@@ -196,7 +196,7 @@ def _variant(
 
 
 def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[Attribute]:
-    """The objects that the executable lists for a target; those of all keys that match, in order."""
+    """Return the objects that the executable lists for a target; those of all keys that match, in order."""
     attribute = objects_attribute(op)
     if isinstance(attribute, ArrayAttr):  # a list without keys is for every target
         return list(attribute.data)
@@ -223,7 +223,7 @@ def _generic(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
 
 
 def calls_static(op: Operation) -> bool:
-    """Whether kernels of an executable call functions without a fallback, which its objects must define."""
+    """Return whether kernels of an executable call functions without a fallback, which its objects must define."""
     static = {
         symbol_name(f)
         for f in op.walk()
@@ -235,7 +235,7 @@ def calls_static(op: Operation) -> bool:
 
 
 def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
-    """The variants of a hand-written executable to compile, one for each CPU level."""
+    """Return the variants of a hand-written executable to compile, one for each CPU level."""
     kept: list[Operation] = []
     found: list[str] = []
     formats = {(t.backend, t.format) for t in selection.targets}
@@ -273,7 +273,7 @@ def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
 def _hand_written(
     op: Operation, selection: Selection, target: hal.ExecutableTargetAttr
 ) -> list[Operation]:
-    """The exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR."""
+    """Return the exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR."""
     body: list[Operation] = []
     modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]
     functions = {symbol_name(f): f for m in modules for f in m.body.block.ops if isinstance(f, func.FuncOp)}
@@ -294,7 +294,7 @@ def _hand_written(
 
 
 def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp]) -> func.FuncOp:
-    """The function that an export names; it is renamed to the export's name."""
+    """Return the function that an export names; it is renamed to the export's name."""
     reference = export.function_ref
     name = reference.data if isinstance(reference, StringAttr) else symbol_name(export)
     if isinstance(reference, SymbolRefAttr):
@@ -310,7 +310,7 @@ def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp])
 
 
 def _with_device(count: Region, export: Operation) -> Region:
-    """The grid region of a stream export, with the device prepended to its arguments as in `hal` exports."""
+    """Return the grid region of a stream export, with the device prepended to its arguments as in `hal` exports."""
     if not count.blocks:
         raise CompileError(
             f"export '@{symbol_name(export)}' has no workgroup count", location_of(export),
@@ -329,7 +329,7 @@ def _with_device(count: Region, export: Operation) -> Region:
 
 
 def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) -> Operation:
-    """A `hal.executable.export` with the name of `source`."""
+    """Return a `hal.executable.export` with the name of `source`."""
     bindings = [
         hal.PipelineBindingAttr(
             StringAttr("storage_buffer"), ArrayAttr([StringAttr("ReadOnly")] if b.read_only else [])
@@ -357,7 +357,7 @@ def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) 
 
 
 def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[Operation]:
-    """The exports and the module of an outlined executable for one target."""
+    """Return the exports and the module of an outlined executable for one target."""
     exports = [e for e in op.body.block.ops if isinstance(e, flow.ExecutableExportOp)]
     module = next(m for m in op.body.block.ops if isinstance(m, ModuleOp))
     functions = {symbol_name(f): f for f in module.body.block.ops if isinstance(f, func.FuncOp)}

@@ -30,7 +30,7 @@ class Report:
     """Numbers of dispatches -> what formation said about operations of theirs."""
 
     def begin(self, groups: Sequence[Sequence[Operation]], edges: Sequence[Edge]) -> None:
-        """Takes the groups of a block and the edges between them, before they are outlined."""
+        """Take the groups of a block and the edges between them, before they are outlined."""
         self._pending = [tuple(dict.fromkeys(place_of(op) for op in g if not is_quiet(op))) for g in groups]
         number = {op: n for n, group in enumerate(groups, len(self.dispatches)) for op in group}
         for edge in edges:
@@ -39,12 +39,12 @@ class Report:
                 self._refused.setdefault((number[edge.producer], number[edge.consumer]), []).append(boundary)
 
     def outlined(self, dispatch: flow.DispatchOp) -> None:
-        """Takes what the next group has become."""
+        """Take what the next group has become."""
         self.dispatches.append(DispatchEntry(*_names_of(dispatch), self._pending.pop(0)))
         self._made.append(dispatch)
 
     def finish(self, function: Operation) -> None:
-        """Looks at the dispatches of the function: every one that reads a result of another gets to know why."""
+        """Look at the dispatches of the function: every one that reads a result of another gets to know why."""
         numbers = {op: n for n, op in enumerate(self._made)}
         apart: dict[int, dict[Boundary, None]] = {}
         jumps = jumps_of(function)
@@ -80,19 +80,19 @@ class Report:
             self.dispatches = found
 
     def _end(self, number: int, place: int) -> str:
-        """The first or last operation of a dispatch."""
+        """Return the first or last operation of a dispatch."""
         ops = self.dispatches[number].ops
         return ops[place] if ops else "a copy"
 
 
 def _names_of(dispatch: flow.DispatchOp) -> tuple[str, str]:
-    """The executable and the export of a dispatch; of several that may run, those of the first."""
+    """Return the executable and the export of a dispatch; of several that may run, those of the first."""
     entry = dispatch.entry_points.data[0]
     return entry.root_reference.data, entry.nested_references.data[-1].data
 
 
 def listing(reports: Sequence[Report], module: ModuleOp | None = None) -> Listing:
-    """The part of the reports stored in an artifact. module: with executables expanded, for the grids."""
+    """Return the part of the reports stored in an artifact. module: with executables expanded, for the grids."""
     grids = grids_of(module) if module is not None else {}
     return [
         (r.function, [replace(d, grids=grids.get((d.executable, d.export), ())) for d in r.dispatches])

@@ -16,7 +16,7 @@ _SIZE = re.compile(r"workgroup_size\s*=\s*\[([^\]]*)\]")
 
 
 def stated_size(dispatch: Operation) -> tuple[int, int, int] | None:
-    """The workgroup size that a dispatch states, None without one. CompileError when invalid."""
+    """Return the workgroup size that a dispatch states, None without one. CompileError when invalid."""
     config = dispatch.attributes.get("export_config")
     found = None if config is None else _SIZE.search(str(config))
     if found is None:
@@ -36,13 +36,13 @@ def _is_size(word: str) -> bool:
 
 
 def size_attribute(dispatch: Operation) -> dict[str, ArrayAttr[IntegerAttr[IndexType]]]:
-    """The property of an export that states the size; empty when the dispatch states none."""
+    """Return the property of an export that states the size; empty when the dispatch states none."""
     size = stated_size(dispatch)
     return {} if size is None else {"workgroup_size": ArrayAttr([IntegerAttr(n, IndexType()) for n in size])}
 
 
 def answer_sizes(dispatch: Operation) -> None:
-    """Replaces queries of the workgroup size in a dispatch by the stated one, 1 by default."""
+    """Replace queries of the workgroup size in a dispatch by the stated one, 1 by default."""
     size = stated_size(dispatch) or (1, 1, 1)
     for op in list(dispatch.regions[0].walk()):
         if op.name not in _ASKS:

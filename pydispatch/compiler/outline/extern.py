@@ -20,7 +20,7 @@ STATED = (TILES, FLOPS, PARAMETERS)
 
 
 def outline_externs(module: ModuleOp) -> None:
-    """Rewrites the functions of `module` in place. Dispatches of the same kernel share an executable."""
+    """Rewrite the functions of `module` in place. Dispatches of the same kernel share an executable."""
     taken = {_symbol(op) for op in module.body.block.ops}
     known: dict[tuple[object, ...], str] = {}
     for function in list(module.body.block.ops):
@@ -51,7 +51,7 @@ def _name(op: hal.DispatchExternOp, taken: set[str]) -> str:
 
 
 def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
-    """What must be equal for two dispatches to be of one kernel."""
+    """Return what must be equal for two dispatches to be of one kernel."""
     from io import StringIO
 
     from xdsl.printer import Printer

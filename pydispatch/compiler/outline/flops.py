@@ -59,7 +59,7 @@ def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
 
 
 def _narrow(source: func.FuncOp) -> set[Attribute]:
-    """The element types below 32 bits of the arguments: CPUs have units that multiply them as they are."""
+    """Return the element types below 32 bits of the arguments: CPUs have units that multiply them as they are."""
     types = (argument.type for argument in source.body.block.args)
     elements = {type_.element_type for type_ in types if isinstance(type_, TensorType)}
     return {element for element in elements if 1 < (bit_width(element) or 0) < 32}
@@ -84,7 +84,7 @@ class _Count:
             self.sizes.learn(op)
 
     def add(self, op: Operation) -> None:
-        """Adds the operations of an operation of the function."""
+        """Add the operations of an operation of the function."""
         if op.name in _BODIES:
             self._add_body(op)
             return
@@ -104,7 +104,7 @@ class _Count:
             self._times(each, self._points(op), [*read, *made])
 
     def _points(self, op: Operation) -> list[Term]:
-        """How often each loop of an operation runs through its body."""
+        """Return how often each loop of an operation runs through its body."""
         structured = as_structured(op)
         if structured is None:
             updates = op.operands[0] if op.name == "iree_linalg_ext.scatter" else op.results[0]
@@ -161,7 +161,7 @@ def _multiply(one: Polynomial, other: Polynomial) -> Polynomial:
 
 
 def _per_point(op: Operation) -> int:
-    """Operations of an operation on scalars."""
+    """Return operations of an operation on scalars."""
     if op.regions or op.name.startswith(("func.", "util.", "scf.", "cf.")):
         raise _Unknown
     return _per_element(op, op.results[0].type) if op.results else 0
@@ -176,7 +176,7 @@ def _per_element(op: Operation, type_: Attribute | None = None) -> int:
 
 
 def _is_element(type_: Attribute) -> bool:
-    """Whether a type is that of numbers, not of indices or truth values."""
+    """Return whether a type is that of numbers, not of indices or truth values."""
     return not isinstance(type_, IndexType | TensorType) and not (
         isinstance(type_, IntegerType) and type_.width.data == 1
     )

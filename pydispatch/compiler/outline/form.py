@@ -37,7 +37,7 @@ from pydispatch.ir.functions import FUNCTIONS, symbol_name
 
 
 def host_functions(module: ModuleOp) -> list[Operation]:
-    """The functions of the host program that have a body, in order."""
+    """Return the functions of the host program that have a body, in order."""
     return [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
 
 
@@ -49,7 +49,7 @@ def form_dispatches(
     module: ModuleOp, legality: Legality = GENERATED, reassociate: bool = True,
     functions: Sequence[Operation] | None = None, patches: Decide | None = None,
 ) -> list[Report]:
-    """Rewrites every host function and initializer of `module` in place; executables are inserted before it.
+    """Rewrite every host function and initializer of `module` in place; executables are inserted before it.
 
     legality: which operations may be one dispatch. reassociate: sums of floats may be
     split. functions: only these. patches: see `lay_out_patches`. Returns what became of each function.
@@ -145,7 +145,7 @@ class Former:
 
 
 def drop_unused(block: Block) -> None:
-    """Erases operations without effects that nothing uses."""
+    """Erase operations without effects that nothing uses."""
     for op in reversed(list(block.ops)):
         if op.results and not has_effects(op) and not op.regions and all(not list(r.uses) for r in op.results):
             op.detach()

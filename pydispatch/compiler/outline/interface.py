@@ -28,7 +28,7 @@ WORKGROUP = {
 
 
 def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> Layout:
-    """Rewrites `function` in place so that it has no arguments; returns its layout.
+    """Rewrite `function` in place so that it has no arguments; returns its layout.
 
     written: the bindings that some dispatch writes, None when nothing is known.
     """

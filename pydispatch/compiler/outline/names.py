@@ -19,7 +19,7 @@ MOST_WORDS = 4
 
 
 def is_quiet(op: Operation) -> bool:
-    """Whether an operation is named nowhere: fills and views."""
+    """Return whether an operation is named nowhere: fills and views."""
     return is_fill(op) or is_view(op)
 
 
@@ -55,7 +55,7 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
 
 
 def _whole(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
-    """A well-known name for all of `ops` together."""
+    """Return a well-known name for all of `ops` together."""
     reductions = [o for o in ops if is_reduction(o)]
     words = [w for op in ops for w in body_words(op)]
     contraction = any(is_contraction(o) for o in ops)
@@ -78,7 +78,7 @@ def _weight(op: Operation) -> int:
 
 
 def loops_text(op: Operation) -> str:
-    """The sizes of the loops of an operation with the element type of its result: `DxDx784xf32`."""
+    """Return the sizes of the loops of an operation with the element type of its result: `DxDx784xf32`."""
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
     if not is_reduction(op):

@@ -82,7 +82,7 @@ class Outline:
         self.wanted = list(wanted)
 
     def build(self) -> flow.ExecutableOp:
-        """The executable; `dispatch` replaces the group, which is erased."""
+        """Return the executable; `dispatch` replaces the group, which is erased."""
         function = self._function()
         dispatch = self.dispatch = self._dispatch(function)
         for op in reversed(self.group):

@@ -38,12 +38,12 @@ DERIVED_COUNTS = (
 
 
 def is_handwritten(op: Operation) -> bool:
-    """A dispatch of slices, microkernels and scalar code; grids that compute are computed_regions.py's."""
+    """Return a dispatch of slices, microkernels and scalar code; grids that compute are computed_regions.py's."""
     return op.name in DISPATCHES and GRID not in op.attributes
 
 
 def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]) -> None:
-    """Rewrites the dispatches in the bodies of `functions` (name, operation) in place.
+    """Rewrite the dispatches in the bodies of `functions` (name, operation) in place.
 
     Each becomes an executable before its function. Raises CompileError for an unsupported body.
     """
@@ -75,14 +75,14 @@ class Kernel(Body):
 
     @abstractmethod
     def build(self) -> flow.DispatchOp:
-        """Translates the body; the dispatch that replaces the operation."""
+        """Translate the body; the dispatch that replaces the operation."""
 
     @property
     def body(self) -> Block:
         return cast(flow.DispatchRegionOp, self.op).body.block
 
     def outline(self) -> stream.ExecutableOp:
-        """Puts a dispatch in the place of the operation; the executable that it calls."""
+        """Put a dispatch in the place of the operation; the executable that it calls."""
         dispatch = self.build()
         self.source = self.op
         self.add(func.ReturnOp())
@@ -131,7 +131,7 @@ class Kernel(Body):
         return executable
 
     def count(self) -> Region:
-        """The grid as a region of an export: what it uses from outside is workload too."""
+        """Return the grid as a region of an export: what it uses from outside is workload too."""
         region = cast(flow.DispatchRegionOp, self.op).count
         self.block = block = Block(arg_types=[IndexType()] * len(self.workload))
         if not region.blocks or any(op.name in DERIVED_COUNTS for op in region.block.ops):
@@ -174,7 +174,7 @@ class Kernel(Body):
     # -- pieces
 
     def at_head(self, op: Operation) -> SSAValue:
-        """Inserts an operation before the body."""
+        """Insert an operation before the body."""
         set_location(op, self.op)
         self.head.append(op)
         return op.results[0]
@@ -185,7 +185,7 @@ class Kernel(Body):
         return self.zero
 
     def subspan(self, binding: SSAValue, type_: TensorType[Attribute], dims: Sequence[SSAValue]) -> Operation:
-        """The whole of a binding as a memref."""
+        """Return the whole of a binding as a memref."""
         return stream.BindingSubspanOp(
             operands=[binding, self._zero(), list(dims)],
             result_types=[MemRefType(type_.element_type, type_.get_shape())],
@@ -219,14 +219,14 @@ class RegionKernel(Kernel):
         return super().scalar(value)
 
     def _argument(self, value: SSAValue, type_: Attribute) -> SSAValue:
-        """A new operand of the dispatch, as the argument of the kernel; results stay after it."""
+        """Return a new operand of the dispatch, as the argument of the kernel; results stay after it."""
         self.arguments.append(value)
         argument = self.kernel.insert_arg(type_, len(self.arguments) - 1)
         argument.name_hint = value.name_hint
         return argument
 
     def host_dims(self, value: SSAValue) -> list[SSAValue]:
-        """The dynamic sizes of a tensor of the host function, as values there."""
+        """Return the dynamic sizes of a tensor of the host function, as values there."""
         assert isinstance(value.type, TensorType)
         if isinstance(value.owner, Operation) and value.owner.name in ("tensor.empty", "flow.tensor.empty"):
             return list(value.owner.operands)
@@ -276,7 +276,7 @@ class RegionKernel(Kernel):
         return self.results[value]
 
     def _scratch(self, value: SSAValue) -> SSAValue:
-        """Memory of the workgroup for a tensor that does not leave the dispatch."""
+        """Return memory of the workgroup for a tensor that does not leave the dispatch."""
         assert isinstance(value.type, TensorType)
         if any(n < 0 for n in value.type.get_shape()):
             raise self.error(
@@ -324,7 +324,7 @@ class RegionKernel(Kernel):
         return isinstance(value.owner, Operation) and value.owner.name in ("tensor.empty", "flow.tensor.empty")
 
     def _tie(self, root: SSAValue) -> int:
-        """The operand that a result is written into, -1 for a new tensor."""
+        """Return the operand that a result is written into, -1 for a new tensor."""
         if self._is_empty(root) or not self.is_outer(root):
             return -1
         assert isinstance(root.type, TensorType)

@@ -22,7 +22,7 @@ SHARED = "dispatches"
 
 
 def share_executables(module: ModuleOp, reports: Sequence[Report], targets: Sequence[ExecutableTargetAttr]) -> None:
-    """Joins the executables that were formed, in place, where every target shares executables.
+    """Join the executables that were formed, in place, where every target shares executables.
 
     Bindings are aligned by executable, so those of elements of 8 bytes and of 4 stay apart. `reports` then name the
     new executables.
@@ -47,7 +47,7 @@ def share_executables(module: ModuleOp, reports: Sequence[Report], targets: Sequ
 
 
 def _alignment(executable: flow.ExecutableOp) -> int:
-    """Bytes: the largest element among the tensors of its functions."""
+    """Return bytes: the largest element among the tensors of its functions."""
     functions = (op for op in executable.walk() if isinstance(op, FuncOp))
     types = (t for f in functions for t in (*f.function_type.inputs, *f.function_type.outputs))
     return max((alignment(t.element_type) for t in types if isinstance(t, TensorType)), default=1)

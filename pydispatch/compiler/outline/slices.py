@@ -63,26 +63,26 @@ class Body(ABC):
 
     @abstractmethod
     def binding_to_read(self, value: SSAValue) -> SSAValue:
-        """The memref of a tensor from outside, as it was before the dispatch."""
+        """Return the memref of a tensor from outside, as it was before the dispatch."""
 
     @abstractmethod
     def binding_to_write(self, value: SSAValue) -> SSAValue:
-        """The memref of the result that a tensor from outside, or an empty one, becomes."""
+        """Return the memref of the result that a tensor from outside, or an empty one, becomes."""
 
     @abstractmethod
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
-        """A size of a tensor from outside, as a value of the kernel."""
+        """Return a size of a tensor from outside, as a value of the kernel."""
 
     @abstractmethod
     def target(self, op: Operation) -> SSAValue:
-        """The memref of the whole binding that a tensor load or store names."""
+        """Return the memref of the whole binding that a tensor load or store names."""
 
     @abstractmethod
     def is_outer(self, value: SSAValue) -> bool:
-        """Whether a value is defined outside the body."""
+        """Return whether a value is defined outside the body."""
 
     def scalar(self, value: SSAValue) -> SSAValue:
-        """A scalar as a value of the kernel."""
+        """Return a scalar as a value of the kernel."""
         if value not in self.mapping:
             raise self.error("the place of a result depends on a value that is computed after this operation")
         return self.mapping[value]
@@ -167,7 +167,7 @@ class Body(ABC):
         self.mapping[op.results[0]] = self.dim(op.operands[0], constant.value.value.data)
 
     def dim(self, value: SSAValue, axis: int) -> SSAValue:
-        """A size of any tensor, as a value of the kernel."""
+        """Return a size of any tensor, as a value of the kernel."""
         assert isinstance(value.type, TensorType)
         size = value.type.get_shape()[axis]
         if size >= 0:
@@ -191,7 +191,7 @@ class Body(ABC):
     # -- tensors as memrefs
 
     def to_read(self, value: SSAValue) -> SSAValue:
-        """The memref with the elements of a tensor."""
+        """Return the memref with the elements of a tensor."""
         if self.is_outer(value):
             return self.binding_to_read(value)
         owner = value.owner
@@ -205,7 +205,7 @@ class Body(ABC):
         return self.to_write(value)
 
     def to_write(self, value: SSAValue) -> SSAValue:
-        """The memref that an operation overwrites when the tensor is its destination."""
+        """Return the memref that an operation overwrites when the tensor is its destination."""
         if self.is_outer(value):
             return self.binding_to_write(value)
         owner = value.owner
@@ -234,7 +234,7 @@ class Body(ABC):
         raise self.error(f"'{owner.name}' gives a tensor that cannot be written here")
 
     def view(self, base: SSAValue, op: Operation) -> SSAValue:
-        """The slice of `base` that `op` names, of the shape that the tensor has."""
+        """Return the slice of `base` that `op` names, of the shape that the tensor has."""
         part = slice_of(op)
         shaped = op.operands[0] if op.name in (*STORES, "tensor.insert_slice") else op.results[0]
         assert isinstance(shaped.type, TensorType) and isinstance(base.type, MemRefType)
@@ -254,7 +254,7 @@ class Body(ABC):
         return self.add(made).results[0]
 
     def _put(self, value: SSAValue, base: SSAValue, op: Operation) -> None:
-        """Writes a tensor into a slice, unless it is already there."""
+        """Write a tensor into a slice, unless it is already there."""
         root = base_of(value)
         lies_there = isinstance(root.owner, Operation) and value.owner is not root.owner and (
             root.owner.name == "tensor.empty"
@@ -306,7 +306,7 @@ class Body(ABC):
                 own += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in own]
 
     def all_objects(self) -> Attribute | None:
-        """What the microkernels are linked with: a list for every target, or one for each that they name."""
+        """Return what the microkernels are linked with: a list for every target, or one for each that they name."""
         if not self.keyed:
             return ArrayAttr(self.objects) if self.objects else None
         lists = [ArrayAttr([*own, *(o for o in self.objects if o not in own)]) for own in self.keyed.values()]
@@ -328,7 +328,7 @@ class Body(ABC):
                 )  # fmt: skip
 
     def _strided_dims(self, op: iree_codegen.UkernelGenericOp, number: int, rank: int) -> list[int]:
-        """The dimensions of shaped operand `number` whose strides are passed; all by default."""
+        """Return the dimensions of shaped operand `number` whose strides are passed; all by default."""
         if op.num_strided_outer_dims is not None:
             return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))
         if op.strided_dims is None:
@@ -344,7 +344,7 @@ class Body(ABC):
     def _declare(
         self, op: iree_codegen.UkernelGenericOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
     ) -> func.FuncOp:
-        """The external function, once for each type; a second type gets another name for the same symbol."""
+        """Return the external function, once for each type; a second type gets another name for the same symbol."""
         symbol = op.u_kernel_fn_name.data
         extra = dict(op.fn_def_attrs.data) if op.fn_def_attrs is not None else {}
         key = (symbol, f"{[str(t) for t in inputs]} {[str(t) for t in outputs]} {sorted(map(str, extra.items()))}")

@@ -20,7 +20,7 @@ from pydispatch.ir.values import Dim
 
 
 def element_of(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
-    """The element of `value` at `indices`. CompileError at an operation that has no rule."""
+    """Return the element of `value` at `indices`. CompileError at an operation that has no rule."""
     rule = rule_of(value.op)
     if rule is None:
         raise unsupported(value.op, "no rule computes an element of its result")
@@ -28,7 +28,7 @@ def element_of(e: Elements, build: Builder, value: OpResult, indices: Sequence[I
 
 
 def sizes_of(e: Elements, value: SSAValue) -> list[Index]:
-    """The sizes of `value`: integers where its type has them, else what its operation says."""
+    """Return the sizes of `value`: integers where its type has them, else what its operation says."""
     shape = tensor_type(value).get_shape()
     return [size if size >= 0 else _open_size(e, value, axis) for axis, size in enumerate(shape)]
 
@@ -51,7 +51,7 @@ def _open_size(e: Elements, value: SSAValue, axis: int) -> Index:
 
 
 def index_of(e: Elements, term: Stated) -> Index:
-    """A term as an index of the kernel."""
+    """Return a term as an index of the kernel."""
     if isinstance(term, int):
         return term
     if isinstance(term, SSAValue):

@@ -18,7 +18,7 @@ ELEMENTWISE = ""
 
 @cache
 def rules_by_name() -> dict[str, TensorOp]:
-    """Every rule by the name of its operation. ExtensionError for an operation that has two."""
+    """Return every rule by the name of its operation. ExtensionError for an operation that has two."""
     owners: dict[str, str] = {}
     found: dict[str, TensorOp] = {}
     for part in extensions.parts("tensor operations"):
@@ -32,7 +32,7 @@ def rules_by_name() -> dict[str, TensorOp]:
 
 
 def rule_of(op: Operation) -> TensorOp | None:
-    """The rule of an operation; None when it does not compute tensors, or nothing is known of it."""
+    """Return the rule of an operation; None when it does not compute tensors, or nothing is known of it."""
     rules = rules_by_name()
     rule = rules.get(op.name)
     if rule is None and op.results and info_of(op).elementwise:
@@ -41,13 +41,14 @@ def rule_of(op: Operation) -> TensorOp | None:
 
 
 def looks_through(op: Operation) -> bool:
-    """Whether the result is operand 0 itself, element by element, under another type or with its sizes stated."""
+    """Return whether the result is operand 0 itself, element by element, under another type or with its sizes stated.
+    """
     rule = rule_of(op)
     return rule is not None and rule.view and rule.is_pointwise(op)
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """The tensor that a value is, before casts and statements of its sizes."""
+    """Return the tensor that a value is, before casts and statements of its sizes."""
     while isinstance(value, OpResult) and looks_through(value.op):
         value = value.op.operands[0]
     return value

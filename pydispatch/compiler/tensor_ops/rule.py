@@ -31,48 +31,52 @@ class TensorOp:
     """Whether several elements of the result may read the same element of an operand."""
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """The size of a result along a dynamic axis, in terms of operands; None when only the result knows it."""
+        """Return the size of a result along a dynamic axis, in terms of operands; None when only the result knows it.
+        """
         return None
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
-        """Rows of sizes of operands and results that are equal if the program is right."""
+        """Return rows of sizes of operands and results that are equal if the program is right."""
         return ()
 
     def size_operands(self, op: Any) -> Sequence[SSAValue]:
-        """The operands that decide how large a result is."""
+        """Return the operands that decide how large a result is."""
         open_ = ((r, axis) for r in op.results for axis, n in enumerate(shape_of(r)) if n < 0)
         return [v for result, axis in open_ for v in values_in(self.size(op, result, axis)) if v in op.operands]
 
     def requirements(self, op: Any) -> Iterable[Requirement]:
-        """What sizes that only a call knows must satisfy for `element` to stay in bounds."""
+        """Return what sizes that only a call knows must satisfy for `element` to stay in bounds."""
         return ()
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """The element of a result at `indices`: one for each dimension, in bounds.
+        """Return the element of a result at `indices`: one for each dimension, in bounds.
 
         Elements of operands come from `e.at`, their sizes from `e.dims`, scalar operands from `e.scalar` or `e.index`.
         """
         raise unsupported(op, "no rule computes an element of its result")
 
     def is_view(self, op: Any) -> bool:
-        """Whether the result is the memory of operand 0, as it is for every `View`, or a run of it, which host code
-        needs a row for."""
+        """Return whether the result is the memory of operand 0, as it is for every `View`, or a run of it, which host
+        code needs a row for.
+        """
         return False
 
     def is_fill(self, op: Any) -> bool:
-        """Whether the result takes no memory: every dispatch has its own copy of the operation."""
+        """Return whether the result takes no memory: every dispatch has its own copy of the operation."""
         return False
 
     def is_pointwise(self, op: Any) -> bool:
-        """Whether an element depends on the elements of the operands at its own index alone."""
+        """Return whether an element depends on the elements of the operands at its own index alone."""
         return False
 
     def repeats_cheaply(self, op: Any) -> bool:
-        """Whether elements are cheaper to compute again than to load: no operand has as many as the result."""
+        """Return whether elements are cheaper to compute again than to load: no operand has as many as the result."""
         return False
 
     def runs_on_host(self, op: Any) -> bool:
-        """Whether host code runs the operation itself (`compiler/host/rules.py`), when no dispatch has taken it in."""
+        """Return whether host code runs the operation itself (`compiler/host/rules.py`), when no dispatch has taken it
+        in.
+        """
         return self.is_view(op) or self.is_fill(op)
 
 
@@ -97,29 +101,32 @@ class Update(TensorOp):
     destination: ClassVar[int] = 1
 
     def ordered(self, op: Any) -> int:
-        """How many leading dimensions of what is written are walked in order, since they may meet in one element."""
+        """Return how many leading dimensions of what is written are walked in order, since they may meet in one
+        element.
+        """
         return 0
 
     def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
-        """A number for indices of the `ordered` dimensions: those that may meet in an element have the same."""
+        """Return a number for indices of the `ordered` dimensions: those that may meet in an element have the same."""
         return 0
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Dim(op.operands[self.destination], axis)
 
     def written_sizes(self, e: Elements, op: Any) -> list[Index]:
-        """The sizes of what is written."""
+        """Return the sizes of what is written."""
         return e.dims(op.operands[0])
 
     def written_element(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
-        """An element of what is written."""
+        """Return an element of what is written."""
         return e.at(build, op.operands[0], indices)
 
     def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        """Where the element at `indices` of what is written goes."""
+        """Return where the element at `indices` of what is written goes."""
         raise unsupported(op, "its rule has no `position`, which says where written elements go")
 
     def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        """Whether the element at `indices` of what is written has a place: by default, where the destination is not
-        empty."""
+        """Return whether the element at `indices` of what is written has a place: by default, where the destination is
+        not empty.
+        """
         return build.not_empty(e.dims(op.operands[self.destination]))

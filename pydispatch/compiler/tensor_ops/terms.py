@@ -36,7 +36,7 @@ Stated = Term | Entry
 
 
 def add(parts: Sequence[Term]) -> Term:
-    """The sum, with its constants folded."""
+    """Return the sum, with its constants folded."""
     constant, rest = 0, list[Term]()
     for part in parts:
         for p in part.parts if isinstance(part, Sum) else (part,):
@@ -50,7 +50,7 @@ def add(parts: Sequence[Term]) -> Term:
 
 
 def multiply(parts: Sequence[Term]) -> Term:
-    """The product, with its constants folded."""
+    """Return the product, with its constants folded."""
     constant, rest = 1, list[Term]()
     for part in parts:
         for p in part.parts if isinstance(part, Product) else (part,):
@@ -64,7 +64,7 @@ def multiply(parts: Sequence[Term]) -> Term:
 
 
 def values_in(term: Stated | None) -> Iterator[SSAValue]:
-    """The index values that a term is made of."""
+    """Yield the index values that a term is made of."""
     if isinstance(term, SSAValue):
         yield term
     elif isinstance(term, Sum | Product):
@@ -76,7 +76,7 @@ def values_in(term: Stated | None) -> Iterator[SSAValue]:
 
 
 def listed(values: Sequence[SSAValue], result: SSAValue, axis: int) -> Term | None:
-    """The size along `axis` where `values` are the dynamic sizes of `result`, in order."""
+    """Return the size along `axis` where `values` are the dynamic sizes of `result`, in order."""
     number = sum(n < 0 for n in shape_of(result)[:axis])
     return values[number] if number < len(values) else None
 

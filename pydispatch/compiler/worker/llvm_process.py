@@ -59,7 +59,7 @@ class Died(CompileError):
         super().__init__(what, note=_NO_MEMORY if starved else _DEFECT)
 
     def over(self, variant: Variant, cpu: str, kept: object = None) -> CompileError:
-        """The error for a variant. kept: the file that has its LLVM IR, if there is one."""
+        """Return the error for a variant. kept: the file that has its LLVM IR, if there is one."""
         exports = ", ".join(f"'{export.name}'" for export in variant.exports)
         where = f"; its LLVM IR is {kept}" if kept else "; dump= keeps its LLVM IR"
         what = f"executable '{variant.executable}' (exports {exports}) cannot be compiled for {cpu}"
@@ -90,7 +90,7 @@ def _exactly(pipe: Any, size: int) -> bytes:
 
 
 def _without_packages(error: Exception) -> Exception:
-    """What a process's first message, or its end without one, says of packages that it cannot import."""
+    """Return what a process's first message, or its end without one, says of packages that it cannot import."""
     if isinstance(error, Died) and "ModuleNotFoundError" in error.said:
         what = f"the process for LLVM ({sys.executable}) cannot import what this one can: {error.said}"
         return CompileError(what, note=f"install it for that Python, or run LLVM in this process: {VARIABLE}=0")
@@ -118,12 +118,13 @@ class Process:
         return self._popen.poll() is None
 
     def has_failed(self) -> bool:
-        """Whether it could not start, as `info` says."""
+        """Return whether it could not start, as `info` says."""
         return self._failure is not None
 
     def info(self) -> dict[str, Any]:
-        """The first message of the process: `llvm`, the version as numbers. ModuleNotFoundError without llvmlite,
-        CompileError where the process finds no pydispatch."""
+        """Return the first message of the process: `llvm`, the version as numbers. ModuleNotFoundError without
+        llvmlite, CompileError where the process finds no pydispatch.
+        """
         if self._failure is not None:
             raise self._failure
         if self._info is None:
@@ -136,7 +137,7 @@ class Process:
         return self._info
 
     def ask(self, *request: object) -> Any:
-        """The answer to a request. Died, CompileError of the job, InternalError for what it raised besides."""
+        """Return the answer to a request. Died, CompileError of the job, InternalError for what it raised besides."""
         self.info()
         try:
             _send(self._popen.stdin, request)
@@ -183,7 +184,7 @@ class Process:
         return Died(how, said[:_SHOWN])
 
     def kill(self) -> None:
-        """Ends the process. Idempotent."""
+        """End the process. Idempotent."""
         for pipe in (self._popen.stdin, self._popen.stdout):
             with contextlib.suppress(OSError):
                 cast(Any, pipe).close()
@@ -215,7 +216,7 @@ class Pool:
         self.here = threading.RLock()  # for jobs in this process
 
     def prepare(self) -> None:
-        """Starts a process for the first job, which reports failures."""
+        """Start a process for the first job, which reports failures."""
         with self._lock:
             if not self._all and can_start():
                 with contextlib.suppress(OSError):
@@ -228,7 +229,7 @@ class Pool:
 
     @contextlib.contextmanager
     def process(self) -> Iterator[Process | None]:
-        """One for this thread; None where there is none and jobs run here."""
+        """Yield one for this thread; None where there is none and jobs run here."""
         mine = getattr(self._mine, "process", None)
         if mine is not None or not can_start():
             yield mine
@@ -254,8 +255,9 @@ class Pool:
                         self._freed.notify()  # who waits for it starts another
 
     def _take(self) -> Process:
-        """One that is free. Where there is none another is started, and taken unless a job ends before it is ready. The
-        first job that finds none waits a while before: small jobs end sooner than a process starts."""
+        """Return one that is free. Where there is none another is started, and taken unless a job ends before it is
+        ready. The first job that finds none waits a while before: small jobs end sooner than a process starts.
+        """
         with self._lock:
             while True:
                 while self._free:
@@ -275,7 +277,7 @@ class Pool:
                 self._freed.wait()
 
     def _greet(self, process: Process) -> None:
-        """Puts a process that was started to the free ones once it is ready, or has failed: then its first job does."""
+        """Put a process that was started to the free ones once it is ready, or has failed: then its first job does."""
         with contextlib.suppress(Exception):
             process.info()
         with self._lock:
@@ -292,13 +294,13 @@ class Pool:
         self._all, self._free = [], []
 
     def processes(self) -> list[int]:
-        """The numbers of those that run."""
+        """Return the numbers of those that run."""
         with self._lock:
             return [process.pid for process in self._all if process.is_alive()]
 
 
 def _processes() -> int:
-    """What the variable says, or the number of processors that this process may use."""
+    """Return what the variable says, or the number of processors that this process may use."""
     with contextlib.suppress(ValueError):
         return max(1, int(os.environ.get(VARIABLE, "")))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -308,7 +310,7 @@ POOL = Pool(_processes())
 
 
 def size() -> int:
-    """How many jobs run side by side."""
+    """Return how many jobs run side by side."""
     return POOL.size if can_start() else 1
 
 
@@ -324,7 +326,9 @@ atexit.register(lambda: POOL.close())
 
 
 def can_start() -> bool:
-    """Whether jobs run in another process: unless the variable disables it, or Python is embedded in this process."""
+    """Return whether jobs run in another process: unless the variable disables it, or Python is embedded in this
+    process.
+    """
     if os.environ.get(VARIABLE) == "0":
         return False
     name = Path(sys.executable or "").name.lower()
@@ -345,7 +349,7 @@ def _say(text: str) -> None:
 
 
 def start() -> None:
-    """Starts a process if there is none, so that LLVM is read in while the caller does something else."""
+    """Start a process if there is none, so that LLVM is read in while the caller does something else."""
     POOL.prepare()
 
 
@@ -360,7 +364,7 @@ def version() -> tuple[int, ...]:
 
 
 def call(function: Callable[..., T], *args: object) -> T:
-    """Calls a function of a module in the process. Raises as `Process.ask`."""
+    """Call a function of a module in the process. Raises as `Process.ask`."""
     with POOL.process() as process:
         if process is not None:
             return cast(T, process.ask("call", function.__module__, function.__qualname__, args))
@@ -380,8 +384,9 @@ class _Remote:
 
 @contextlib.contextmanager
 def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: object) -> Iterator[T]:
-    """An object that lives where LLVM does, for as long as the block: kind(*args), which is a context manager. One per
-    thread. Results of its methods are copies."""
+    """Yield an object that lives where LLVM does, for as long as the block: kind(*args), which is a context manager.
+    One per thread. Results of its methods are copies.
+    """
     with POOL.process() as process:
         if process is None:
             with POOL.here, kind(*args) as made:

@@ -57,7 +57,7 @@ class Format:
         return any(part.constr.variables() for group in groups for _, part in group)
 
     def parse(self, op_type: type[Operation], p: Parser) -> Operation:
-        """The operation whose name the parser has just read."""
+        """Return the operation whose name the parser has just read."""
         assert issubclass(op_type, IRDLOperation)
         state = ParsingState(op_type)
         start = p.pos
@@ -107,7 +107,7 @@ class Format:
         return any(isinstance(option, AttrSizedOperandSegments) for option in self._definition.options)
 
     def print(self, op: Operation, printer: Printer) -> None:
-        """Prints what follows the name of `op`."""
+        """Print what follows the name of `op`."""
         assert isinstance(op, IRDLOperation)
         state = PrintingState()
         for write in self._writers:

@@ -30,7 +30,7 @@ Write = Callable[[Any, PrintingState, Any], None]
 
 
 def reader(directive: FormatDirective) -> Read:
-    """A function that does what `directive.parse` does."""
+    """Return a function that does what `directive.parse` does."""
     match directive:
         case OperandVariable(index=index):
             return _read_operand(index)
@@ -77,7 +77,7 @@ def _read_literal(directive: FormatDirective, text: str) -> Read:
 
 
 def _read_after(word: str, parse: Read) -> Read:
-    """What is left out unless `word` begins it."""
+    """Return what is left out unless `word` begins it."""
 
     def read(p: Any, state: ParsingState) -> None:
         if p._parser_state.current_token.text == word:
@@ -98,7 +98,7 @@ def _read_group(group: OptionalGroupDirective, word: str) -> Read:
 
 
 def _emptiers(directives: Sequence[FormatDirective]) -> list[Read]:
-    """Functions that say what is not there, for those directives that have something to say."""
+    """Return functions that say what is not there, for those directives that have something to say."""
 
     def emptier(directive: FormatDirective) -> Read:
         return lambda _, state: directive.set_empty(state)
@@ -110,7 +110,7 @@ def _emptiers(directives: Sequence[FormatDirective]) -> list[Read]:
 
 
 def writer(directive: FormatDirective, definition: OpDef) -> Write:
-    """A function that does what `directive.print` does."""
+    """Return a function that does what `directive.print` does."""
     match directive:
         case OperandVariable(index=index) if _all_single(definition.operands):
             return _write_operand(index)
@@ -126,7 +126,7 @@ def writer(directive: FormatDirective, definition: OpDef) -> Write:
 
 
 def _all_single(parts: Sequence[tuple[str, Any]]) -> bool:
-    """Whether each name stands for one value, so that its number is that of the value."""
+    """Return whether each name stands for one value, so that its number is that of the value."""
     return not any(isinstance(part, VariadicDef) for _, part in parts)
 
 

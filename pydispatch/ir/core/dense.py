@@ -52,7 +52,7 @@ _FLOATS: dict[type, str] = {Float16Type: "<f2", Float32Type: "<f4", Float64Type:
 
 
 def unhex(text: str, start: int, end: int) -> bytes | None:
-    """The bytes of `text[start:end]`, two digits each; None when something else stands there."""
+    """Return the bytes of `text[start:end]`, two digits each; None when something else stands there."""
     if (end - start) % 2:
         return None
     out = io.BytesIO()
@@ -68,7 +68,8 @@ def unhex(text: str, start: int, end: int) -> bytes | None:
 
 
 def parse_dense(p: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
-    """The literal at `<`, after which the parser then stands; None, with nothing read, when it is an ordinary one.
+    """Return the literal at `<`, after which the parser then stands; None, with nothing read, when it is an ordinary
+    one.
 
     type: when None, it follows the literal. Raises ParseError when the data does not fit the type.
     """
@@ -113,7 +114,7 @@ def _parse_blob(p: AttrParser, content: str, open: int, start: int, type: Any) -
 
 
 def blob_constant(p: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrFPElementsAttr[Any]:
-    """The constant of raw bytes, one element's bytes being a splat."""
+    """Return the constant of raw bytes, one element's bytes being a splat."""
     size = element_bytes(type.element_type)
     expected = math.prod(type.get_shape()) * size
     if len(data) == size:
@@ -124,7 +125,7 @@ def blob_constant(p: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrF
 
 
 def element_bytes(element: Any) -> int:
-    """Bytes of one element in a constant; elements of less than a byte have one."""
+    """Return bytes of one element in a constant; elements of less than a byte have one."""
     return int(element.compile_time_size)
 
 
@@ -145,7 +146,7 @@ _SPLATS: WeakKeyDictionary[DenseIntOrFPElementsAttr[Any], bool] = WeakKeyDiction
 
 
 def is_splat(constant: DenseIntOrFPElementsAttr[Any]) -> bool:
-    """Whether all elements have the same bits; there is at least one."""
+    """Return whether all elements have the same bits; there is at least one."""
     known = _SPLATS.get(constant)
     if known is None:
         known = _SPLATS[constant] = _all_equal(constant.data.data, element_bytes(constant.type.element_type))
@@ -187,7 +188,7 @@ def _all_equal(data: bytes, size: int) -> bool:
 
 
 def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:
-    """Whether the brackets and commas of a list are those of `shape`."""
+    """Return whether the brackets and commas of a list are those of `shape`."""
     if not shape or 0 in shape:
         return False
     expected = "[" + "," * (shape[-1] - 1) + "]"
@@ -197,7 +198,7 @@ def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:
 
 
 def list_bytes(body: str, type: Any) -> bytes | None:
-    """The elements of a list whose brackets are right; None when one is not a number, or out of range."""
+    """Return the elements of a list whose brackets are right; None when one is not a number, or out of range."""
     import numpy as np
 
     element = type.element_type

@@ -8,7 +8,7 @@ from xdsl.utils.exceptions import VerifyException
 
 
 def element_type(type: Attribute) -> Attribute:
-    """The type of one element; the type itself for a scalar."""
+    """Return the type of one element; the type itself for a scalar."""
     return type.get_element_type() if isinstance(type, ShapedType) else type  # type: ignore[attr-defined]
 
 

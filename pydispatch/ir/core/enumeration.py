@@ -23,7 +23,7 @@ class Enumeration(Data[str]):
 
     @classmethod
     def parse_short(cls, parser: AttrParser) -> Attribute:
-        """The attribute where the place says which one it is."""
+        """Return the attribute where the place says which one it is."""
         start = parser.pos
         word = parser.parse_optional_identifier()
         if word is None:

@@ -112,7 +112,7 @@ class FastLexer(MLIRLexer):
         return FastToken(kind, text, end - len(text), end, input)
 
     def _check_string(self) -> None:
-        """Refuses a bad string literal here: the library's expression takes exponential time on one."""
+        """Refuse a bad string literal here: the library's expression takes exponential time on one."""
         content = self.input.content
         start = _SPACE.match(content, self.pos).end()  # type: ignore[union-attr]
         if content.startswith('@"', start):

@@ -33,7 +33,8 @@ class Source:
         self._origins: dict[str, int] | None = None
 
     def origin(self, start: int) -> str:
-        """The name in what the text itself says of an origin, at the parenthesis of `loc(...)`; "" when it has none.
+        """Return the name in what the text itself says of an origin, at the parenthesis of `loc(...)`; "" when it has
+        none.
 
         That is the name in `loc("name"(...))`, in `loc(callsite(a at b))` that of a. Aliases (`#loc3`) are followed.
         """
@@ -56,7 +57,7 @@ class Source:
         return line, offset - self._starts[line - 1] + 1
 
     def locate(self, start: int, end: int | None = None) -> Location:
-        """The place of `text[start:end]`; a range over several lines is cut at the end of its first."""
+        """Return the place of `text[start:end]`; a range over several lines is cut at the end of its first."""
         start = max(0, min(start, len(self.text)))
         line, column = self.line_column(start)
         stop = self.text.find("\n", start)
@@ -90,7 +91,7 @@ class SourceLoc(BuiltinAttribute):
         setter(self, "origin", origin)
 
     def place(self) -> Location:
-        """The place as errors carry it; its layer is what the text says of the origin."""
+        """Return the place as errors carry it; its layer is what the text says of the origin."""
         place = self.source.locate(self.start, self.end)
         return place if self.origin < 0 else replace(place, layer=self.source.origin(self.origin))
 
@@ -132,7 +133,7 @@ class LayerLoc(BuiltinAttribute):
 
 
 def place_of(location: Any) -> Location | None:
-    """The place that a location attribute names, None for one that names none."""
+    """Return the place that a location attribute names, None for one that names none."""
     if isinstance(location, LayerLoc):
         return Location(location.filename, 0, 0, layer=location.layer)
     if isinstance(location, SourceLoc):
@@ -143,7 +144,7 @@ def place_of(location: Any) -> Location | None:
 
 
 def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
-    """Where `item` stands; an item without a place of its own has the one of the nearest parent that has."""
+    """Return where `item` stands; an item without a place of its own has the one of the nearest parent that has."""
     while item is not None:
         if isinstance(item, SSAValue):
             found = place_of(getattr(item, "location", None))
@@ -161,7 +162,7 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
 
 
 def set_location(new_op: Operation, like: Operation | SSAValue) -> None:
-    """Gives `new_op` the place of the operation that it stands for."""
+    """Give `new_op` the place of the operation that it stands for."""
     # By exact types: isinstance asks the metaclass of such classes, for each operation that is written.
     owner: Operation | Block | None = like  # type: ignore[assignment]
     if type(like) is OpResult:

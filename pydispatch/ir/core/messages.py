@@ -16,7 +16,7 @@ _KNOWN = ("index", "i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64",
 
 
 def explain(message: str, token: str) -> tuple[str, str | None]:
-    """The message and the note for an error of the library at `token`."""
+    """Return the message and the note for an error of the library at `token`."""
     message = message.strip()
     note = None
     if message == "in block definition":
@@ -60,7 +60,7 @@ _CAUSES = {
 
 
 def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
-    """The message and the note for what the library, or our own code, says against an operation."""
+    """Return the message and the note for what the library, or our own code, says against an operation."""
     text, note = _first(error), None
     if match := _ELEMENTS.match(text):
         text = f"{match[1]} is wanted where it has {match[2]}"
@@ -89,7 +89,7 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
 
 
 def _first(error: Exception) -> str:
-    """The sentence of an exception that says what is wrong."""
+    """Return the sentence of an exception that says what is wrong."""
     lines = [line.strip() for line in _text_of(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0] == _SEVERAL:
         del lines[0]
@@ -102,7 +102,7 @@ def _first(error: Exception) -> str:
 
 
 def _text_of(error: Exception) -> str:
-    """What an exception says; of several arguments each, as Python shows a tuple of them otherwise."""
+    """Return what an exception says; of several arguments each, as Python shows a tuple of them otherwise."""
     parts = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], tuple) else error.args
     texts = [part for part in parts if isinstance(part, str)]
     return " ".join(texts).strip() if len(texts) > 1 else str(error).strip()
@@ -124,7 +124,7 @@ def _type(token: str, what: str) -> tuple[str, str | None]:
 
 
 def end_of_previous(text: str, start: int) -> int | None:
-    """The offset after the token before `start`, when that token stands on an earlier line."""
+    """Return the offset after the token before `start`, when that token stands on an earlier line."""
     before = text[:start]
     if not before.rpartition("\n")[2].strip() and "\n" in before:
         kept = before.rstrip()

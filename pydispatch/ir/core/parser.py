@@ -71,7 +71,7 @@ class _ComplexElement(AttrParser._TensorLiteralElement):
 
 @cache
 def unregistered(name: str, is_type: bool) -> type[UnregisteredAttr]:
-    """The class of an unknown attribute or type: one for each name, so that equal texts are equal attributes."""
+    """Return the class of an unknown attribute or type: one for each name, so that equal texts are equal attributes."""
     return UnregisteredAttr.with_name_and_type(name, is_type)
 
 
@@ -189,7 +189,7 @@ class ProgramParser(FastParser):
         return _UNKNOWN_LOC if named is None else NamedLoc(named[1])  # type: ignore[return-value]
 
     def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
-        """The offset after the `close` that ends what begins at `pos`; strings and comments are skipped."""
+        """Return the offset after the `close` that ends what begins at `pos`; strings and comments are skipped."""
         content = self.lexer.input.content
         assert isinstance(content, str)
         start = pos
@@ -235,7 +235,7 @@ class ProgramParser(FastParser):
         return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
 
     def _later_alias(self, alias: str) -> Attribute:
-        """An alias that is used before its definition."""
+        """Return an alias that is used before its definition."""
         at = self._current_token.span.start
         start = str(self.lexer.input.content).rfind(alias, 0, at)
         if self._alias_positions is None:
@@ -279,7 +279,7 @@ class ProgramParser(FastParser):
         return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
 
     def _parse_dialect_symbol_body(self) -> str:
-        """What is kept as text, on one line: printing would indent the others."""
+        """Return what is kept as text, on one line: printing would indent the others."""
         body = super()._parse_dialect_symbol_body()
         return body if "//" in body else _LINE_END.sub(" ", body)
 
@@ -330,7 +330,7 @@ class ProgramParser(FastParser):
     # --- the whole ---
 
     def parse_program(self) -> ModuleOp:
-        """The module; operations outside of one are put into one."""
+        """Return the module; operations outside of one are put into one."""
         try:
             return self.parse_module()
         except ParseError as e:
@@ -356,7 +356,7 @@ class ProgramParser(FastParser):
         raise CompileError(message, self.source.locate(start, end), note) from None
 
     def _current_start(self) -> int:
-        """Where the next token is; -1 when the text has not even a first."""
+        """Return where the next token is; -1 when the text has not even a first."""
         state = getattr(self, "_parser_state", None)
         return -1 if state is None else self.pos
 
@@ -376,6 +376,6 @@ class ProgramParser(FastParser):
 
 
 def first_line(error: Exception) -> str:
-    """The message of an exception of the library, without the program that it appends."""
+    """Return the message of an exception of the library, without the program that it appends."""
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

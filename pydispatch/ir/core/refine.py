@@ -70,7 +70,7 @@ class _Verification:
 
 
 def _key(op: Operation) -> tuple[object, ...]:
-    """All that the definition of an operation without regions and successors looks at."""
+    """Return all that the definition of an operation without regions and successors looks at."""
     key: list[object] = [type(op), *[value.type for value in op._operands], None, *[value.type for value in op.results]]
     for held in (op.properties, op.attributes):
         key.append(None)
@@ -132,5 +132,5 @@ def refine(
 
 
 def refinement(op: type[Operation]) -> Refinement | None:
-    """What programs have differently of an operation of the library; None for all others."""
+    """Return what programs have differently of an operation of the library; None for all others."""
     return _REFINED.get(op)

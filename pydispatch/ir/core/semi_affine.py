@@ -38,5 +38,5 @@ class SemiAffineParser(AffineParser):
 
 
 def has_dimension(expression: AffineExpr) -> bool:
-    """Whether a dimension occurs in an affine expression."""
+    """Return whether a dimension occurs in an affine expression."""
     return any(isinstance(part, AffineDimExpr) for part in expression.dfs())

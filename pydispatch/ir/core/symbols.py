@@ -43,7 +43,7 @@ def check_distinct(op: Operation) -> None:
 
 
 def missing(op: Operation, message: str) -> CompileError | None:
-    """The error for a message of the library that says a symbol is unknown, with the names that there are."""
+    """Return the error for a message of the library that says a symbol is unknown, with the names that there are."""
     match = MISSING.search(message)
     if match is None:
         return None

@@ -25,13 +25,13 @@ AttrT = TypeVar("AttrT", bound=ParametrizedAttribute)
 
 
 def dynamic_dims(type: Attribute) -> int:
-    """How many `?` the shape of a type has (0 for a type without a shape)."""
+    """Return how many `?` the shape of a type has (0 for a type without a shape)."""
     shape = getattr(type, "get_shape", None)
     return 0 if shape is None else sum(1 for d in shape() if d == DYNAMIC)
 
 
 def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
-    """The dims of each type, out of the flat list in which operations keep them."""
+    """Return the dims of each type, out of the flat list in which operations keep them."""
     out, at = [], 0
     for type in types:
         n = dynamic_dims(type)
@@ -46,8 +46,9 @@ def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tup
 def exact_names(
     arguments: Sequence[Parser.Argument], values: Sequence[SSAValue], attrs: Sequence[DictionaryAttr]
 ) -> list[DictionaryAttr]:
-    """The attributes of a function's arguments. A name that the library shortens (`%x_1` becomes `%x`) is kept there,
-    since callers may use it."""
+    """Return the attributes of a function's arguments. A name that the library shortens (`%x_1` becomes `%x`) is kept
+    there, since callers may use it.
+    """
     found = []
     for argument, value, given in zip(arguments, values, attrs, strict=True):
         name = argument.name.text[1:]
@@ -148,7 +149,7 @@ def parse_tied_results(
 
 
 def tied_attr(tied: Sequence[int]) -> DenseArrayBase[Any] | None:
-    """The property for tied results; none when no result is tied."""
+    """Return the property for tied results; none when no result is tied."""
     return DenseArrayBase.from_list(i64, list(tied)) if any(t >= 0 for t in tied) else None
 
 
@@ -171,7 +172,7 @@ def parse_types(p: Parser) -> list[Attribute]:
 
 
 def parse_attr_of(p: AttrParser, kind: type[AttrT]) -> AttrT:
-    """An attribute of a kind that the place fixes, so that it may be printed without its name: `<...>`."""
+    """Return an attribute of a kind that the place fixes, so that it may be printed without its name: `<...>`."""
     start = p.pos
     if p._current_token.text == "<":
         parameters = kind.parse_parameters(p)
@@ -190,7 +191,7 @@ def parse_attributes(p: Parser) -> dict[str, Attribute]:
 
 
 def parse_integer_attr(p: Parser, type: Attribute) -> IntegerAttr[Any]:
-    """An integer with or without its type, given the type that the operation wants."""
+    """Return an integer with or without its type, given the type that the operation wants."""
     value = p.parse_integer(allow_boolean=False)
     if p.parse_optional_punctuation(":") is not None:
         p.parse_type()
@@ -200,14 +201,14 @@ def parse_integer_attr(p: Parser, type: Attribute) -> IntegerAttr[Any]:
 def take_inherent(
     op: type[Operation], attributes: dict[str, Attribute], names: Iterable[str], properties: dict[str, Attribute | None]
 ) -> None:
-    """Moves what older releases write in the attribute dictionary to where it belongs."""
+    """Move what older releases write in the attribute dictionary to where it belongs."""
     for name in names:
         if name in attributes:
             properties[name] = attributes.pop(name)
 
 
 def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | SSAValue]:
-    """A list of numbers, with a value wherever it has the dynamic index."""
+    """Return a list of numbers, with a value wherever it has the dynamic index."""
     if isinstance(numbers, ArrayAttr):
         listed = [n.value.data for n in numbers if isinstance(n, IntegerAttr)]
     else:

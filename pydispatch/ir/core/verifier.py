@@ -15,7 +15,7 @@ from pydispatch.ir.core.symbols import check_distinct, missing
 
 
 def verify(module: Operation) -> None:
-    """Checks every operation, innermost last. Raises CompileError at the first that is wrong."""
+    """Check every operation, innermost last. Raises CompileError at the first that is wrong."""
     order: dict[Operation, int] = {}
     for op in module.walk():
         order[op] = len(order)
@@ -38,7 +38,7 @@ def verify(module: Operation) -> None:
 
 
 def verify_operation(op: Operation, seen: Seen | None = None) -> None:
-    """Checks one operation by itself, without those in its regions. Raises what the library raises when it is wrong.
+    """Check one operation by itself, without those in its regions. Raises what the library raises when it is wrong.
 
     seen: what has been found right; a combination of types and properties is checked once.
     """

@@ -8,7 +8,7 @@ from pydispatch import extensions
 
 
 def new_context() -> Context:
-    """A fresh context with every dialect registered."""
+    """Return a fresh context with every dialect registered."""
     ctx = Context()
     for part in extensions.parts("dialect"):
         ctx.register_dialect(part.name, part.load)

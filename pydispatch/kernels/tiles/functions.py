@@ -8,29 +8,31 @@ from pydispatch.kernels.functions import outside
 
 
 def zeros(shape: Any, dtype: Any) -> Any:
-    """A tile of zeros. shape: a number or a tuple of numbers that are known when the kernel is compiled."""
+    """Return a tile of zeros. shape: a number or a tuple of numbers that are known when the kernel is compiled."""
     outside("zeros")
 
 
 def full(shape: Any, value: Any, dtype: Any) -> Any:
-    """A tile whose elements are all `value`."""
+    """Return a tile whose elements are all `value`."""
     outside("full")
 
 
 def arange(size: int) -> Any:
-    """The tile of i32 0, 1, ..., size - 1."""
+    """Return the tile of i32 0, 1, ..., size - 1."""
     outside("arange")
 
 
 def load(part: Any, other: Any) -> Any:
-    """A slice of a view, as in `load(x[i:i + 16], -math.inf)`, whose elements outside of the view are `other` instead
-    of zero."""
+    """Return a slice of a view, as in `load(x[i:i + 16], -math.inf)`, whose elements outside of the view are `other`
+    instead of zero.
+    """
     outside("load")
 
 
 def sum(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The sums of a tile along an axis, or of all its elements: a tile without that axis (with it, of size 1, with
-    keepdims), or a number. Floats are added in an order that depends on the shape alone."""
+    """Return the sums of a tile along an axis, or of all its elements: a tile without that axis (with it, of size 1,
+    with keepdims), or a number. Floats are added in an order that depends on the shape alone.
+    """
     outside("sum")
 
 

@@ -33,8 +33,9 @@ class Lifetimes:
         self._last[name] = max(self._last.get(name, (0, 0)), _begin(node))
 
     def ends(self, name: str, statement: ast.stmt) -> bool:
-        """Whether nothing reads a variable after a statement. What a loop around it reads again was assigned before
-        the loop, or is assigned in it first."""
+        """Return whether nothing reads a variable after a statement. What a loop around it reads again was assigned
+        before the loop, or is assigned in it first.
+        """
         end = statement.end_lineno or 0, statement.end_col_offset or 0
         if self._last.get(name, (0, 0)) >= end:
             return False

@@ -69,7 +69,7 @@ class Products(Slices):
         self.writer.has_effects = True
 
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
-        """A factor as memory, and what reads it there right before the product."""
+        """Return a factor as memory, and what reads it there right before the product."""
         part = tile.part
         if tile.buffer or not isinstance(part, Part) or any(each.size is None for each in part.ranges):
             return [], self.placed(node, tile, lent=True)

@@ -15,7 +15,7 @@ class Reductions(TileValues):
     """Code generator for reductions of tiles."""
 
     def reduced(self, node: ast.AST, tile: Tile, symbol: str, axis: int | None, keepdims: bool) -> Scalar | Tile:
-        """The tile without an axis, or the number that all elements make."""
+        """Return the tile without an axis, or the number that all elements make."""
         if axis is None or len(tile.shape) == 1:
             total = self._total(tile, symbol)
             return self.filled((1,) * len(tile.shape), total) if keepdims else total
@@ -28,7 +28,7 @@ class Reductions(TileValues):
         return made if keepdims else self.without(node, made, axis)
 
     def _pair(self, symbol: str, a: Scalar, b: Scalar) -> Scalar:
-        """Two partial results as one; floats may be added in any order."""
+        """Return two partial results as one; floats may be added in any order."""
         first = len(self.writer.lines)
         made = binary(self.writer, symbol, a, b)
         assert isinstance(made, Scalar)
@@ -104,7 +104,7 @@ class Reductions(TileValues):
         outer.region(f"scf.for {counter.name} = {ZERO.name} to {end.name} step %one", inner)
 
     def without(self, node: ast.AST, tile: Tile, axis: int) -> Tile:
-        """A tile without an axis of size 1."""
+        """Return a tile without an axis of size 1."""
         shape = tile.shape[:axis] + tile.shape[axis + 1 :]
         return self.lazy(
             node, shape, tile.dtype, [tile], lambda at: self.element(tile, [*at[:axis], ZERO, *at[axis:]]), moved=True

@@ -95,7 +95,7 @@ class Slices(Reductions):
         return Range(start if isinstance(start, Literal) else cast(self.writer, start, "index"), size, extent)
 
     def _size(self, node: ast.Slice, extent: Scalar | Literal) -> int:
-        """How many elements a slice has: its end is its beginning and a number that is known."""
+        """Return how many elements a slice has: its end is its beginning and a number that is known."""
         ends = [{}, {}] if node.lower is None else [self._linear(node.lower), {}]
         if node.upper is not None:
             ends[1] = self._linear(node.upper)
@@ -117,8 +117,9 @@ class Slices(Reductions):
         return size
 
     def _linear(self, node: ast.expr) -> dict[str, int]:
-        """An expression as a sum: how often each of its terms is in it, and the number, under "". Terms are the text of
-        expressions, which have one value within one slice."""
+        """Return an expression as a sum: how often each of its terms is in it, and the number, under "". Terms are the
+        text of expressions, which have one value within one slice.
+        """
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
             a, b = self._linear(node.left), self._linear(node.right)
             if isinstance(node.op, ast.Mult):
@@ -133,7 +134,7 @@ class Slices(Reductions):
         return {ast.unparse(node): 1} if value is None else {"": value}
 
     def _known(self, node: ast.expr) -> int | None:
-        """A whole number that is known when the kernel is compiled; nothing is written."""
+        """Return a whole number that is known when the kernel is compiled; nothing is written."""
         outer, self.writer = self.writer, self.writer.nested()
         try:
             value = self.evaluate(node)
@@ -145,7 +146,7 @@ class Slices(Reductions):
     # ---- accesses
 
     def _inside(self, part: Part, indices: Sequence[Scalar]) -> tuple[str, Scalar | None]:
-        """The indices of an element of the view, and whether it exists; None where it always does."""
+        """Return the indices of an element of the view, and whether it exists; None where it always does."""
         left, places = iter(indices), []
         inside: Scalar | None = None
         for each in part.ranges:
@@ -165,7 +166,7 @@ class Slices(Reductions):
         return ", ".join(places), inside
 
     def loaded(self, node: ast.AST, part: Part, other: Scalar | None = None) -> Tile:
-        """The tile of a part of a view. other: outside of it, instead of zero."""
+        """Return the tile of a part of a view. other: outside of it, instead of zero."""
         memory = part.memory
 
         def element(indices: Sequence[Scalar]) -> Scalar:
@@ -187,7 +188,7 @@ class Slices(Reductions):
         return Tile(made.shape, made.dtype, made.element, {memory.name: part.place}, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: Part, value: Entity, origin: ast.AST) -> None:
-        """Stores a tile, or one number, into a part of a view."""
+        """Store a tile, or one number, into a part of a view."""
         memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
         if isinstance(value, Tile):
             tile = self.computed(origin, value)
@@ -226,8 +227,9 @@ class Slices(Reductions):
         self._within_bounds = None
 
     def _bounds(self, axis: Range) -> tuple[Scalar, Scalar]:
-        """The elements of an axis that exist. Parts that begin at the same place in a view of the same size, as others
-        in an elementwise expression do, have these, too."""
+        """Return the elements of an axis that exist. Parts that begin at the same place in a view of the same size, as
+        others in an elementwise expression do, have these, too.
+        """
         start, extent, size = axis.start, axis.extent, Literal(axis.size or 1)
         low = binary(self.writer, "max", Literal(0), binary(self.writer, "-", Literal(0), start))
         high = binary(self.writer, "min", size, binary(self.writer, "-", extent, start))

@@ -13,8 +13,9 @@ from pydispatch.kernels.tiles.table import FUNCTIONS
 
 
 def has_tiles(source: Source) -> bool:
-    """Whether a kernel, or a function that it calls, is written with tiles: not where one asks for the number of an
-    invocation."""
+    """Return whether a kernel, or a function that it calls, is written with tiles: not where one asks for the number of
+    an invocation.
+    """
     found, seen, pending = False, {source.function}, [source]
     while pending:
         each = pending.pop()
@@ -39,7 +40,7 @@ _LIBRARIES = ("numpy", "pydispatch")
 
 
 def _object(source: Source, node: ast.expr) -> object:
-    """The function or module of Python that a name or an attribute stands for; MISSING for anything else."""
+    """Return the function or module of Python that a name or an attribute stands for; MISSING for anything else."""
     made: object = MISSING
     if isinstance(node, ast.Name):
         made = source.meaning(node.id)

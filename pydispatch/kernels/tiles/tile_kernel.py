@@ -50,14 +50,15 @@ class TileKernel(Products):
     handlers = HANDLERS
 
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
-        """The lines of the kernel's body, without what comes before it (`prologue`)."""
+        """Return the lines of the kernel's body, without what comes before it (`prologue`)."""
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
         self.block(self.source.body, frozenset({RETURN}))
         return self.writer.lines
 
     def covered(self, parameter: str) -> tuple[int, ...] | None:
-        """How much of a view a workgroup writes, the last dimension first; None where all that it writes is in loops
-        or conditions."""
+        """Return how much of a view a workgroup writes, the last dimension first; None where all that it writes is in
+        loops or conditions.
+        """
         found = self._covered.get(parameter)
         return found and found[::-1]
 
@@ -109,7 +110,9 @@ class TileKernel(Products):
             self.environment[name] = value
 
     def _own(self, name: str, value: Tile, origin: ast.AST) -> Tile:
-        """A tile in memory of its own: that of a variable which ends here, where each element needs no other of it."""
+        """Return a tile in memory of its own: that of a variable which ends here, where each element needs no other of
+        it.
+        """
         is_kept, place = self._lifetimes.assigned[name] > 1, (self.source.tree, name)
         statement = self._statement
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(getattr(statement, "targets", "1")) == 1:
@@ -130,7 +133,7 @@ class TileKernel(Products):
         return made
 
     def _ends(self, name: str, tile: Tile) -> bool:
-        """Whether the buffer of a variable is its own, and nothing reads it after the current statement."""
+        """Return whether the buffer of a variable is its own, and nothing reads it after the current statement."""
         return (
             self._statement is not None
             and self._owners.get(tile.buffer) == (self.source.tree, name)
@@ -143,7 +146,7 @@ class TileKernel(Products):
         )
 
     def _release(self) -> None:
-        """Gives the memory of variables that nothing reads any more to others."""
+        """Give the memory of variables that nothing reads any more to others."""
         for name, entity in list(self.environment.items()):
             if isinstance(entity, Tile) and entity.buffer and self._ends(name, entity):
                 del self._owners[entity.buffer]
@@ -165,7 +168,7 @@ class TileKernel(Products):
         self.fill(origin, old, value)
 
     def _settle(self, node: ast.AST, which: Callable[[Tile], bool]) -> None:
-        """Computes variables that so far would be computed where they are used."""
+        """Compute variables that so far would be computed where they are used."""
         for name, entity in self.environment.items():
             if isinstance(entity, Tile) and not entity.buffer and which(entity):
                 self.environment[name] = self.placed(node, entity)
@@ -344,7 +347,7 @@ class TileKernel(Products):
 
 
     def _check_elementwise(self, node: ast.Call, handler: Handler, given: Sequence[Entity]) -> None:
-        """Refuses what takes numbers only, and the functions of Python for what is a reduction."""
+        """Refuse what takes numbers only, and the functions of Python for what is a reduction."""
         name = ast.unparse(node.func)
         if len(given) == 1 and handler in EXTREMES:
             raise self.error(node, f"{name} of {described(given[0])}", f"write pydispatch.{name}(tile)")
@@ -355,5 +358,5 @@ class TileKernel(Products):
 
 
 def _as_it_is(tile: Tile) -> Tile:
-    """The tile that a variable is now, whatever is written into its memory later."""
+    """Return the tile that a variable is now, whatever is written into its memory later."""
     return replace(tile, buffer="", is_kept=False) if tile.is_kept else tile

@@ -37,7 +37,7 @@ class TileValues(WorkgroupMemory):
     # ---- loops over elements
 
     def extent(self, size: int) -> Scalar:
-        """A number that everything in the kernel can use."""
+        """Return a number that everything in the kernel can use."""
         if size < 2:
             return ONE if size else ZERO
         if size not in self._extents:
@@ -79,7 +79,7 @@ class TileValues(WorkgroupMemory):
         return f"memref<{'x'.join(map(str, shape))}x{dtype}, {WORKGROUP_MEMORY}>"
 
     def buffer(self, node: ast.AST, shape: Shape, dtype: str, is_kept: bool = False, lent: bool = False) -> Tile:
-        """A tile in memory that nothing has been written to. lent: until the end of the statement."""
+        """Return a tile in memory that nothing has been written to. lent: until the end of the statement."""
         key = shape, dtype
         if free := self._free.get(key):
             name = free.pop()
@@ -91,17 +91,17 @@ class TileValues(WorkgroupMemory):
         return self.at_rest(name, shape, dtype, is_kept)
 
     def give_back(self) -> None:
-        """Ends a statement, with what it borrowed."""
+        """End a statement, with what it borrowed."""
         for key, name in self._lent:
             self._free.setdefault(key, []).append(name)
         self._lent.clear()
 
     def release(self, tile: Tile) -> None:
-        """Gives the memory of a tile to whoever asks next for as much."""
+        """Give the memory of a tile to whoever asks next for as much."""
         self._free.setdefault((tile.shape, tile.dtype), []).append(tile.buffer)
 
     def at_rest(self, name: str, shape: Shape, dtype: str, is_kept: bool = False) -> Tile:
-        """The tile in a buffer."""
+        """Return the tile in a buffer."""
         type = self.memory_type(shape, dtype)
 
         def element(indices: Sequence[Scalar]) -> Scalar:
@@ -111,7 +111,7 @@ class TileValues(WorkgroupMemory):
         return Tile(shape, dtype, element, {name: OWN}, name, is_kept)
 
     def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:
-        """Writes a tile into a buffer, which the value reads at the place of the element at most."""
+        """Write a tile into a buffer, which the value reads at the place of the element at most."""
 
         def store(indices: list[Scalar]) -> None:
             self.store(target, indices, cast(self.writer, self.element(value, indices), target.dtype))
@@ -125,7 +125,7 @@ class TileValues(WorkgroupMemory):
         self.writer.line(f"memref.store {value.name}, {target.buffer}[{places}] : {type}")
 
     def placed(self, node: ast.AST, value: Tile, is_kept: bool = False, lent: bool = False) -> Tile:
-        """A tile as memory. is_kept: in memory of its own. lent: until the end of the statement."""
+        """Return a tile as memory. is_kept: in memory of its own. lent: until the end of the statement."""
         if value.buffer and not is_kept:
             return value
         made = self.buffer(node, value.shape, value.dtype, is_kept, lent)
@@ -135,7 +135,7 @@ class TileValues(WorkgroupMemory):
     # ---- elements
 
     def element(self, tile: Tile, indices: Sequence[Scalar]) -> Scalar:
-        """An element of a tile that is broadcast to the shape that indices are of."""
+        """Return an element of a tile that is broadcast to the shape that indices are of."""
         own = indices[len(indices) - len(tile.shape) :]
         return tile.element([ZERO if size == 1 else each for each, size in zip(own, tile.shape, strict=True)])
 
@@ -143,7 +143,7 @@ class TileValues(WorkgroupMemory):
         self, node: ast.AST, shape: Shape, dtype: str, of: Sequence[Tile],
         element: Callable[[Sequence[Scalar]], Scalar], moved: bool = False,
     ) -> Tile:  # fmt: skip
-        """A tile that is computed where it is used. of: what it is computed from; moved: at other places."""
+        """Return a tile that is computed where it is used. of: what it is computed from; moved: at other places."""
         reads: dict[str, object] = {}
         for each in of:
             for name, place in each.reads.items():
@@ -158,7 +158,7 @@ class TileValues(WorkgroupMemory):
         return Tile(shape, dtype, located, reads)
 
     def broadcast(self, node: ast.AST, shapes: Sequence[Shape]) -> Shape:
-        """The shape that tiles meet in, as in NumPy."""
+        """Return the shape that tiles meet in, as in NumPy."""
         rank = max(map(len, shapes))
         padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
         found = []
@@ -188,7 +188,7 @@ class TileValues(WorkgroupMemory):
     def combined(
         self, node: ast.AST, operands: Sequence[Tile | Any], make: Callable[..., Any]
     ) -> Tile:
-        """The tile of what `make` makes of elements; operands that are no tiles are given as they are."""
+        """Return the tile of what `make` makes of elements; operands that are no tiles are given as they are."""
         tiles = [each for each in operands if isinstance(each, Tile)]
         shape = self.broadcast(node, [each.shape for each in tiles])
 
@@ -204,7 +204,7 @@ class TileValues(WorkgroupMemory):
         return self.lazy(node, shape, dtype, tiles, lambda at: element_of(lambda tile: self.element(tile, at)))
 
     def check_type(self, node: ast.AST, tile: Tile, dtype: str, stated: str) -> None:
-        """Refuses elements that do not become those of a type by themselves. stated: what says the type."""
+        """Refuse elements that do not become those of a type by themselves. stated: what says the type."""
         try:
             fits = joined(Scalar("", tile.dtype), Scalar("", dtype), "") == dtype
         except TypeMismatch:
@@ -213,9 +213,9 @@ class TileValues(WorkgroupMemory):
             raise self.error(node, f"{stated}, and this is {described(tile)}", f"convert it: pydispatch.{dtype}(...)")
 
     def computed(self, node: ast.AST, tile: Tile) -> Tile:
-        """A tile whose elements can be asked for: products are computed as a whole."""
+        """Return a tile whose elements can be asked for: products are computed as a whole."""
         return self.placed(node, tile, lent=True) if tile.product is not None else tile
 
     def filled(self, shape: Shape, value: Scalar) -> Tile:
-        """The tile whose elements are all the same."""
+        """Return the tile whose elements are all the same."""
         return Tile(shape, value.type, lambda _: value)

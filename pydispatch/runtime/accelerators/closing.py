@@ -73,7 +73,7 @@ class Closing:
 
     @abstractmethod
     def _pools(self) -> Iterable[Any]:
-        """The pools that blocks come from."""
+        """Return the pools that blocks come from."""
 
     @abstractmethod
     def _destroy(self) -> None:

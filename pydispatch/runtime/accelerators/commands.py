@@ -23,7 +23,7 @@ class CommandExecutor:
         inner.calls = calls
 
     def __getattr__(self, name: str) -> Any:
-        """What every Executor does the same way runs plans through this object."""
+        """Return what every Executor does the same way runs plans through this object."""
         shared = vars(Executor).get(name)
         if callable(shared) and getattr(type(self.inner), name) is shared:
             return shared.__get__(self)
@@ -91,7 +91,7 @@ class CommandExecutor:
 
 
 def _part(record: Record, first: int, end: int) -> Record:
-    """Commands of a plan as a plan of their own, over the same blocks."""
+    """Return commands of a plan as a plan of their own, over the same blocks."""
     part = copy.copy(record)
     part.commands, part.state, part.pieces = record.commands[first:end], None, []
     part.numbers, part.patterns = record.numbers[first:end], record.patterns[first:end]

@@ -46,7 +46,7 @@ class Transfers:
             self._counts[way + "_bytes"] += size
 
     def counts(self) -> dict[str, int]:
-        """Copies and bytes each way since the device was opened."""
+        """Copy and bytes each way since the device was opened."""
         with self._lock:
             return dict(self._counts)
 
@@ -91,7 +91,7 @@ class Context(Protocol):
         """Return a block whose content `acquire` may set."""
 
     def release(self, block: Any) -> None:
-        """Takes a block back. Called from any thread and by the garbage collector: it blocks on nothing."""
+        """Take a block back. Called from any thread and by the garbage collector: it blocks on nothing."""
 
     def copy_in(self, block: Any, source: Source, size: int) -> None:
         """Copy `size` bytes of the process to the start of a block. They may change when it returns."""
@@ -109,7 +109,9 @@ class Context(Protocol):
         """Copy `size` bytes from byte `at` of a block to byte `to` of another block."""
 
     def view(self, block: Any, size: int) -> memoryview | None:
-        """The bytes where they lie, writable, or None when the processor cannot see them. Waits for work on them."""
+        """Return the bytes where they lie, writable, or None when the processor cannot see them. Waits for work on
+        them.
+        """
 
     def require_usable(self) -> None:
         """DeviceUnavailableError when the device is closed or lost."""
@@ -118,10 +120,10 @@ class Context(Protocol):
         """live_bytes, free_bytes, peak_bytes and live_blocks."""
 
     def trim(self) -> None:
-        """Gives memory that no block uses back to the driver."""
+        """Give memory that no block uses back to the driver."""
 
     def close(self) -> None:
-        """Waits for what runs, and refuses what comes. Buffers keep their content as long as they live."""
+        """Wait for what runs, and refuses what comes. Buffers keep their content as long as they live."""
 
 
 class DeviceMemory:
@@ -151,7 +153,7 @@ class DeviceMemory:
 
 
 def bytes_of(array: Any) -> Source:
-    """An array itself, or its address where NumPy offers no buffer (types of ml_dtypes)."""
+    """Return an array itself, or its address where NumPy offers no buffer (types of ml_dtypes)."""
     if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
         return array
     return array.__array_interface__["data"][0]

@@ -24,7 +24,9 @@ class Derivations:
         self.makers = {c: n for n, (_, first, count) in enumerate(records) for c in range(first, first + count)}
 
     def order(self, constant: int) -> list[int]:
-        """The records that a constant needs, in the order in which they run: each reads constants of earlier ones."""
+        """Return the records that a constant needs, in the order in which they run: each reads constants of earlier
+        ones.
+        """
         last = self.makers[constant]
         needed = {last}
         for number in range(last, -1, -1):

@@ -64,14 +64,14 @@ class AcceleratorDevice(MakesBuffers, Device):
 
     @abstractmethod
     def _host(self) -> Host:
-        """What variants are chosen by."""
+        """Return what variants are chosen by."""
 
     @abstractmethod
     def _executor(self) -> Executor:
-        """A new one, for one program."""
+        """Return a new one, for one program."""
 
     def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
-        """What `load` returns."""
+        """Return what `load` returns."""
         return AcceleratorProgram(module, name, self, executor, imports)
 
     def _loaded(self) -> None:

@@ -47,7 +47,7 @@ class Fixed(Protocol):
     """A run of a plan over memory that stays: what a prepared call keeps."""
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Takes other memory, constants or patterns; the next run uses them."""
+        """Take other memory, constants or patterns; the next run uses them."""
 
     def run(self) -> None:
         """Run the plan as `Executor.run` does. The caller ensures that no other run or update is active."""
@@ -79,40 +79,44 @@ class Executor(ABC):
 
     @abstractmethod
     def load(self, executable: Executable) -> int | None:
-        """Loads its kernels. Returns the alignment in bytes, at most 64, that bindings need (None: the device takes
+        """Load its kernels. Returns the alignment in bytes, at most 64, that bindings need (None: the device takes
         them as they lie); the plan copies those that lie otherwise. ArtifactError, DeviceUnavailableError,
         MissingImportError."""
 
     @abstractmethod
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Runs all commands, or puts them in a queue. constants: the words of this call; patterns: one per command."""
+        """Run all commands, or puts them in a queue. constants: the words of this call; patterns: one per command."""
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        """A run over memory that stays, to be started again and again: `run` each time, unless a device has more."""
+        """Return a run over memory that stays, to be started again and again: `run` each time, unless a device has
+        more.
+        """
         return _Repeated(self, record, blocks, constants, patterns)
 
     @abstractmethod
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
-        """Runs once, one command after the other, and says how long each took; waits for it."""
+        """Run once, one command after the other, and says how long each took; waits for it."""
 
     def keep(self, data: PlanData) -> Record:
-        """What is kept of a plan."""
+        """Return what is kept of a plan."""
         return Record(data, self.alignments)
 
     # For programs with host commands
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Whether plans are cut at a host command, so that `run` never gets it. synchronous: everything before it has
-        to be complete."""
+        """Return whether plans are cut at a host command, so that `run` never gets it. synchronous: everything before
+        it has to be complete.
+        """
         return True
 
     def surroundings(self, synchronous: bool) -> Surroundings:
-        """What a host command is told, at which plans are cut. When it is synchronous, everything that was given is
-        complete when this returns."""
+        """Return what a host command is told, at which plans are cut. When it is synchronous, everything that was given
+        is complete when this returns.
+        """
         raise DeviceUnavailableError(f"{self.context.name} has no host commands")
 
     def constant(self, index: int) -> Any:
-        """The block of a constant, filled when it is first used."""
+        """Return the block of a constant, filled when it is first used."""
         with self._uploading:
             if self.derivations is not None and index in self.derivations.makers:
                 self._derive(index)
@@ -125,7 +129,7 @@ class Executor(ABC):
             self.derivations.shared.blocks.clear()
 
     def _block(self, index: int) -> Any:
-        """The block of a constant that is given, or was derived."""
+        """Return the block of a constant that is given, or was derived."""
         found = self._uploaded.get(index)
         if found is None:
             data = self.constants[index]
@@ -135,7 +139,7 @@ class Executor(ABC):
         return found.block
 
     def _derive(self, index: int) -> None:
-        """Takes over a derived constant of a program that is equal to this one, or runs what computes it."""
+        """Take over a derived constant of a program that is equal to this one, or runs what computes it."""
         assert self.derivations is not None
         shared, kept = self.derivations.shared, set(self._uploaded)
         with shared.lock:
@@ -148,7 +152,7 @@ class Executor(ABC):
             del self._uploaded[given]
 
     def _results(self, data: PlanData) -> list[DeviceMemory]:
-        """The results of a function without arguments, whose constants are there."""
+        """Return the results of a function without arguments, whose constants are there."""
         record, context = self.keep(data), self.context
         results = {i: DeviceMemory(context, context.acquire(size), size) for _, i, size in record.results}
         blocks: Blocks = [None] * record.count
@@ -160,7 +164,7 @@ class Executor(ABC):
         return [results[i] for i in range(len(results))]
 
     def _run_once(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Runs the commands of a plan, whose transients are in memory that is taken for this run."""
+        """Run the commands of a plan, whose transients are in memory that is taken for this run."""
         arena = self.context.acquire(record.arena_bytes) if record.transients else None
         try:
             if record.transients:
@@ -213,11 +217,11 @@ class Executor(ABC):
     # For procedures, whose tensors stay on the device
 
     def acquire(self, size: int) -> DeviceMemory:
-        """Memory of at least `size` bytes, with any content."""
+        """Return memory of at least `size` bytes, with any content."""
         return DeviceMemory(self.context, self.context.acquire(size), size)
 
     def constant_memory(self, index: int) -> DeviceMemory:
-        """Where a constant is."""
+        """Return where a constant is."""
         self.constant(index)
         return self._uploaded[index]
 
@@ -234,7 +238,7 @@ class Executor(ABC):
         self.context.copy_in(target.block, address, size)
 
     def takes(self, block: Any) -> bool:
-        """Whether kernels can use a block of the device where it lies."""
+        """Return whether kernels can use a block of the device where it lies."""
         return True
 
     def run_blocks(

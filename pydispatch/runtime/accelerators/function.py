@@ -73,14 +73,14 @@ class AcceleratorFunction(Submitted, Callee):
     def _bind_converted(
         self, args: tuple[Any, ...], known: Plan | None = None, copies: bool = True
     ) -> tuple[Plan, list[Any], bytes]:
-        """Objects of others that lie on the device become buffers first."""
+        """Return objects of others that lie on the device become buffers first."""
         convert = self._context.convert
         return self._core.bind(tuple(a if isinstance(a, PLAIN) else convert(a) for a in args), known, copies)
 
     def _run(
         self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, given: list[Buffer | None] | None
     ) -> list[Any]:
-        """The results, in `given` buffers where there are some.
+        """Return the results, in `given` buffers where there are some.
 
         What lives longest is acquired first, and given back last: the pool hands out again what came back last, so that
         a loop of equal calls sees equal blocks.
@@ -115,7 +115,7 @@ class AcceleratorFunction(Submitted, Callee):
         return made
 
     def _value(self, results: list[Any]) -> Any:
-        """What a call returns."""
+        """Return what a call returns."""
         if len(results) == 1:
             return results[0]
         return tuple(results) if results else None
@@ -140,7 +140,9 @@ class AcceleratorFunction(Submitted, Callee):
         return self._value(results)
 
     def _outs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
-        """What the caller gave for each result, as it is and as a buffer or array that fits. InvalidArgumentError."""
+        """Return what the caller gave for each result, as it is and as a buffer or array that fits.
+        InvalidArgumentError.
+        """
         outs = list(out) if isinstance(out, tuple) else [out]
         if len(outs) != len(self._results) or (len(outs) != 1 and not isinstance(out, tuple)):
             raise InvalidArgumentError(f"@{self.name}: out: expected {len(self._results)} buffers, got {len(outs)}")
@@ -164,11 +166,11 @@ class AcceleratorFunction(Submitted, Callee):
             result.download(given)
 
     def _is_here(self, given: Any) -> bool:
-        """Whether kernels can use a buffer where it lies."""
+        """Return whether kernels can use a buffer where it lies."""
         return self._is_ours(given)
 
     def _is_ours(self, given: Any) -> bool:
-        """Whether a buffer is on the device."""
+        """Return whether a buffer is on the device."""
         if not isinstance(given, Buffer):
             return False
         memory = given.memory
@@ -191,7 +193,7 @@ class AcceleratorFunction(Submitted, Callee):
             self._context.copy_in(block, raw_bytes(given), given.nbytes)
 
     def _argument(self, given: Any, size: int, staged: list[Any]) -> Any:
-        """The block of an argument; one that is not on the device is copied there, or lent to it."""
+        """Return the block of an argument; one that is not on the device is copied there, or lent to it."""
         if isinstance(given, Buffer):
             if self._is_here(given):
                 return given.memory.block  # type: ignore[attr-defined]
@@ -222,7 +224,7 @@ class AcceleratorFunction(Submitted, Callee):
         return Prepared(self, bound, out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
-        """Runs one command after the other, and returns how long each took on the device. runs: whose medians are
+        """Run one command after the other, and returns how long each took on the device. runs: whose medians are
         taken."""
         if type(runs) is not int or runs < 1:
             raise InvalidArgumentError(f"profile: runs: expected a number of 1 or more, got {runs!r}")
@@ -255,16 +257,16 @@ class AcceleratorFunction(Submitted, Callee):
                 self._release(staged.pop())
 
     def plan_of(self, *args: Any, **named: Any) -> list[str]:
-        """The commands that a call with these arguments would run, one line each."""
+        """Return the commands that a call with these arguments would run, one line each."""
         return self._bind(self._arranged(args, named))[0].describe()
 
     def close(self) -> None:
-        """Forgets every plan."""
+        """Forget every plan."""
         self._core.close()
 
 
 def raw_bytes(buffer: Buffer) -> bytearray:
-    """The bytes of a buffer of another device."""
+    """Return the bytes of a buffer of another device."""
     data = bytearray(buffer.nbytes)
     buffer.memory.read(memoryview(data))
     return data

@@ -96,7 +96,7 @@ class OperandBuffer(Buffer):
         self.is_written = operand.access is not Access.READ
 
     def numpy(self) -> NDArray[Any]:
-        """A copy of the content, which cannot be written where the operand is read only."""
+        """Return a copy of the content, which cannot be written where the operand is read only."""
         array = self.download()
         array.flags.writeable = self.is_written
         return array
@@ -140,7 +140,7 @@ class HostCalls:
     def call(
         self, function: int, command: Custom, blocks: Blocks, constants: bytes, around: Surroundings
     ) -> None:
-        """Calls a command. CommandError, which names it and the function."""
+        """Call a command. CommandError, which names it and the function."""
         linked, here = self.commands[command.command], threading.get_ident()
         tensors, scalars = self._operands(linked, command, blocks, constants, around)
         context = CommandContext(around.kind, linked.name, around.stream, around.command_buffer, around.handle)

@@ -22,7 +22,7 @@ class Library(Protocol):
     def name(self) -> str: ...
 
     def names(self) -> Collection[str]:
-        """The functions that it has."""
+        """Return the functions that it has."""
 
 
 class Linked(Protocol):
@@ -59,13 +59,13 @@ class Dialect(Protocol):
     """The same within a sentence: "glslangValidator -V -g --keep-uncalled compiles a library"."""
 
     def is_code(self, data: bytes) -> bool:
-        """Whether bytes are in this language at first sight."""
+        """Return whether bytes are in this language at first sight."""
 
     def open_library(self, data: bytes, name: str) -> Library:
         """ArtifactError when it is broken, InvalidArgumentError when it is no library."""
 
     def link(self, module: bytes, libraries: Sequence[Any], optional: Collection[str], where: str) -> Linked:
-        """A module with what it imports taken from libraries. optional: symbols that may be missing. where: for
+        """Return a module with what it imports taken from libraries. optional: symbols that may be missing. where: for
         messages. ArtifactError, InvalidArgumentError for a function that does not fit."""
 
 
@@ -88,7 +88,7 @@ class Libraries:
         self._next = 1
 
     def add(self, source: str | os.PathLike[str] | bytes, priority: int, params: Mapping[str, object]) -> Provider:
-        """Registers the path or bytes of a module.
+        """Return registers the path or bytes of a module.
 
         Raises ArtifactError when it is broken, InvalidArgumentError when it is no library of functions, SystemError
         when it cannot be read.
@@ -111,14 +111,14 @@ class Libraries:
         return Provider(number, label, dialect.kind)
 
     def remove(self, provider: Provider) -> None:
-        """Takes a registration back, for programs that are loaded from now on."""
+        """Take a registration back, for programs that are loaded from now on."""
         numbers = [number for _, number, _ in self._added]
         if not isinstance(provider, Provider) or provider.id not in numbers:
             raise InvalidArgumentError("remove_plugin: expected what add_plugin of this device returned, once")
         self._added = [entry for entry in self._added if entry[1] != provider.id]
 
     def asked(self) -> list[Library]:
-        """The libraries in the order in which they are asked: the highest priority, then the last one, first."""
+        """Return the libraries in the order in which they are asked: the highest priority, then the last one, first."""
         return [library for _, _, library in sorted(self._added, key=lambda entry: entry[:2], reverse=True)]
 
 
@@ -130,7 +130,7 @@ class Resolution:
         self.imports: list[Import] = []
 
     def link(self, name: str, modules: Sequence[bytes], variant: Mapping[str, Any]) -> list[bytes]:
-        """The modules of an executable with their imports resolved.
+        """Return the modules of an executable with their imports resolved.
 
         Raises MissingImportError for a function that is required and that no library has, InvalidArgumentError for one
         that does not fit its call, ArtifactError for a broken module.
@@ -184,7 +184,7 @@ class Resolution:
         return MissingImportError("\n".join(lines), tuple(symbols))
 
     def _calls(self, variant: Mapping[str, Any], where: str) -> Iterator[Call]:
-        """What the manifest says about the calls."""
+        """Yield what the manifest says about the calls."""
         try:
             for entry in listed(variant.get("calls", [])):
                 exports = tuple(map(text, listed(table(entry)["exports"])))

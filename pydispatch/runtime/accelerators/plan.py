@@ -58,12 +58,13 @@ class Record:
         self._commands_with_arena()
 
     def patterns_of(self, patterns: list[int]) -> list[int]:
-        """One pattern per command, out of one per command of the data."""
+        """Return one pattern per command, out of one per command of the data."""
         return patterns if self.origins is None else [patterns[i] for i in self.origins]
 
     def updating(self, memories: Sequence[Any]) -> Record:
-        """The plan for calls over `memories`, one per buffer of the data: where a result has the memory of an argument,
-        copies from the one to the other are left out."""
+        """Return the plan for calls over `memories`, one per buffer of the data: where a result has the memory of an
+        argument, copies from the one to the other are left out.
+        """
         if len(self.results) == 0 or len(self.arguments) == 0:
             return self
         places = {id(memories[n]): n for n, *_ in self.arguments if memories[n] is not None}
@@ -76,7 +77,7 @@ class Record:
         return found
 
     def _without_copies(self, results: dict[int, int]) -> Record:
-        """The plan without copies of arguments onto results that have their memory. results: by argument."""
+        """Return the plan without copies of arguments onto results that have their memory. results: by argument."""
 
         def moves(command: Command) -> bool:
             if not isinstance(command, Copy) or command.source.offset != command.target.offset:
@@ -92,7 +93,7 @@ class Record:
         return made
 
     def _stage(self, alignments: Mapping[int, int]) -> None:
-        """Puts copies around the dispatches with bindings that are not aligned. Regions become three each."""
+        """Put copies around the dispatches with bindings that are not aligned. Regions become three each."""
         made: list[Command] = []
         origins: list[int] = []
         for number, command in enumerate(self.data.commands):
@@ -134,7 +135,7 @@ class Record:
 
 
 def _unaligned(command: Command, alignments: Mapping[int, int]) -> list[Slot]:
-    """The bindings of a dispatch that its executable does not take where they lie."""
+    """Return the bindings of a dispatch that its executable does not take where they lie."""
     if not isinstance(command, Dispatch):
         return []
     alignment = alignments.get(command.executable, 1)
@@ -142,7 +143,7 @@ def _unaligned(command: Command, alignments: Mapping[int, int]) -> list[Slot]:
 
 
 def label(command: Command, kernel: str) -> str:
-    """A command in words; kernel: the name of what a dispatch runs."""
+    """Return a command in words; kernel: the name of what a dispatch runs."""
     if isinstance(command, Dispatch):
         return f"{kernel} {'x'.join(map(str, command.grid))}"
     if isinstance(command, Custom):

@@ -123,7 +123,7 @@ class Run:
         self.bound: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
-        """Takes other arguments of the same shapes; the fixed run hears of it where their memory, or what follows the
+        """Take other arguments of the same shapes; the fixed run hears of it where their memory, or what follows the
         scalars, is another."""
         record, function = self.record, self.function
         self.copies = []

@@ -71,8 +71,9 @@ class AcceleratorProcedure(Submitted, Callee):
         return (found[0] if len(found) == 1 else tuple(found)) if found else None
 
     def _values(self, args: tuple[Any, ...]) -> list[Any]:
-        """The results of a call. What the device, a host command or a signal's handler raised in it comes out as it is:
-        C sees a status, which holds no exception."""
+        """Return the results of a call. What the device, a host command or a signal's handler raised in it comes out as
+        it is: C sees a status, which holds no exception.
+        """
         raised, here = self._executor.raised, threading.get_ident()
         try:
             try:
@@ -89,7 +90,7 @@ class AcceleratorProcedure(Submitted, Callee):
             raised.pop(here, None)
 
     def _outs(self, out: Any) -> list[Any]:
-        """One entry per result, looked at before anything runs. InvalidArgumentError."""
+        """Return one entry per result, looked at before anything runs. InvalidArgumentError."""
         count = len(self.results)
         if out is None:
             return [None] * count
@@ -102,7 +103,7 @@ class AcceleratorProcedure(Submitted, Callee):
         return outs
 
     def _argument(self, given: Any) -> Any:
-        """A buffer of the device that kernels take where it lies, an array or a number."""
+        """Return a buffer of the device that kernels take where it lies, an array or a number."""
         context = self._context
         if context.convert is not None and not isinstance(given, PLAIN):
             given = context.convert(given)
@@ -117,11 +118,11 @@ class AcceleratorProcedure(Submitted, Callee):
         return Buffer(memory, given.shape, given.element, given.nbytes)
 
     def _is_ours(self, given: Buffer) -> bool:
-        """Whether a buffer is on the device."""
+        """Return whether a buffer is on the device."""
         return isinstance(given.memory, DeviceMemory) and given.memory.context is self._context
 
     def _result(self, value: Any, out: Any) -> Any:
-        """What a call returns for a result: a number, or a buffer, which is `out` when there is one."""
+        """Return what a call returns for a result: a number, or a buffer, which is `out` when there is one."""
         if not isinstance(value, tuple):
             return value
         made = self.BUFFER(*value)
@@ -136,16 +137,19 @@ class AcceleratorProcedure(Submitted, Callee):
     def prepare(
         self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
     ) -> Any:
-        """A call with these arguments. Its results are new in every run, fresh or not, unless given `out`. workers: a
-        number from 1 to 1024, which changes nothing on this device."""
+        """Return a call with these arguments. Its results are new in every run, fresh or not, unless given `out`.
+        workers: a number from 1 to 1024, which changes nothing on this device.
+        """
         check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
         self._outs(out)
         return self._repeated(self._arranged(args, named), out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
-        """How long each command of a call takes on the device. A command that runs several times has one timing. runs:
-        whose means are taken, after one that is not counted; each changes the state of the program as a call does."""
+        """Return how long each command of a call takes on the device. A command that runs several times has one timing.
+        runs: whose means are taken, after one that is not counted; each changes the state of the program as a call
+        does.
+        """
         check_runs(self.name, runs)
         found: dict[tuple[int, int], _Repeated] = {}
 
@@ -170,5 +174,5 @@ class AcceleratorProcedure(Submitted, Callee):
         return Profile(timings, None, max(0.0, whole - busy) / runs)
 
     def close(self) -> None:
-        """Forgets every plan."""
+        """Forget every plan."""
         self._procedure.close()

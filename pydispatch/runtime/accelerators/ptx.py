@@ -18,7 +18,7 @@ FORMAT = "cuda-nvptx-fb"
 
 
 def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> Host:
-    """What variants are chosen by on a device of a compute capability. has_cubins: it runs machine code."""
+    """Return what variants are chosen by on a device of a compute capability. has_cubins: it runs machine code."""
     major, minor = capability
     known = capabilities(major, minor)
     runs = known if has_cubins else frozenset(n for n in known if not n.startswith("cubin_"))

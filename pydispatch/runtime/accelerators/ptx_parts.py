@@ -58,12 +58,12 @@ class Entry:
 
 
 def kind_of(data: bytes | memoryview) -> str:
-    """What a file holds without a description."""
+    """Return what a file holds without a description."""
     return CUBIN if is_elf(data) else PTX
 
 
 def facts_of(data: bytes, kind: str, where: str) -> list[Facts]:
-    """The kernels of a module. ArtifactError when it is broken."""
+    """Return the kernels of a module. ArtifactError when it is broken."""
     if kind == CUBIN:
         from pydispatch.formats.elf import cubin
 
@@ -123,11 +123,11 @@ class Parts:
             raise ValueError("a parameter has 1, 2, 4 or 8 bytes")
 
     def pieces(self, code: bytes | memoryview) -> list[bytes]:
-        """The bytes of each module."""
+        """Return the bytes of each module."""
         return [bytes(code[offset : offset + length]) for offset, length, _ in self.modules]
 
     def plan(self, modules: Sequence[bytes], exports: Sequence[Export]) -> list[Entry]:
-        """An entry per export; `modules` are the pieces, with their imports resolved.
+        """Return an entry per export; `modules` are the pieces, with their imports resolved.
 
         ArtifactError when one is missing or takes other parameters than the program gives.
         """
@@ -160,7 +160,7 @@ class Parts:
         return self.described[ordinal] if ordinal < len(self.described) else None
 
     def _found(self, export: Export, modules: Sequence[bytes]) -> Entry:
-        """The kernel of an export in a file that was given: the one of its name, or the only one."""
+        """Return the kernel of an export in a file that was given: the one of its name, or the only one."""
         ordinal, name, bindings = export.ordinal, export.name, export.bindings
         kind = self.modules[0][2]
         kernels = facts_of(modules[0], kind, self.where)
@@ -246,7 +246,7 @@ class Packer:
         self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct("<" + reads).unpack_from
 
     def pack(self, addresses: Sequence[int], constants: bytes, first: int = 0) -> bytes:
-        """The parameters as bytes. addresses: of the bindings; constants: words, from number `first` on."""
+        """Return the parameters as bytes. addresses: of the bindings; constants: words, from number `first` on."""
         data = bytearray(self.size)
         self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first))
         return bytes(data)

@@ -68,7 +68,7 @@ class Callee:
         return self._public.described().signature()
 
     def _repeated(self, bound: tuple[Any, ...], out: Any = None) -> Callable[..., Any]:
-        """Calls with these arguments, or with others."""
+        """Call with these arguments, or with others."""
         call = cast("Callable[..., Any]", self)
 
         def run(*others: Any, **more: Any) -> Any:
@@ -77,12 +77,12 @@ class Callee:
         return run
 
     def batched(self, max_batch: int = 64, max_delay: float = 0.001, **options: Any) -> Batched:
-        """Collects requests of threads and coroutines into calls with up to `max_batch` rows, as `batched` of functions
+        """Collect requests of threads and coroutines into calls with up to `max_batch` rows, as `batched` of functions
         on the CPU does. Results are arrays."""
         return self._public.batched(max_batch, max_delay, **options, caller=self)
 
     def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in order, of which `named` are given by name. InvalidArgumentError."""
+        """Return all arguments in order, of which `named` are given by name. InvalidArgumentError."""
         return self._public.arranged(args, named) if named else args
 
     def __repr__(self) -> str:

@@ -111,7 +111,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def thread_of(owner: object) -> CallThread:
-    """The thread of a program's executor."""
+    """Return the thread of a program's executor."""
     with _starting:
         thread = _threads.get(owner)
         if thread is None:

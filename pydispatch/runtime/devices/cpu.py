@@ -169,7 +169,7 @@ def _is_artifact(source: object) -> TypeGuard[Artifact]:
 
 
 def available() -> list[str]:
-    """The one CPU device."""
+    """Return the one CPU device."""
     return ["cpu"]
 
 
@@ -203,12 +203,12 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
 
 
 def around(sched: Scheduler, allocator: int = 0) -> CpuDevice:
-    """A device that shares its threads and its memory with no other. allocator: as for `Pool`."""
+    """Return a device that shares its threads and its memory with no other. allocator: as for `Pool`."""
     return CpuDevice(f"cpu?workers={sched.workers}", Threads(sched, allocator))
 
 
 def level(features: frozenset[str]) -> str:
-    """The x86-64 psABI level that a set of features reaches, or "generic"."""
+    """Return the x86-64 psABI level that a set of features reaches, or "generic"."""
     levels = {
         "x86-64-v2": {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16"},
         "x86-64-v3": {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
@@ -224,7 +224,7 @@ def level(features: frozenset[str]) -> str:
 
 @cache
 def _cache_sizes() -> tuple[int, int]:
-    """Bytes of the level 1 data and the level 2 cache; 0 where the system does not say."""
+    """Return bytes of the level 1 data and the level 2 cache; 0 where the system does not say."""
     l1, l2 = sched.cache_sizes()
     return l1, l2
 
@@ -245,7 +245,7 @@ def host(workers: int) -> Host:
 
 
 def _model() -> str:
-    """The name of the CPU as reported by Linux, or ''."""
+    """Return the name of the CPU as reported by Linux, or ''."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

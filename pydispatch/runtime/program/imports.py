@@ -91,7 +91,7 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
 
 
 def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> Code:
-    """Return a file that is not an embedded ELF may be a library for the system's loader."""
+    """Return the code of a file that is a library for the system's loader, and not an embedded ELF."""
     from pydispatch._core import elf
     from pydispatch._core.plugin import check_library
 

@@ -27,7 +27,7 @@ def _groups(op: Operation) -> list[list[int]]:
 
 
 def _only(group: Sequence[int], shape: Sequence[int]) -> int | None:
-    """The dimension of a group that is longer than 1, where there is only one."""
+    """Return the dimension of a group that is longer than 1, where there is only one."""
     long = [d for d in group if shape[d] != 1]
     return long[0] if len(long) == 1 else None
 

@@ -30,7 +30,7 @@ class Code:
     inputs: tuple[tuple[BlockArgument, SSAValue, AffineMap], ...]
 
     def at(self, places: AffineMap) -> Code:
-        """The same by other dimensions, of which `places` makes those that it has."""
+        """Return the same by other dimensions, of which `places` makes those that it has."""
         return replace(self, inputs=tuple((a, v, m.compose(places)) for a, v, m in self.inputs))
 
     @property
@@ -61,7 +61,7 @@ class Dequantized:
     scales: tuple[Code, ...] = ()
 
     def at(self, places: AffineMap) -> Dequantized:
-        """The same by other dimensions, of which `places` makes those that it has."""
+        """Return the same by other dimensions, of which `places` makes those that it has."""
         zero = None if self.zero is None else self.zero.at(places)
         scales = tuple(s.at(places) for s in self.scales)
         return replace(self, places=self.places.compose(places), zero=zero, scales=scales)
@@ -86,7 +86,7 @@ class Body:
         self.inputs: list[tuple[SSAValue, AffineMap]] = []
 
     def input(self, value: SSAValue, places: AffineMap) -> SSAValue:
-        """An element of a tensor."""
+        """Return an element of a tensor."""
         if (value, places) not in self.inputs:
             self.inputs.append((value, places))
             self.block.insert_arg(element_of(value), len(self.block.args))
@@ -97,7 +97,7 @@ class Body:
         return op.results[0]
 
     def copy(self, code: Code) -> SSAValue:
-        """What code computes."""
+        """Return what code computes."""
         mapping: dict[SSAValue, SSAValue] = {a: self.input(value, places) for a, value, places in code.inputs}
         for op in code.ops:
             self.block.add_op(op.clone(mapping))
@@ -111,14 +111,15 @@ class Body:
         return value if factor.zero is None else self.add(arith.SubiOp(value, self.copy(factor.zero)))
 
     def generic(self, value: SSAValue, like: SSAValue, places: AffineMap) -> list[Operation]:
-        """Operations whose last one is an elementwise generic that gives `value`. like: a tensor of the result's sizes;
-        places: where a point of the loops is in the result."""
+        """Return operations whose last one is an elementwise generic that gives `value`. like: a tensor of the result's
+        sizes; places: where a point of the loops is in the result.
+        """
         made, dims = sizes_of(like)
         empty = tensor.EmptyOp(dims, TensorType(value.type, cast("TensorType[Attribute]", like.type).get_shape()))
         return [*made, empty, self.over(value, empty.results[0], places, ["parallel"] * places.num_dims)]
 
     def over(self, value: SSAValue, start: SSAValue, places: AffineMap, iterators: Sequence[str]) -> GenericOp:
-        """The generic that gives `value`; `start` is what it writes over."""
+        """Return the generic that gives `value`; `start` is what it writes over."""
         self.block.add_op(YieldOp(value))
         inputs, maps = [v for v, _ in self.inputs], [*(m for _, m in self.inputs), places]
         if len(self.block.args) == len(inputs):
@@ -136,7 +137,7 @@ def _signed(bits: int) -> Range:
 
 
 def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
-    """Operations, and the dynamic sizes of a tensor that they give."""
+    """Return operations, and the dynamic sizes of a tensor that they give."""
     made: list[Operation] = []
     for axis, n in enumerate(shape_of(value)):
         if n < 0:
@@ -146,7 +147,7 @@ def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
 
 
 def integer_of(value: SSAValue) -> int | None:
-    """The integer that a constant scalar is, as an i32 or a float."""
+    """Return the integer that a constant scalar is, as an i32 or a float."""
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     number = attribute.value.data if isinstance(attribute, IntegerAttr | FloatAttr) else None
     whole = number is not None and (isinstance(number, int) or number.is_integer()) and abs(number) <= EXACT
@@ -154,6 +155,6 @@ def integer_of(value: SSAValue) -> int | None:
 
 
 def constant_code(number: int) -> Code:
-    """The code that gives an i32."""
+    """Return the code that gives an i32."""
     constant = arith.ConstantOp(IntegerAttr(number, i32))
     return Code((constant,), constant.result, ())

@@ -29,7 +29,7 @@ from pydispatch.ir.values import shape_of
 
 
 def multiply_integers(function: Operation, products: str) -> None:
-    """Rewrites the products of a host function whose factors are dequantized, in place. products: the bytes that all
+    """Rewrite the products of a host function whose factors are dequantized, in place. products: the bytes that all
     targets multiply in one instruction, see `Level.bytes`."""
     found = False
     for op in list(function.walk()):
@@ -41,7 +41,7 @@ def multiply_integers(function: Operation, products: str) -> None:
 
 
 def _rewrite(c: Contraction, products: str) -> bool:
-    """Makes a contraction of f32 one of integers where its factors are dequantized, or one of i32 one of what is
+    """Make a contraction of f32 one of integers where its factors are dequantized, or one of i32 one of what is
     stored; whether it does."""
     g, tensors = c.generic, Tensors()
     scalars = Scalars(tensors, g, frozenset(range(len(g.iterators))) - frozenset(g.loops))
@@ -72,20 +72,20 @@ def _rewrite(c: Contraction, products: str) -> bool:
 
 
 def _fits(g: Structured, factors: Sequence[Dequantized]) -> bool:
-    """Whether no sum of products leaves i32."""
+    """Return whether no sum of products leaves i32."""
     steps = prod(g.extents[d] or 0 for d in g.loops)
     most = prod(max(map(abs, factor.range)) for factor in factors)
     return 0 < steps * most < 1 << 31
 
 
 def _sized(g: Structured, factors: Sequence[Dequantized]) -> bool:
-    """Whether the sizes of all loops are those of tensors."""
+    """Return whether the sizes of all loops are those of tensors."""
     results = [r for map_ in (*(f.places for f in factors), g.maps[-1]) for r in map_.results]
     return {r.position for r in results if isinstance(r, AffineDimExpr)} == set(range(len(g.iterators)))
 
 
 def _product(c: Contraction, a: Dequantized, b: Dequantized) -> list[Operation]:
-    """The sums of products of integers; of floats without what they begin with."""
+    """Return the sums of products of integers; of floats without what they begin with."""
     g = c.generic
     made, dims = sizes_of(g.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
@@ -100,21 +100,21 @@ def _product(c: Contraction, a: Dequantized, b: Dequantized) -> list[Operation]:
 
 
 def _loops(c: Contraction) -> AffineMap:
-    """The loops of a product by the dimensions of its result."""
+    """Return the loops of a product by the dimensions of its result."""
     g, rank = c.generic, len(shape_of(c.op.results[0]))
     at = {r.position: axis for axis, r in enumerate(g.maps[-1].results) if isinstance(r, AffineDimExpr)}
     return AffineMap(rank, 0, tuple(place(at.get(d)) for d in range(len(g.iterators))))
 
 
 def _with_zero_points(c: Contraction, total: SSAValue, taken: Sequence[Taken]) -> list[Operation]:
-    """The sums of products of bytes as those of the factors."""
+    """Return the sums of products of bytes as those of the factors."""
     loops, body, sums = _loops(c), Body(), Sums(c)
     value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), taken, loops)
     return [*sums.made, *body.generic(value, c.generic.outputs[0], AffineMap.identity(loops.num_dims))]
 
 
 def _scaled(c: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
-    """The sums as the product's result."""
+    """Return the sums as the product's result."""
     g, loops, body = c.generic, _loops(c), Body()
     whole = AffineMap.identity(loops.num_dims)
     value = body.add(arith.SIToFPOp(body.input(total, whole), f32))

@@ -50,12 +50,12 @@ class Tensors:
         return ops[-1].results[0]
 
     def drop(self) -> None:
-        """Erases what was made."""
+        """Erase what was made."""
         for op in reversed(self.made):
             op.erase()
 
     def of(self, value: SSAValue, kept: frozenset[int]) -> Dequantized | None:
-        """What a tensor of f32 or integers is. kept: the dimensions that scales may depend on."""
+        """Return what a tensor of f32 or integers is. kept: the dimensions that scales may depend on."""
         element = element_of(value)
         if isinstance(element, IntegerType) and 8 <= element.width.data < 32:
             return Dequantized(value, AffineMap.identity(len(shape_of(value))))
@@ -91,13 +91,13 @@ class Tensors:
         return replace(rest, stored=self.add(viewed), places=AffineMap.identity(rank))
 
     def _copied(self, inner: Dequantized, like: SSAValue) -> SSAValue:
-        """What is stored, with the dimensions of the tensor `like`."""
+        """Return what is stored, with the dimensions of the tensor `like`."""
         body = Body()
         element = body.input(inner.stored, inner.places)
         return self.add(*body.generic(element, like, AffineMap.identity(len(shape_of(like)))))
 
     def _padded(self, op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
-        """What is stored, with zero points around it where zeros are around the numbers."""
+        """Return what is stored, with zero points around it where zeros are around the numbers."""
         last = op.region.block.last_op
         zero = 0 if inner.zero is None else inner.zero.number
         low, high = inner.range
@@ -148,7 +148,8 @@ class Scalars:
         return None if inner is None else inner.at(self._along_units(places))
 
     def _along_units(self, places: AffineMap) -> AffineMap:
-        """Constants 0 as the loops of one step that they are read in: loops over a product need all their sizes."""
+        """Return constants 0 as the loops of one step that they are read in: loops over a product need all their sizes.
+        """
         own, shape = self.g.maps[-1].results, shape_of(self.g.op.results[0])
         if len(places.results) != len(own):
             return places
@@ -159,7 +160,7 @@ class Scalars:
         return AffineMap(places.num_dims, 0, tuple(results))
 
     def _widened(self, op: Operation) -> Dequantized | None:
-        """An integer that becomes a wider one, or a float."""
+        """Return an integer that becomes a wider one, or a float."""
         inner = self.of(op.operands[0])
         signed = isinstance(op, arith.SIToFPOp | arith.ExtSIOp)
         if inner is None or inner.scales or (inner.signed is not None and not signed):
@@ -167,7 +168,7 @@ class Scalars:
         return inner if inner.signed is not None else replace(inner, signed=signed)
 
     def _whole(self, value: SSAValue) -> Code | None:
-        """A float that is an i32, as one, that is the same for all steps of the sum."""
+        """Return a float that is an i32, as one, that is the same for all steps of the sum."""
         if isinstance(value, BlockArgument):
             if value.owner is not self.g.block or value.index >= len(self.g.inputs):
                 return None
@@ -183,7 +184,7 @@ class Scalars:
         return self._free(op.operands[0]) if isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32 else None
 
     def _free(self, value: SSAValue) -> Code | None:
-        """A value that is the same for all steps of the sum."""
+        """Return a value that is the same for all steps of the sum."""
         ops, arguments, pending = set[Operation](), list[BlockArgument](), [value]
         while pending:
             at = pending.pop()
@@ -206,7 +207,7 @@ def place(dim: int | None) -> AffineExpr:
 
 
 def _integers(value: SSAValue) -> Operation | None:
-    """A constant tensor of floats that are all integers, as a constant of i32."""
+    """Return a constant tensor of floats that are all integers, as a constant of i32."""
     dense = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     if not isinstance(dense, DenseIntOrFPElementsAttr) or prod(dense.get_shape()) > MOST_ELEMENTS:
         return None
@@ -218,7 +219,7 @@ def _integers(value: SSAValue) -> Operation | None:
 
 
 def is_zero(value: SSAValue) -> bool:
-    """Whether a value is 0, or a tensor of zeros."""
+    """Return whether a value is 0, or a tensor of zeros."""
     if isinstance(value.owner, tensor.SplatOp):
         return is_zero(value.owner.input)
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None

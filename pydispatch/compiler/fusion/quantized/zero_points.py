@@ -40,7 +40,7 @@ class Taken:
 
 
 def taken_off(c: Contraction, a: Dequantized, b: Dequantized, products: str) -> Sequence[Taken]:
-    """The factors a and b without the zero points that are better taken off afterwards; none where none are.
+    """Return the factors a and b without the zero points that are better taken off afterwards; none where none are.
 
     products: see `Level.bytes`.
     """
@@ -72,7 +72,7 @@ def _apart(factor: Dequantized, least: int, constant: bool, by_constant: bool) -
 
 
 def _is_constant(factor: Dequantized) -> bool:
-    """Whether what is stored is computed from constants alone."""
+    """Return whether what is stored is computed from constants alone."""
     pending, seen = [factor.stored], set[SSAValue]()
     while pending:
         value = pending.pop()
@@ -87,7 +87,7 @@ def _is_constant(factor: Dequantized) -> bool:
 
 
 def _is_summed(c: Contraction, factor: Dequantized) -> bool:
-    """Whether the loops that a factor is summed over can be loops of their own: it has the sizes of all."""
+    """Return whether the loops that a factor is summed over can be loops of their own: it has the sizes of all."""
     plain = {r.position for r in factor.places.results if isinstance(r, AffineDimExpr)}
     sizes = all(n is not None and n >= 0 for n in (c.generic.extents[d] for d in c.generic.loops))
     return sizes and set(c.generic.loops) <= plain and dims_in(factor.places) == plain
@@ -100,7 +100,7 @@ class Sums:
         self.c, self.made = c, list[Operation]()
 
     def corrected(self, body: Body, total: SSAValue, taken: Sequence[Taken], loops: AffineMap) -> SSAValue:
-        """The sum of products of the factors from that of the bytes. loops: by the dimensions of the result."""
+        """Return the sum of products of the factors from that of the bytes. loops: by the dimensions of the result."""
         first, second = taken
         for one, other in ((first, second), (second, first)):
             if one.zero is not None:
@@ -118,7 +118,7 @@ class Sums:
         return body.add(arith.MuliOp(_whole(body, one, loops), self._sum(body, other.bytes, 1, loops)))
 
     def _sum(self, body: Body, factor: Dequantized, times: int, loops: AffineMap) -> SSAValue:
-        """The sum of a factor over all steps, times a number."""
+        """Return the sum of a factor over all steps, times a number."""
         g = self.c.generic
         own = [d for d in range(len(g.iterators)) if d in dims_in(factor.places) and d not in g.loops]
         order = [*own, *g.loops]
@@ -147,6 +147,6 @@ class Sums:
 
 
 def _whole(body: Body, taken: Taken, loops: AffineMap) -> SSAValue:
-    """What is taken off a factor."""
+    """Return what is taken off a factor."""
     number = body.add(arith.ConstantOp(IntegerAttr(taken.number, i32)))
     return number if taken.zero is None else body.add(arith.AddiOp(body.copy(taken.zero.at(loops)), number))

@@ -82,8 +82,6 @@ def _side_by_side(g: Structured, column: int) -> bool:
         last = {d.position for d in map.results[-1].dfs() if isinstance(d, AffineDimExpr)}
         across += column in last
         along += bool(last & set(g.loops)) and column not in last
-        if column not in dims_in(map) and not last & set(g.loops):
-            continue
     return across > along
 
 
@@ -104,7 +102,7 @@ def run_stages(
     buffers: dict[SSAValue, SSAValue],
     parts: dict[SSAValue, SSAValue],
 ) -> None:
-    """Write the stages for the columns `low` to `high` and says that their results lie in `buffers`.
+    """Write the stages for the columns `low` to `high`, and record that their results lie in `buffers`.
 
     parts: buffers for the blocks of those that `in_blocks` names.
     """

@@ -226,8 +226,6 @@ def integer_of(op: Operation, name: str) -> int:
 
 def are_sums(e: Elements, g: Structured) -> list[bool]:
     """Return, for each result, whether it is a sum of floats that may be reassociated."""
-    from pydispatch.compiler.kernels.ops.generics import reassociable
-
     last = g.block.last_op
     assert last is not None
     if not e.reassociate:

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr
 from xdsl.ir import Attribute, SSAValue
 
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
-
-if TYPE_CHECKING:
-    pass
 
 BLOCK = 4096
 """Steps that one accumulator takes; vectors and unrolling divide them among 16 of them or more."""

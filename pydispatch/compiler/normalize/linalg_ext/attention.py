@@ -60,7 +60,7 @@ class Decomposition:
         return TensorType(element, sizes)
 
     def sizes(self, dims: Dims) -> list[SSAValue]:
-        """The dynamic ones."""
+        """Return the dynamic ones."""
         type = self.type(dims, f32)
         return [
             self.build.dim(*self.places[d]) for d, n in zip(dims, type.get_shape(), strict=True) if n == DYNAMIC
@@ -75,7 +75,7 @@ class Decomposition:
         return Structure(tuple(maps), tuple(d not in reduced for d in loops))
 
     def cast(self, value: SSAValue, dims: Dims, element: Attribute) -> SSAValue:
-        """The tensor with elements of another float type."""
+        """Return the tensor with elements of another float type."""
         if element_type(value.type) == element:
             return value
         (made,) = computed(
@@ -116,7 +116,7 @@ class Decomposition:
         return made
 
     def _modified(self, body: Body, score: SSAValue) -> SSAValue:
-        """What the body of the attention makes of a score."""
+        """Return what the body of the attention makes of a score."""
         if self.op.body is None:
             return score
         block = self.op.body.block
@@ -175,7 +175,7 @@ def _online_attention(op: Operation, build: Build) -> None:
     lowest = build.scalar(LOWEST[wide], wide)
 
     def of_difference(body: Body, x: SSAValue, most: SSAValue) -> SSAValue:
-        """The exponential of x - most; 0 where nothing was looked at yet and both are -inf."""
+        """Return the exponential of x - most; 0 where nothing was looked at yet and both are -inf."""
         return body.add(power(body.add(arith.SubfOp(x, body.add(arith.MaximumfOp(most, lowest))))))
 
     (new_most,) = computed(

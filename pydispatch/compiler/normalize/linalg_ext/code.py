@@ -19,7 +19,7 @@ class Code(Body):
     """A block of scalar code."""
 
     def index(self, number: int) -> SSAValue:
-        """A constant of type index."""
+        """Return a constant of type index."""
         return self.add(arith.ConstantOp(IntegerAttr(number, IndexType())))
 
     def plus(self, a: SSAValue, b: SSAValue) -> SSAValue:
@@ -54,16 +54,16 @@ class Code(Body):
         return self.add(arith.SelectOp(condition, a, b))
 
     def extract(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-        """An element of a tensor; an index outside of it reads some element."""
+        """Return an element of a tensor; an index outside of it reads some element."""
         assert isinstance(source.type, TensorType)
         return self.add(tensor.ExtractOp(source, list(indices), source.type.element_type))
 
     def as_index(self, value: SSAValue) -> SSAValue:
-        """An integer as an index."""
+        """Return an integer as an index."""
         return self.cast(value, IndexType(), False)
 
     def inline(self, body: Region, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-        """Copies a body with values for its arguments; what it yields."""
+        """Copy a body with values for its arguments; what it yields."""
         mapping: dict[SSAValue, SSAValue] = dict(zip(body.block.args, arguments, strict=True))
         end = body.block.last_op
         assert end is not None
@@ -92,7 +92,7 @@ def recurrence(
     first: Callable[[Code, list[SSAValue]], Sequence[SSAValue]],
     step: Callable[[Code, list[SSAValue], list[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
 ) -> list[SSAValue]:  # fmt: skip
-    """A `pyd.recurrence` and its results.
+    """Return a `pyd.recurrence` and its results.
 
     first: the values that a row begins with, from its index. step: the values to carry on and the elements, from the
     index of an element and the values carried so far.
@@ -138,6 +138,6 @@ def require_tensors(op: Operation) -> None:
 
 
 def element_of(value: SSAValue) -> Any:
-    """The type of an element."""
+    """Return the type of an element."""
     assert isinstance(value.type, TensorType)
     return value.type.element_type

@@ -17,7 +17,7 @@ from pydispatch.ir.dialects.util.scalars import OptimizationBarrierOp
 
 
 def _own(build: Build, destination: SSAValue) -> SSAValue:
-    """A destination that nothing else reads, so that the update is made in it."""
+    """Return a destination that nothing else reads, so that the update is made in it."""
     return build.add(OptimizationBarrierOp(operands=[[destination]], result_types=[[destination.type]])).results[0]
 
 
@@ -39,7 +39,7 @@ def _scatter(op: Operation, build: Build) -> None:
 
 
 def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
-    """The indices, where the mask is not set outside of every tensor."""
+    """Return the indices, where the mask is not set outside of every tensor."""
     rank = len(shape_of(indices.type))
     element = element_of(indices)
     body = Code([element, IntegerType(1), element])

@@ -51,7 +51,7 @@ def sorted_rows(
 
 
 def _block(build: Build, size: Mixed) -> Mixed:
-    """Elements of a block, at least one."""
+    """Return elements of a block, at least one."""
     if isinstance(size, int):
         return min(size, BLOCK)
     low = build.add(arith.MaxSIOp(size, build.index(1))).result
@@ -118,8 +118,9 @@ def _taken(
     code: Code, read: Callable[[SSAValue], list[SSAValue]], before: Before, ours: tuple[SSAValue, SSAValue],
     theirs: tuple[SSAValue, SSAValue],
 ) -> tuple[list[SSAValue], list[SSAValue]]:  # fmt: skip
-    """One step of a merge of two runs, each a place and its end: the places after it, and the elements that come next.
-    Of equal elements ours come first."""
+    """Return one step of a merge of two runs, each a place and its end: the places after it, and the elements that come
+    next. Of equal elements ours come first.
+    """
     (left, middle), (right, end) = ours, theirs
     mine, other = read(left), read(right)
     exhausted = code.opposite(code.less(left, middle))
@@ -133,8 +134,9 @@ def _taken(
 
 
 def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
-    """How often runs of one double until they hold everything; at least once where sizes are dynamic, and `most` at
-    most."""
+    """Return how often runs of one double until they hold everything; at least once where sizes are dynamic, and `most`
+    at most.
+    """
     if isinstance(size, int):
         needed = (size - 1).bit_length()
         return needed if most is None else min(needed, most)
@@ -171,7 +173,9 @@ def _merged(
         high = code.least(taken, code.minus(middle, start))
 
         def bisect(inner: Code, step: SSAValue, ends: list[SSAValue]) -> list[SSAValue]:
-            """Whether the element half way is among those taken: it comes first against what would be taken instead."""
+            """Return whether the element half way is among those taken: it comes first against what would be taken
+            instead.
+            """
             low, high = ends
             half = inner.add(arith.ShRUIOp(inner.plus(low, high), inner.index(1)))
             other = inner.minus(inner.plus(middle, inner.minus(taken, inner.index(1))), half)

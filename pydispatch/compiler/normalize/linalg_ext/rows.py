@@ -32,14 +32,14 @@ def _product(sizes: Sequence[int]) -> int:
 
 
 def along_last(build: Build, value: SSAValue, along: int) -> SSAValue:
-    """The tensor with one dimension moved to the end."""
+    """Return the tensor with one dimension moved to the end."""
     shape = list(shape_of(value.type))
     order = [*(d for d in range(len(shape)) if d != along), along]
     return _permuted(build, value, order)
 
 
 def along_again(build: Build, value: SSAValue, along: int) -> SSAValue:
-    """The tensor with its last dimension moved back."""
+    """Return the tensor with its last dimension moved back."""
     rank = len(shape_of(value.type))
     return _permuted(build, value, [*range(along), rank - 1, *range(along, rank - 1)])
 
@@ -90,7 +90,7 @@ def joined_blocks(build: Build, value: SSAValue) -> SSAValue:
 
 
 def sliced_rows(build: Build, value: SSAValue, count: Mixed) -> SSAValue:
-    """The first `count` elements of each row."""
+    """Return the first `count` elements of each row."""
     rows, size = shape_of(value.type)
     if size == count:
         return value
@@ -125,18 +125,18 @@ def expanded_rows(build: Build, value: SSAValue, shape: Sequence[int], dynamic: 
 
 
 def size_of(build: Build, value: SSAValue, axis: int) -> Mixed:
-    """A size, as a number where it is known."""
+    """Return a size, as a number where it is known."""
     size = shape_of(value.type)[axis]
     return build.dim(value, axis) if size == DYNAMIC else size
 
 
 def as_value(build: Build, size: Mixed) -> SSAValue:
-    """A size as a value."""
+    """Return a size as a value."""
     return build.index(size) if isinstance(size, int) else size
 
 
 def blocks_of(build: Build, size: Mixed, block: Mixed) -> Mixed:
-    """How many blocks hold so many elements."""
+    """Return how many blocks hold so many elements."""
     if isinstance(size, int) and isinstance(block, int):
         return -(-size // max(1, block))
     return build.add(arith.CeilDivUIOp(as_value(build, size), as_value(build, block))).result

@@ -52,7 +52,7 @@ def _scan(op: Operation, build: Build) -> None:
 
 
 def _combining(op: Scan, reassociate: bool) -> Operation | None:
-    """The one operation of the body, where it may combine the values in any grouping."""
+    """Return the one operation of the body, where it may combine the values in any grouping."""
     end = op.body.block.last_op
     assert end is not None
     value = end.operands[0]
@@ -66,7 +66,7 @@ def _combining(op: Scan, reassociate: bool) -> Operation | None:
 
 
 def _in_order(op: Scan, build: Build) -> SSAValue:
-    """Each row from its first element on."""
+    """Return each row from its first element on."""
     values, (out, before) = op.inputs[0], op.outputs
     assert isinstance(out.type, TensorType)
 
@@ -87,7 +87,9 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
 
 
 def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
-    """The totals of blocks, what each block begins with, and the blocks. Elements beyond the last change nothing."""
+    """Return the totals of blocks, what each block begins with, and the blocks. Elements beyond the last change
+    nothing.
+    """
     values, before = collapsed_rows(build, op.inputs[0]), op.outputs[1]
     element = element_of(values)
     nothing = identity_of(combining, element)
@@ -137,7 +139,7 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
 
 
 def _split(code: Code, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
-    """The number of a row as an index of static sizes."""
+    """Return the number of a row as an index of static sizes."""
     index: list[SSAValue] = []
     for size in reversed(shape[1:]):
         index.insert(0, code.add(arith.RemUIOp(row, code.index(max(1, size)))))
@@ -146,7 +148,7 @@ def _split(code: Code, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
 
 
 def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
-    """The last result of each row; of an empty one what the scan begins with."""
+    """Return the last result of each row; of an empty one what the scan begins with."""
     before = op.outputs[1]
     rank = len(shape_of(before.type))
     size = build.dim(results, op.along)

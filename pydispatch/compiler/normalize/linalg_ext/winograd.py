@@ -40,7 +40,7 @@ def _points(count: int) -> list[Fraction]:
 
 
 def _times_linear(polynomial: list[Fraction], root: Fraction) -> list[Fraction]:
-    """The polynomial times x - root; coefficients from the constant one on."""
+    """Return the polynomial times x - root; coefficients from the constant one on."""
     shifted = [Fraction(0), *polynomial]
     return [a - root * b for a, b in zip(shifted, [*polynomial, Fraction(0)], strict=True)]
 
@@ -90,7 +90,8 @@ class Products:
 
     def along(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, made: str, summed: str,
               result: str) -> SSAValue:  # fmt: skip
-        """The sums over `summed` of value[subscripts] * matrix[made, summed], a tensor of dimensions `result`."""
+        """Return the sums over `summed` of value[subscripts] * matrix[made, summed], a tensor of dimensions `result`.
+        """
         build, loops = self.build, result + summed
         self.sizes |= {made: len(matrix), summed: len(matrix[0])}
         flat = [float(number) for row in matrix for number in row]
@@ -143,7 +144,7 @@ def _input(op: Operation, build: Build) -> None:
 
 
 def _padded(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SSAValue:
-    """The image with zeros after its end, so that all tiles are whole."""
+    """Return the image with zeros after its end, so that all tiles are whole."""
     image = op.inputs[0]
     shape, element = list(shape_of(image.type)), element_type(image.type)
     high, missing = [0] * len(shape), []

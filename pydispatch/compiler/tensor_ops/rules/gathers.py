@@ -46,7 +46,7 @@ class Scatter(Update):
     name = "tensor.scatter"
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Looks for the slice that lands here: only where the whole result is wanted as values."""
+        """Look for the slice that lands here: only where the whole result is wanted as values."""
         picked, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
         sizes = [e.dims(op.dest)[d] for d in picked]
         batch = e.dims(op.indices)[:-1]
@@ -74,12 +74,12 @@ class Scatter(Update):
 
 
 def _batch(op: Any) -> int:
-    """How many dimensions count the slices."""
+    """Return how many dimensions count the slices."""
     return len(shape_of(op.indices)) - 1
 
 
 def _picked(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tuple[list[int], bool]:
-    """The dimensions that the coordinates pick in, and whether the slices have lost them."""
+    """Return the dimensions that the coordinates pick in, and whether the slices have lost them."""
     picked = [int(d) for d in dims.get_values()]
     kept, rank = len(shape_of(slices)) - _batch(op), len(shape_of(whole))
     if kept not in (rank, rank - len(picked)):
@@ -90,7 +90,7 @@ def _picked(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tuple[list
 def _coordinates(
     e: Elements, build: Builder, op: Any, sizes: Sequence[Index], batch: Sequence[Index]
 ) -> list[Index]:
-    """Where the slice at `batch` is picked, moved inside `sizes` where it lies outside."""
+    """Return where the slice at `batch` is picked, moved inside `sizes` where it lies outside."""
     found: list[Index] = []
     for number, size in enumerate(sizes):
         value = e.at(build, op.indices, [*batch, number])
@@ -102,7 +102,7 @@ def _coordinates(
 def _whole_index(
     whole: SSAValue, picked: Sequence[int], dropped: bool, where: Sequence[Index], rest: Sequence[Index]
 ) -> list[Index]:
-    """The index in the whole tensor from the coordinates and the index inside the slice."""
+    """Return the index in the whole tensor from the coordinates and the index inside the slice."""
     inside = iter(rest)
     found: list[Index] = []
     for dimension in range(len(shape_of(whole))):

@@ -36,7 +36,7 @@ class Pad(TensorOp):
         return build.choose(inside, lambda b: e.at(b, op.source, where), padding)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
-        """Padding adds elements; taking some away is what slices are for."""
+        """Yield padding adds elements; taking some away is what slices are for."""
         for side in ("low", "high"):
             for axis, amount in enumerate(mixed_operands(op, side)):
                 if not isinstance(amount, int):
@@ -67,12 +67,12 @@ class Concat(TensorOp):
 
 
 def pad_amounts(e: Elements, op: Any) -> tuple[list[Index], list[Index]]:
-    """How much a `tensor.pad` adds before and after each dimension."""
+    """Return how much a `tensor.pad` adds before and after each dimension."""
     return e.indices(mixed_operands(op, "low")), e.indices(mixed_operands(op, "high"))
 
 
 def where_padded(e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-    """Whether an element of a `tensor.pad` is one of its source."""
+    """Return whether an element of a `tensor.pad` is one of its source."""
     low, high = pad_amounts(e, op)
     inside: SSAValue | bool = True
     for index, before, after, size in zip(indices, low, high, e.dims(op.source), strict=True):

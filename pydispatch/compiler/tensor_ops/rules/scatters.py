@@ -17,7 +17,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 def inside(build: Builder, place: Sequence[Index], sizes: Sequence[Index]) -> SSAValue | bool:
-    """Whether an index is one of a tensor."""
+    """Return whether an index is one of a tensor."""
     found: SSAValue | bool = True
     for index, size in zip(place, sizes, strict=True):
         found = both(build, found, both(build, not_less(build, index, 0), build.less(index, size)))
@@ -40,7 +40,7 @@ class Scatter(Update):
         return rows
 
     def ordered(self, op: Any) -> int:
-        """Slices that begin anywhere may meet in different elements of theirs."""
+        """Return slices that begin anywhere may meet in different elements of theirs."""
         if op.is_unique:
             return 0
         windows = op.windows()
@@ -79,7 +79,7 @@ class Scatter(Update):
         return found
 
     def _coordinates(self, e: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:
-        """The numbers that the indices of one slice are."""
+        """Return the numbers that the indices of one slice are."""
         listed = len(shape_of(op.operands[1])) > len(batch)
         found: list[Index] = []
         for number in range(len(op.indexed)):

@@ -50,7 +50,7 @@ class InsertSlice(Update):
         return list(op.sizes)
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """The source where the index is one of the slice, the destination elsewhere."""
+        """Return the source where the index is one of the slice, the destination elsewhere."""
         inside: SSAValue | bool = True
         where: list[Index] = []
         rows = (e.indices(row) for row in slice_of(op).rows)
@@ -135,8 +135,9 @@ def _kept(op: Any, part: TensorType[Attribute]) -> list[int]:
 def in_slice(
     e: Elements, build: Builder, op: Any, whole: SSAValue, part: TensorType[Attribute], indices: Sequence[Index]
 ) -> list[Index]:
-    """Where the element at `indices` of a slice lies in the whole tensor. A slice that begins where it does not fit is
-    moved inside."""
+    """Return where the element at `indices` of a slice lies in the whole tensor. A slice that begins where it does not
+    fit is moved inside.
+    """
     offsets, sizes, strides = (e.indices(row) for row in slice_of(op).rows)
     where: list[Index] = [0] * len(offsets)
     for dimension, index in zip(_kept(op, part), indices, strict=True):

@@ -37,7 +37,7 @@ def directive(cls: type[DirectiveT]) -> type[DirectiveT]:
 
 
 def shared(cls: type[DirectiveT]) -> type[DirectiveT]:
-    """A directive that every format may use."""
+    """Return a directive that every format may use."""
     SHARED[cls.__name__] = directive(cls)
     return cls
 
@@ -55,7 +55,7 @@ def word_printed(state: PrintingState) -> None:
 
 
 def stated(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
-    """What has been read for a type directive."""
+    """Return what has been read for a type directive."""
     inner: Any = types.inner
     found = (state.result_types if isinstance(inner, _RESULTS) else state.operand_types)[inner.index]
     assert found is not None

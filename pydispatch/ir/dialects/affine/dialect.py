@@ -156,7 +156,7 @@ def _parse_if(cls: type[affine.IfOp], p: Parser) -> affine.IfOp:
 
 
 def _yielding(region: Region) -> Region:
-    """Adds the yield that a region without results may leave out."""
+    """Add the yield that a region without results may leave out."""
     if not region.blocks:
         region.add_block(Block())
     block = region.blocks[-1]

@@ -20,15 +20,15 @@ class ShapedCall:
     """
 
     def dims_of_argument(self: Any, index: int) -> tuple[SSAValue, ...]:
-        """The dynamic dims of an argument."""
+        """Return the dynamic dims of an argument."""
         return syntax.split_dims([a.type for a in self.arguments], self.argument_dims)[index]
 
     def dims_of_result(self: Any, index: int) -> tuple[SSAValue, ...]:
-        """The dynamic dims of a result."""
+        """Return the dynamic dims of a result."""
         return syntax.split_dims([r.type for r in self.results_], self.result_dims)[index]
 
     def tied_argument(self: Any, index: int) -> int | None:
-        """The argument that result `index` is written into."""
+        """Return the argument that result `index` is written into."""
         tied = syntax.tied_list(self.tied_operands)
         return None if tied is None or tied[index] < 0 else tied[index]
 

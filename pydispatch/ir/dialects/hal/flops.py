@@ -24,13 +24,13 @@ Stated = list[Any]
 
 
 def attribute_of(type_: str, terms: Sequence[Sequence[int]]) -> ArrayAttr[Attribute]:
-    """The attribute in the compiler's form."""
+    """Return the attribute in the compiler's form."""
     rows = [ArrayAttr([IntegerAttr(number, i64) for number in term]) for term in terms]
     return ArrayAttr([StringAttr(type_), *rows])
 
 
 def flops_of(export: Operation) -> Stated | None:
-    """What an export states, None when it does not say. VerifyException for anything else."""
+    """Return what an export states, None when it does not say. VerifyException for anything else."""
     stated = export.attributes.get(FLOPS)
     if stated is None:
         return None

@@ -44,7 +44,7 @@ class Windows(NamedTuple):
 
 
 def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> Windows:
-    """Reads the shapes of a scatter or gather. VerifyException when they do not fit together."""
+    """Read the shapes of a scatter or gather. VerifyException when they do not fit together."""
     rank, depth = len(shape_of(whole)), len(indexed)
     if not indexed or len(set(indexed)) != depth or not all(0 <= d < rank for d in indexed):
         raise VerifyException(f"dimension_map {indexed} does not list different dimensions of {whole.type}")
@@ -108,7 +108,7 @@ class Scatter(BodyOp):
         return bool(self.unique_indices.value.data)
 
     def windows(self) -> Windows:
-        """How the slices lie in the output."""
+        """Return how the slices lie in the output."""
         return windows_of(self.outputs[0], self.inputs[1], self.inputs[0], self.indexed)
 
     def verify_operands(self) -> None:
@@ -148,7 +148,7 @@ class GatherOp(DestinationOp):
         return [int(d) for d in self.dimension_map.get_values()]
 
     def windows(self) -> Windows:
-        """How the slices lie in the tensor."""
+        """Return how the slices lie in the tensor."""
         return windows_of(self.inputs[0], self.inputs[1], self.outputs[0], self.indexed)
 
     def verify_operands(self) -> None:

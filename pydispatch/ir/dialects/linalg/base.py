@@ -255,7 +255,7 @@ class LateAttributes(CustomDirective):
 
 
 def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]:
-    """The numbers of an attribute such as strides, for `count` dimensions; a splat has all of them."""
+    """Return the numbers of an attribute such as strides, for `count` dimensions; a splat has all of them."""
     if value is None:
         return [default] * count
     if isinstance(value, DenseArrayBase | DenseIntOrFPElementsAttr):
@@ -270,14 +270,14 @@ def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]
 
 
 def maps_of(value: Attribute) -> list[Any]:
-    """The affine maps of an `indexing_maps` attribute."""
+    """Return the affine maps of an `indexing_maps` attribute."""
     if not isinstance(value, ArrayAttr) or not all(isinstance(m, AffineMapAttr) for m in value):
         raise VerifyException(f"indexing_maps is a list of affine maps, got {value}")
     return [m.data for m in value]
 
 
 def operand_names(inputs: int, outputs: int) -> list[str]:
-    """How errors call the operands."""
+    """Return how errors call the operands."""
     return [f"input {i}" for i in range(inputs)] + [f"output {i}" for i in range(outputs)]
 
 
@@ -306,7 +306,8 @@ class StructuredOp(IRDLOperation):
     )
 
     def structure(self) -> Structure:
-        """The iterations of this operation and how its operands are reached. VerifyException when it has none."""
+        """Return the iterations of this operation and how its operands are reached. VerifyException when it has none.
+        """
         raise NotImplementedError
 
     def verify_(self) -> None:

@@ -166,7 +166,7 @@ def _payload_body(
     payload: tuple[type[Operation], dict[str, Attribute]], arguments: Sequence[Attribute], order: Sequence[int],
     result: Attribute,
 ) -> Region:  # fmt: skip
-    """A body of one operation on the arguments of the numbers `order`."""
+    """Return a body of one operation on the arguments of the numbers `order`."""
     kind, attributes = payload
     assert issubclass(kind, IRDLOperation)
     block = Block(arg_types=[element_type(t) for t in arguments])
@@ -216,7 +216,7 @@ class MapForm(CustomDirective):
             parser.raise_error(f"linalg.map has one output, got {len(outputs)}", start, parser.pos)
 
     def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
-        """The types whose elements the body takes, and which of them are the operands of its one operation."""
+        """Return the types whose elements the body takes, and which of them are the operands of its one operation."""
         return inputs, list(range(len(inputs)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

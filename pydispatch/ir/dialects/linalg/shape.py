@@ -48,11 +48,11 @@ class _MoveOp(IRDLOperation):
 
     @classmethod
     def keyword(cls) -> str:
-        """The one property."""
+        """Return the one property."""
         return next(iter(cls.get_irdl_definition().properties))
 
     def numbers(self) -> list[int]:
-        """The dimensions that the property lists."""
+        """Return the dimensions that the property lists."""
         value = self.properties[self.keyword()]
         assert isinstance(value, DenseArrayBase)
         return [int(v) for v in value.get_values()]
@@ -179,11 +179,11 @@ class PackingOp(IRDLOperation):
     )
 
     def tiles(self) -> list[int | SSAValue]:
-        """The size of each inner tile."""
+        """Return the size of each inner tile."""
         return mixed(self.static_inner_tiles, self.inner_tiles)
 
     def outer_permutation(self, rank: int) -> list[int]:
-        """The order of the outer dimensions in the packed tensor."""
+        """Return the order of the outer dimensions in the packed tensor."""
         return list(range(rank)) if not numbers(self.outer_dims_perm) else numbers(self.outer_dims_perm)
 
     def check_packing(self, plain: SSAValue, packed: SSAValue) -> None:
@@ -214,7 +214,7 @@ class PackingOp(IRDLOperation):
 
 
 def numbers(value: DenseArrayBase[Any] | None) -> list[int]:
-    """The integers of a property; none when it is absent."""
+    """Return the integers of a property; none when it is absent."""
     return [] if value is None else [int(v) for v in value.get_values()]
 
 

@@ -22,7 +22,7 @@ class Structure(NamedTuple):
 
 
 def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int]) -> Structure:
-    """The structure of a named operation."""
+    """Return the structure of a named operation."""
     dims = meaning.dims
 
     def window(subscript: Sequence[str]) -> AffineMap:
@@ -46,18 +46,20 @@ def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int
 
 
 def of_maps(maps: Sequence[AffineMap]) -> Structure:
-    """The structure that maps of a contraction or of `linalg.elementwise` state: what the output lacks is reduced."""
+    """Return the structure that maps of a contraction or of `linalg.elementwise` state: what the output lacks is
+    reduced.
+    """
     used = {e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)}
     return Structure(tuple(maps), tuple(d in used for d in range(maps[-1].num_dims)))
 
 
 def identity(rank: int, operands: int) -> Structure:
-    """All operands have the same subscripts."""
+    """Return all operands have the same subscripts."""
     return Structure((AffineMap.identity(rank),) * operands, (True,) * rank)
 
 
 def shape_of(type: Attribute) -> tuple[int, ...]:
-    """The shape of an operand; a scalar has none."""
+    """Return the shape of an operand; a scalar has none."""
     return tuple(type.get_shape()) if isinstance(type, ShapedType) else ()
 
 

@@ -88,7 +88,8 @@ def _subscripts(text: str, body: str, unsigned: bool = False) -> Meaning:
 
 
 def _convolution(name: str) -> Meaning:
-    """The names say it: letters of the input, letters of the kernel. Group g, channel c, filter f, multiplier m."""
+    """Return the names say it: letters of the input, letters of the kernel. Group g, channel c, filter f, multiplier m.
+    """
     match = re.fullmatch(r"(depthwise_)?conv_(\d)d(?:_([a-z]+)_([a-z]{2,}))?(_q)?", name)
     assert match is not None
     spatial = "dhw"[3 - int(match[2]) :]
@@ -113,7 +114,9 @@ def _pooling(name: str) -> Meaning:
 
 @cache
 def meaning(name: str) -> Meaning:
-    """The meaning of a contraction, convolution or pooling, by its name without the dialect. KeyError for others."""
+    """Return the meaning of a contraction, convolution or pooling, by its name without the dialect. KeyError for
+    others.
+    """
     if name in CONVOLUTIONS:
         return _convolution(name)
     if name in POOLINGS:

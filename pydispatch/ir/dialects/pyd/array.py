@@ -83,13 +83,13 @@ class NumPyArrayAttr(ParametrizedAttribute):
             )
 
     def raw(self) -> NDArray[Any]:
-        """Its bytes in order; a copy only where the array is not contiguous."""
+        """Return its bytes in order; a copy only where the array is not contiguous."""
         import numpy as np
 
         return np.ascontiguousarray(self.array).reshape(-1).view(np.uint8)
 
     def dense(self) -> DenseIntOrFPElementsAttr[Any]:
-        """The same constant as part of the program."""
+        """Return the same constant as part of the program."""
         return DenseIntOrFPElementsAttr(self.type, BytesAttr(self.raw().tobytes()))
 
     @classmethod

@@ -157,7 +157,7 @@ class ForallOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def bounds(self, which: str) -> list[int | SSAValue]:
-        """The bounds called `which`, "lower", "upper" or "step"."""
+        """Return the bounds called `which`, "lower", "upper" or "step"."""
         values = iter(getattr(self, f"dynamic_{which}"))
         static = getattr(self, f"static_{which}")
         return [next(values) if a.value.data == syntax.DYNAMIC else a.value.data for a in static]

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 
 def check_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attribute]) -> None:
-    """Refuses values of other types than the expected ones. what: how the message begins."""
+    """Refuse values of other types than the expected ones. what: how the message begins."""
     given = [value.type for value in values]
     if given != list(expected):
         texts = [", ".join(map(str, types)) for types in (given, expected)]

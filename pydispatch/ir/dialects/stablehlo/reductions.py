@@ -92,7 +92,7 @@ class ReduceOp(IRDLOperation):
             _print_reducer(printer, self.body.blocks[0])
 
     def _single(self) -> Operation | None:
-        """The only operation of the region, when its name alone says what the region does."""
+        """Return the only operation of the region, when its name alone says what the region does."""
         block = self.body.blocks.first
         if block is None or len(block.args) != 2 or len(block.ops) != 2:
             return None
@@ -113,7 +113,7 @@ def _combiner(parser: Parser) -> type[Operation]:
 
 
 def _region_of(parser: Parser, combiner: type[Operation], types: Types) -> Region:
-    """The region of one operation, on the elements of the first input."""
+    """Return the region of one operation, on the elements of the first input."""
     first = types.operands[0] if types.operands else None
     if not isinstance(first, TensorType):
         parser.raise_error("a reduction is of tensors")

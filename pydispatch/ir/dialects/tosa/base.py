@@ -64,7 +64,9 @@ class TosaOp(IRDLOperation):
 def operation(
     mnemonic: str, operands: int | tuple[int, int], *, results: int | None = 1, pure: bool = True, **properties: Any
 ) -> type[TosaOp]:
-    """The class of an operation. operands: how many, or the least and the most. properties: what its attributes are."""
+    """Return the class of an operation. operands: how many, or the least and the most. properties: what its attributes
+    are.
+    """
     counts = operands if isinstance(operands, tuple) else (operands, operands)
     fields: dict[str, Any] = {name: opt_prop_def(kind) for name, kind in properties.items()}
     fields |= {"name": f"tosa.{mnemonic}", "__module__": __name__}

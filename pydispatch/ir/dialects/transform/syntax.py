@@ -126,7 +126,7 @@ class TransformOp(IRDLOperation):
     assembly_format = f"custom<One>($handles) {TYPED}"
 
     def positions(self, count: int) -> list[int] | None:
-        """The numbers that the brackets pick out of `count`; None when one is out of range."""
+        """Return the numbers that the brackets pick out of `count`; None when one is out of range."""
         listed = self.properties["positions"]
         assert isinstance(listed, DenseArrayBase)
         if "is_all" in self.properties:
@@ -154,7 +154,7 @@ class RegionOp(TransformOp):
 
 
 def strings_of(attribute: Attribute | None) -> list[str]:
-    """The texts of a list of strings."""
+    """Return the texts of a list of strings."""
     if not isinstance(attribute, ArrayAttr):
         return []
     return [a.data for a in attribute.data if isinstance(a, StringAttr)]

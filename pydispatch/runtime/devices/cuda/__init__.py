@@ -16,7 +16,7 @@ OPTIONS = ("check",)
 
 
 def available() -> list[str]:
-    """Names of the devices that the driver has; none without a driver or the package cuda-bindings."""
+    """Return names of the devices that the driver has; none without a driver or the package cuda-bindings."""
     from pydispatch.runtime.devices.cuda import driver
 
     if not driver.is_installed():

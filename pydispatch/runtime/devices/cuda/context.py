@@ -123,7 +123,7 @@ class Context(base.Context):
         return found
 
     def retry(self, work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Calls the driver again, which refused because this thread has the context of another device, or none. The
+        """Call the driver again, which refused because this thread has the context of another device, or none. The
         first device then stays current where there was none, as with the CUDA runtime."""
         status, before = self.driver.cuCtxGetCurrent()
         if self.index == 0 and not status and int(before) == 0:
@@ -135,13 +135,13 @@ class Context(base.Context):
     # Results of the driver
 
     def check(self, result: tuple[Any, ...], what: str) -> Any:
-        """What a function of the driver gave, one value or a tuple."""
+        """Return what a function of the driver gave, one value or a tuple."""
         if result[0]:
             self.failed(result[0], what)
         return result[1] if len(result) == 2 else result[1:]
 
     def failed(self, status: Any, what: str) -> None:
-        """Raises the error of a status. One of the hardware names what ran since the device was last waited for."""
+        """Raise the error of a status. One of the hardware names what ran since the device was last waited for."""
         error = cuda.failure(self.driver, status, f"{self.name}: {what}")
         if not isinstance(error, cuda.DeviceLostError):
             raise error
@@ -181,7 +181,7 @@ class Context(base.Context):
             raise DeviceUnavailableError(f"{self.name} was closed; open it again with pydispatch.device()")
 
     def synchronize(self) -> None:
-        """Waits until everything that was given is done. Ctrl-C is heard, also when a kernel never ends."""
+        """Wait until everything that was given is done. Ctrl-C is heard, also when a kernel never ends."""
         if self.lost:
             self.require_usable()
         with traced.span(Kind.WAIT):
@@ -193,7 +193,7 @@ class Context(base.Context):
         self.recent.clear()
 
     def _wait(self) -> tuple[Any, ...]:
-        """Asks until the stream is done, as the driver would: at once for a while, then now and then."""
+        """Ask until the stream is done, as the driver would: at once for a while, then now and then."""
         query, stream = self.driver.cuStreamQuery, self.stream
         result: tuple[Any, ...] = query(stream)
         start = time.perf_counter() if result[0] else 0.0
@@ -258,7 +258,7 @@ class Context(base.Context):
         return not result[0] and int(result[1]) != 0
 
     def view(self, block: Block, size: int) -> memoryview | None:
-        """The processor sees nothing of it."""
+        """Return the processor sees nothing of it."""
         return None
 
     def stats(self) -> dict[str, int]:
@@ -272,7 +272,7 @@ class Context(base.Context):
     # Other streams
 
     def event(self) -> Any:
-        """An event that is only waited for; it goes back with `_events.append`."""
+        """Return an event that is only waited for; it goes back with `_events.append`."""
         if self._events:
             return self._events.pop()
         return self.check(self.driver.cuEventCreate(_DISABLE_TIMING), "cuEventCreate")
@@ -322,7 +322,7 @@ class Context(base.Context):
             destroy(handle)
 
     def close(self) -> None:
-        """Waits for what runs, and refuses what comes. When no buffer is left everything goes back to the driver."""
+        """Wait for what runs, and refuses what comes. When no buffer is left everything goes back to the driver."""
         with self.lock:
             if self.is_shut:
                 return
@@ -348,7 +348,7 @@ class Context(base.Context):
 
 
 def _address(source: Source, size: int) -> tuple[int, Any]:
-    """Where bytes of the process lie, and what keeps them."""
+    """Return where bytes of the process lie, and what keeps them."""
     if type(source) is int:
         return source, None
     if isinstance(source, np.ndarray):

@@ -30,7 +30,7 @@ class Log:
         self.values = [self.error, _LOG_BYTES, self.info, _LOG_BYTES]
 
     def text(self) -> str:
-        """What was said, errors first."""
+        """Return what was said, errors first."""
         parts = (bytes(part).split(b"\0")[0].decode(errors="replace").strip() for part in (self.error, self.info))
         return "\n".join(part for part in parts if part)
 
@@ -72,7 +72,7 @@ def _compile(context: Context, text: bytes, where: str) -> bytes:
 
 
 def refused(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
-    """What a refusal of the compiler means."""
+    """Return what a refusal of the compiler means."""
     code, driver = int(status), context.driver
     said = "".join(f"\n  {line}" for line in log.splitlines() if line.strip())
     what = f"{where}: {context.name} ({context.model}) cannot compile its PTX: {cuda.describe(driver, status)}{said}"

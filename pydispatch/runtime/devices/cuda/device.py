@@ -36,7 +36,7 @@ _contexts: dict[tuple[int, int, bool], Context] = {}
 
 
 def open_device(index: int, is_checked: bool) -> CudaDevice:
-    """The device with a number. Those of one process with the same number share memory and stream."""
+    """Return the device with a number. Those of one process with the same number share memory and stream."""
     with _opening:
         key = (os.getpid(), index, is_checked)
         context = _contexts.get(key)
@@ -71,12 +71,12 @@ class CudaDevice(AcceleratorDevice):
             raise ArtifactError(f"{where}: it has no kernels" if kind == CUBIN else f"{where}: it has no .entry")
 
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
-        """A buffer with any content."""
+        """Return a buffer with any content."""
         made = super().empty(shape, dtype)
         return CudaBuffer(made.memory, made.shape, made.element, made.nbytes)
 
     def synchronize(self) -> None:
-        """Waits until everything that was put on the stream of the device is done. KernelError when a kernel failed."""
+        """Wait until everything that was put on the stream of the device is done. KernelError when a kernel failed."""
         self._context.synchronize()
 
     @property
@@ -90,7 +90,7 @@ class CudaDevice(AcceleratorDevice):
         return dict(self._context.stats())
 
     def describe(self) -> Mapping[str, Any]:
-        """What the device is: its name, driver, compute capability and limits."""
+        """Return what the device is: its name, driver, compute capability and limits."""
         context, facts = self._context, self._context.attributes
         major, minor = context.capability
         return {

@@ -64,7 +64,7 @@ class DeviceLostError(DeviceUnavailableError):
 
 
 def is_installed() -> bool:
-    """Whether the library of the driver is there; quick, and without the package."""
+    """Return whether the library of the driver is there; quick, and without the package."""
     if MODULE in sys.modules:
         return True
     try:
@@ -75,7 +75,9 @@ def is_installed() -> bool:
 
 
 def binding() -> Any:
-    """The module, initialised. DeviceUnavailableError when the package, the driver or a device is missing, or old."""
+    """Return the module, initialised. DeviceUnavailableError when the package, the driver or a device is missing, or
+    old.
+    """
     return _start(os.getpid())
 
 
@@ -106,7 +108,7 @@ def _without_library() -> str:
 
 
 def device_count() -> int:
-    """How many devices there are; see `binding` for what may be raised."""
+    """Return how many devices there are; see `binding` for what may be raised."""
     found = binding()
     result = found.cuDeviceGetCount()
     return 0 if result[0] == NO_DEVICE else int(check(found, result, "cuDeviceGetCount"))
@@ -118,14 +120,14 @@ def version_text(version: int) -> str:
 
 
 def check(found: Any, result: tuple[Any, ...], what: str) -> Any:
-    """What a function gave, one value or a tuple. Raises the error that its status stands for."""
+    """Return what a function gave, one value or a tuple. Raises the error that its status stands for."""
     if result[0]:
         raise failure(found, result[0], what)
     return result[1] if len(result) == 2 else result[1:]
 
 
 def failure(found: Any, status: Any, what: str, log: str = "") -> Error:
-    """The exception of a status that is not success. what: which action failed; log: what the compiler said."""
+    """Return the exception of a status that is not success. what: which action failed; log: what the compiler said."""
     code = int(status)
     text = f"{what}: {describe(found, status)}"
     if code == OUT_OF_MEMORY:
@@ -150,7 +152,7 @@ def describe(found: Any, status: Any) -> str:
 
 
 def is_of_other_context(status: Any) -> bool:
-    """Whether a call may succeed with the context of its device made current."""
+    """Return whether a call may succeed with the context of its device made current."""
     return int(status) in _OTHER_CONTEXT
 
 

@@ -83,7 +83,7 @@ class CudaExecutor(Executor):
     # Running
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Puts all commands on the stream."""
+        """Put all commands on the stream."""
         context = self.context
         context.tidy()
         with context.lock:
@@ -128,7 +128,9 @@ class CudaExecutor(Executor):
     def _graph(
         self, record: Record, state: State, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> Graph:
-        """A graph over these addresses: the one that ran on them last, a new one, or the one not used for longest."""
+        """Return a graph over these addresses: the one that ran on them last, a new one, or the one not used for
+        longest.
+        """
         key = (tuple(addresses), constants, tuple(patterns))
         graph = state.graphs.pop(key, None)
         if graph is None:
@@ -156,7 +158,7 @@ class CudaExecutor(Executor):
         return addresses if scratch is None else [*addresses, scratch.block.address]
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        """A graph of its own, which only has to be launched."""
+        """Return a graph of its own, which only has to be launched."""
         return Fixed(self, record, blocks, constants, patterns)
 
     def _run_checked(
@@ -172,7 +174,7 @@ class CudaExecutor(Executor):
                 context.synchronize()
 
     def _placed(self, record: Record, addresses: list[int], constants: bytes, patterns: Sequence[int]) -> list[Step]:
-        """The steps of a plan over these addresses, in order."""
+        """Return the steps of a plan over these addresses, in order."""
         steps, bytes_ = self._steps(record)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
@@ -183,7 +185,7 @@ class CudaExecutor(Executor):
         return flat
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
-        """Runs once, one command after the other, with an event around each."""
+        """Run once, one command after the other, with an event around each."""
         context = self.context
         context.require_usable()
         context.tidy()
@@ -225,7 +227,7 @@ class Fixed:
         return [0 if block is None else block.address for block in blocks], constants, list(patterns)
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Takes other memory, constants or patterns; updates the graph nodes that use them."""
+        """Take other memory, constants or patterns; updates the graph nodes that use them."""
         given = self.given = self._given(blocks, constants, patterns)
         context, executor = self.context, self.executor
         context.tidy()
@@ -239,7 +241,7 @@ class Fixed:
         self.run = self.graph.launch  # type: ignore[method-assign]
 
     def run(self) -> None:
-        """Puts it on the stream. (The launch of the graph, once there is one.)"""
+        """Put it on the stream. (The launch of the graph, once there is one.)"""
         context = self.context
         with context.lock:
             context.require_usable()

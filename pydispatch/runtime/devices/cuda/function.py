@@ -75,7 +75,7 @@ class CudaPrepared(Prepared):
 
 @contextmanager
 def _between(context: Context, stream: Any) -> Iterator[None]:
-    """What happens inside runs after what is on a stream, and before what is put there later."""
+    """Yield what happens inside runs after what is on a stream, and before what is put there later."""
     number = stream_number(stream)
     context.follow(number)
     try:

@@ -62,14 +62,14 @@ class Graph:
                 driver.cuGraphDestroy(graph)
 
     def _joined(self, graph: Any, nodes: list[Any], what: str) -> list[Any]:
-        """What stands for all of `nodes`: an empty node, where edges would be many."""
+        """Return what stands for all of `nodes`: an empty node, where edges would be many."""
         if len(nodes) <= 2:
             return nodes
         context = self.context
         return [context.check(context.driver.cuGraphAddEmptyNode(graph, nodes, len(nodes)), what)]
 
     def update(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> None:
-        """Takes other memory, constants and patterns for the launches that come."""
+        """Take other memory, constants and patterns for the launches that come."""
         changed = [i for i, step in enumerate(self.steps) if step.place(addresses, constants, patterns)]
         if not changed:
             return
@@ -86,7 +86,7 @@ class Graph:
         self._build()  # the driver does not take this change
 
     def launch(self) -> None:
-        """Puts it on the stream."""
+        """Put it on the stream."""
         context = self.context
         if context.is_shut:
             context.require_usable()

@@ -42,8 +42,9 @@ class CudaBuffer(Buffer):
         return CUDA, self._context.index
 
     def __dlpack__(self, **options: Any) -> Any:
-        """A capsule. stream: of the consumer, which waits on the device for what was given so far; -1: it knows to
-        wait by itself. A consumer on the CPU gets a copy."""
+        """Return a capsule. stream: of the consumer, which waits on the device for what was given so far; -1: it knows
+        to wait by itself. A consumer on the CPU gets a copy.
+        """
         wanted = options.get("dl_device")
         if wanted is not None and int(wanted[0]) == CPU:
             version = {"max_version": options.get("max_version")}
@@ -78,14 +79,15 @@ class CudaBuffer(Buffer):
 
 
 def dlpack_code(buffer: Buffer) -> int:
-    """The type code of its elements."""
+    """Return the type code of its elements."""
     kind = buffer.element.word >> 24
     return SMALL_FLOATS.get(kind, EXTENDED.get(buffer.dtype.name, _CODES.get(buffer.dtype.kind, 1)))
 
 
 def stream_number(stream: Any) -> int:
-    """The handle of a stream: a number, or a stream of PyTorch, CuPy, Numba, cuda-bindings or whatever follows the
-    `__cuda_stream__` protocol. InvalidArgumentError for anything else."""
+    """Return the handle of a stream: a number, or a stream of PyTorch, CuPy, Numba, cuda-bindings or whatever follows
+    the `__cuda_stream__` protocol. InvalidArgumentError for anything else.
+    """
     found: Any = stream
     if hasattr(stream, "__cuda_stream__"):
         protocol = stream.__cuda_stream__
@@ -108,7 +110,7 @@ def stream_number(stream: Any) -> int:
 
 
 def convert(context: Context, value: Any, is_out: bool = False) -> Any:
-    """A buffer over memory of the device that `value` owns, or `value` when it is nothing of CUDA.
+    """Return a buffer over memory of the device that `value` owns, or `value` when it is nothing of CUDA.
 
     is_out: it is written. InvalidArgumentError when it lies on another device, is not contiguous, has a type that
     programs lack, or must not be written and is.

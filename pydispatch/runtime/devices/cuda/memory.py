@@ -69,7 +69,7 @@ class Pool:
         context.check(driver.cuMemPoolSetAttribute(self.handle, threshold, limit), "cuMemPoolSetAttribute")
 
     def acquire(self, size: int) -> Block:
-        """A block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+        """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
         size = -(-max(size, 1) // GRANULE) * GRANULE
         with self.lock:
             if self.returned:
@@ -90,7 +90,7 @@ class Pool:
         (self.returned if block.owner is None else self.lent).append(block)
 
     def lend(self, address: int, size: int, owner: Any) -> Block:
-        """A block over memory of others, which `owner` keeps alive."""
+        """Return a block over memory of others, which `owner` keeps alive."""
         with self.lock:
             self.numbers += 1
             return Block(address, size, self.numbers, owner)
@@ -155,7 +155,7 @@ class Pool:
             }  # fmt: skip
 
     def _reserved(self) -> int:
-        """Bytes that the pool of the driver holds."""
+        """Return bytes that the pool of the driver holds."""
         if self.context.lost or self.context.is_shut:
             return 0
         name = self.attributes.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT

@@ -47,7 +47,7 @@ class Modules:
         self.destroy()
 
     def load(self, executable: Executable, parts: Parts, pieces: Sequence[bytes]) -> None:
-        """Loads an executable. pieces: its modules, imports resolved.
+        """Load an executable. pieces: its modules, imports resolved.
 
         ArtifactError when the driver refuses it, DeviceUnavailableError when the device lacks something.
         """
@@ -67,7 +67,7 @@ class Modules:
                 self.kernels[executable.index, entry.ordinal] = kernel
 
     def kernel_of(self, command: Dispatch) -> Kernel:
-        """What a dispatch runs."""
+        """Return what a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
     def _check_entry(self, entry: Entry, where: str) -> None:
@@ -133,7 +133,7 @@ class Modules:
         return Kernel(name, function, entry)
 
     def _set_constant(self, loaded: Sequence[Any], variable: str, word: int, where: str) -> bool:
-        """Writes an executable constant wherever a module has the variable; whether one has."""
+        """Write an executable constant wherever a module has the variable; whether one has."""
         context, driver, found = self.context, self.context.driver, False
         for module in loaded:
             result = driver.cuModuleGetGlobal(module, variable.encode() + b"\0")
@@ -167,7 +167,7 @@ class Modules:
             )
 
     def destroy(self) -> None:
-        """Lets go of the code. What runs is not touched: the driver unloads when the stream comes to it."""
+        """Let go of the code. What runs is not touched: the driver unloads when the stream comes to it."""
         handles, self.handles, self.kernels = self.handles, [], {}
         if not self.context.lost:
             self.context.garbage.extend((self.context.unload, handle) for handle in handles)

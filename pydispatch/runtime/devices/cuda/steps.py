@@ -41,15 +41,15 @@ class Step(ABC):
 
     @abstractmethod
     def launch(self, stream: Any) -> Result:
-        """Puts it on a stream; the result of the driver. The context is current, or the call fails for that."""
+        """Put it on a stream; the result of the driver. The context is current, or the call fails for that."""
 
     @abstractmethod
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
-        """Makes a node of it, which depends on others; the result of the driver."""
+        """Make a node of it, which depends on others; the result of the driver."""
 
     @abstractmethod
     def update(self, executable: Any, node: Any) -> Result:
-        """Tells a node of an instantiated graph what `place` filled in; the result of the driver."""
+        """Tell a node of an instantiated graph what `place` filled in; the result of the driver."""
 
 
 class Dispatch(Step):
@@ -193,7 +193,7 @@ class Fill(Step):
 
 
 def fills(context: Context, command: commands.Fill, number: int, late: bool) -> list[Fill]:
-    """A fill with whole patterns of 1, 2, 4 or 8 bytes, which start at a multiple of themselves or anywhere.
+    """Return a fill with whole patterns of 1, 2, 4 or 8 bytes, which start at a multiple of themselves or anywhere.
 
     late: the pattern follows the call, so its bytes are not looked at.
     """
@@ -213,7 +213,7 @@ def fills(context: Context, command: commands.Fill, number: int, late: bool) -> 
 
 
 def copies(context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int) -> list[Step]:
-    """A copy, in pieces: a node of a graph has no more bytes than a row of an image."""
+    """Return a copy, in pieces: a node of a graph has no more bytes than a row of an image."""
     (first, at), (then, to) = source, target
     return [
         Copy(context, region, (first, at + done), (then, to + done), min(MOST_COPIED, size - done))

@@ -24,7 +24,7 @@ class Stopwatch:
             raise
 
     def mark(self) -> None:
-        """Notes the time at which the stream comes here."""
+        """Note the time at which the stream comes here."""
         event = self.free.pop()
         self.marks.append(event)
         self.context.check(self.context.driver.cuEventRecord(event, self.context.stream), "cuEventRecord")

@@ -57,7 +57,7 @@ class PtxInterpreterDevice(AcceleratorDevice):
         read.read(data, where)
 
     def describe(self) -> Mapping[str, Any]:
-        """What it interprets."""
+        """Return what it interprets."""
         context = self._context
         major, minor = context.capability
         return {

@@ -16,7 +16,7 @@ OPTIONS = ("staging",)
 
 
 def available() -> list[str]:
-    """Names of the devices that compute with Vulkan 1.2 or newer; none without a loader or a driver."""
+    """Return names of the devices that compute with Vulkan 1.2 or newer; none without a loader or a driver."""
     from pydispatch.runtime.devices.vulkan.instance import instance
 
     try:

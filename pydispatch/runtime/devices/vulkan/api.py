@@ -51,7 +51,7 @@ def binding() -> tuple[Any, Any]:
 
 
 def check(result: int, what: str) -> None:
-    """Raises the error that a VkResult stands for."""
+    """Raise the error that a VkResult stands for."""
     if result >= 0:
         return
     name = NAMES.get(result, f"VkResult {result}")
@@ -72,7 +72,7 @@ class Arena:
         self.kept: list[Any] = []
 
     def new(self, kind: str, /, **fields: Any) -> Any:
-        """A pointer to a structure with `fields` set; sType follows from the kind when it is registered here."""
+        """Return a pointer to a structure with `fields` set; sType follows from the kind when it is registered here."""
         made = self.ffi.new(f"{kind}*")
         if kind in STRUCTURES:
             made.sType = STRUCTURES[kind]
@@ -84,7 +84,7 @@ class Arena:
         return made
 
     def array(self, kind: str, items: Any) -> Any:
-        """An array from a list, or of a length."""
+        """Return an array from a list, or of a length."""
         made = self.ffi.new(f"{kind}[]", items)
         self.kept.append(made)
         if not isinstance(items, int):
@@ -122,7 +122,7 @@ STRUCTURES = {
 
 
 def functions(names: tuple[str, ...], resolve: Any, owner: Any) -> Any:
-    """An object with the functions of a device or instance as attributes, without the loader in between."""
+    """Return an object with the functions of a device or instance as attributes, without the loader in between."""
     ffi, _ = binding()
 
     class Functions:

@@ -35,7 +35,7 @@ class PipelineCache:
         return data if data is not None and len(data) <= _MAX_BYTES and data[:32] == self.header else b""
 
     def save(self) -> None:
-        """Writes what was added since it was read; a failure to write is no failure."""
+        """Write what was added since it was read; a failure to write is no failure."""
         context, ffi = self.context, self.context.ffi
         size = ffi.new("size_t*")
         if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, ffi.NULL) < 0:

@@ -98,7 +98,7 @@ class Instance:
         api.check(create(self.handle, info, self.ffi.NULL, made), "vkCreateDebugUtilsMessengerEXT")
 
     def function(self, name: str) -> Any:
-        """A function of the instance or one of its extensions."""
+        """Return a function of the instance or one of its extensions."""
         return self.ffi.cast(f"PFN_{name}", self.lib.vkGetInstanceProcAddr(self.handle, name.encode()))
 
     def physical_devices(self) -> list[Any]:
@@ -118,7 +118,7 @@ class Instance:
         return made
 
     def queue_family(self, device: Any) -> int | None:
-        """The first family that computes; one that does nothing else besides copies is taken first."""
+        """Return the first family that computes; one that does nothing else besides copies is taken first."""
         count = self.ffi.new("uint32_t*")
         self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, self.ffi.NULL)
         found = self.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
@@ -133,7 +133,7 @@ _owner = 0
 
 
 def instance() -> Instance:
-    """The instance, made when it is first asked for. DeviceUnavailableError without a loader or a driver."""
+    """Return the instance, made when it is first asked for. DeviceUnavailableError without a loader or a driver."""
     global _instance, _owner
     with _lock:
         if _instance is None or _owner != os.getpid():  # a child of fork cannot use the parent's

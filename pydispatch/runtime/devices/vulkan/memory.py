@@ -27,7 +27,7 @@ class Chunk:
         self.free: list[tuple[int, int]] = [(0, size)]  # (offset, bytes), sorted, never touching
 
     def take(self, size: int) -> int | None:
-        """The offset of a free range, the first that is large enough."""
+        """Return the offset of a free range, the first that is large enough."""
         for i, (offset, room) in enumerate(self.free):
             if room >= size:
                 if room == size:
@@ -92,7 +92,7 @@ class Pool:
         self.name_buffer: Any = None
 
     def acquire(self, size: int) -> Block:
-        """A block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+        """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
         size = -(-max(size, 1) // GRANULE) * GRANULE
         with self.lock:
             if self.returned:
@@ -185,7 +185,7 @@ class Pool:
         return Chunk(buffer[0], memory[0], size, int(ffi.cast("uintptr_t", address[0])) if self.mapped else 0)
 
     def trim(self) -> None:
-        """Gives chunks without a block in use back to the driver. Nothing may run on them."""
+        """Give chunks without a block in use back to the driver. Nothing may run on them."""
         with self.lock:
             self._drain()
             self._trim()

@@ -69,7 +69,7 @@ class Executables:
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def load(self, executable: Executable, parts: Parts, modules: Sequence[bytes]) -> None:
-        """Makes the pipelines of one executable. modules: SPIR-V, with imports linked in.
+        """Make the pipelines of one executable. modules: SPIR-V, with imports linked in.
 
         Raises ArtifactError, or DeviceUnavailableError when the device lacks something, before a driver sees anything.
         """
@@ -101,13 +101,13 @@ class Executables:
             self.kernels[executable.index, export.ordinal] = kernel
 
     def kernel_of(self, command: Dispatch) -> Kernel:
-        """What a dispatch runs."""
+        """Return what a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
     def _plan(
         self, where: str, export: Export, parts: Parts, reflections: Sequence[Reflection]
     ) -> tuple[int, EntryPoint]:
-        """The module and entry point of an export, checked against the program and the device."""
+        """Return the module and entry point of an export, checked against the program and the device."""
         ordinal, name, constants, bindings = export.ordinal, export.name, export.constants, export.bindings
         module, entry_name = parts.entry(ordinal, name, reflections, where)
         entry = reflections[module].entry_point(entry_name)
@@ -295,7 +295,7 @@ class Parts:
             raise ValueError("an entry point is in a module that is not there")
 
     def entry(self, ordinal: int, name: str, reflections: Sequence[Reflection], where: str) -> tuple[int, str]:
-        """The module and name of the entry point of an export."""
+        """Return the module and name of the entry point of an export."""
         if self.entries is not None:
             if ordinal >= len(self.entries):
                 raise ArtifactError(
@@ -312,11 +312,11 @@ class Parts:
         raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {have}")
 
     def is_spilled(self, ordinal: int) -> bool:
-        """Whether an export takes its constants from a buffer."""
+        """Return whether an export takes its constants from a buffer."""
         return self.spilled[ordinal : ordinal + 1] == [True]
 
     def is_watched(self, ordinal: int) -> bool:
-        """Whether the shader of an export says by a buffer that a loop was cut short."""
+        """Return whether the shader of an export says by a buffer that a loop was cut short."""
         return self.watched[ordinal : ordinal + 1] == [True]
 
     def values(self, constants: Sequence[int]) -> dict[int, int]:

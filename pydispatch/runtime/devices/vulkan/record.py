@@ -142,7 +142,7 @@ class Recorder:
         self.copy(middle, 0, target, to, size)
 
     def own(self, size: int) -> Block:
-        """Memory that lives as long as what is recorded."""
+        """Return memory that lives as long as what is recorded."""
         block = self.context.pool.acquire(size)
         self.blocks.append(block)
         return block
@@ -264,14 +264,16 @@ class Recorder:
         self.calls.vkUpdateDescriptorSets(self.context.handle, at, writes, 0, self.ffi.NULL)
 
     def _spilled(self, words: bytes) -> tuple[Block, int, int]:
-        """Constants in memory that lives as long as what is recorded."""
+        """Return constants in memory that lives as long as what is recorded."""
         block = self.context.staging.acquire(len(words))
         self.blocks.append(block)
         self.ffi.memmove(block.pointer, words, len(words))
         return block, 0, len(words)
 
     def _watched(self, kernel: Kernel) -> tuple[Block, int, int]:
-        """Two words of its own for a dispatch; see `emit/spirv/iterations.py` of the compiler for what they mean."""
+        """Return two words of its own for a dispatch; see `emit/spirv/iterations.py` of the compiler for what they
+        mean.
+        """
         block = self.context.staging.acquire(8)
         self.blocks.append(block)
         words = self.ffi.cast("uint32_t*", block.pointer)
@@ -283,7 +285,7 @@ class Recorder:
     def _placed(
         self, number: int, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int
     ) -> tuple[Block, int, int]:
-        """Where a binding of command `number` lies: in place, or moved to where the device can bind it."""
+        """Return where a binding of command `number` lies: in place, or moved to where the device can bind it."""
         block, offset, length = _block(blocks, slot.buffer), slot.offset, slot.size
         bound = max(4, -(-length // 4) * 4)
         if bound > self.context.max_range:
@@ -300,7 +302,7 @@ class Recorder:
         return own, 0, bound
 
     def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
-        """A descriptor set per layout."""
+        """Return a descriptor set per layout."""
         made: list[Any] = []
         at = 0
         while at < len(layouts):
@@ -339,7 +341,7 @@ class Recorder:
                     self.copy(own, 0, block, offset, length)
 
     def finish(self) -> Recorded:
-        """The command buffer, whose results the processor sees when it is done."""
+        """Return the command buffer, whose results the processor sees when it is done."""
         self.barrier(host=True)
         api.check(self.calls.vkEndCommandBuffer(self.buffer), "vkEndCommandBuffer")
         recorded = Recorded(self.context, self.buffer, self.sets, self.blocks)
@@ -370,7 +372,7 @@ class Descriptors:
         self.pools: list[Any] = []
 
     def allocate(self, layouts: list[Any], sets: Any, descriptors: int) -> Any:
-        """Fills `sets`; returns the pool that they are from."""
+        """Fill `sets`; returns the pool that they are from."""
         context, arena = self.context, api.Arena()
         array = arena.array("VkDescriptorSetLayout", layouts)
         info = arena.new("VkDescriptorSetAllocateInfo", descriptorSetCount=len(layouts), pSetLayouts=array)

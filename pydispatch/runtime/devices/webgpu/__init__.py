@@ -16,7 +16,7 @@ OPTIONS = ("adapter", "backend", "staging", "standard")
 
 
 def available() -> list[str]:
-    """Names of the devices that wgpu reaches through Vulkan, Metal or Direct3D 12; none without the package."""
+    """Return names of the devices that wgpu reaches through Vulkan, Metal or Direct3D 12; none without the package."""
     from pydispatch.runtime.devices.webgpu.adapters import adapters
 
     try:

@@ -44,19 +44,19 @@ class Adapter:
         self.features = {name for name, number in known.items() if lib.wgpuAdapterHasFeature(handle, number)}
 
     def names(self) -> Names:
-        """What variants may require."""
+        """Return what variants may require."""
         return Names(self.features & FEATURES.keys(), self.limits)
 
 
 def limits_of(found: Any) -> dict[str, int]:
-    """The fields of a WGPULimits."""
+    """Return the fields of a WGPULimits."""
     ffi, _ = api.binding()
     return {name: int(getattr(found, name)) for name, _ in ffi.typeof("WGPULimits").fields if name != "nextInChain"}
 
 
 @cache
 def _instance(owner: int, backends: int) -> Any:
-    """An instance, one for each process: a child of fork cannot use the parent's."""
+    """Return an instance, one for each process: a child of fork cannot use the parent's."""
     ffi, lib = api.binding()
     extras = ffi.new("WGPUInstanceExtras*", {"chain": {"sType": api.INSTANCE_EXTRAS}, "backends": backends})
     descriptor = ffi.new("WGPUInstanceDescriptor*", {"nextInChain": ffi.addressof(extras, "chain")})
@@ -89,13 +89,14 @@ def _adapters(owner: int, backends: int) -> list[Adapter]:
 
 
 def instance_of(backend: str) -> Any:
-    """The instance that the adapters of a back end belong to."""
+    """Return the instance that the adapters of a back end belong to."""
     return _instance(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
 
 
 def adapters(backend: str, text: str = "") -> list[Adapter]:
-    """Those of a back end, all but OpenGL for "", whose model has `text`. InvalidArgumentError for an unknown one,
-    DeviceUnavailableError without wgpu."""
+    """Return those of a back end, all but OpenGL for "", whose model has `text`. InvalidArgumentError for an unknown
+    one, DeviceUnavailableError without wgpu.
+    """
     if backend and backend not in BACKENDS:
         raise InvalidArgumentError(f"device 'webgpu': backend: expected one of {', '.join(BACKENDS)}, got '{backend}'")
     found = _adapters(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
@@ -103,7 +104,7 @@ def adapters(backend: str, text: str = "") -> list[Adapter]:
 
 
 def choose(number: int, backend: str, text: str) -> Adapter:
-    """The adapter with a number. DeviceUnavailableError."""
+    """Return the adapter with a number. DeviceUnavailableError."""
     found = adapters(backend, text)
     if number < len(found):
         return found[number]

@@ -37,7 +37,7 @@ def binding() -> tuple[Any, Any]:
 
 
 def text_of(view: Any) -> str:
-    """A WGPUStringView in Python."""
+    """Return a WGPUStringView in Python."""
     ffi, _ = binding()
     if view.data == ffi.NULL:
         return ""
@@ -55,7 +55,7 @@ class Arena:
         self.kept: list[Any] = []
 
     def new(self, kind: str, /, **fields: Any) -> Any:
-        """A pointer to a structure with `fields` set."""
+        """Return a pointer to a structure with `fields` set."""
         made = self.ffi.new(f"{kind}*")
         for name, value in fields.items():
             if isinstance(value, (str, bytes)):
@@ -67,13 +67,13 @@ class Arena:
         return made
 
     def array(self, kind: str, items: Any) -> Any:
-        """An array from a list, or of a length."""
+        """Return an array from a list, or of a length."""
         made = self.ffi.new(f"{kind}[]", items)
         self.kept.append(made)
         return made
 
     def text(self, view: Any, value: str | bytes) -> None:
-        """Fills a WGPUStringView."""
+        """Fill a WGPUStringView."""
         raw = value.encode() if isinstance(value, str) else value
         view.data = self.array("char", raw)
         view.length = len(raw)
@@ -101,7 +101,7 @@ class Errors:
         self.device: Any = None
 
     def callback(self, kind: str, has_mode: bool = True) -> dict[str, Any]:
-        """The fields of a callback whose messages come here."""
+        """Return the fields of a callback whose messages come here."""
         cast = self.ffi.cast
         fields = {"callback": cast(kind, CALLBACKS[kind]), "userdata1": cast("void*", self.box.address)}
         return {"mode": SPONTANEOUS, **fields} if has_mode else fields
@@ -127,13 +127,13 @@ class Errors:
         self._push_scope(self.device, VALIDATION_FILTER)
 
     def end(self, what: str) -> None:
-        """Raises the first of them. what: begins the message."""
+        """Raise the first of them. what: begins the message."""
         self._pop_scope(self.device, self._scope[0])
         if self.lost or self.said:
             self.fail(what)
 
     def take(self) -> tuple[int, str] | None:
-        """Ends a scope, and returns the first error instead."""
+        """End a scope, and return the first error instead."""
         self._pop_scope(self.device, self._scope[0])
         is_lost = self.lost
         found = self.said[0] if self.said else None
@@ -143,7 +143,7 @@ class Errors:
         return found
 
     def fail(self, what: str) -> None:
-        """Raises what was said."""
+        """Raise what was said."""
         is_lost = self.lost
         kind, message = self.said[0] if self.said else (0, "")
         self.said.clear()
@@ -156,14 +156,14 @@ class Errors:
 
 
 def error_of(kind: int, text: str) -> Exception:
-    """The exception for an error of wgpu."""
+    """Return the exception for an error of wgpu."""
     if kind == OUT_OF_MEMORY:
         return OutOfMemoryError(text)
     return InvalidArgumentError(text) if kind == VALIDATION else InternalError(text)
 
 
 def plain(message: str) -> str:
-    """A message of wgpu without what all of them begin with."""
+    """Return a message of wgpu without what all of them begin with."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     return "; ".join(line for line in lines if line not in _FRAME and not line.startswith("In wgpu"))
 

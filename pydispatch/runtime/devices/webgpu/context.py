@@ -101,7 +101,7 @@ class Context(Closing, base.Context):
             raise DeviceUnavailableError(f"{self.name} was closed")
 
     def encoder(self) -> Any:
-        """A new command encoder, in an error scope that `submit` ends."""
+        """Return a new command encoder, in an error scope that `submit` ends."""
         self.require_own()
         if self.errors.lost is not None:
             self.errors.fail("")
@@ -111,7 +111,7 @@ class Context(Closing, base.Context):
         return self.lib.wgpuDeviceCreateCommandEncoder(self.device, self.ffi.NULL)
 
     def submit(self, encoder: Any, what: str) -> None:
-        """Puts what was recorded on the queue. what: for messages."""
+        """Put what was recorded on the queue. what: for messages."""
         lib, commands = self.lib, self._commands
         commands[0] = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)
         lib.wgpuCommandEncoderRelease(encoder)
@@ -130,7 +130,7 @@ class Context(Closing, base.Context):
                 self._submissions.popleft()
 
     def abandon(self, encoder: Any) -> None:
-        """Drops what was recorded."""
+        """Drop what was recorded."""
         self.lib.wgpuCommandEncoderRelease(encoder)
         self.errors.take()
 
@@ -143,7 +143,7 @@ class Context(Closing, base.Context):
             self.require_usable()
 
     def _free(self) -> None:
-        """Releases what nobody uses: the collector may come while the lock is held."""
+        """Release what nobody uses: the collector may come while the lock is held."""
         while self.garbage:
             release, handle = self.garbage.popleft()
             release(handle)
@@ -236,7 +236,7 @@ class Context(Closing, base.Context):
         self._move(block, True, first, length, skip, target, size)
 
     def _move(self, block: Block, is_read: bool, at: int, length: int, skip: int, host: Any, size: int) -> None:
-        """Copies between the process and a block that is mapped meanwhile, when everything that was submitted is done.
+        """Copy between the process and a block that is mapped meanwhile, when everything that was submitted is done.
         No exception comes in between: wgpu ends the process when a mapped buffer is used."""
         self.require_own()
         if self.errors.lost is not None:
@@ -291,12 +291,12 @@ class Context(Closing, base.Context):
 
 
 def _number(pointer: Any) -> int:
-    """The address that a pointer of cffi has."""
+    """Return the address that a pointer of cffi has."""
     return int(api.binding()[0].cast("uintptr_t", pointer))
 
 
 def _address(function: str) -> int:
-    """The address of a function of wgpu."""
+    """Return the address of a function of wgpu."""
     ffi, lib = api.binding()
     return _number(ffi.addressof(lib, function))
 
@@ -306,7 +306,7 @@ def _words(size: int) -> int:
 
 
 def _standard(given: Any) -> Any:
-    """The limits of an adapter, no better than those that every device has."""
+    """Return the limits of an adapter, no better than those that every device has."""
     ffi, _ = api.binding()
     made = ffi.new("WGPULimits*", given[0])
     for name, least in LEAST.items():

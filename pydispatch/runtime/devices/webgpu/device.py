@@ -23,7 +23,7 @@ _contexts: dict[tuple[Any, ...], Context] = {}
 
 
 def open_device(number: int, adapter: str, backend: str, staging: bool, standard: bool) -> WebGPUDevice:
-    """The device with a number. Those of one process that are named alike share memory and queue."""
+    """Return the device with a number. Those of one process that are named alike share memory and queue."""
     with _opening:
         key = (os.getpid(), number, adapter, backend, staging, standard)
         context = _contexts.get(key)
@@ -54,11 +54,11 @@ class WebGPUDevice(AcceleratorDevice):
             raise ArtifactError(f"{where} has no entry point: a kernel is a function with @compute")
 
     def synchronize(self) -> None:
-        """Waits until everything that calls have put in the queue is done."""
+        """Wait until everything that calls have put in the queue is done."""
         self._context.wait()
 
     def describe(self) -> Mapping[str, Any]:
-        """What the device is: its adapter and back end, limits, and features of shaders."""
+        """Return what the device is: its adapter and back end, limits, and features of shaders."""
         context = self._context
         adapter, limits = context.adapter, context.limits
         sizes = "x".join(str(limits[f"maxComputeWorkgroupSize{axis}"]) for axis in "XYZ")

@@ -51,13 +51,13 @@ class Executor(execute.Executor):
         return Plan(data, self.context.alignment)
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Submits it."""
+        """Submit it."""
         with self._own(record, blocks) as blocks:
             self._run(record, blocks, constants, patterns)
 
     @contextmanager
     def _own(self, record: Record, blocks: Blocks) -> Iterator[Blocks]:
-        """The blocks of a plan with those of its own."""
+        """Yield the blocks of a plan with those of its own."""
         assert isinstance(record, Plan)
         if not record.apart:
             yield blocks
@@ -98,14 +98,14 @@ class Executor(execute.Executor):
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
     ) -> Recorded:
-        """What the commands do over these blocks; under the context's lock."""
+        """Return what the commands do over these blocks; under the context's lock."""
         self.context.require_usable()
         recorder = Recorder(self.context)
         recorder.commands(record.commands, blocks, constants, patterns, self.kernels, timed)
         return recorder.finish()
 
     def submit(self, recorded: Recorded, record: Record, blocks: Blocks, constants: bytes) -> None:
-        """Runs a recording over the blocks that it was made for."""
+        """Run a recording over the blocks that it was made for."""
         if self.context.closed:
             self.context.require_usable()
         recorded.run(self.context.name, self._host(record, blocks, constants))
@@ -168,7 +168,7 @@ class Fixed:
         self.words, self.recorded = (blocks, constants, patterns), None
 
     def run(self) -> None:
-        """Submits it."""
+        """Submit it."""
         recorded = self.recorded
         if recorded is None:
             with self.context.lock:

@@ -76,7 +76,7 @@ class Kernels:
         self.release()
 
     def load(self, executable: Executable, parts: Parts, codes: Sequence[bytes]) -> None:
-        """Makes the shader modules of one executable; pipelines, which may take a driver long, are made when they are
+        """Make the shader modules of one executable; pipelines, which may take a driver long, are made when they are
         first used. codes: its modules, with imports linked in.
 
         Raises ArtifactError, or DeviceUnavailableError when the device lacks something.
@@ -110,7 +110,7 @@ class Kernels:
         return adapted(module, layouts)
 
     def _kernel(self, executable: Executable, export: Export, module: Module, parts: Parts) -> Kernel:
-        """An export, checked against the program and the device."""
+        """Return an export, checked against the program and the device."""
         name = parts.entry_name(export)
         function = module.entry(name)
         if function is None and len(module.entry_points) == 1 and executable.source is not None:
@@ -167,8 +167,9 @@ class Kernels:
     def _shader(
         self, kernel: Kernel, is_same: bool, is_folded: bool = False, merged: Merged | None = None
     ) -> Any:
-        """The shader module of a kernel. is_same: with its buffers as they are declared. is_folded: of its own, for
-        grids of another form. merged: of its own, over fewer buffers."""
+        """Return the shader module of a kernel. is_same: with its buffers as they are declared. is_folded: of its own,
+        for grids of another form. merged: of its own, over fewer buffers.
+        """
         key = is_same, is_folded, merged is not None, kernel.entry.name if is_folded or merged is not None else ""
         shader = kernel.shaders.get(key)
         if shader is None:
@@ -184,11 +185,13 @@ class Kernels:
         return shader
 
     def kernel_of(self, command: Dispatch) -> Kernel:
-        """What a dispatch runs."""
+        """Return what a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
     def form_of(self, kernel: Kernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-        """The grid that the device is started with. InvalidArgumentError for one that it cannot start in any form."""
+        """Return the grid that the device is started with. InvalidArgumentError for one that it cannot start in any
+        form.
+        """
         most = self.context.limits["maxComputeWorkgroupsPerDimension"]
         if max(grid) <= most:
             return grid
@@ -256,7 +259,7 @@ class Parts:
         return known[0] if known and len(known[0]) == export.bindings else None
 
     def module_of(self, export: Export, modules: Sequence[Module], where: str) -> int:
-        """The module with the entry point of an export."""
+        """Return the module with the entry point of an export."""
         if self.entries is None:
             return next((i for i, module in enumerate(modules) if module.entry(export.name) is not None), 0)
         if export.ordinal >= len(self.entries):
@@ -266,5 +269,5 @@ class Parts:
         return self.entries[export.ordinal][0]
 
     def entry_name(self, export: Export) -> str:
-        """The entry point of an export."""
+        """Return the entry point of an export."""
         return export.name if self.entries is None else self.entries[export.ordinal][1]

@@ -39,13 +39,13 @@ class LogicalDevice(Protocol):
     moves: Any
 
     def encoder(self) -> Any:
-        """A new command encoder, in an error scope that `submit` or `abandon` ends."""
+        """Return a new command encoder, in an error scope that `submit` or `abandon` ends."""
 
     def submit(self, encoder: Any, what: str) -> None:
-        """Puts what was recorded on the queue. what: for messages."""
+        """Put what was recorded on the queue. what: for messages."""
 
     def abandon(self, encoder: Any) -> None:
-        """Drops what was recorded."""
+        """Drop what was recorded."""
 
     def wait(self) -> None:
         """Wait until all submitted work is complete."""
@@ -57,4 +57,4 @@ class LogicalDevice(Protocol):
         """Copy the first `size` bytes of a `readback` block to host memory."""
 
     def release(self, block: Block) -> None:
-        """Takes a block back."""
+        """Take a block back."""

@@ -41,7 +41,7 @@ class Pool:
         self.live_bytes = self.peak_bytes = self.live_blocks = self.free_bytes = 0
 
     def acquire(self, size: int) -> Block:
-        """A block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+        """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
         size = -(-max(size, 1) // GRANULE) * GRANULE
         with self.lock:
             if self.returned:
@@ -92,7 +92,7 @@ class Pool:
         return Block(self, buffer, size, self.numbers)
 
     def _buffer(self, size: int) -> Any:
-        """A new buffer; None without memory for it."""
+        """Return a new buffer; None without memory for it."""
         create = self.ffi.new("WGPUBufferDescriptor*", {"usage": self.usage, "size": size})
         errors, lib = self.errors, self.lib
         lib.wgpuDevicePushErrorScope(errors.device, api.OUT_OF_MEMORY_FILTER)
@@ -108,7 +108,7 @@ class Pool:
         return None
 
     def trim(self) -> None:
-        """Gives blocks that nobody uses back to the driver."""
+        """Give blocks that nobody uses back to the driver."""
         with self.lock:
             self._drain()
             self._trim()

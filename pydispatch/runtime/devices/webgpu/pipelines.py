@@ -30,7 +30,7 @@ class Pipelines:
         self.context.moves.release()
 
     def module(self, code: str, where: str) -> Any:
-        """A shader module. ArtifactError with what wgpu says of the text, line and column included."""
+        """Return a shader module. ArtifactError with what wgpu says of the text, line and column included."""
         arena, context = api.Arena(), self.context
         source = arena.new("WGPUShaderSourceWGSL", code=code)
         source.chain.sType = api.WGSL_SOURCE
@@ -65,11 +65,11 @@ class Pipelines:
         return found
 
     def uniform_group(self) -> Any:
-        """The layout of a group that is a uniform buffer."""
+        """Return the layout of a group that is a uniform buffer."""
         return self._group((api.UNIFORM,))
 
     def _group(self, kinds: tuple[int, ...]) -> Any:
-        """A layout of buffers with these binding types."""
+        """Return a layout of buffers with these binding types."""
         found = self._groups.get(kinds)
         if found is None:
             arena, context = api.Arena(), self.context
@@ -87,7 +87,7 @@ class Pipelines:
     def pipeline(
         self, module: Any, entry: str, layout: Any, values: Mapping[str, float], label: str, where: str
     ) -> Any:
-        """A compute pipeline. values: of overridable constants. where: for messages. ArtifactError."""
+        """Return a compute pipeline. values: of overridable constants. where: for messages. ArtifactError."""
         arena, context = api.Arena(), self.context
         create = arena.new("WGPUComputePipelineDescriptor", label=label, layout=layout)
         create.compute.module = module
@@ -105,7 +105,7 @@ class Pipelines:
         return made
 
     def group(self, layout: Any, places: Sequence[tuple[Any, int, int]]) -> Any:
-        """A bind group. places: (buffer, offset, bytes) by binding."""
+        """Return a bind group. places: (buffer, offset, bytes) by binding."""
         arena, context = api.Arena(), self.context
         entries = arena.array("WGPUBindGroupEntry", max(1, len(places)))
         for number, (buffer, offset, size) in enumerate(places):
@@ -116,7 +116,9 @@ class Pipelines:
 
 
 def _shader_error(message: str, where: str) -> str:
-    """What wgpu says of a shader, after the place: the message, with the lines that show it. where: names the text."""
+    """Return what wgpu says of a shader, after the place: the message, with the lines that show it. where: names the
+    text.
+    """
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
     lines = [line for line in lines if line not in ("Validation Error", "Caused by:")]
     said = "\n".join(line for line in lines if not line.strip().startswith("In wgpu")).strip()

@@ -30,7 +30,7 @@ class Plan(Record):
         super()._commands_with_arena()
 
     def _stretch(self) -> None:
-        """Moves transients apart; those that share no byte share none afterwards."""
+        """Move transients apart; those that share no byte share none afterwards."""
         starts = sorted({offset for _, offset in self.transients})
         places: dict[int, int] = {}
         last = at = 0

@@ -30,10 +30,10 @@ class Host(Protocol):
     """Interface for calls of the host commands of a plan."""
 
     def waits(self, command: Custom) -> bool:
-        """Whether everything before a command has to be complete when it is called."""
+        """Return whether everything before a command has to be complete when it is called."""
 
     def call(self, command: Custom, encoder: Any) -> None:
-        """Calls it. encoder: what it records into, None for one that everything before is complete for."""
+        """Call it. encoder: what it records into, None for one that everything before is complete for."""
 
 
 class Recorded:
@@ -65,11 +65,11 @@ class Recorded:
         self.release()
 
     def run(self, what: str, host: Host | None = None) -> None:
-        """Submits all of it. host: calls host commands. what: for messages."""
+        """Submit all of it. host: calls host commands. what: for messages."""
         self.submit(self.pieces, what, host)
 
     def submit(self, pieces: list[Any], what: str, host: Host | None) -> None:
-        """Submits some pieces: at once, except that host commands which need everything before them complete come
+        """Submit some pieces: at once, except that host commands which need everything before them complete come
         between two submissions."""
         first = 0
         for number, piece in enumerate(pieces):
@@ -172,12 +172,12 @@ class Recorder:
         self._add(pipeline, group, (min(max(1, count), 65535), 1, 1), {CONSTANTS[0]: words})
 
     def _window(self, block: Block, at: int, size: int) -> tuple[tuple[Any, int, int], int]:
-        """What to bind of a block for a range, and where the range begins in it."""
+        """Return what to bind of a block for a range, and where the range begins in it."""
         start = at & -self.context.alignment
         return (block.buffer, start, min(block.size, at + size + 3 & ~3) - start), at - start
 
     def own(self, size: int) -> Block:
-        """Memory that lives as long as what is recorded."""
+        """Return memory that lives as long as what is recorded."""
         block = self.context.pool.acquire(size)
         self.made.blocks.append(block)
         return block
@@ -199,7 +199,7 @@ class Recorder:
         self.made.pieces[-1].append((pipeline, group, bound, *grid))
 
     def _is_marked(self) -> bool:
-        """Whether the last piece belongs to a command that is timed by itself."""
+        """Return whether the last piece belongs to a command that is timed by itself."""
         return bool(self.made.marks) and self.made.marks[-1] == len(self.made.pieces)
 
     # Plans
@@ -266,8 +266,9 @@ class Recorder:
         self, command: Dispatch, blocks: Sequence[Block | None], kernel: Kernel, merged: Merged,
         back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[list[tuple[Any, int, int]], list[int]]:  # fmt: skip
-        """Where the bindings of a kernel over fewer buffers lie, and the first element of each that it is made of:
-        several are copied to memory of their own."""
+        """Return where the bindings of a kernel over fewer buffers lie, and the first element of each that it is made
+        of: several are copied to memory of their own.
+        """
         places, offsets = [], []
         for group, size in zip(merged.bindings, merged.bytes, strict=True):
             if len(group) == 1:
@@ -304,7 +305,7 @@ class Recorder:
         self, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int,
         back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[Any, int, int]:  # fmt: skip
-        """Where a binding lies: in place, or copied to where the device can bind it."""
+        """Return where a binding lies: in place, or copied to where the device can bind it."""
         context, block, at = self.context, _block(blocks, slot), slot.offset
         declared = kernel.entry.buffers.get(binding)
         least = _LEAST if declared is None else max(_LEAST, declared.bytes + 3 & ~3)
@@ -326,7 +327,7 @@ class Recorder:
         return own.buffer, 0, size
 
     def finish(self) -> Recorded:
-        """What was recorded, with constants in memory of its own."""
+        """Return what was recorded, with constants in memory of its own."""
         made, context = self.made, self.context
         if self.words:
             block = self.own(len(self.words))

@@ -18,7 +18,7 @@ _STAMPS = 4096  # of one query set, at most
 
 
 def seconds_of(context: LogicalDevice, recorded: Recorded, host: Host | None) -> list[float]:
-    """Runs a recording with marks once. Seconds of each command."""
+    """Run a recording with marks once. Seconds of each command."""
     bounds = [0, *recorded.marks]
     spans = [recorded.pieces[first:end] for first, end in itertools.pairwise(bounds)]
     if "timestamp-query-inside-encoders" not in context.enabled:
@@ -30,7 +30,7 @@ def seconds_of(context: LogicalDevice, recorded: Recorded, host: Host | None) ->
 
 
 def _alone(context: LogicalDevice, recorded: Recorded, span: list[Any], host: Host | None) -> float:
-    """One command in a submission of its own."""
+    """Return one command in a submission of its own."""
     context.wait()
     begin = time.perf_counter()
     recorded.submit(span, context.name, host)

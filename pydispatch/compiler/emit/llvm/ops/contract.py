@@ -80,7 +80,7 @@ def _clobber_vectors(f: FunctionEmitter) -> None:
 
 
 def _vector_registers(f: FunctionEmitter) -> str:
-    """Return all of the target's, as inline assembly states that it changes them."""
+    """Return the vector registers of the target as the clobber list of inline assembly."""
     arch, has = f.platform.arch, f.platform.features
     count = {"x86_64": 32 if "avx512f" in has else 16, "aarch64": 32, "riscv64": 32 * ("v" in has)}.get(arch, 0)
     return ",".join(f"~{{{'xmm' if arch == 'x86_64' else 'v'}{number}}}" for number in range(count))

@@ -114,8 +114,9 @@ class Plan:
 
 
 def plans_of(c: Contraction, e: Elements, architecture: int) -> list[Plan]:
-    """Return one plan; two where only the call knows the number of rows, the second for `FEW_ROWS` of them and less.
-    None for what has no tiles, or is too small for them.
+    """Return the plans of a contraction: one, or with a dynamic number of rows a second one for at most `FEW_ROWS`.
+
+    The list is empty for a contraction without tiles, or one that is too small for them.
     """
     plan = plan_of(c, e, architecture)
     if plan is None:
