@@ -24,7 +24,6 @@ from pydispatch.compiler.kernels.ops.elements import Elements, IndexMap
 from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes, view_of
 from pydispatch.compiler.kernels.ops.sums import nothing
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
-from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured
 
 ROWS = 1024
