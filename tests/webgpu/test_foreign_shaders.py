@@ -24,6 +24,7 @@ FORMS = {
     .replace(BLOCK, "@binding(0) @group(0) var<uniform> given"),
     "block between the buffers": MADE.replace("binding(2)", "binding(3)")
     .replace("binding(1)", "binding(2)").replace(BLOCK, "@group(0) @binding(1) var<uniform> given"),
+    "block at a sum": MADE.replace(BLOCK, "@group(1 - 1) @binding((2) + 1) var<uniform> given"),
     "block of another group": MADE.replace(BLOCK, "@group(1) @binding(5) var<uniform> given"),
 }  # fmt: skip
 

@@ -174,6 +174,11 @@ def test_a_shader_of_several_kernels_runs(device: Any, wgsl: Callable[..., Path]
         np.testing.assert_array_equal(program.mul(A, A + 2), expected)
 
 
+def test_directives_at_run_time() -> None:
+    with pytest.raises(pd.ArtifactError, match="character '#'; directives are carried out when a program is compiled"):
+        pd.device("webgpu:0").add_executable("executable", SHADER.encode())
+
+
 def test_errors_of_objects(wgsl: Callable[..., Path], tmp_path: Path) -> None:
     def compiled(more: str, text: str = SHADER, kind: str = "wgsl") -> None:
         path = wgsl("main", text).rename(tmp_path / f"main.{kind}")

@@ -51,25 +51,29 @@ def _move_block(module: Module) -> Edits:
     edits: Edits = {}
     for block in blocks:
         for key, number in zip(("group", "binding"), CONSTANTS, strict=True):
-            edits[_number_token(module, block, key)] = str(number)
+            edits |= _with_number(module, block, key, number)
     for each in module.declarations:
         other = _binding_point(each) if each.kind == "var" and each.space == "storage" else None
         if other is not None and other[0] == point[0] and other[1] > point[1]:
-            edits[_number_token(module, each, "binding")] = str(other[1] - 1)
+            edits |= _with_number(module, each, "binding", other[1] - 1)
     return edits
 
 
 def _binding_point(variable: Declaration) -> tuple[int, int] | None:
-    """Return the group and binding of a variable where both are plain numbers."""
+    """Return the group and binding of a variable where both are expressions of numbers."""
     group, binding = variable.number("group"), variable.number("binding")
     return None if group is None or binding is None else (group, binding)
 
 
-def _number_token(module: Module, variable: Declaration, key: str) -> int:
-    """Return the index of the token that is the number of `@group` or `@binding`."""
+def _with_number(module: Module, variable: Declaration, key: str, number: int) -> Edits:
+    """Return the edits that put a number in the place of the expression of `@group` or `@binding`."""
     tokens = module.tokens
     name = next(i for i in range(variable.first, variable.end) if tokens[i].text == key and tokens[i - 1].text == "@")
-    return name + 2
+    first, end, depth = name + 2, name + 2, 1
+    while depth:
+        depth += (tokens[end].text == "(") - (tokens[end].text == ")")
+        end += 1
+    return {first: str(number), **dict.fromkeys(range(first + 1, end - 1), "")}
 
 
 def _narrow_access(module: Module, read_only: Mapping[str, Sequence[bool]]) -> Edits:

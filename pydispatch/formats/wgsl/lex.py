@@ -48,7 +48,8 @@ def tokens_of(text: str, where: str) -> list[Token]:
     while at < size:
         here = match(text, at)
         if here is None:
-            raise ArtifactError(f"{place(text, at, where)}: unexpected character {text[at]!r}")
+            more = "; directives are carried out when a program is compiled: give WGSL without" * (text[at] == "#")
+            raise ArtifactError(f"{place(text, at, where)}: unexpected character {text[at]!r}{more}")
         kind = here.lastgroup
         if kind == "comment":
             at = _comment_end(text, here.end(), where)

@@ -48,9 +48,12 @@ class Declaration:
         return next((each for each in self.attributes if each.name == name), None)
 
     def number(self, name: str) -> int | None:
-        """Return the argument of an attribute when it is a plain number."""
+        """Return the argument of an attribute when it is a number, or an expression of numbers."""
         found = self.attribute(name)
-        return integer(found.arguments[0]) if found is not None and len(found.arguments) == 1 else None
+        if found is None or len(found.arguments) != 1:
+            return None
+        plain = integer(found.arguments[0])
+        return evaluate(tokens_of(found.arguments[0], ""), lambda name: None) if plain is None else plain
 
     @property
     def space(self) -> str:
