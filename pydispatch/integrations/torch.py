@@ -137,12 +137,14 @@ def _traced(module: Any) -> _Traced:
         raise CompileError(str(fault), Location(_NAME, 0, 0)) from None
     names = [each.name for each in graph.inputs if isinstance(each, Name) and each.name not in constants]
     sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}
+    tokens = {node.positional[0] for node in graph.nodes if node.target.endswith("higher_order.with_effects")}
     inputs, passed = [], []
     for place, name in enumerate(names):
         number = graph.numbers.get(name)
         is_size = isinstance(number, Symbolic) and number in sizes
-        inputs.append(GraphInput("size" if is_size else "user_input", Name(name)))
-        if not is_size:
+        kind = "token" if Name(name) in tokens else "size" if is_size else "user_input"  # calls pass None for tokens
+        inputs.append(GraphInput(kind, Name(name)))
+        if kind == "user_input":
             passed.append(place)
     inputs += [GraphInput("tensor_constant", Name(name), name) for name in constants]
     results = tuple(

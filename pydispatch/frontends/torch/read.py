@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.frontends.graph.builder import Builder, Input
-from pydispatch.frontends.graph.dtypes import I64
+from pydispatch.frontends.graph.dtypes import F32, I64
 from pydispatch.frontends.graph.sizes import Expr, Size, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.source import ReadOptions
@@ -60,6 +60,8 @@ class _Program:
                 values.append(evaluate(self.program.graph.numbers[_name(spec)], self.symbols))
             elif spec.kind == "constant_input":
                 values.append(spec.value)
+            elif spec.kind == "token":
+                values.append(self.b.constant([], F32))
             else:
                 values.append(self._weight(spec))
             if isinstance(spec.argument, Name) and isinstance(argument, Name) and spec.argument != argument:
@@ -171,7 +173,7 @@ class _Program:
         for spec, value in zip(specs, found, strict=True):
             if isinstance(value, Memory):
                 value = value.tensor
-            if value is None:
+            if value is None or spec.kind == "token":
                 continue
             if not isinstance(value, (Tensor, Expr, bool, int, float)):
                 raise self.b.fail("the model returns what is neither a tensor nor a number")

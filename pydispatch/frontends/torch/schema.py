@@ -98,8 +98,8 @@ class Graph:
 
 @dataclass(frozen=True)
 class GraphInput:
-    """An input of the graph. kind: user_input, parameter, buffer, tensor_constant, constant_input; or size, that of
-    another input.
+    """An input of the graph. kind: user_input, parameter, buffer, tensor_constant, constant_input; token, an empty
+    tensor that orders effects; or size, that of another input.
 
     argument: its name in the graph. target: of a weight, its name in the model. value: of a constant_input.
     """
@@ -112,7 +112,7 @@ class GraphInput:
 
 @dataclass(frozen=True)
 class GraphOutput:
-    """An output of the graph. kind: user_output, buffer_mutation, parameter_mutation or user_input_mutation.
+    """An output of the graph. kind: user_output, token, buffer_mutation, parameter_mutation or user_input_mutation.
 
     target: the buffer, parameter or input that gets this value.
     """
@@ -361,6 +361,8 @@ def _input(v: Value) -> GraphInput:
         return GraphInput(kind, read_argument(spec.get("arg")))
     if kind == "constant_input":
         return GraphInput(kind, Name(spec.get("name").text()), value=read_argument(spec.get("value")))
+    if kind == "token":
+        return GraphInput(kind, _name(spec.get("arg")))
     if kind in _WEIGHTS:
         return GraphInput(kind, _name(spec.get("arg")), spec.get(_WEIGHTS[kind]).text())
     raise v.fault(f"an input is a '{kind:.80}', which programs without PyTorch cannot have")
@@ -374,6 +376,8 @@ def _output(v: Value) -> GraphOutput:
     if kind in ("user_output", "loss_output"):
         argument = spec.get("arg")
         return GraphOutput("user_output", _name(argument) if kind == "loss_output" else read_argument(argument))
+    if kind == "token":
+        return GraphOutput(kind, _name(spec.get("arg")))
     if kind in _MUTATIONS:
         return GraphOutput(kind, _name(spec.get("arg")), spec.get(_MUTATIONS[kind]).text())
     raise v.fault(f"an output is a '{kind:.80}', which is not supported")

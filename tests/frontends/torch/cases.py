@@ -321,6 +321,7 @@ CASES = {
         ({2: Dim.AUTO, 3: Dim.AUTO},), lambda: (torch.randn(2, 3, 9, 8),)),
     "resized": Case(of(_resized), lambda: (torch.randn(2, 1, 7, 6),), ({2: Dim.AUTO, 3: Dim.AUTO},),
                     lambda: (torch.randn(2, 1, 5, 10),)),
+    "inverse": Case(of(torch.linalg.inv), lambda: (torch.randn(2, 3, 3),)),
     "less_common": Case(of(_less_common), lambda: (_halves(), _numbers()), decomposed=False),
     "masked_attention": Case(of(_masked), lambda: (torch.randn(1, 2, 4, 8), torch.ones(4, 4).tril(-1) > 0)),
     "several_results": Case(of(_several_results),

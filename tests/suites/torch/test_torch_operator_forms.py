@@ -38,6 +38,27 @@ def test_forms(name: str) -> None:
         check(loaded, inputs, flat(model(*inputs)))
 
 
+CHECKED = ("inv", "solve", "cholesky", "lu", "det", "linalg of sizes, dynamic")
+"""Forms whose decompositions check their results, in an order that tokens keep."""
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_decompositions_with_checks_and_compiled(name: str) -> None:
+    form = FORMS[name]
+    model = Call(form.function)
+    sizes = [{axis: torch.export.Dim.DYNAMIC for axis in axes} for axes in form.dynamic]
+    with torch.no_grad():
+        program = torch.export.export(model, form.inputs[0], dynamic_shapes=(tuple(sizes),) if sizes else None)
+    loaded = pd.device("local-sync").load(pd.compile(program.run_decompositions()))
+    torch._dynamo.reset()
+    compiled = torch.compile(form.function, backend="pydispatch", dynamic=bool(sizes))
+    for inputs in form.inputs:
+        expected = flat(model(*inputs))
+        check(loaded, inputs, expected)
+        with torch.no_grad():
+            torch.testing.assert_close(flat(compiled(*inputs)), expected, rtol=3e-5, atol=3e-5)
+
+
 def written(x: torch.Tensor) -> torch.Tensor:
     y = x.clone()
     y.as_strided((2, 2), (1, 1)).add_(1)

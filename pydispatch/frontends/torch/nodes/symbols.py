@@ -11,8 +11,10 @@ from pydispatch.frontends.graph.dtypes import F64, I64
 from pydispatch.frontends.graph.sizes import Expr, Size, UndecidedError, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.torch.arguments import shown
 from pydispatch.frontends.torch.nodes.pointwise import floor_divide, remainder
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, together
+from pydispatch.frontends.torch.schema import Other
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Sizes = Sequence[Size]
@@ -117,6 +119,14 @@ def functional_check(t: Tracer, *args: Any, **__: Any) -> Any:
     return args[-1]
 
 
+def with_effects(t: Tracer, token: Tensor, op: Any, *args: Any, **keywords: Any) -> tuple[Tensor, None]:
+    """A check that is ordered by a token: not done, as other checks are not."""
+    name = op.text.removeprefix("torch.ops.") if isinstance(op, Other) else shown(op)
+    if name.rpartition(".")[0] not in _ASSERTIONS and name not in _ASSERTIONS:
+        raise t.b.fail(f"operator {name} has effects that are ordered by tokens, which is not supported")
+    return token, None
+
+
 _FUNCTIONS = {
     "add": (operator.add, _binary("add")), "sub": (operator.sub, _binary("sub")), "mul": (operator.mul, _binary("mul")),
     "floordiv": (operator.floordiv, floor_divide), "mod": (operator.mod, remainder),
@@ -125,7 +135,7 @@ _FUNCTIONS = {
     "and_": (operator.and_, _binary("and")), "or_": (operator.or_, _binary("or")),
 }  # fmt: skip
 _ASSERTIONS = ("aten._assert_scalar", "aten._assert_async", "aten._assert_tensor_metadata", "aten.sym_constrain_range",
-               "aten.sym_constrain_range_for_size", "aten._assert_async.msg")  # fmt: skip
+               "aten.sym_constrain_range_for_size", "aten._assert_async.msg", "aten._linalg_check_errors")  # fmt: skip
 
 SYMBOLS: dict[str, Conversion] = {
     "aten.sym_size": sym_size,
@@ -145,6 +155,7 @@ SYMBOLS: dict[str, Conversion] = {
     "math.floor": _rounded("floor", math.floor),
     "math.ceil": _rounded("ceil", math.ceil),
     "math.round": _rounded("round_even", round),
+    "higher_order.with_effects": with_effects,
     "aten.item": item,
     "aten._local_scalar_dense": item,
     **dict.fromkeys(_ASSERTIONS, nothing),
