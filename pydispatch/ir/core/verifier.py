@@ -8,6 +8,7 @@ from xdsl.parser.core import ForwardDeclaredValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
 from pydispatch.errors import CompileError
+from pydispatch.ir.core.dominance import Dominance
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.messages import explain_refusal
 from pydispatch.ir.core.refine import Seen, refinement
@@ -20,8 +21,9 @@ def verify(module: Operation) -> None:
     for op in module.walk():
         order[op] = len(order)
     seen: Seen = set()
+    dominance = Dominance()
     for op in order:
-        _check_defined(op, order)
+        _check_defined(op, order, dominance)
         try:
             for region in op.regions:
                 for block in region.blocks:
@@ -49,18 +51,31 @@ def verify_operation(op: Operation, seen: Seen | None = None) -> None:
         refined.verify(op, set() if seen is None else seen)
 
 
-def _check_defined(op: Operation, order: dict[Operation, int]) -> None:
-    """Check that each operand is defined before its use.
+def _check_defined(op: Operation, order: dict[Operation, int], dominance: Dominance) -> None:
+    """Check that each operand is defined on every path to its use.
 
-    Values from regions with several blocks are skipped: there the order of the text does not decide dominance.
+    Values of regions that do not contain the operation are skipped: another check refuses them.
     """
     for value in op.operands:
-        owner = value.owner
-        if isinstance(owner, Operation) and order.get(owner, -1) >= order[op]:
-            region = owner.parent_region()
-            if region is not None and len(region.blocks) == 1:
-                name = f"%{value.name_hint}" if value.name_hint else "a value"
+        block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
+        region = block.parent if block is not None else None
+        if block is None or region is None:
+            continue
+        use: Operation | None = op
+        while use is not None and use.parent_region() is not region:
+            use = use.parent_op()
+        user = use.parent_block() if use is not None else None
+        if use is None or user is None:
+            continue
+        name = f"%{value.name_hint}" if value.name_hint else "a value"
+        if user is block:
+            if isinstance(value.owner, Operation) and order.get(value.owner, -1) >= order[use]:
                 raise CompileError(f"'{op.name}' uses {name} before its definition", location_of(op))
+        elif not dominance.dominates(block, user):
+            raise CompileError(
+                f"'{op.name}' uses {name}, which is not defined on every path to this block", location_of(op),
+                "pass it to the block as an argument of the branches",
+            )  # fmt: skip
 
 
 def _raise_outside_value(op: Operation) -> None:

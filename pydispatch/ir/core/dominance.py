@@ -1,0 +1,88 @@
+"""Dominance in regions with several blocks: which definitions every path to a use passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Block, Region
+
+
+class Dominance:
+    """The dominator trees of regions, each computed when it is first asked for.
+
+    The algorithm is that of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm".
+    """
+
+    def __init__(self) -> None:
+        self._parents: dict[Region, dict[Block, Block]] = {}
+
+    def dominates(self, definition: Block, use: Block) -> bool:
+        """Return whether every path from the entry to `use` passes `definition`, a block of the same region.
+
+        A block that no path reaches is dominated by every block.
+        """
+        region = use.parent
+        assert region is not None
+        parents = self._parents.get(region)
+        if parents is None:
+            parents = self._parents[region] = _immediate_dominators(region)
+        if use not in parents:
+            return True
+        while use is not definition:
+            if parents[use] is use:
+                return False
+            use = parents[use]
+        return True
+
+
+def _immediate_dominators(region: Region) -> dict[Block, Block]:
+    """Return the immediate dominator of each reachable block; the entry block is its own."""
+    entry = region.blocks[0]
+    order = list(_postorder(entry))
+    number = {block: index for index, block in enumerate(order)}
+    predecessors: dict[Block, list[Block]] = {block: [] for block in order}
+    for block in order:
+        for successor in _successors(block):
+            predecessors[successor].append(block)
+    parents = {entry: entry}
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for block in reversed(order[:-1]):
+            known = [p for p in predecessors[block] if p in parents]
+            parent = known[0]
+            for other in known[1:]:
+                parent = _common(parents, number, parent, other)
+            if parents.get(block) is not parent:
+                parents[block], is_changed = parent, True
+    return parents
+
+
+def _common(parents: dict[Block, Block], number: dict[Block, int], first: Block, second: Block) -> Block:
+    """Return the nearest block that dominates two blocks."""
+    while first is not second:
+        while number[first] < number[second]:
+            first = parents[first]
+        while number[second] < number[first]:
+            second = parents[second]
+    return first
+
+
+def _successors(block: Block) -> tuple[Block, ...]:
+    last = block.last_op
+    return tuple(last.successors) if last is not None else ()
+
+
+def _postorder(entry: Block) -> Iterator[Block]:
+    """Yield the blocks that paths from the entry reach, each after its successors that are not on the path."""
+    seen = {entry}
+    pending = [(entry, iter(_successors(entry)))]
+    while pending:
+        block, successors = pending[-1]
+        following = next((other for other in successors if other not in seen), None)
+        if following is None:
+            pending.pop()
+            yield block
+        else:
+            seen.add(following)
+            pending.append((following, iter(_successors(following))))
