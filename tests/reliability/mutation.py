@@ -198,7 +198,11 @@ def drawn(root: Path, count: int, seed: int) -> dict[str, list[str]]:
     import changed
 
     paths = sorted((root / "pydispatch").rglob("*.py"))
-    names = [path.relative_to(root).as_posix() for path in paths if 100 <= path.read_text().count("\n") <= 300]
+    names = [
+        path.relative_to(root).as_posix()
+        for path in paths
+        if path.stem != "__init__" and 100 <= path.read_text().count("\n") <= 300
+    ]
     found: dict[str, list[str]] = {}
     for name in random.Random(seed).sample(names, len(names)):
         near = sorted((distance, path) for path, distance in changed.ranked([name]).items() if distance <= 1)
