@@ -62,6 +62,17 @@ def test_linked_at_load(device: Any, wgsl: Any) -> None:
         device.load(artifact)
 
 
+def test_a_library_with_directives(wgsl: Any) -> None:
+    text = MUL.replace("lhs[i] * rhs[j]", "\n#ifdef ADD\nlhs[i] + rhs[j]\n#else\nlhs[i] * rhs[j]\n#endif\n")
+    given = static([wgsl("mul", text)]).replace('mul.wgsl"}', 'mul.wgsl", defines = ["ADD"]}')
+    a, b = vectors()
+    program = pd.device("webgpu:0").load(pd.compile(given, targets="webgpu"))
+    np.testing.assert_array_equal(np.asarray(program.multiply(a, b)), a + b)
+    wgsl("mul", text.replace("#endif", ""))
+    with pytest.raises(pd.CompileError, match=r"mul.wgsl:\d+: a condition without #endif"):
+        pd.compile(given, targets="webgpu")
+
+
 def test_linked_at_compile_time(device: Any, wgsl: Any) -> None:
     artifact = pd.compile(static([wgsl("mul", MUL)]), targets="webgpu")
     assert not artifact.executables[0].variants[0].imports
