@@ -100,6 +100,8 @@ form("special functions", lambda x, h: (
     torch.polygamma(2, x.abs() + 1), torch.special.zeta(x.abs() + 1.5, x.abs() + 1), torch.lgamma(h.abs() + 1)), X, H)
 form("nextafter and angle", lambda x, y, i: (torch.nextafter(x, y), torch.nextafter(x, x), torch.angle(x), torch.angle(
     i), torch.angle(torch.complex(x, y))), X, Y, I)  # fmt: skip
+form("conjugates", lambda x, y: (
+    z := torch.complex(x, y), torch.conj_physical(z), aten._conj_physical(z), torch.view_as_real(z.conj() * z)), X, Y)
 form("dist", lambda x, y: (torch.dist(x, y), torch.dist(x, y[0], 1), torch.dist(x, y, float("inf"))), X, Y)
 
 # -- products

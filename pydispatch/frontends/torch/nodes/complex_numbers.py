@@ -48,6 +48,8 @@ COMPLEX_NUMBERS: dict[str, Conversion] = {
     "aten.polar": polar,
     "aten.conj": conj,
     "aten._conj": conj,
+    "aten.conj_physical": conj,
+    "aten._conj_physical": conj,
     "aten.view_as_real": view_as_real,
     "aten.view_as_complex": view_as_complex,
 }

@@ -167,7 +167,7 @@ def copy(t: Tracer, self: Tensor, src: Operand) -> Tensor:
 
 
 _SAME = ("alias", "detach", "clone", "contiguous", "lift_fresh_copy", "lift_fresh", "lift", "positive", "resolve_conj",
-         "resolve_neg", "requires_grad", "detach_copy", "alias_copy", "_conj_physical")  # fmt: skip
+         "resolve_neg", "requires_grad", "detach_copy", "alias_copy")  # fmt: skip
 
 SHAPES: dict[str, Conversion] = {
     **{f"aten.{name}": same for name in _SAME},
