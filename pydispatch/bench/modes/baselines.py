@@ -27,6 +27,7 @@ def _package(name: str) -> Any:
 
 
 def by_numpy(folder: Path) -> tuple[Any, Any]:
+    """Return a call of numpy.multiply."""
     return None, Direct(lambda lhs, rhs, out: partial(np.multiply, lhs, rhs, out))
 
 

@@ -28,7 +28,7 @@ _INCLUDE = re.compile(r'"([^"]+)"\Z')
 
 @dataclass
 class _Branch:
-    """An `#if` whose `#endif` has not come. is_taken: whether one of its branches has been active."""
+    """A condition whose `#endif` was not read yet. is_taken: whether one of its branches has been active."""
 
     line: int
     is_outer_active: bool
