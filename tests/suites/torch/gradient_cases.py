@@ -189,3 +189,32 @@ add("embedding_bag with weights", lambda w, s: F.embedding_bag(CHOSEN, w, BAGS, 
 add("embedding_bag with weights and padding",
     lambda w, s: F.embedding_bag(CHOSEN, w, BAGS, mode="sum", per_sample_weights=s, padding_idx=2), TABLE,
     torch.rand(6))
+
+# -- diagonals, and special functions
+add("diagonals", lambda x: (x.diagonal(1), x.diagonal(-1) * 2, torch.diag_embed(x), x.trace()), ROWS)
+add("diagonal_scatter", lambda x, y: (x.diagonal_scatter(y, 1, 0, 2), x.diagonal_scatter(y[:, :3] * 2, -1, 0, 2)),
+    torch.randn(4, 2, 5), torch.randn(2, 4))
+
+
+def written_views(x: Tensor, y: Tensor) -> Tensor:
+    x = x * 1
+    x.diagonal(1).mul_(2).add_(y)
+    x.narrow(1, 1, 2).mul_(y[:, None])
+    return x
+
+
+add("writes to diagonals and parts", written_views, torch.randn(4, 5), torch.randn(4))
+add("special functions", lambda x: (x.lgamma(), x.digamma(), torch.polygamma(1, x), torch.special.erfinv(x * 0.2)),
+    torch.rand(3, 4) * 4 + 0.1)
+add("sgn", lambda x: x.sgn() * x, ROWS)
+
+# -- linear algebra, whose gradients take factors of the matrix or of its transpose
+SQUARE = torch.randn(2, 4, 4) + 3 * torch.eye(4)
+for name, way in (("contiguous", lambda x: x), ("transposed", lambda x: (x * 1).mT)):
+    add(f"det and slogdet, {name}", lambda x, w=way: (w(x).det(), *torch.slogdet(w(x)), w(x).logdet()), SQUARE)
+    add(f"solve and inv, {name}", lambda x, y, w=way: (torch.linalg.solve(w(x), y), torch.linalg.inv(w(x))), SQUARE,
+        torch.randn(2, 4, 3))
+add("cholesky and qr", lambda x: (torch.linalg.cholesky(x @ x.mT + torch.eye(4)), *torch.linalg.qr(x)), SQUARE)
+add("lu_solve of the adjoint", lambda x, y: tuple(
+    torch.linalg.lu_solve(*torch.linalg.lu_factor(x), y if left else y.mT, left=left, adjoint=True)
+    for left in (True, False)), SQUARE, torch.randn(2, 4, 3))

@@ -68,8 +68,6 @@ def written(x: torch.Tensor) -> torch.Tensor:
 REFUSED = {
     "QR with all columns": (lambda x: torch.linalg.qr(x, mode="complete"),
                             r"QR in the mode 'complete'; supported are 'reduced' and 'r'"),
-    "a system of the adjoint matrix": (lambda x: torch.linalg.lu_solve(*torch.linalg.lu_factor(x), x, adjoint=True),
-                                       r"lu_solve of the adjoint matrix is not supported(.|\n)*factor that"),
     "a write by strides": (written, r"memory is written in place that by its strides(.|\n)*run_decompositions"),
     "scales of tokens": (lambda x: torch.ops.quantized_decomposed.choose_qparams_per_token(x, torch.uint8),
                          r"scales of tokens as u8; PyTorch has them for int8 alone"),

@@ -166,6 +166,7 @@ CREATION: dict[str, Conversion] = {
     **{f"aten.{name}_like": _like(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))},
     **{f"aten.new_{name}": _new(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))},
     "aten.empty.memory_format": _of_size(0),
+    "aten._efficientzerotensor": _of_size(0),
     "aten.empty_strided": empty_strided,
     "aten.new_empty_strided": new_empty_strided,
     "aten.empty_permuted": empty_permuted,

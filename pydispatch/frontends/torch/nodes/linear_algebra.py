@@ -9,9 +9,11 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import factors, gathers, linear, products, reductions, shapes
 from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.formulas import formula
+from pydispatch.frontends.torch.memory import Memory
 from pydispatch.frontends.torch.nodes.creation import eye, triangle
 from pydispatch.frontends.torch.nodes.parts import diagonal
 from pydispatch.frontends.torch.nodes.shapes import adjoint
+from pydispatch.frontends.torch.nodes.strided import is_contiguous
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Pair = tuple[Tensor, Tensor]
@@ -76,7 +78,8 @@ def lu_unpack(
     rows = shapes.expand_dims(t.b, order, [order.rank - 1])
     number = shapes.reshape(t.b, shapes.iota(t.b, [m], 0, I64), [m, 1])
     P = ew.convert(t.b, ew.compare(t.b, "eq", number, rows), LU_data.dtype)  # noqa: N806
-    return P, *_triangles(t, LU_data)
+    none = shapes.full(t.b, 0, [0], LU_data.dtype)
+    return P if unpack_pivots else none, *(_triangles(t, LU_data) if unpack_data else (none, none))
 
 
 def linalg_lu(t: Tracer, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
@@ -86,8 +89,8 @@ def linalg_lu(t: Tracer, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tens
 def lu_solve(
     t: Tracer, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    if adjoint:
-        raise t.b.fail("lu_solve of the adjoint matrix is not supported", "factor that, and solve with its factors")
+    if adjoint:  # the adjoint of the equation has the matrix on the other side
+        return _transposed(t, lu_solve(t, LU, pivots, _transposed(t, B), left=not left))
     if not left:
         P, L, U = lu_unpack(t, LU, pivots)  # noqa: N806
         given, upper = _batched(t, B, U)
@@ -121,31 +124,40 @@ def _exchanges(t: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
     return ew.convert(t.b, reductions.reduce(t.b, "mul", signs, [-1]), dtype)
 
 
-def det_with_factors(t: Tracer, A: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    LU, pivots, _ = factors.lu(t.b, A)  # noqa: N806
+def _factors(t: Tracer, A: Memory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    """Return LU, pivots and the first pivot that is 0, as the gradients of determinants take them: of the transpose of
+    a real matrix that is contiguous."""
+    matrix = A.tensor
+    if not matrix.dtype.is_complex and is_contiguous(t, A):
+        matrix = shapes.transpose(t.b, matrix, [*range(matrix.rank - 2), matrix.rank - 1, matrix.rank - 2])
+    return factors.lu(t.b, matrix)
+
+
+def det_with_factors(t: Tracer, A: Memory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    LU, pivots, _ = _factors(t, A)  # noqa: N806
     whole = reductions.reduce(t.b, "mul", diagonal(t, LU, 0, -2, -1), [-1])
-    return ew.binary(t.b, "mul", whole, _exchanges(t, pivots, A.dtype)), LU, pivots
+    return ew.binary(t.b, "mul", whole, _exchanges(t, pivots, LU.dtype)), LU, pivots
 
 
-def det(t: Tracer, A: Tensor) -> Tensor:  # noqa: N803
+def det(t: Tracer, A: Memory) -> Tensor:  # noqa: N803
     return det_with_factors(t, A)[0]
 
 
-def slogdet_with_factors(t: Tracer, A: Tensor) -> tuple[Tensor, ...]:  # noqa: N803
-    LU, pivots, _ = factors.lu(t.b, A)  # noqa: N806
+def slogdet_with_factors(t: Tracer, A: Memory) -> tuple[Tensor, ...]:  # noqa: N803
+    LU, pivots, _ = _factors(t, A)  # noqa: N806
     pivot = diagonal(t, LU, 0, -2, -1)
     signs = reductions.reduce(t.b, "mul", ew.unary(t.b, "sign", pivot), [-1])
     logs = ew.unary(t.b, "log", ew.unary(t.b, "abs", pivot))
-    sign = ew.binary(t.b, "mul", signs, _exchanges(t, pivots, A.dtype))
+    sign = ew.binary(t.b, "mul", signs, _exchanges(t, pivots, LU.dtype))
     return sign, reductions.reduce(t.b, "add", logs, [-1]), LU, pivots
 
 
-def slogdet(t: Tracer, A: Tensor) -> Pair:  # noqa: N803
+def slogdet(t: Tracer, A: Memory) -> Pair:  # noqa: N803
     made = slogdet_with_factors(t, A)
     return made[0], made[1]
 
 
-def logdet(t: Tracer, A: Tensor) -> Tensor:  # noqa: N803
+def logdet(t: Tracer, A: Memory) -> Tensor:  # noqa: N803
     sign, log = slogdet(t, A)
     return formula(t.b, lambda s, v: (s < 0.0).choose(float("nan"), v), sign, log)
 

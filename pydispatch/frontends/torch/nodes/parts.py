@@ -176,6 +176,13 @@ def _diagonal_back(t: Tracer, whole: Tensor, written: Tensor, number: int, *args
     return diagonal_scatter(t, whole, written, *args, **kwargs)
 
 
+def _narrow_back(
+    t: Tracer, whole: Tensor, written: Tensor, number: int, dim: int, start: Size, length: Size
+) -> Tensor:
+    axis = axis_of(t, dim, whole.rank)
+    return _inserted(t, whole, written, axis, _place(t, whole, axis, start) if length != 0 else 0)
+
+
 def unfold(t: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows along an axis; their elements are the last axis."""
     if self.rank == 0:  # as a vector of one element
@@ -207,5 +214,6 @@ PARTS: dict[str, Conversion] = {
 VIEWS: dict[str, Inverse | None] = {
     "aten.slice": _slice_back, "aten.select": _select_back, "aten.unbind": _unbound_back,
     "aten.split": _part_back(split), "aten.split_with_sizes": _part_back(split_with_sizes),
-    "aten.chunk": _part_back(chunk), "aten.narrow": None, "aten.diagonal": _diagonal_back, "aten.unfold": None,
+    "aten.chunk": _part_back(chunk), "aten.narrow": _narrow_back, "aten.diagonal": _diagonal_back,
+    "aten.unfold": None,
 }  # fmt: skip

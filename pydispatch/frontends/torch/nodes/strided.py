@@ -38,6 +38,13 @@ def _layout(t: Tracer, memory: Memory) -> tuple[list[Size], Size]:
     return found[:-1], found[-1]
 
 
+def is_contiguous(t: Tracer, memory: Memory) -> bool:
+    """Return whether PyTorch stores a tensor row by row without gaps."""
+    strides, _ = _layout(t, memory)
+    shape = memory.tensor.shape
+    return all(n == 1 or step == dense for n, step, dense in zip(shape, strides, _row_major(shape), strict=True))
+
+
 def _elements(t: Tracer, memory: Memory) -> tuple[Tensor, list[int], Size]:
     """The elements of a storage as a vector, the order of axes in it, and the offset of the vector in the storage."""
     whole = memory.whole
