@@ -218,3 +218,8 @@ add("cholesky and qr", lambda x: (torch.linalg.cholesky(x @ x.mT + torch.eye(4))
 add("lu_solve of the adjoint", lambda x, y: tuple(
     torch.linalg.lu_solve(*torch.linalg.lu_factor(x), y if left else y.mT, left=left, adjoint=True)
     for left in (True, False)), SQUARE, torch.randn(2, 4, 3))
+
+# -- elements at places of a flat tensor
+add("take and put", lambda x, y: (x.take(torch.tensor([0, 5, 5])), x.put(torch.tensor([7, 1]), y[0, :2], True),
+                                  x.put(torch.tensor([7, -1]), y[0, :2])), ROWS, torch.randn(4, 5))
+add("dist", lambda x, y: tuple(torch.dist(x, y, p) for p in (1.0, 2.0, 3.0)), ROWS, torch.randn(4, 5))
