@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydispatch.ir.core.walk import walk
+
 if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
@@ -34,7 +36,7 @@ def verify(module: Operation) -> None:
     from pydispatch.ir.core.verifier import verify as check
 
     known = context()
-    for name in {op.name for op in module.walk()}:
+    for name in {op.name for op in walk(module)}:
         known.get_optional_op(name)  # Loads the dialect, and with it the checks that it has for operations of xDSL.
     check(module)
 

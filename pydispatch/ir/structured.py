@@ -174,11 +174,12 @@ def reading() -> Iterator[None]:
 
 def _state(op: Operation) -> tuple[object, ...]:
     """Return everything that the structure of a generic and facts about it follow from."""
-    operands, body = op._operands, list[object]()
-    inner = op.regions[0].block.first_op
+    operands, properties, body = op._operands, op.properties, list[object]()
+    block = op.regions[0].first_block
+    assert block is not None
+    inner = block.first_op
     while inner is not None:  # asked for so often that iterators of blocks would be half of the time
-        body += (inner, inner._operands)
-        inner = inner.next_op
-    return (
-        operands, [v.type for v in operands], op.properties["indexing_maps"], op.properties["iterator_types"], body
-    )  # fmt: skip
+        body.append(inner)
+        body.append(inner._operands)
+        inner = inner._next_op
+    return operands, [v._type for v in operands], properties["indexing_maps"], properties["iterator_types"], body

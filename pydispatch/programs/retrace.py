@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 
 _NOTE = (
@@ -20,14 +21,14 @@ _NOTE = (
 
 def require_same(name: str, made: ModuleOp, again: ModuleOp) -> None:
     """Refuse a program that differs from its second trace. CompileError at the first operation that differs."""
-    for number, (op, other) in enumerate(zip(made.walk(), again.walk(), strict=False)):
+    for number, (op, other) in enumerate(zip(walk(made), walk(again), strict=False)):
         if number and not _is_same(op, other):  # the first one is the module
             raise CompileError(
                 f"program '{name}' is another one each time it is traced: this value has changed since the first "
                 "trace",
                 _place(other, again) or _place(op, made), _NOTE,
             )  # fmt: skip
-    if sum(1 for _ in made.walk()) != sum(1 for _ in again.walk()):
+    if sum(1 for _ in walk(made)) != sum(1 for _ in walk(again)):
         raise CompileError(f"program '{name}' has another length each time it is traced", None, _NOTE)
 
 
@@ -35,7 +36,7 @@ def _place(op: Operation, module: ModuleOp) -> Any:
     """Return the location of an operation; for a weight, that of its first use."""
     if op.name == "util.global":
         name = op.properties["sym_name"]
-        for user in module.walk():
+        for user in walk(module):
             used = user.properties.get("global")
             if used is not None and getattr(used, "root_reference", None) == name:
                 return location_of(user)

@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from pydispatch.compiler.analysis.kinds import CONSTANTS, is_view
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.formats.artifact.dispatches import DispatchEntry
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import FUNCTIONS, symbol_name
 
@@ -40,7 +41,7 @@ def dispatches_of(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchO
     found: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
         if host.name in FUNCTIONS and DERIVED not in host.attributes:
-            for op in host.walk():
+            for op in walk(host):
                 if isinstance(op, flow.DispatchOp):
                     entry = op.entry_point
                     names = entry.root_reference.data, entry.nested_references.data[-1].data
@@ -73,7 +74,7 @@ def add_alone(module: ModuleOp, executable: Operation, export: str, use: flow.Di
     executable.properties["sym_name"] = StringAttr(name)
     if isinstance(executable, flow.ExecutableOp):  # may be joined with others, where names must differ
         own = f"{export}_{number}"
-        for op in executable.walk():
+        for op in walk(executable):
             if "sym_name" in op.properties and symbol_name(op) == export:
                 op.properties["sym_name"] = StringAttr(own)
     module.body.block.add_op(executable)

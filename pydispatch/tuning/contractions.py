@@ -16,6 +16,7 @@ from pydispatch.compiler.kernels.matmul.cpu.schedule import SCHEDULE, Schedule, 
 from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
 from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.target.cpu import Machine
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import symbol_name
 from pydispatch.tuning.alone import add_alone, fewest_constants
@@ -63,4 +64,4 @@ def contraction_site(
 
 def function_named(holder: Operation, name: str) -> func.FuncOp:
     """Return the function of an export."""
-    return next(op for op in holder.walk() if isinstance(op, func.FuncOp) and symbol_name(op) == name)
+    return next(op for op in walk(holder) if isinstance(op, func.FuncOp) and symbol_name(op) == name)

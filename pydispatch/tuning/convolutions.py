@@ -16,6 +16,7 @@ from pydispatch.compiler.match import Rewrites
 from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.choices import Choice
+from pydispatch.ir.core.walk import walk
 from pydispatch.tuning.parts import program_of
 from pydispatch.tuning.site import Builder, Built, Site
 
@@ -84,7 +85,7 @@ def convolution_sites(found: Sequence[Convolution]) -> Mapping[ConvolutionSite, 
         ops = {convolution.op, *([image.op] if isinstance(image, OpResult) and image.op.name == "tensor.pad" else [])}
         program = program_of(ops, convolution.op.results) if min(convolution.sizes) >= 0 else None
         if program is not None:
-            for op in program.walk():
+            for op in walk(program):
                 for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
                     value.name_hint = None
             key = ir.print_module(program)

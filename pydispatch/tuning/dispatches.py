@@ -14,6 +14,7 @@ from pydispatch.compiler.driver.pipeline import Options, compile_formed
 from pydispatch.compiler.match import Rewrites
 from pydispatch.compiler.outline.explain import Report
 from pydispatch.errors import CompileError
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import symbol_name
 from pydispatch.tuning.alone import add_alone, fewest_constants, is_constant
@@ -41,7 +42,7 @@ class DispatchSite(Site):
     def _text(self) -> str:
         """Return the executable without names, and what it is called with."""
         copy = self.executable.clone()
-        for op in copy.walk():
+        for op in walk(copy):
             for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
                 value.name_hint = None
         text = ir.print_module(ModuleOp([copy])).replace(f"@{self.subject}", "@export")

@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.kernel_ir.calls import import_symbol, is_import
 from pydispatch.compiler.kernel_ir.fallbacks import FALLBACK
 from pydispatch.compiler.kernel_ir.readers import op_name, symbol
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import CALLS, symbol_name
 from pydispatch.tuning.dispatches import DispatchSite
@@ -41,23 +42,23 @@ class FallbackSite(DispatchSite):
             if (name := symbol(call, "callee")) in declared:
                 call.properties["callee"] = SymbolRefAttr(symbol(declared[name], FALLBACK))
         for name, function in declared.items():
-            if not any(symbol(op, "callee") == name for op in executable.walk() if op_name(op) in CALLS):
+            if not any(symbol(op, "callee") == name for op in walk(executable) if op_name(op) in CALLS):
                 function.detach()
                 function.erase()
 
 
 def _declarations(executable: Operation) -> dict[str, FuncOp]:
     """Return the functions of users that have fallbacks, by name."""
-    functions = (op for op in executable.walk() if isinstance(op, FuncOp))
+    functions = (op for op in walk(executable) if isinstance(op, FuncOp))
     return {symbol_name(f): f for f in functions if FALLBACK in f.attributes}
 
 
 def _calls(executable: Operation, export: str) -> list[Operation]:
     """Return the calls in the function of an export."""
-    named = next((op for op in executable.walk() if op.name.endswith(".export") and symbol_name(op) == export), None)
+    named = next((op for op in walk(executable) if op.name.endswith(".export") and symbol_name(op) == export), None)
     reference = None if named is None else named.properties.get("function_ref", named.attributes.get("function_ref"))
     name = reference.data if isinstance(reference, StringAttr) else export
     if isinstance(reference, SymbolRefAttr):
         name = reference.root_reference.data
-    functions = (op for op in executable.walk() if isinstance(op, FuncOp) and symbol_name(op) == name)
-    return [op for function in functions for op in function.walk() if op_name(op) in CALLS]
+    functions = (op for op in walk(executable) if isinstance(op, FuncOp) and symbol_name(op) == name)
+    return [op for function in functions for op in walk(function) if op_name(op) in CALLS]

@@ -113,3 +113,29 @@ def test_explain_shows_grids(capsys: pytest.CaptureFixture[str]) -> None:
     pd.compile("func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {\n  %y = math.absf %x : tensor<?xf32>\n"
                "  return %y : tensor<?xf32>\n}\n", explain=True)  # fmt: skip
     assert "workgroups: ?x1x1" in capsys.readouterr().err
+
+
+def test_rows_of_branches_list_the_nearest_dispatches() -> None:
+    """The result of the last of n branches may come from each of them: not all pairs are listed, but the nearest."""
+
+    def boundaries(count: int) -> list[int]:
+        lines, value = [], "%x"
+        for n in range(count):
+            lines.append(f"""%y{n} = scf.if %c -> (tensor<64xf32>) {{
+              %a{n} = arith.addf {value}, %x : tensor<64xf32>
+              scf.yield %a{n} : tensor<64xf32>
+            }} else {{
+              scf.yield {value} : tensor<64xf32>
+            }}""")
+            value = f"%y{n}"
+        rows = "\n".join(lines)
+        head = "func.func @f(%x: tensor<64xf32>, %c: i1) -> tensor<64xf32> {"
+        text = f"{head}\n{rows}\nreturn {value} : tensor<64xf32>\n}}"
+        artifact = pd.compile(text, targets=["cpu"], cpu="generic")
+        ((_, entries),) = dispatches.decode(artifact.manifest.extra[dispatches.KEY])
+        assert len(entries) == count
+        assert all(entry.apart for entry in entries[:-1])  # also the one directly after it
+        return [len(entry.apart) for entry in entries]
+
+    assert sum(boundaries(6)) == 5 + 4 + 3 + 2 + 1
+    assert max(boundaries(40)) <= 8

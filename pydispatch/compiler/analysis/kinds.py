@@ -11,6 +11,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Effects, info_of
 from pydispatch.ir.values import constant_index, shape_of
 
@@ -74,7 +75,7 @@ class Arguments:
 
 def arguments_of(ops: Sequence[Operation]) -> Arguments:
     """Return what operations read of what is computed before them. The dispatch gets a copy of each fill."""
-    inside = {inner for op in ops for inner in op.walk()}
+    inside = {inner for op in ops for inner in walk(op)}
     blocks = {b for inner in inside for region in inner.regions for b in region.blocks}
     tensors: set[SSAValue] = set()
     scalars: set[SSAValue] = set()
@@ -102,7 +103,7 @@ def too_many_arguments(ops: Sequence[Operation], most_tensors: int = MOST_TENSOR
     """Return why a dispatch of `ops` would have more constants or bindings than fit, or None. Equal sizes count as
     often as they occur.
     """
-    inside = {inner for op in ops for inner in op.walk()}
+    inside = {inner for op in ops for inner in walk(op)}
     results = sum(is_read_outside(r, inside.__contains__) for op in ops for r in op.results)
     return arguments_of(ops).too_many(results, most_tensors)
 

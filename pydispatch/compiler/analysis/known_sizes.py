@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from pydispatch.compiler.analysis.sizes import equal_sizes, size_of, sizes_of, term_of
 from pydispatch.compiler.tensor_ops.terms import Product, Sum, Term, add, multiply
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import Dim
 
 
@@ -65,8 +66,8 @@ class Sizes:
         if op.name == "tensor.dim":
             self._settle_dim(op, op)
         elif op.regions and not op.name.startswith("scf."):
-            inside = {b for inner in op.walk() for region in inner.regions for b in region.blocks}
-            for inner in list(op.walk()):
+            inside = {b for inner in walk(op) for region in inner.regions for b in region.blocks}
+            for inner in list(walk(op)):
                 if inner.name == "tensor.dim":
                     owner = inner.operands[0].owner
                     if (owner if isinstance(owner, Block) else owner.parent) not in inside:

@@ -31,6 +31,7 @@ from pydispatch.compiler.fusion.orders import permuted_fill, transposed
 from pydispatch.compiler.fusion.simplify import erase_unused, simplify
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, as_structured, structured
 from pydispatch.ir.values import shape_of
 
@@ -73,10 +74,10 @@ def put_channels_last(function: Operation, floats: bool) -> None:
     floats: also those of f32 and f64, with constant filters. A function with dispatches formed by hand stays as it is,
     and one with convolutions in groups, whose few channels do not fill vectors: a ResNeXt took 1.15 times as long.
     """
-    if not any(_has_windows(op) for op in function.walk()) or any(op.name in FORMED for op in function.walk()):
+    if not any(_has_windows(op) for op in walk(function)) or any(op.name in FORMED for op in walk(function)):
         return
     simplify(function)
-    ops = [cast(GenericOp, op) for op in function.walk() if op.name == GENERIC and op.parent is not None]
+    ops = [cast(GenericOp, op) for op in walk(function) if op.name == GENERIC and op.parent is not None]
     known = known_of(function)
     found = [w for op in ops if (w := _windows(op, known, floats)) is not None]
     if not any(w.pays for w in found) or any(_in_groups(op) for op in ops):
@@ -88,7 +89,7 @@ def put_channels_last(function: Operation, floats: bool) -> None:
     erase_unused(function)
     simplify(function)
     known = known_of(function)
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if op.name == GENERIC and op.parent is not None:
             _order_filter(cast(GenericOp, op), known)
 

@@ -21,6 +21,7 @@ from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithm
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC
 from pydispatch.ir.values import shape_of
 
@@ -74,8 +75,8 @@ def _captured(c: Contraction) -> list[SSAValue]:
 
 def _read_by(op: Operation) -> list[SSAValue]:
     """Return what an operation and those inside it read from outside."""
-    inside = {v for inner in op.walk() for region in inner.regions for b in region.blocks for v in _values(b)}
-    return [v for inner in op.walk() for v in inner.operands if v not in inside]
+    inside = {v for inner in walk(op) for region in inner.regions for b in region.blocks for v in _values(b)}
+    return [v for inner in walk(op) for v in inner.operands if v not in inside]
 
 
 def _slice(

@@ -19,6 +19,7 @@ from pydispatch.compiler.constants.relay import matrix_of, transposed, transpose
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.functions import FUNCTIONS
 from pydispatch.ir.op_info import Cost
 from pydispatch.ir.values import shape_of
@@ -162,7 +163,7 @@ def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[lis
     copies = []
     for op in chain:
         copies.append(op.clone(mapping))
-        for new, old in zip(copies[-1].walk(), op.walk(), strict=True):
+        for new, old in zip(walk(copies[-1]), walk(op), strict=True):
             set_location(new, old)
     return copies, [mapping[v] for v in values]
 

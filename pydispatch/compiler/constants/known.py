@@ -12,6 +12,7 @@ from xdsl.traits import IsTerminator
 from pydispatch.compiler.analysis.kinds import CONSTANTS, inputs_of, is_fill, is_view
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.formats.program.opcodes import buffer_bytes
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.values import shape_of
 
@@ -39,10 +40,12 @@ class Known:
             self.sources[op] = frozenset() if is_fill(op) else frozenset([op])
             self.costs[op] = Cost.FREE
             return
-        inner = [i for region in op.regions for i in region.walk()]
+        if not op.results or not all(self.is_known(v) for v in op.operands):
+            return
+        inner = [i for region in op.regions for i in walk(region)]
         nested = {op, *inner}
         outer = [v for v in inputs_of(op) if not _is_inside(v, nested)]
-        if not op.results or not all(_is_static(r) for r in op.results) or not all(self.is_known(v) for v in outer):
+        if not all(_is_static(r) for r in op.results) or not all(self.is_known(v) for v in outer):
             return
         if not op.name.startswith(COMPUTED) or not all(_may_run_early(i) for i in nested):
             return

@@ -27,6 +27,7 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, Layout, from_panels, into_panels
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.pyd.derived import DerivedAttr
 from pydispatch.ir.functions import FUNCTIONS
@@ -78,7 +79,7 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
     targets."""
     dispatches = _dispatches(module)
     for executable in [op for op in module.body.block.ops if isinstance(op, flow.ExecutableOp)]:
-        for function in [op for op in executable.walk() if isinstance(op, func.FuncOp)]:
+        for function in [op for op in walk(executable) if isinstance(op, func.FuncOp)]:
             found = _packed(function, levels)
             uses = dispatches.get((executable.sym_name.data, function.sym_name.data), [])
             if found is not None and uses and all(_constant(op, found) is not None for op in uses):
@@ -90,7 +91,7 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
 
 def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
     """Erase the functions whose constants nothing uses any more."""
-    constants = (op.properties.get("value") for op in module.walk() if op.name in CONSTANTS)
+    constants = (op.properties.get("value") for op in walk(module) if op.name in CONSTANTS)
     used = {c.function.data for c in constants if isinstance(c, DerivedAttr)}
     for name in [name for name in functions.made if name not in used]:
         functions.made[name].detach()
@@ -101,7 +102,7 @@ def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]
     """(executable, export) -> its dispatches in host functions."""
     found: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
-        for op in host.walk() if host.name in FUNCTIONS else ():
+        for op in walk(host) if host.name in FUNCTIONS else ():
             if isinstance(op, flow.DispatchOp):
                 for entry in op.entry_points.data:
                     names = entry.root_reference.data, entry.nested_references.data[-1].data

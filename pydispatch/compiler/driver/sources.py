@@ -12,6 +12,7 @@ from pydispatch import ir
 from pydispatch.files import open_binary
 from pydispatch.frontends.mlir.read import is_text, path_from, read_file
 from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
+from pydispatch.ir.core.walk import walk
 
 
 def load_source(
@@ -46,7 +47,7 @@ def reader_of(path: Path) -> Frontend | None:
 
 def _translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     """Return a module of a frontend's dialects as a program; any other as it is."""
-    used = {op.name.partition(".")[0] for op in module.walk()}
+    used = {op.name.partition(".")[0] for op in walk(module)}
     for frontend in frontends():
         if not frontend.dialects.isdisjoint(used):
             return frontend.read(module, options)

@@ -7,6 +7,7 @@ becomes `arith.select`, so that many functions stay without branches.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -336,12 +337,13 @@ def _drop_unreachable(region: Region) -> None:
 
 def _merge(region: Region) -> None:
     """Merge each block whose only predecessor branches to it unconditionally into that predecessor."""
+    jumps = Counter(s for block in region.blocks for s in successors(block))  # to each block; merging keeps the others
     block = region.blocks.first
     while block is not None:
         last = block.last_op
         if isinstance(last, cf.BranchOp):
             target = last.successor
-            if target is not region.blocks.first and target is not block and _uses(region, target) == 1:
+            if target is not region.blocks.first and target is not block and jumps[target] == 1:
                 for argument, value in zip(target.args, last.arguments, strict=True):
                     argument.replace_all_uses_with(value)
                 last.detach()
@@ -352,7 +354,3 @@ def _merge(region: Region) -> None:
                 region.erase_block(target)
                 continue
         block = block.next_block
-
-
-def _uses(region: Region, target: Block) -> int:
-    return sum(1 for block in region.blocks for s in successors(block) if s is target)

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal.device import BufferViewType
 from pydispatch.ir.dialects.hal.tensor import TensorExportOp, TensorImportOp
 from pydispatch.ir.functions import CALLS, RETURNS, callee_name
@@ -32,7 +33,7 @@ def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> N
     if name in done or function is None or not function.regions[0].blocks:
         return
     done.add(name)
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if op.name == ALIAS:
             raise CompileError(
                 f"'{ALIAS}' writes into memory of the caller", location_of(op),
@@ -46,7 +47,7 @@ def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> N
     for argument in entry.args:
         if _is_view(argument):
             _argument(entry, argument)
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if op.name == IMPORT and (value := _exported(op.operands[0])) is not None:
             _import_of_export(op, value)
     _return_tensors(function)

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow.calls import CallOp
 from pydispatch.ir.functions import CALLS, callee_name
 
@@ -17,7 +18,7 @@ from pydispatch.ir.functions import CALLS, callee_name
 def find_commands(functions: Mapping[str, Operation]) -> None:
     """Rewrite the calls of host functions without a body. CompileError for one that does not fit its declaration."""
     for function in functions.values():
-        for op in list(function.walk()):
+        for op in list(walk(function)):
             if isinstance(op, CallOp):
                 _declare(op, functions)
             elif op.name in CALLS and callee_name(op) in functions and not functions[callee_name(op)].regions[0].blocks:

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal.device import FenceType
 from pydispatch.ir.dialects.hal.tensor import TensorAliasOp, TensorImportOp
 from pydispatch.ir.functions import CALLS, callee_name
@@ -28,7 +29,7 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
         _hide_twin(name, function, functions)
     made: list[Operation] = []
     for function in functions.values():
-        for op in list(function.walk()):
+        for op in list(walk(function)):
             if op.name in MAKES:
                 made.append(op)
             else:
@@ -46,7 +47,7 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
 def _hide_twin(name: str, function: Operation, functions: Mapping[str, Operation]) -> None:
     """`@main$async` is private when `@main` calls it: the two are one function."""
     plain = functions.get(name.removesuffix(ASYNC))
-    calls = [op for op in (() if plain is None else plain.walk()) if op.name in CALLS]
+    calls = [op for op in (() if plain is None else walk(plain)) if op.name in CALLS]
     if name.endswith(ASYNC) and any(callee_name(op) == name for op in calls):
         function.properties["sym_visibility"] = StringAttr("private")
 

@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
@@ -32,8 +33,8 @@ def fold_globals(module: ModuleOp) -> None:
     known = globals_of(module)
     if not known:
         return
-    stored = {name_of(op) for op in module.walk() if isinstance(op, util.GlobalStoreOp)}
-    loads: list[Operation] = [op for op in module.walk() if isinstance(op, util.GlobalLoadOp)]
+    stored = {name_of(op) for op in walk(module) if isinstance(op, util.GlobalStoreOp)}
+    loads: list[Operation] = [op for op in walk(module) if isinstance(op, util.GlobalLoadOp)]
     for op in loads:
         source = known.get(name_of(op))
         if source is None:

@@ -22,6 +22,7 @@ from pydispatch.compiler.flatten.fences import remove_fences
 from pydispatch.compiler.flatten.globals import fold_globals
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.util import dialect as util
 from pydispatch.ir.functions import CALLS, FUNCTIONS, RETURNS, callee_name, symbol_name
 
@@ -95,13 +96,13 @@ def _is_private(function: Operation) -> bool:
 
 
 def _calls(ops: Iterable[Operation]) -> list[Operation]:
-    return [inner for op in ops for inner in op.walk() if inner.name in CALLS]
+    return [inner for op in ops for inner in walk(op) if inner.name in CALLS]
 
 
 def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -> None:
     """Check every call, and count the operations of `roots` once no call is left, before any is copied."""
     calls = {name: _calls([function]) for name, function in functions.items()}
-    own = {name: sum(1 for _ in function.walk()) for name, function in functions.items()}
+    own = {name: sum(1 for _ in walk(function)) for name, function in functions.items()}
     grown: dict[str, int] = {}
     for name in functions:
         _count(name, functions, calls, own, grown)
@@ -198,7 +199,7 @@ def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
                 result.replace_all_uses_with(mapping[value])
             continue
         copy = op.clone(mapping)
-        for new, old in zip(copy.walk(), op.walk(), strict=True):
+        for new, old in zip(walk(copy), walk(op), strict=True):
             set_location(new, old)
         block.insert_op_before(copy, call)
         copies.append(copy)
@@ -217,7 +218,7 @@ def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
         result.replace_all_uses_with(argument)
     call.detach()
     copy = function.regions[0].clone()
-    for new, old in zip(copy.walk(), function.regions[0].walk(), strict=True):
+    for new, old in zip(walk(copy), walk(function.regions[0]), strict=True):
         set_location(new, old)
     blocks = list(copy.blocks)
     copy.move_blocks_before(after)

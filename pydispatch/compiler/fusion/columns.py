@@ -21,13 +21,14 @@ from pydispatch.compiler.fusion.grouping import replace
 from pydispatch.compiler.kernels.matmul.legality import MOST_ORDERINGS
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.compiler.tensor_ops.registry import source_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.values import shape_of
 
 
 def order_columns(function: Operation) -> None:
     """Rewrite the products of a host function for which it pays, in place. No value changes."""
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:
             c = contraction_of(op)
             if c is not None and _pays(c):

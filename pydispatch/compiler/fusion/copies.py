@@ -16,6 +16,7 @@ from pydispatch.compiler.analysis.kinds import (
 )
 from pydispatch.compiler.fusion.joining import Groups
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 
 
 def complete(groups: Groups) -> None:
@@ -106,7 +107,7 @@ def _add_fills(groups: Groups) -> None:
         pending = groups.in_order(groups.members[group])
         while pending:
             op = pending.pop()
-            for inner in op.walk():
+            for inner in walk(op):
                 for index, operand in enumerate(inner.operands):
                     source = operand.owner
                     if not isinstance(source, Operation) or source in groups.members[group] or not is_fill(source):

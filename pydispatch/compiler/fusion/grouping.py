@@ -13,6 +13,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import size_operands
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import structured
 from pydispatch.ir.values import shape_of
 
@@ -44,7 +45,7 @@ def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp 
     g = structured(user)
     if set(g.iterators) != {"parallel"} or g.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
         return None
-    if any(inner.name == "linalg.index" for inner in user.body.walk()):
+    if any(inner.name == "linalg.index" for inner in walk(user.body)):
         return None
     kept = [_kept(map_, groups) for map_ in g.maps]
     if any(k is None for k in kept) or g.maps[g.operands.index(expand.result)] != g.maps[-1]:

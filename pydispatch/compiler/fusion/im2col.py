@@ -30,6 +30,7 @@ from pydispatch.compiler.fusion.grouping import Groups, collapsed, replace, run_
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import Structured
 from pydispatch.ir.values import shape_of
 
@@ -82,7 +83,7 @@ def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
 
     decide: in place of `pays`.
     """
-    ops = [cast(GenericOp, op) for op in function.walk() if op.name == "linalg.generic" and op.parent is not None]
+    ops = [cast(GenericOp, op) for op in walk(function) if op.name == "linalg.generic" and op.parent is not None]
     found = [c for op in ops if (c := convolution_of(op)) is not None]
     for c, wanted in zip(found, map(pays, found) if decide is None else decide(found), strict=True):
         if wanted and (now := convolution_of(c.op)) is not None:  # its image may be written by one rewritten before

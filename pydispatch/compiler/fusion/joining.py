@@ -46,7 +46,7 @@ class Groups:
     def producer(self, value: SSAValue) -> Operation | None:
         """Return the operation of the block that gives `value`."""
         owner = value.owner
-        return owner if isinstance(owner, Operation) and owner in self.position else None
+        return owner if owner in self.position else None  # type: ignore[return-value]  # a block has no position
 
     def node(self, op: Operation) -> int:
         """Return the number of an operation's node: its group's, or its own."""

@@ -20,6 +20,7 @@ from pydispatch.compiler.analysis.kinds import KEPT_ORDER
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.ir.affine_maps import is_permutation
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import reordered_type, shape_of
 
@@ -229,7 +230,7 @@ def generic_like(
     """Return the generic `op` with other operands and maps, before `place` or itself. body: its body, taken out of it
     where it is replaced, else a copy. loops: what each of its loops is among the new ones.
     """
-    for inner in [o for o in body.walk() if o.name == "linalg.index"] if loops is not None else []:
+    for inner in [o for o in walk(body) if o.name == "linalg.index"] if loops is not None else []:
         assert loops is not None
         where = loops[cast("IntegerAttr[IndexType]", inner.properties["dim"]).value.data]
         if isinstance(where, AffineDimExpr):

@@ -23,6 +23,7 @@ from pydispatch.compiler.fusion.build import affine_maps, iterator_types
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
 from pydispatch.errors import CompileWarning
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 from pydispatch.logs import caller_level
@@ -36,7 +37,7 @@ def narrow_operations(function: Operation, most_tensors: int) -> None:
 
     A warning names those that cannot be rewritten.
     """
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if op.parent is None or len(op.operands) <= FEW_OPERANDS or not needs_dispatch(op) or _fits(op, most_tensors):
             continue
         if isinstance(op, tensor.ConcatOp):

@@ -20,6 +20,7 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.fusion.grouping import Groups, collapsed, replace, sink
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import Structured, is_reduction
 from pydispatch.ir.values import shape_of
 
@@ -30,7 +31,7 @@ vectors of AVX-512; as rows it has less than a register block."""
 
 def join_places(function: Operation) -> None:
     """Rewrite the products of a host function for which it pays, in place. No value changes."""
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:
             c = contraction_of(op)
             run = None if c is None else _run(c)

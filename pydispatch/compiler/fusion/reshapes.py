@@ -19,6 +19,7 @@ from pydispatch.compiler.analysis.sizes import reassociation as groups_of
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.maps import copied, generic_like
 from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
@@ -91,7 +92,7 @@ def _is_plain(g: Structured, split: Shapes) -> bool:
     """Return whether loops are parallel, dimensions of tensors as they are, and no number in the body."""
     if any(g.iterators[loop] != "parallel" for loop in split):
         return False
-    if any(inner.name == "linalg.index" and inner.dim.value.data in split for inner in g.block.walk()):  # type: ignore[attr-defined]
+    if any(inner.name == "linalg.index" and inner.dim.value.data in split for inner in walk(g.block)):  # type: ignore[attr-defined]
         return False
     return all(
         isinstance(r, AffineDimExpr) or not split.keys() & {e.position for e in r.dfs() if isinstance(e, AffineDimExpr)}

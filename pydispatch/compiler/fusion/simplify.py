@@ -29,6 +29,7 @@ from pydispatch.compiler.fusion.orders import elementwise_of_copy, pad_before_co
 from pydispatch.compiler.fusion.reshapes import collapse_after
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.dense import splat as splat_constant
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.structured import structured
@@ -46,7 +47,7 @@ def simplify(function: Operation) -> None:
         for region in function.regions:
             for block in region.blocks:
                 _equal_operations(block, {})
-        for op in list(function.walk()):
+        for op in list(walk(function)):
             if op.parent is None or op is function:
                 continue
             if op.name == "linalg.generic":
@@ -66,7 +67,7 @@ def simplify(function: Operation) -> None:
 def erase_unused(function: Operation) -> bool:
     """Erase operations without effects whose results nothing uses; whether the host function has any."""
     found = False
-    for op in reversed(list(function.walk())):
+    for op in reversed(list(walk(function))):
         useless = op.results and all(not list(r.uses) for r in op.results)
         if useless and op.parent is not None and not has_effects(op) and op.name != "flow.dispatch":
             op.detach()

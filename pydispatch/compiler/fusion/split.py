@@ -19,6 +19,7 @@ from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reasso
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Grouping, identity_of, info_of
 from pydispatch.ir.structured import Structured, structured
 from pydispatch.ir.values import shape_of
@@ -41,7 +42,7 @@ def split_reductions(function: Operation, reassociate: bool = True) -> None:
 
     reassociate: floats may be added in another order.
     """
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:
             _split(cast(GenericOp, op), reassociate)
 
@@ -176,7 +177,7 @@ def combiner(op: GenericOp) -> Operation | None:
     """Return the operation that adds an element to the result, when it is all that the body does with the result."""
     body = op.body.block
     end = body.last_op
-    if len(op.results) != 1 or end is None or any(inner.name == "linalg.index" for inner in op.body.walk()):
+    if len(op.results) != 1 or end is None or any(inner.name == "linalg.index" for inner in walk(op.body)):
         return None
     found = end.operands[0].owner
     accumulator = body.args[-1]

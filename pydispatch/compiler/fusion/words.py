@@ -8,13 +8,14 @@ from xdsl.ir.affine import AffineDimExpr
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.ir.affine_maps import dims_in, is_identity
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.structured import is_reduction, structured
 
 
 def body_words(op: Operation) -> list[str]:
     """Return the arithmetic of an operation: `addf`, `exp`, ..."""
-    ops = op.regions[0].walk() if op.regions else [op]
+    ops = walk(op.regions[0]) if op.regions else [op]
     return [o.name.split(".")[1] for o in ops if info_of(o).elementwise]
 
 

@@ -35,6 +35,7 @@ from pydispatch.formats.program.program import (
     dtype_word,
 )
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.hal.tiles import tiles_of
 
@@ -265,7 +266,7 @@ def _alignment(executable: hal.ExecutableOp) -> int:
     for variant in variants_of(executable):
         if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
             found = max(found, users_alignment(variant))
-        for op in variant.walk():
+        for op in walk(variant):
             stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None
             if isinstance(stated, IntegerAttr):
                 found = max(found, stated.value.data)

@@ -50,6 +50,10 @@ class ProcedureLowering:
         self.labels: dict[Block, Label] = {block: procedure.label() for block in self.cuts.blocks}
         self.following: Block | None = None
         self.live_in: dict[Block, set[SSAValue]] = {block: set() for block in self.cuts.blocks}
+        self.predecessors: dict[Block, list[Block]] = {block: [] for block in self.cuts.blocks}
+        for block in self.cuts.blocks:
+            for following in dict.fromkeys(successors(block)):
+                self.predecessors.setdefault(following, []).append(block)
         self.micros = {block: self._micros(self.cuts.cuts[block]) for block in self.cuts.blocks}
 
     def lower(self) -> None:
@@ -206,7 +210,7 @@ class ProcedureLowering:
             live -= set(micro.defines)
             dying.append([v for v in self._uses(micro) if v not in live])
             live |= set(self._uses(micro))
-        before = {v for b in self.cuts.blocks if block in successors(b) for v in self._live_out(b)}
+        before = {v for b in self.predecessors[block] for v in self._live_out(b)}
         dead = [v for v in before - self.live_in[block] if isinstance(v.type, TensorType) and v in self.slots]
         for slot in sorted(self.slots[v] for v in dead):
             self.procedure.drop(slot)

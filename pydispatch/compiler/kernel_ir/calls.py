@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, symbol
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.functions import CALLS
 
 AVAILABLE = "pyd.import.available"
@@ -37,7 +38,7 @@ def is_set(op: Operation, name: str) -> bool:
 
 def callees(function: FuncOp) -> Iterator[str]:
     """Yield the names that a function calls or asks for."""
-    for op in function.walk():
+    for op in walk(function):
         if op_name(op) in (*CALLS, AVAILABLE):
             yield symbol(op, "callee")
 
@@ -68,4 +69,4 @@ def import_fields(function: FuncOp) -> list[str]:
 
 def asserts(function: FuncOp) -> bool:
     """Return whether a function has an assertion of its own."""
-    return any(op.name == "cf.assert" for op in function.walk())
+    return any(op.name == "cf.assert" for op in walk(function))

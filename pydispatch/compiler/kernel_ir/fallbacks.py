@@ -13,6 +13,7 @@ from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, i
 from pydispatch.compiler.kernel_ir.readers import attribute, op_name, symbol
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.dialect import ImportAvailableOp
 from pydispatch.ir.functions import CALLS
 
@@ -28,7 +29,7 @@ def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]])
     if not any(attribute(op, FALLBACK) is not None for op in module.body.block.ops):
         return module
     copy = module.clone()
-    for new, old in zip(copy.walk(), module.walk(), strict=True):
+    for new, old in zip(walk(copy), walk(module), strict=True):
         set_location(new, old)
     functions = {op.sym_name.data: op for op in copy.body.block.ops if isinstance(op, FuncOp)}
     for declaration in list(functions.values()):
@@ -56,7 +57,7 @@ def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
         problem = f"the fallback '@{name}' of '@{own}' is no function with a body; there are: {bodies or 'none'}"
     elif found.function_type != declaration.function_type:
         problem = f"the fallback '@{name}' is {found.function_type}, '@{own}' is {declaration.function_type}"
-    elif any(op_name(op) in CALLS and symbol(op, "callee") == own for op in found.walk()):
+    elif any(op_name(op) in CALLS and symbol(op, "callee") == own for op in walk(found)):
         problem = f"the fallback '@{name}' calls '@{own}', which it stands in for"
     if problem is not None or found is None:
         raise CompileError(problem or "", location_of(declaration))
@@ -65,7 +66,7 @@ def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
 
 def _calls_of(module: ModuleOp, declaration: FuncOp) -> list[Operation]:
     name = declaration.sym_name.data
-    return [op for op in module.walk() if op_name(op) in CALLS and symbol(op, "callee") == name]
+    return [op for op in walk(module) if op_name(op) in CALLS and symbol(op, "callee") == name]
 
 
 def _guard(call: Operation, fallback: FuncOp) -> None:

@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
+from pydispatch.ir.core.walk import walk
 
 MOST_OPERATIONS = 48
 """Of the body of a loop that is written up to three times."""
@@ -39,7 +40,7 @@ class Linear:
 def split_index_sets(function: FuncOp) -> None:
     """Split the innermost parallel loops of a function, in place."""
     entry = Entry(function)
-    pending = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
+    pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     while pending:
         op = pending.pop()
         if not _is_simple(op):
@@ -59,7 +60,7 @@ def _is_simple(loop: scf.ParallelOp) -> bool:
     low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
     if isinstance(low, int) and isinstance(high, int) and high - low < FEWEST:
         return False
-    ops = [op for op in block.walk() if op is not loop]
+    ops = [op for op in walk(block) if op is not loop]
     return len(ops) <= MOST_OPERATIONS and all(not op.regions or isinstance(op, scf.IfOp) for op in ops)
 
 
@@ -82,7 +83,7 @@ def _cut(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | None:
     low, high, block = known(loop.lowerBound[0]), known(loop.upperBound[0]), loop.body.block
     if not isinstance(low, int) or not isinstance(high, int):
         return None
-    for branch in [op for op in block.walk() if isinstance(op, scf.IfOp)]:
+    for branch in [op for op in walk(block) if isinstance(op, scf.IfOp)]:
         condition = branch.cond.owner
         if not isinstance(condition, arith.CmpiOp) or condition.parent is not block:
             continue
@@ -108,7 +109,7 @@ def _cut(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | None:
 
 
 def _reads(region: Region) -> bool:
-    return any(isinstance(op, memref.LoadOp) for op in region.walk())
+    return any(isinstance(op, memref.LoadOp) for op in walk(region))
 
 
 def _decide(build: Build, condition: arith.CmpiOp, holds: bool) -> None:

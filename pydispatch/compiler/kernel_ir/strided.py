@@ -30,6 +30,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
 
 Body = Callable[[Build, SSAValue, dict[SSAValue, SSAValue]], None]
@@ -43,7 +44,7 @@ _WORKGROUP = IntegerAttr(3, 64)
 
 def take_steps_together(function: FuncOp) -> None:
     """Turn the strided loops of a function, in place."""
-    pending = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
+    pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     entry = Entry(function)
     while pending:
         loop = pending.pop()
@@ -78,7 +79,7 @@ def _steps(loop: scf.ParallelOp) -> Steps | None:
             start = _start(op.lb, block.args[0], varying)
             can = start is not None and known(op.step) == width and op.ub not in varying
             can = can and all(_fits(each.type) for each in op.results)
-            nests = any(isinstance(each, scf.ParallelOp) for each in op.walk())
+            nests = any(isinstance(each, scf.ParallelOp) for each in walk(op))
             return Steps(op, start, own, shared) if can and start is not None and not nests else None
         if op.regions or not (info_of(op).is_pure or op.name == "hal.interface.workgroup.id"):
             return None

@@ -21,6 +21,7 @@ from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.kernels.wide_sums import with_wide_sums
 from pydispatch.compiler.target.backend import Backend, require_backend
 from pydispatch.compiler.tensor_ops.registry import rule_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal import dialect as hal
 
 __all__ = ["Kernel", "lower", "sizes_of"]
@@ -61,7 +62,7 @@ def reassociates(target: hal.ExecutableTargetAttr) -> bool:
 
 
 def _sums_floats(source: func.FuncOp) -> bool:
-    floats = (v.type for op in source.walk() for v in op.results if isinstance(v.type, TensorType))
+    floats = (v.type for op in walk(source) for v in op.results if isinstance(v.type, TensorType))
     return any(isinstance(t.element_type, AnyFloat) for t in floats)
 
 

@@ -19,23 +19,24 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import is_reduction, structured
 
 
 def widen_sums(function: Operation) -> None:
     """Rewrite the reductions of a host function in place."""
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if op.parent is not None and is_reduction(op):
             _widen(cast(GenericOp, op))
 
 
 def with_wide_sums(function: FuncOp) -> FuncOp:
     """Return a dispatch function whose contractions accumulate in f32 too: for one that becomes plain loops."""
-    if not any(op.name == "linalg.generic" and _losing(cast(GenericOp, op)) for op in function.walk()):
+    if not any(op.name == "linalg.generic" and _losing(cast(GenericOp, op)) for op in walk(function)):
         return function
     copy = function.clone()
-    for op in list(copy.walk()):
+    for op in list(walk(copy)):
         if op.name == "linalg.generic":
             for number in _losing(cast(GenericOp, op)):
                 _widen_result(cast(GenericOp, op), number)

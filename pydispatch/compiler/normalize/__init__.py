@@ -16,6 +16,7 @@ from pydispatch import extensions
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 
 
 @cache
@@ -62,7 +63,7 @@ def normalize(module: ModuleOp, reassociate: bool = True) -> None:
     reassociate: sums and products of floats may be computed in another order than the written one.
     """
     _check_tables()
-    pending = [op for op in module.walk() if row_of(op.name)]
+    pending = [op for op in walk(module) if row_of(op.name)]
     pending.reverse()
     while pending:
         op = pending.pop()
@@ -74,4 +75,4 @@ def normalize(module: ModuleOp, reassociate: bool = True) -> None:
             row(op, build)
         except VerifyException as error:
             raise CompileError(f"'{op.name}': {error}", location_of(op)) from None
-        pending += [new for made in reversed(build.made) if made.parent for new in made.walk() if row_of(new.name)]
+        pending += [new for made in reversed(build.made) if made.parent for new in walk(made) if row_of(new.name)]

@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow.calls import CallOp
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -43,7 +44,7 @@ class Build:
         """Put `new` before the operation."""
         block = self.op.parent
         assert block is not None
-        for inner in new.walk():
+        for inner in walk(new):
             set_location(inner, self.op)
         block.insert_op_before(new, self.op)
         self.made.append(new)

@@ -7,6 +7,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.packed_bits import is_packed
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.iree_encoding import EncodingOp
 
 
@@ -19,7 +20,7 @@ def _plain(type_: Attribute) -> Attribute:
 
 def _strip(module: Operation) -> None:
     """Take all encodings off the values and functions of a program."""
-    for op in module.walk():
+    for op in walk(module):
         values: list[SSAValue] = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
         for value in values:
             plain = _plain(value.type)

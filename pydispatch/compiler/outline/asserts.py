@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 
 from pydispatch.compiler.outline.executables import tied_operands
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
 
@@ -28,9 +29,9 @@ def report_asserts(module: ModuleOp) -> None:
     """Rewrite the kernels with assertions that dispatches of the module start, and these dispatches."""
     for executable in [op for op in module.body.block.ops if isinstance(op, stream.ExecutableOp)]:
         for function in _functions(executable):
-            asserts = [op for op in function.walk() if isinstance(op, AssertOp)]
+            asserts = [op for op in walk(function) if isinstance(op, AssertOp)]
             name = executable.sym_name.data, function.sym_name.data
-            dispatches = [op for op in module.walk() if isinstance(op, flow.DispatchOp) and _starts(op, *name)]
+            dispatches = [op for op in walk(module) if isinstance(op, flow.DispatchOp) and _starts(op, *name)]
             if asserts and dispatches and not function.is_declaration:
                 _note(function, len(dispatches[0].arguments), asserts)
                 for dispatch in dispatches:
@@ -39,8 +40,8 @@ def report_asserts(module: ModuleOp) -> None:
 
 def _functions(executable: stream.ExecutableOp) -> Iterator[FuncOp]:
     """Yield those of its exports."""
-    exports = {op.sym_name.data for op in executable.walk() if isinstance(op, stream.ExecutableExportOp)}
-    for inner in executable.walk():
+    exports = {op.sym_name.data for op in walk(executable) if isinstance(op, stream.ExecutableExportOp)}
+    for inner in walk(executable):
         if isinstance(inner, FuncOp) and inner.sym_name.data in exports:
             yield inner
 

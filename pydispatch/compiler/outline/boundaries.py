@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
@@ -10,6 +11,10 @@ from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import is_fill, is_view
 from pydispatch.compiler.fusion.words import place_of
 from pydispatch.ir.dialects.flow import dialect as flow
+
+MOST_CHOICES = 8
+"""Dispatches that are listed for a value which control flow chooses. In a row of n branches the last one may read what
+any of them has computed, so that all pairs would be n² / 2 entries of an artifact."""
 
 Jumps = dict[Block, list[Operation]]
 """The blocks of a host function -> the operations that jump to them."""
@@ -28,19 +33,30 @@ def jumps_of(function: Operation) -> Jumps:
 def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
     """Return the dispatches whose results `dispatch` reads, directly or through what host code does with them -> the
     last operation on the way that is more than a view: host code or control flow; None where there is none.
+
+    Of those that control flow chooses between, the nearest `MOST_CHOICES`.
     """
     found: dict[flow.DispatchOp, Operation | None] = {}
     seen: set[SSAValue] = set()
-    pending: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
-    while pending:
-        value, between = pending.pop()
+    straight: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
+    chosen: deque[tuple[SSAValue, Operation]] = deque()  # by control flow, the nearest first
+    choices = 0
+    while straight or (chosen and choices < MOST_CHOICES):
+        value, between = straight.pop() if straight else chosen.popleft()
         if value in seen:
             continue
         seen.add(value)
+        is_choice = between is not None and bool(between.regions or between.successors)
         if isinstance(value.owner, flow.DispatchOp):
+            choices += is_choice and value.owner not in found
             found.setdefault(value.owner, between)
-        else:
-            pending += [(v, between or by) for v, by in _sources(value, jumps)]
+            continue
+        for source, by in _sources(value, jumps):
+            step = between or by
+            if step is not None and (step.regions or step.successors):
+                chosen.append((source, step))
+            else:
+                straight.append((source, step))
     return found
 
 

@@ -20,6 +20,7 @@ from pydispatch.compiler.outline.export_config import answer_sizes
 from pydispatch.compiler.outline.regions import DISPATCHES, RegionKernel
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import iree_tensor_ext
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -37,7 +38,7 @@ def is_computed(op: Operation) -> bool:
     """Return whether a dispatch is more than slices, microkernels and scalar code, which regions.py turns into kernels.
     """
     found = False
-    for inner in op.regions[0].walk():
+    for inner in walk(op.regions[0]):
         if inner.name == "iree_codegen.ukernel.generic":
             return False
         if inner.name not in _VIEWS and inner.name != "flow.return":
@@ -47,14 +48,14 @@ def is_computed(op: Operation) -> bool:
 
 def open_regions(function: Operation) -> None:
     """Replace the computed dispatches of a host function: by their bodies, or by regions that are marked as grids."""
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if op.name not in DISPATCHES:
             continue
         answer_sizes(op)
         if not is_computed(op):
             continue
         region = op if isinstance(op, flow.DispatchRegionOp) else _as_region(cast(flow.DispatchWorkgroupsOp, op))
-        if any(inner.name in ASKS for inner in region.body.walk()):
+        if any(inner.name in ASKS for inner in walk(region.body)):
             region.attributes[GRID] = UnitAttr()
         else:
             _inline(region)
@@ -73,7 +74,7 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
     """Put the body of a marked region in its place. CompileError when it has no grid."""
     kernel = RegionKernel(region, "")
     count = kernel.count()
-    for op in list(region.body.walk()):
+    for op in list(walk(region.body)):
         if op.name in ASKS:
             new = ASKS[op.name](result_types=[op.results[0].type], properties={"dimension": op.properties["dimension"]})
             _replace(op, new)

@@ -22,6 +22,7 @@ from pydispatch.compiler.kernels.loops.frame import Kernel, sizes_of
 from pydispatch.compiler.outline.bounds import check_bounds
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.values import constant_index
 
@@ -130,7 +131,7 @@ class _Contract:
         """Return the bytes of each binding up to the end of what the kernel looks at."""
         needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
         mapping: dict[SSAValue, SSAValue] = {}
-        for op in self.kernel.function.walk():
+        for op in walk(self.kernel.function):
             if isinstance(op, hal.InterfaceBindingSubspanOp):
                 here = self._extent(op, mapping)
                 place = op.binding.value.data

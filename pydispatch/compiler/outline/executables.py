@@ -37,6 +37,7 @@ from pydispatch.compiler.target.backend import architecture, config_string, requ
 from pydispatch.compiler.target.select import apply_levels, canonical
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -86,7 +87,7 @@ def check_variants(module: ModuleOp) -> None:
         for op in module.body.block.ops
         if isinstance(op, hal.ExecutableOp)
     }
-    for op in module.walk():
+    for op in walk(module):
         if not isinstance(op, flow.DispatchOp):
             continue
         for reference in op.entry_points.data:
@@ -102,7 +103,7 @@ def check_variants(module: ModuleOp) -> None:
 def derive_constants(module: ModuleOp) -> None:
     """Set the constant count of each layout that states none, from the scalar operands of its dispatches."""
     words: dict[tuple[str, str], int] = {}
-    for op in module.walk():
+    for op in walk(module):
         if isinstance(op, flow.DispatchOp):
             needed = sum(words_of(a.type, location_of(op)) for a in op.arguments if not is_tensor(a))
             for reference in op.entry_points.data:
@@ -110,7 +111,7 @@ def derive_constants(module: ModuleOp) -> None:
     for op in module.body.block.ops:
         if not isinstance(op, (hal.ExecutableOp, hal.ExecutableSourceOp)):
             continue
-        for export in op.walk():
+        for export in walk(op):
             if isinstance(export, hal.ExecutableExportOp) and export.layout.constants.data == 0:
                 count = words.get((op.sym_name.data, export.sym_name.data), 0)
                 layout = export.layout
@@ -120,7 +121,7 @@ def derive_constants(module: ModuleOp) -> None:
 def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
     """Return, for each dispatched export (executable, name), the bindings that any of its dispatches writes."""
     written: dict[tuple[str, str], set[int]] = {}
-    for op in module.walk():
+    for op in walk(module):
         if not isinstance(op, flow.DispatchOp):
             continue
         tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]
@@ -226,12 +227,12 @@ def calls_static(op: Operation) -> bool:
     """Return whether kernels of an executable call functions without a fallback, which its objects must define."""
     static = {
         symbol_name(f)
-        for f in op.walk()
+        for f in walk(op)
         if isinstance(f, func.FuncOp)
         and {"hal.import.static", "hal.import.bitcode"} & f.attributes.keys()
         and "hal.import.fallback" not in f.attributes
     }
-    return any(c.callee.root_reference.data in static for c in op.walk() if isinstance(c, func.CallOp))
+    return any(c.callee.root_reference.data in static for c in walk(op) if isinstance(c, func.CallOp))
 
 
 def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:

@@ -13,6 +13,7 @@ from pydispatch.compiler.fusion.words import place_of
 from pydispatch.compiler.outline.boundaries import jumps_of, origins, separation
 from pydispatch.compiler.outline.names import is_quiet
 from pydispatch.formats.artifact.dispatches import Boundary, DispatchEntry, Listing
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.values import constant_index
@@ -48,7 +49,7 @@ class Report:
         numbers = {op: n for n, op in enumerate(self._made)}
         apart: dict[int, dict[Boundary, None]] = {}
         jumps = jumps_of(function)
-        for consumer in function.walk():
+        for consumer in walk(function):
             if not isinstance(consumer, flow.DispatchOp):
                 continue
             for producer, between in origins(consumer, jumps).items():
@@ -67,7 +68,7 @@ class Report:
         """Put the dispatches of kernels that the program brings between the formed ones, in the program's order."""
         found: list[DispatchEntry] = []
         listed: set[int] = set()
-        for op in function.walk():
+        for op in walk(function):
             if not isinstance(op, flow.DispatchOp):
                 continue
             number = numbers.get(op)
@@ -106,7 +107,7 @@ def grids_of(module: ModuleOp) -> dict[tuple[str, str], tuple[str, ...]]:
     found: dict[tuple[str, str], dict[str, None]] = {}
     for executable in module.body.block.ops:
         if isinstance(executable, hal.ExecutableOp):
-            for export in executable.walk():
+            for export in walk(executable):
                 if isinstance(export, hal.ExecutableExportOp) and export.count.blocks:
                     names = executable.sym_name.data, export.sym_name.data
                     found.setdefault(names, {})[_grid(export)] = None

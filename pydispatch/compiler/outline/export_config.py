@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 
 _ASKS = ("flow.dispatch.workgroup.size", "stream.dispatch.workgroup.size")
 _SIZE = re.compile(r"workgroup_size\s*=\s*\[([^\]]*)\]")
@@ -44,7 +45,7 @@ def size_attribute(dispatch: Operation) -> dict[str, ArrayAttr[IntegerAttr[Index
 def answer_sizes(dispatch: Operation) -> None:
     """Replace queries of the workgroup size in a dispatch by the stated one, 1 by default."""
     size = stated_size(dispatch) or (1, 1, 1)
-    for op in list(dispatch.regions[0].walk()):
+    for op in list(walk(dispatch.regions[0])):
         if op.name not in _ASKS:
             continue
         axis = op.properties["dimension"].value.data  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from pydispatch.compiler.target.backend import backend_of
 from pydispatch.compiler.target.select import canonical
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.hal.flops import FLOPS
@@ -26,7 +27,7 @@ def outline_externs(module: ModuleOp) -> None:
     for function in list(module.body.block.ops):
         if function.name not in FUNCTIONS:
             continue
-        for op in [op for op in function.walk() if isinstance(op, hal.DispatchExternOp)]:
+        for op in [op for op in walk(function) if isinstance(op, hal.DispatchExternOp)]:
             key = _key(op)
             name = known.get(key)
             if name is None:
@@ -91,7 +92,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
         properties={"sym_name": StringAttr(name), "sym_visibility": StringAttr("private")},
         regions=[Region(Block(variants))],
     )
-    for inner in executable.walk():
+    for inner in walk(executable):
         set_location(inner, op)
     return executable
 

@@ -13,6 +13,7 @@ from pydispatch.compiler.kernel_ir.readers import KERNEL_RETURNS
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.hal import dialect as hal
 
@@ -59,7 +60,7 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
         block.insert_op_before(load, first)
         argument.replace_all_uses_with(load.results[0])
     layout = Layout(constants, tuple(Binding(written is not None and i not in written) for i in range(bindings)))
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         if isinstance(op, stream.BindingSubspanOp):
             _subspan(op, ordinals, layout)
     for argument in reversed(list(block.args)):
@@ -75,7 +76,7 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
 
 def lower_common(module: ModuleOp) -> None:
     """Workgroup queries of the other dialects and their terminators, in every function of a kernel module."""
-    for op in list(module.walk()):
+    for op in list(walk(module)):
         if op.name in WORKGROUP:
             _replace(op, WORKGROUP[op.name].create(result_types=[r.type for r in op.results], properties=op.properties))
         elif op.name in KERNEL_RETURNS and op.name != "func.return":

@@ -40,7 +40,8 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
     after it.
     """
     loud = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
-    kinds = {word_of(op) for op in loud}
+    word = {op: word_of(op) for op in loud}
+    kinds = set(word.values())
     whole = _whole(loud, outputs)
     if whole is not None:
         return f"{name}_{whole}_{shape_text(outputs[0].type)}"
@@ -48,10 +49,10 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
         return f"{name}_copy_{shape_text(outputs[0].type)}"
     if all(info_of(op).elementwise or _is_pointwise(op) for op in loud) and len(kinds) > 1:
         return f"{name}_elementwise_{shape_text(outputs[0].type)}"
-    main = max(loud, key=lambda op: (_weight(op), -loud.index(op)))
-    words = [word_of(op) for op in loud[loud.index(main) + 1 :] if word_of(op) != word_of(main)]
+    main = max(loud, key=_weight)  # the first of the heaviest
+    words = [word[op] for op in loud[loud.index(main) + 1 :] if word[op] != word[main]]
     tail = list(dict.fromkeys(words))[:MOST_WORDS]
-    return "_".join([name, word_of(main), loops_text(main), *tail])
+    return "_".join([name, word[main], loops_text(main), *tail])
 
 
 def _whole(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:

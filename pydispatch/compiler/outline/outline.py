@@ -27,6 +27,7 @@ from pydispatch.compiler.outline.computed_regions import Grid
 from pydispatch.compiler.outline.names import export_name
 from pydispatch.compiler.tensor_ops.terms import Term
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.values import shape_of
@@ -40,8 +41,8 @@ class Outline:
         self.group, self.name, self.sizes, self.grid = list(group), name, sizes, grid
         self.last = self.group[-1]
         inside = set(self.group)
-        nested = {inner for op in self.group for region in op.regions for inner in region.walk()}
-        blocks = {b for op in self.group for inner in op.walk() for r in inner.regions for b in r.blocks}
+        nested = {inner for op in self.group for region in op.regions for inner in walk(region)}
+        blocks = {b for op in self.group for inner in walk(op) for r in inner.regions for b in r.blocks}
         outer: dict[SSAValue, None] = {}
         for op in self.group:
             for value in inputs_of(op):
@@ -82,12 +83,24 @@ class Outline:
         self.wanted = list(wanted)
 
     def build(self) -> flow.ExecutableOp:
-        """Return the executable; `dispatch` replaces the group, which is erased."""
+        """Return the executable, into which the group moves; `dispatch` takes its place."""
+        host = self._host_values()
+        block, following = self.last.parent, self.last.next_op
+        assert block is not None
+        moved = {inner for op in self.group for inner in walk(op)}
         function = self._function()
-        dispatch = self.dispatch = self._dispatch(function)
-        for op in reversed(self.group):
-            op.detach()
-            op.erase(safe_erase=False)
+        dispatch = self.dispatch = self._dispatch(function, host)
+        if following is None:
+            block.add_op(dispatch)
+        else:
+            block.insert_op_before(dispatch, following)
+        moved.add(function.body.block.last_op)  # type: ignore[arg-type]
+        for output, result in zip(self.outputs, dispatch.results, strict=True):
+            result.name_hint = output.name_hint
+            output.replace_uses_with_if(result, lambda use: use.operation not in moved)
+        tied = updated_arguments(function)  # now that only the function itself uses what is in it
+        if any(t >= 0 for t in tied):
+            dispatch.properties["tied_operands"] = DenseArrayBase.from_list(i64, tied)
         export = flow.ExecutableExportOp.create(
             properties={"sym_name": StringAttr(function.sym_name.data), "sym_visibility": StringAttr("public")},
             regions=[Region() if self.grid is None else self.grid.count],
@@ -132,13 +145,11 @@ class Outline:
         for value, term in self.term.items():
             mapping[value] = size(term)
         for op in self.group:
-            copy = op.clone(mapping)
-            for new, old in zip(copy.walk(), op.walk(), strict=True):
-                set_location(new, old)
-            for new_result, result in zip(copy.results, op.results, strict=True):
-                new_result.name_hint = result.name_hint
-            body.add_op(copy)
-        put_return = func.ReturnOp(*(mapping[o] for o in self.outputs))
+            op.detach()
+            for inner in walk(op):
+                inner.operands = [mapping.get(v, v) for v in inner._operands]
+            body.add_op(op)
+        put_return = func.ReturnOp(*self.outputs)
         set_location(put_return, self.last)
         body.add_op(put_return)
         name = export_name(self.name, self.group, self.outputs)
@@ -148,28 +159,25 @@ class Outline:
             function.attributes[GRID] = UnitAttr()
         return function
 
-    def _dispatch(self, function: func.FuncOp) -> flow.DispatchOp:
+    def _host_values(self) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
+        """Return the sizes that are arguments, those of the tensors and of the results, as values of the host."""
+
         def host(terms: Sequence[Term]) -> list[SSAValue]:
             return [self.sizes.value(t, self.last) for t in terms]
 
-        block = self.last.parent
-        assert block is not None
         sizes = host(self.wanted)
         argument_dims = [d for t in self.tensors for d in host(self.dims[t])]
-        result_dims = [d for o in self.outputs for d in host(self.dims[o])]
+        return sizes, argument_dims, [d for o in self.outputs for d in host(self.dims[o])]
+
+    def _dispatch(
+        self, function: func.FuncOp, host: tuple[list[SSAValue], list[SSAValue], list[SSAValue]]
+    ) -> flow.DispatchOp:
+        sizes, argument_dims, result_dims = host
         workload = sizes if self.grid is None else self.grid.workload
-        tied = updated_arguments(function)
-        properties = {"tied_operands": DenseArrayBase.from_list(i64, tied)} if any(t >= 0 for t in tied) else {}
         dispatch = flow.DispatchOp(
             operands=[workload, [*self.tensors, *self.scalars, *sizes], argument_dims, result_dims],
             result_types=[[o.type for o in self.outputs]],
-            properties={
-                "entry_points": ArrayAttr([SymbolRefAttr(self.name, [function.sym_name.data])]), **properties
-            },
+            properties={"entry_points": ArrayAttr([SymbolRefAttr(self.name, [function.sym_name.data])])},
         )  # fmt: skip
         set_location(dispatch, self.last)
-        block.insert_op_before(dispatch, self.last)
-        for output, result in zip(self.outputs, dispatch.results, strict=True):
-            result.name_hint = output.name_hint
-            output.replace_all_uses_with(result)
         return dispatch

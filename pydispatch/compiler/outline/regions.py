@@ -27,6 +27,7 @@ from pydispatch.compiler.outline.export_config import size_attribute
 from pydispatch.compiler.outline.slices import Body
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import iree_tensor_ext, stream
 from pydispatch.ir.dialects.flow import dialect as flow
 
@@ -48,11 +49,11 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
     Each becomes an executable before its function. Raises CompileError for an unsupported body.
     """
     for name, function in functions:
-        for number, op in enumerate([op for op in function.walk() if is_handwritten(op)]):
+        for number, op in enumerate([op for op in walk(function) if is_handwritten(op)]):
             kind = RegionKernel if isinstance(op, flow.DispatchRegionOp) else WorkgroupsKernel
             executable = kind(op, f"{name}_region_{number}").outline()
             module.body.block.insert_op_before(executable, function)
-        for op in list(function.walk()):
+        for op in list(walk(function)):
             if op.name == "tensor.empty" and not list(op.results[0].uses):
                 op.detach()
                 op.erase()
@@ -135,7 +136,7 @@ class Kernel(Body):
         region = cast(flow.DispatchRegionOp, self.op).count
         self.block = block = Block(arg_types=[IndexType()] * len(self.workload))
         if not region.blocks or any(op.name in DERIVED_COUNTS for op in region.block.ops):
-            if any(op.name in IDS for op in self.body.walk()):
+            if any(op.name in IDS for op in walk(self.body)):
                 raise CompileError(
                     f"'{self.op.name}' asks for its workgroup id but has no grid", location_of(self.op),
                     "give it one: count(%size: index) -> (index, index, index) { ... flow.return %x, %y, %z : ... }",
@@ -203,7 +204,7 @@ class RegionKernel(Kernel):
         self.reads: dict[SSAValue, SSAValue] = {}
         self.results: dict[SSAValue, SSAValue] = {}  # where a result began → its memref
         self.inside = {self.region.body.block} | {
-            block for inner in self.region.body.walk() for r in inner.regions for block in r.blocks
+            block for inner in walk(self.region.body) for r in inner.regions for block in r.blocks
         }
 
     def is_outer(self, value: SSAValue) -> bool:

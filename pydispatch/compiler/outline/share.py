@@ -13,6 +13,7 @@ from pydispatch.compiler.kernel_ir.types import alignment
 from pydispatch.compiler.outline.explain import Report
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 from pydispatch.ir.functions import symbol_name
@@ -48,7 +49,7 @@ def share_executables(module: ModuleOp, reports: Sequence[Report], targets: Sequ
 
 def _alignment(executable: flow.ExecutableOp) -> int:
     """Return bytes: the largest element among the tensors of its functions."""
-    functions = (op for op in executable.walk() if isinstance(op, FuncOp))
+    functions = (op for op in walk(executable) if isinstance(op, FuncOp))
     types = (t for f in functions for t in (*f.function_type.inputs, *f.function_type.outputs))
     return max((alignment(t.element_type) for t in types if isinstance(t, TensorType)), default=1)
 
@@ -81,7 +82,7 @@ def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
 
 
 def _rename(module: ModuleOp, reports: Sequence[Report], renamed: Mapping[str, str]) -> None:
-    for op in module.walk():
+    for op in walk(module):
         if isinstance(op, flow.DispatchOp):
             references = [
                 SymbolRefAttr(renamed.get(e.root_reference.data, e.root_reference), e.nested_references)

@@ -29,6 +29,7 @@ from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.target.backend import architecture, config_string
 from pydispatch.errors import CompileError, CompileWarning, SystemError_
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.hal.flops import flops_of
 from pydispatch.ir.dialects.hal.parameters import described_parameters
@@ -163,7 +164,7 @@ def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
         constants = own.constants if own else max((e.layout.constants for e in exports), default=0)
         bindings = len(own.bindings) if own else max((len(e.layout.bindings) for e in exports), default=0)
         where = f"the layout of '@{function.sym_name.data}'" if own else "the layouts of the exports"
-        for op in function.walk():
+        for op in walk(function):
             if isinstance(op, hal.InterfaceConstantLoadOp):
                 type = op.result.type
                 words = 1 if isinstance(type, IndexType) else words_of(type, location_of(op))

@@ -162,7 +162,8 @@ class Builder(Writer):
 
     def empty(self, element: Attribute, shape: Sequence[Size]) -> SSAValue:
         """A tensor whose elements are not set."""
-        return self.add(tensor.EmptyOp(self.indices(shape), tensor_type(element, shape))).tensor
+        type = tensor_type(element, shape)
+        return self.add(tensor.EmptyOp.create(operands=self.indices(shape), result_types=[type])).tensor
 
     def splat(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
         """A tensor of equal elements."""

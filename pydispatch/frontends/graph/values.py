@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import TensorType
@@ -68,7 +69,13 @@ class Tensor:
 
 def tensor_type(element: Attribute, shape: Sequence[Size]) -> TensorType[Attribute]:
     """The MLIR type."""
-    return TensorType(element, [DYNAMIC if isinstance(n, Expr) else n for n in shape])
+    return _tensor_type(element, tuple(DYNAMIC if isinstance(n, Expr) else n for n in shape))
+
+
+@lru_cache(4096)
+def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    """The MLIR type; a model has few, and each is checked when it is made."""
+    return TensorType(element, shape)
 
 
 def has_static_shape(tensor: Tensor) -> bool:

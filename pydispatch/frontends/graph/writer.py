@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from xdsl.dialects import arith, builtin, cf
-from xdsl.dialects.builtin import AffineMapAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    i32,
+)
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -18,6 +27,7 @@ from pydispatch.errors import CompileError, Location
 from pydispatch.frontends.graph.sizes import Expr, Size, Symbol, Term, symbol
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.ir.core.locations import LayerLoc, place_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import SHOWS_VALUES
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -26,6 +36,24 @@ Body = Callable[[Block, Sequence[SSAValue]], Sequence[SSAValue]]
 _TERMS: dict[str, Callable[[SSAValue, SSAValue], Any]] = {
     "//": arith.FloorDivSIOp, "%": arith.RemSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
 }  # fmt: skip
+
+
+# Programs have few of these, and each of them is checked when it is made.
+
+
+@lru_cache(1024)
+def _maps_attribute(*maps: AffineMap) -> ArrayAttr[AffineMapAttr]:
+    return ArrayAttr([AffineMapAttr(map) for map in maps])
+
+
+@lru_cache(256)
+def _iterators_attribute(*parallel: bool) -> ArrayAttr[IteratorTypeAttr]:
+    return ArrayAttr([IteratorTypeAttr.parallel() if p else IteratorTypeAttr.reduction() for p in parallel])
+
+
+@lru_cache(256)
+def _segments_attribute(*counts: int) -> DenseArrayBase[IntegerType]:
+    return DenseArrayBase.from_list(i32, counts)
 
 
 @dataclass
@@ -76,9 +104,10 @@ class Writer:
         return self._put(op, self._scopes[-1].block)
 
     def _put(self, op: OpT, block: Block) -> OpT:
-        for inner in op.walk():
+        place = self._places[-1]
+        for inner in walk(op) if op.regions else (op,):
             if isinstance(inner.location, builtin.UnknownLoc):
-                inner.location = self._places[-1]  # type: ignore[assignment]
+                inner.location = place  # type: ignore[assignment]
         block.add_op(op)
         return op
 
@@ -103,11 +132,25 @@ class Writer:
         """
         values = [value for value, _ in (*inputs, *outputs)]
         block = Block(arg_types=[value.type.element_type for value in values])  # type: ignore[attr-defined]
-        block.add_op(linalg.YieldOp(*body(block, block.args)))
-        kinds = [IteratorTypeAttr.parallel() if p else IteratorTypeAttr.reduction() for p in parallel]
-        maps = [AffineMapAttr(map) for _, map in (*inputs, *outputs)]
-        given, made = [value for value, _ in inputs], [value for value, _ in outputs]
-        return list(self.add(linalg.GenericOp(given, made, Region(block), maps, kinds, [v.type for v in made])).res)
+        return self.generic_of(inputs, outputs, parallel, block, body(block, block.args))
+
+    def generic_of(
+        self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
+        parallel: Sequence[bool], block: Block, results: Sequence[SSAValue],
+    ) -> list[SSAValue]:  # fmt: skip
+        """A `linalg.generic` with a body that is written but for its end. results: the elements of the outputs."""
+        block.add_op(linalg.YieldOp.create(operands=results))
+        values = [value for value, _ in (*inputs, *outputs)]
+        op = linalg.GenericOp.create(
+            operands=values, result_types=[value.type for value, _ in outputs],
+            properties={
+                "indexing_maps": _maps_attribute(*(map for _, map in (*inputs, *outputs))),
+                "iterator_types": _iterators_attribute(*parallel),
+                "operandSegmentSizes": _segments_attribute(len(inputs), len(outputs)),
+            },
+            regions=[Region(block)],
+        )  # fmt: skip
+        return list(self.add(op).results)
 
     # -- sizes
 

@@ -16,6 +16,7 @@ from pydispatch.frontends.graph.faults import guarded
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.ir.core.locations import SourceLoc, location_of
+from pydispatch.ir.core.walk import walk
 
 Results = Tensor | Sequence[Tensor]
 Place = tuple[int, int]
@@ -170,7 +171,7 @@ def public_functions(module: ModuleOp) -> list[func.FuncOp]:
 
 def filename_of(module: ModuleOp) -> str:
     """The file that a module was read from."""
-    places = (op.location for op in module.walk())
+    places = (op.location for op in walk(module))
     return next((place.source.filename for place in places if isinstance(place, SourceLoc)), "<module>")
 
 

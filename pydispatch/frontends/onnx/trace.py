@@ -346,6 +346,7 @@ def _needed(conversion: Conversion) -> list[int]:
     return [n for n, is_required in enumerate(required) if is_required]
 
 
+@cache
 def _arity(conversion: Conversion) -> tuple[int, int]:
     """The least and the greatest number of operands."""
     parameters = _parameters(conversion)

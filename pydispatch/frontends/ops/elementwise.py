@@ -76,12 +76,15 @@ def apply_several(b: Builder, function: Function, *tensors: Tensor, shape: Shape
             raise b.fail(str(error)) from None
         return [results] if isinstance(results, Scalar) else list(results)
 
-    # Once into nothing, for the types of the results.
-    types = [r.dtype for r in elements(Block(), Block(arg_types=[v.type.element_type for v, _ in inputs]).args)]  # type: ignore[attr-defined]
+    block = Block(arg_types=[v.type.element_type for v, _ in inputs])  # type: ignore[attr-defined]
+    made = elements(block, block.args)
+    types = [r.dtype for r in made]  # which say what the outputs are
     identity = AffineMap.identity(rank)
     outputs = [(b.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
-    values = iter(b.generic(inputs, outputs, [True] * rank,
-                            lambda block, args: [p for r in elements(block, args) for p in r.parts]))  # fmt: skip
+    for output, _ in outputs:
+        block.insert_arg(output.type.element_type, len(block.args))  # type: ignore[attr-defined]
+    parts = [p for r in made for p in r.parts]
+    values = iter(b.generic_of(inputs, outputs, [True] * rank, block, parts))
     return [b.wrap(d, shape, *(next(values) for _ in range(2 if d.is_complex else 1))) for d in types]
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import arith, builtin, math
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.frontends.graph.constants import constant_attribute
 from pydispatch.frontends.graph.dtypes import BOOL, F32, I64, DType, Kind
@@ -80,6 +81,25 @@ def _made(op: type[Operation], *operands: SSAValue) -> Operation:
     return op(operands=list(operands), result_types=[operands[0].type])
 
 
+def _constant(value: IntegerAttr[Any] | FloatAttr[Any]) -> Operation:
+    return arith.ConstantOp.create(result_types=[value.type], properties={"value": value})
+
+
+_PROPERTIES: dict[Callable[..., Operation], dict[str, Attribute]] = {}
+"""What constructors give operations whose result has the type of their operands, apart from these."""
+
+
+def _made_of(kind: Callable[..., Operation], *operands: SSAValue) -> Operation:
+    """An operation on elements. Constructors look at all that a definition says; the first of a kind is enough."""
+    known, type_ = _PROPERTIES.get(kind), operands[0].type
+    if known is not None:
+        return kind.create(operands=operands, result_types=(type_,), properties=known)  # type: ignore[attr-defined]
+    op = kind(*operands)
+    if isinstance(kind, type) and not op.attributes and [r.type for r in op.results] == [type_]:
+        _PROPERTIES[kind] = dict(op.properties)
+    return op
+
+
 class Reals:
     """Builder of scalar operations in a block; both operands of a binary operation have the same type."""
 
@@ -98,7 +118,7 @@ class Reals:
     def const(self, value: complex | bool, dtype: DType) -> Scalar:
         """A number."""
         parts = [value.real, value.imag] if dtype.is_complex else [value]
-        return Scalar(dtype, tuple(self.add_op(arith.ConstantOp(constant_attribute(p, dtype))) for p in parts))
+        return Scalar(dtype, tuple(self.add_op(_constant(constant_attribute(p, dtype))) for p in parts))
 
     def position(self, axis: int, dtype: DType = I64) -> Scalar:
         """The number of the element along an axis of the operation's loops."""
@@ -114,12 +134,12 @@ class Reals:
         made = _BINARY[name].get(a.dtype.kind)
         if made is None:
             raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
-        return self.made(a.dtype, made(a.value, b.value))
+        return self.made(a.dtype, _made_of(made, a.value, b.value))
 
     def unary(self, name: str, a: Scalar) -> Scalar:
         """A function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg, sign, not, ..."""
         if a.dtype.is_float and name in _FLOAT_UNARY:
-            return self.made(a.dtype, _FLOAT_UNARY[name](a.value))
+            return self.made(a.dtype, _made_of(_FLOAT_UNARY[name], a.value))
         special = getattr(self, f"_{name}", None)
         if special is None:
             raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")

@@ -13,6 +13,7 @@ from pydispatch import ir
 from pydispatch.errors import CompileError
 from pydispatch.frontends.source import Frontend, ReadOptions
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.programs.program import ProgramSource
 
 
@@ -73,7 +74,7 @@ def _is_private(op: Operation) -> bool:
 
 def _rename(module: ModuleOp, op: Operation, old: str, new: str) -> None:
     op.properties["sym_name"] = StringAttr(new)
-    for user in module.walk():
+    for user in walk(module):
         for attributes in (user.properties, user.attributes):
             attributes.update({key: _referring(value, old, new) for key, value in attributes.items()})
 

@@ -12,6 +12,7 @@ from pydispatch.frontends.tosa.operators import TABLE
 from pydispatch.frontends.tosa.operators.variables import declare
 from pydispatch.frontends.tosa.tracer import Tracer
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.tosa.control import VariableOp
 
 
@@ -22,7 +23,7 @@ def translated(module: ModuleOp) -> ModuleOp:
             raise CompileError(f"'{op.name}' is not supported beside functions of a TOSA program", location_of(op))
     b = Builder(filename_of(module))
     tracer = Tracer(b, module, TABLE)
-    for op in module.walk():
+    for op in walk(module):
         if isinstance(op, VariableOp):
             declare(tracer, op)
     functions = public_functions(module)

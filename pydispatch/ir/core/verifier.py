@@ -13,12 +13,13 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.messages import explain_refusal
 from pydispatch.ir.core.refine import Seen, refinement
 from pydispatch.ir.core.symbols import check_distinct, missing
+from pydispatch.ir.core.walk import walk
 
 
 def verify(module: Operation) -> None:
     """Check every operation, innermost last. Raises CompileError at the first that is wrong."""
     order: dict[Operation, int] = {}
-    for op in module.walk():
+    for op in walk(module):
         order[op] = len(order)
     seen: Seen = set()
     dominance = Dominance()
@@ -82,7 +83,7 @@ def _raise_outside_value(op: Operation) -> None:
     """CompileError when something in a closed operation, such as a function, uses a value from outside of it."""
     if not op.has_trait(IsolatedFromAbove):
         return
-    for inner in op.walk():
+    for inner in walk(op):
         for value in inner.operands:
             if isinstance(value, ForwardDeclaredValue):  # Such as a loop variable in the bounds of its loop.
                 raise CompileError(f"'{inner.name}' uses a value that is not defined", location_of(inner))

@@ -33,6 +33,7 @@ from pydispatch.compiler.toolchain import cache, llvm, objects
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.imports import ImportSignature
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 Linked = tuple[str, bytes, bool]
@@ -212,7 +213,7 @@ class Surroundings:
 def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
     """Return whether an export computes a product in register blocks of several rows."""
     functions = (symbols.functions[export.name] for export in exports)
-    blocks = (op for function in functions for op in function.walk() if isinstance(op, ContractOp))
+    blocks = (op for function in functions for op in walk(function) if isinstance(op, ContractOp))
     return any(not b.grouped and cast("MemRefType[Attribute]", b.a.type).get_shape()[0] > 1 for b in blocks)
 
 

@@ -24,6 +24,7 @@ from pydispatch.compiler.fusion.simplify import erase_unused
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured
 from pydispatch.ir.values import shape_of
 
@@ -32,7 +33,7 @@ def multiply_integers(function: Operation, products: str) -> None:
     """Rewrite the products of a host function whose factors are dequantized, in place. products: the bytes that all
     targets multiply in one instruction, see `Level.bytes`."""
     found = False
-    for op in list(function.walk()):
+    for op in list(walk(function)):
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
         if c is not None and c.acc in (f32, i32) and is_projected_permutation(c.generic.maps[-1]):
             found = _rewrite(c, products) or found

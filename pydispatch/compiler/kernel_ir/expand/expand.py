@@ -11,6 +11,7 @@ from pydispatch.compiler.kernel_ir.readers import op_name
 from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 
 RULES: dict[str, Rule] = {**affine.RULES, **views.RULES}
 
@@ -23,7 +24,7 @@ def expand(function: FuncOp, ops: Ops | None = None) -> bool:
     if RULES.keys().isdisjoint(ops_by_name(function) if ops is None else ops):
         return False
     entry = Entry(function)
-    for op in [op for op in function.walk() if op_name(op) in RULES]:
+    for op in [op for op in walk(function) if op_name(op) in RULES]:
         try:
             replace(op, RULES[op_name(op)](Build.before(entry, op), op))
         except CompileError as error:

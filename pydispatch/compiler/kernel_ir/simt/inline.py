@@ -14,13 +14,14 @@ from pydispatch.compiler.kernel_ir.readers import op_name, symbol
 from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.functions import CALLS
 
 
 def copied(module: ModuleOp) -> ModuleOp:
     """Return a copy whose operations know their places."""
     copy = module.clone()
-    for new, old in zip(copy.walk(), module.walk(), strict=True):
+    for new, old in zip(walk(copy), walk(module), strict=True):
         set_location(new, old)
     return copy
 
@@ -67,7 +68,7 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
 
 def _inline(call: Operation, function: FuncOp) -> None:
     body = function.body.clone()
-    for new, old in zip(body.walk(), function.body.walk(), strict=True):
+    for new, old in zip(walk(body), walk(function.body), strict=True):
         set_location(new, old)
     entry = body.blocks[0]
     for argument, operand in zip(list(entry.args), call.operands, strict=True):

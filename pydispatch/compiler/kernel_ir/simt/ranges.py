@@ -16,6 +16,7 @@ from pydispatch.compiler.kernel_ir.readers import operands_of
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.walk import walk
 
 Range = tuple[Index, Index, Index]
 """(lower, upper, step); the step is positive."""
@@ -180,7 +181,7 @@ def placed(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool
         for op in block.ops:
             if op is not end:
                 made = op.clone(value_mapper=values)
-                for new, old in zip(made.walk(), op.walk(), strict=True):
+                for new, old in zip(walk(made), walk(op), strict=True):
                     set_location(new, old)
                 build.insert(made)
         return [values.get(operand, operand) for operand in end.operands]

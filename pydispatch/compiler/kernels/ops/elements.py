@@ -26,6 +26,7 @@ from pydispatch.compiler.kernels.ops.constants import table_of, workgroup_memory
 from pydispatch.compiler.kernels.ops.tensors import collapsed, covers, tensor_type, zero_attribute
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.values import constant_index
 
@@ -203,7 +204,7 @@ class Elements:
         fixed = bool(indices) and not any(isinstance(i, SSAValue) for i in indices)
         if fixed and any(size < 1 for size in tensor_type(value).get_shape()):
             return build
-        if isinstance(value, OpResult) and any(info_of(op).traps for op in value.op.walk()):
+        if isinstance(value, OpResult) and any(info_of(op).traps for op in walk(value.op)):
             return build
         return build.home(indices, guards=True)
 

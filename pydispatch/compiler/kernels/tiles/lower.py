@@ -12,6 +12,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder
 from pydispatch.compiler.kernels.tiles import cpu, gpu, lanes
 from pydispatch.compiler.kernels.tiles.parts import taken_away
 from pydispatch.compiler.target.backend import require_backend
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal.dialect import ExecutableTargetAttr
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
 
@@ -24,7 +25,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
     for function in module.body.block.ops:
         if not isinstance(function, FuncOp):
             continue
-        ops = [op for op in function.walk() if isinstance(op, ReadTileOp | MatmulOp)]
+        ops = [op for op in walk(function) if isinstance(op, ReadTileOp | MatmulOp)]
         if not ops:
             continue
         backend = require_backend(target)

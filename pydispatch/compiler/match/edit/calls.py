@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.util import dialect as util
 from pydispatch.ir.op_info import info_of
 
@@ -25,7 +26,7 @@ class Inserter:
         self.last = place
 
     def add(self, op: Operation) -> Operation:
-        for inner in op.walk():
+        for inner in walk(op):
             set_location(inner, self.place)
         if self.after:
             self.block.insert_op_after(op, self.last)

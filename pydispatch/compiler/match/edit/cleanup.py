@@ -10,19 +10,20 @@ from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from pydispatch.compiler.analysis.kinds import is_pure
 from pydispatch.compiler.match.edit.symbols import references, symbol_of
+from pydispatch.ir.core.walk import walk
 
 _DISPATCHES = ("flow.dispatch", "hal.dispatch.extern")
 
 
 def eliminate_dead(root: Operation) -> None:
     """Erase operations under `root` whose results nothing uses, then private symbols to which nothing refers."""
-    pending = [op for op in root.walk() if op is not root]
+    pending = [op for op in walk(root) if op is not root]
     while pending:
         op = pending.pop()
         if op.parent is None or not _is_dead(op):
             continue
         makers = [v.op for v in op.operands if isinstance(v, OpResult)]
-        inside = [v.op for inner in op.walk() for v in inner.operands if isinstance(v, OpResult)]
+        inside = [v.op for inner in walk(op) for v in inner.operands if isinstance(v, OpResult)]
         op.detach()
         op.erase()
         pending += [m for m in (*makers, *inside) if m.parent is not None]
@@ -82,7 +83,7 @@ def canonicalize(root: Operation) -> None:
 
 def fold_casts(root: Operation) -> None:
     """`cast(cast(x))` becomes one cast, or `x` itself."""
-    for op in list(root.walk()):
+    for op in list(walk(root)):
         if op.name != "tensor.cast":
             continue
         source = op.operands[0]

@@ -10,6 +10,7 @@ from xdsl.ir.core import ParametrizedAttribute
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 
 _ORIGIN = "pyd.imported"
 
@@ -27,14 +28,14 @@ def table_of(module: ModuleOp) -> dict[str, Operation]:
 def clone(op: Operation) -> Operation:
     """Return a copy that keeps the places in the source."""
     copy: Operation = op.clone()
-    for new, old in zip(copy.walk(), op.walk(), strict=True):
+    for new, old in zip(walk(copy), walk(op), strict=True):
         new.location = old.location
     return copy
 
 
 def references(op: Operation) -> Iterator[str]:
     """Yield the symbols that an operation and its regions refer to."""
-    for inner in op.walk():
+    for inner in walk(op):
         for attribute in (*inner.properties.values(), *inner.attributes.values()):
             yield from _references(attribute)
 

@@ -18,6 +18,7 @@ from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.expressions import Body, number, operation_key
 from pydispatch.errors import CompileError
 from pydispatch.ir.affine_maps import is_identity
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import Structured, structured
 
 Child = "SSAValue | Node"
@@ -269,7 +270,7 @@ def _of_named(op: Operation, view: View) -> list[Node] | None:
 
     outer = Block(arg_types=[o.type for o in op.operands])
     mapping: dict[SSAValue, SSAValue] = dict(zip(op.operands, outer.args, strict=True))
-    for inner in op.walk():
+    for inner in walk(op):
         for v in inner.operands:
             if v not in mapping and not (isinstance(v.owner, Operation | Block) and _inside(v, op)):
                 mapping[v] = outer.insert_arg(v.type, len(outer.args))

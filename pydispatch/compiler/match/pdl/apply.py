@@ -19,6 +19,7 @@ from pydispatch.compiler.match.report import Report
 from pydispatch.compiler.match.transform.index import kind_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 
 SWEEPS = 32
 """So often the program is gone through; a set of patterns that still matches then would do so forever."""
@@ -31,7 +32,7 @@ EXPLAINED = 8
 
 def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
     """Rewrite `program`. CompileError, in the spec, for a pattern that cannot be applied or never ends."""
-    patterns = [PdlPattern(op, i) for i, op in enumerate(o for o in spec.walk() if isinstance(o, pdl.PatternOp))]
+    patterns = [PdlPattern(op, i) for i, op in enumerate(o for o in walk(spec) if isinstance(o, pdl.PatternOp))]
     if not patterns:
         raise CompileError("the spec has no pdl.pattern", location_of(spec) or location_of(spec.body.block.first_op))
     tree: Tree[PdlPattern] = Tree()
@@ -40,7 +41,7 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
         tree.add(pattern.path(), pattern)
     # What an operation itself has is compared first; where that differs, it does for all operations of its kind.
     refused: dict[Hashable, set[int]] = {}
-    most = GROWTH * max(SMALL_PROGRAM, sum(1 for _ in program.walk()))
+    most = GROWTH * max(SMALL_PROGRAM, sum(1 for _ in walk(program)))
     for _ in range(SWEEPS):
         changed = False
         for op in _counted(program, most, patterns, report):
@@ -52,7 +53,7 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
     else:
         raise _endless(patterns, report, f"{SWEEPS} rounds")
     for pattern in [p for p in patterns if p.name in report.unmatched][:EXPLAINED]:
-        for op in program.walk():
+        for op in walk(program):
             match = pattern.match(op)
             if isinstance(match, Mismatch):
                 report.miss(pattern.name, op, match)
@@ -60,7 +61,7 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
 
 def _counted(program: ModuleOp, most: int, patterns: Sequence[PdlPattern], report: Report) -> list[Operation]:
     """Return the operations of a program. CompileError where patterns have made more than `most`."""
-    ops = list(program.walk())
+    ops = list(walk(program))
     if len(ops) > most:
         raise _endless(patterns, report, f"the program has grown to {len(ops)} operations")
     return ops

@@ -23,6 +23,7 @@ from pydispatch.compiler.match.edit.symbols import clone, table_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.syntax import DYNAMIC
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 
 
@@ -174,7 +175,7 @@ def _executable(
     made = ir.parse(text, f"<{function}>").body.block.first_op
     assert made is not None
     copy = clone(made)
-    for inner in copy.walk():
+    for inner in walk(copy):
         set_location(inner, place)
     first = program.body.block.first_op
     assert first is not None

@@ -15,6 +15,7 @@ from pydispatch.compiler.match.pdl.native import REWRITES
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.verifier import verify_operation
+from pydispatch.ir.core.walk import walk
 
 
 class Rewriting:
@@ -28,7 +29,7 @@ class Rewriting:
 
     def description(self) -> str:
         """Return the replacement of the match, for the report."""
-        ops = [self.pattern.rewrite, *self.pattern.rewrite.body.walk()]
+        ops = [self.pattern.rewrite, *walk(self.pattern.rewrite.body)]
         names = [o.constraint_name.data for o in ops if isinstance(o, pdl.ApplyNativeRewriteOp)]
         named = [o.opName.data for o in ops if isinstance(o, pdl.OperationOp) and o.opName is not None]
         return ", ".join(names) or (named[-1] if named else "")

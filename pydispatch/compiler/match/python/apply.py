@@ -20,6 +20,7 @@ from pydispatch.compiler.match.graph.view import View
 from pydispatch.compiler.match.python.match import Compiled, MatchInfo, compile_pattern, failed
 from pydispatch.compiler.match.python.replace import Replacer
 from pydispatch.compiler.match.report import Report
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.functions import FUNCTIONS
 from pydispatch.patterns import Pattern, Replacement
 from pydispatch.patterns.sizes import Undecided
@@ -50,7 +51,7 @@ def apply_patterns(
     """
     compiled = [compile_pattern(p, i) for i, p in enumerate(patterns)]
     view = View()
-    ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in function.walk()]
+    ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in walk(function)]
     accepted = _settle(_find(compiled, ops, view, targets, report))
     replacer = Replacer(module, targets)
     if decide is not None and replace:

@@ -16,6 +16,7 @@ from pydispatch.compiler.match.python.match import Compiled, MatchInfo, failed
 from pydispatch.compiler.match.python.text import Signature, dispatch_of_c, dispatch_of_whole, signature_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.walk import walk
 from pydispatch.kernels.ascii_names import ascii_names
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.patterns import Pattern, Replacement
@@ -141,7 +142,7 @@ class Replacer:
         assert first is not None
         for op in list(made.body.block.ops):
             copy = clone(op)
-            for inner in copy.walk():
+            for inner in walk(copy):
                 set_location(inner, place)
             self.program.body.block.insert_op_before(copy, first)
         return table_of(self.program)[unique]

@@ -13,6 +13,7 @@ from pydispatch.compiler.match.graph.view import View
 from pydispatch.compiler.match.report import Report
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.transform.dialect import NamedSequenceOp
 
 ENTRIES = ("__transform_main", "__preprocessing_main", "__kernel_config")
@@ -37,7 +38,7 @@ class Interpreter:
         self.spec, self.program, self.report, self.name = spec, program, report, name
         self.handlers = handlers
         self.view = View()
-        self.symbols = {_symbol(op): op for op in spec.walk() if _symbol(op) and op.parent_op() is not None}
+        self.symbols = {_symbol(op): op for op in walk(spec) if _symbol(op) and op.parent_op() is not None}
         self.top = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
         self.imported: dict[str, Operation] = {}
         self.patterns: dict[Operation, Any] = {}

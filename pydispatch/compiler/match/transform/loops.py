@@ -12,6 +12,7 @@ from pydispatch.compiler.match.transform.index import Index
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, no
 from pydispatch.compiler.match.transform.matchers import same_names
 from pydispatch.errors import CompileError
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.transform.syntax import strings_of
 from pydispatch.ir.structured import as_structured
 
@@ -20,7 +21,7 @@ def _match(run: Interpreter, op: Any, env: Env) -> None:
     names = same_names(strings_of(op.ops))
     found: dict[Operation, None] = {}
     for root in run.ops(op, env):
-        for each in root.walk():
+        for each in walk(root):
             if each is root or (names and each.name not in names):
                 continue
             if op.interface is not None and op.interface.data == "LinalgOp" and as_structured(each) is None:
@@ -106,7 +107,7 @@ def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index
     unmatched = set(run.report.unmatched)
     chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:EXPLAINED]
     for root in roots:
-        for each in root.walk() if chosen else ():
+        for each in walk(root) if chosen else ():
             for number, matcher in chosen:
                 if each is not root and index.near(number, each):
                     _try(run, matcher, each, [[] for _ in matcher.body.block.args[1:]])

@@ -17,6 +17,7 @@ from pydispatch.compiler.kernels.ops.tensors import tensor_type, unsupported
 from pydispatch.compiler.tensor_ops.rule import TensorOp
 from pydispatch.compiler.tensor_ops.terms import Stated, listed
 from pydispatch.ir.core.dense import is_splat
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import shape_of
 
 SMALL_CONSTANT = 64
@@ -129,7 +130,7 @@ class Generate(TensorOp):
         return clone_block(e, build, block, mapping, [])[0]
 
     def repeats_cheaply(self, op: Any) -> bool:
-        return not any(isinstance(v.type, TensorType) for inner in op.walk() for v in inner.operands)
+        return not any(isinstance(v.type, TensorType) for inner in walk(op) for v in inner.operands)
 
 
 RULES: list[type[TensorOp]] = [Constant, Empty, FlowEmpty, Splat, FromElements, Generate]

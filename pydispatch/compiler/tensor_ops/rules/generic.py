@@ -16,6 +16,7 @@ from pydispatch.compiler.tensor_ops.requirements import Requirement, WindowFits
 from pydispatch.compiler.tensor_ops.rule import TensorOp
 from pydispatch.compiler.tensor_ops.terms import Stated, same_size
 from pydispatch.ir.affine_maps import dims_in, is_identity
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Cost, info_of
 from pydispatch.ir.structured import structured
 from pydispatch.ir.values import Dim, shape_of
@@ -52,7 +53,7 @@ class Generic(TensorOp):
             set(g.iterators) == {"parallel"}
             and all(is_identity(m) for m in g.output_maps)
             and all(not m.results or is_identity(m) for m in g.maps)
-            and not any(inner.name in ("linalg.index", "tensor.extract", "tensor.dim") for inner in op.walk())
+            and not any(inner.name in ("linalg.index", "tensor.extract", "tensor.dim") for inner in walk(op))
         )
 
     def repeats_cheaply(self, op: Any) -> bool:

@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.elements import element_type
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.iree_linalg_ext.base import (
     RESULTS,
     SIDES,
@@ -124,7 +125,7 @@ class Attention(OnTensorsOp):
         if len(arguments) != 1 or not isinstance(arguments[0], AnyFloat):
             raise VerifyException("the body takes one float, the score")
         check_body(self.body, arguments, arguments)
-        for op in self.body.walk():
+        for op in walk(self.body):
             if isinstance(op, IndexOp) and op.dim.value.data not in scores:
                 raise VerifyException(f"the body asks for iteration d{op.dim.value.data}, which scores do not have")
 

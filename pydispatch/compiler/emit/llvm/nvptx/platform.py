@@ -32,6 +32,7 @@ from pydispatch.compiler.kernel_ir.scan import ops_by_name
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, checked_memref, is_float
 from pydispatch.errors import CompileError, Location
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 
 CPU_ALONE = (contract, parallel, transpose)
 SUBJECTS = (*(each for each in COMMON if each not in CPU_ALONE), simt, mma)
@@ -232,7 +233,7 @@ def _elements(function: FuncOp) -> dict[int, int]:
     Bindings have more, but where LLVM knew it, it would read whole vectors beyond the end of small ones.
     """
     found: dict[int, int] = {}
-    for op in function.walk():
+    for op in walk(function):
         if op.name == SUBSPAN:
             number = integer(op, "binding")
             found[number] = max(found.get(number, 1), alignment(checked_memref(op.results[0].type).element_type))
@@ -242,7 +243,7 @@ def _elements(function: FuncOp) -> dict[int, int]:
 def binding_alignment(function: FuncOp) -> int:
     """Return bytes that the bindings of a kernel must be aligned to: what its elements need, and what accesses state.
     """
-    stated = [integer(op, "alignment", 1) for op in function.walk() if op.name in ("memref.load", "memref.store")]
+    stated = [integer(op, "alignment", 1) for op in walk(function) if op.name in ("memref.load", "memref.store")]
     return max([1, *_elements(function).values(), *stated])
 
 

@@ -33,6 +33,7 @@ from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Cost, info_of
 
 FEW_CONSTANTS = 4
@@ -90,7 +91,7 @@ def _constants(f: FunctionEmitter) -> int:
     """About how many scalar constants the function has whose products these are."""
     found: set[Attribute] = set()
     functions = 0
-    for op in f.function.walk():
+    for op in walk(f.function):
         if isinstance(op, arith.ConstantOp) and not isinstance(op.result.type, IndexType):
             found.add(op.value)
         functions += info_of(op).cost is Cost.FUNCTION and op.name not in SHORT

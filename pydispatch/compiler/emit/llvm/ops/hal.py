@@ -11,6 +11,7 @@ from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, symbol
 from pydispatch.compiler.kernel_ir.types import bit_width, byte_size, checked_memref, layout_of
+from pydispatch.ir.core.walk import walk
 
 
 def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
@@ -81,7 +82,7 @@ def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
         return 2 if bit_width(type_) > 32 else 1
     if attribute(op, "layout") is not None:
         return 1
-    others = (o for o in f.function.walk() if o is not op and o.name == op.name)
+    others = (o for o in walk(f.function) if o is not op and o.name == op.name)
     taken = any(integer(other, "ordinal") == ordinal + 1 for other in others)
     return 2 if ordinal + 1 < f.platform.constant_words and not taken else 1
 

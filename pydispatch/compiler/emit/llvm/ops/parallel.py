@@ -13,6 +13,7 @@ from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import Loop, Range, is_vectorised, known_lanes, nest
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Index
+from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.scf.parallel import ForallOp
 from pydispatch.ir.op_info import Cost, info_of
 
@@ -26,7 +27,7 @@ def _independent(f: FunctionEmitter, op: Operation, bounds: list[Range]) -> None
             f.define(argument, value)
         f.region(op.regions[0], lambda terminator: None)
 
-    nest(f, bounds, body, parallel=True, long=any(info_of(inner).cost is Cost.FUNCTION for inner in op.walk()))
+    nest(f, bounds, body, parallel=True, long=any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op)))
 
 
 def _parallel(f: FunctionEmitter, op: Operation) -> None:
