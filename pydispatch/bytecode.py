@@ -76,7 +76,7 @@ def _read() -> dict[bytes, CodeType]:
 
 
 def _write() -> None:
-    """Adds what is new to the file, which is replaced as a whole."""
+    """Add what is new to the file, which is replaced as a whole."""
     everything = _before | _met
     _before.update(_met)
     if sys.dont_write_bytecode:

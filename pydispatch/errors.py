@@ -60,11 +60,11 @@ class Location:
         return f"{self.file}:{self.line}:{self.column}{layer}"
 
     def short(self) -> str:
-        """The location without the folder of the file."""
+        """Return the location without the folder of the file."""
         return str(replace(self, file=Path(self.file).name))
 
     def caret(self) -> str:
-        """The source line with a caret under the location, or '' when the text is not known."""
+        """Return the source line with a caret under the location, or '' when the text is not known."""
         if not self.text:
             return ""
         # Of a very long line (in generated programs), the part around the location.

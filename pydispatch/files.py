@@ -28,7 +28,7 @@ _LONGEST_PIECE = 1 << 24
 
 
 def path_of(what: str, source: Any, expected: str) -> str:
-    """The text of a path. what: the parameter; InvalidArgumentError for another type, or an invalid path."""
+    """Return the text of a path. what: the parameter; InvalidArgumentError for another type, or an invalid path."""
     try:
         path = os.fspath(source)
         path = os.fsdecode(path) if isinstance(source, (str, os.PathLike)) else None
@@ -55,7 +55,7 @@ def check_path(what: str, source: Any, kind: str) -> None:
 
 
 def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
-    """The bytes of a regular file or pipe.
+    """Return the bytes of a regular file or pipe.
 
     Raises SystemError (an OSError too) when it cannot be read: a folder, device or socket, a pipe without a
     writer, or more than `limit` bytes (default LIMIT).
@@ -64,7 +64,7 @@ def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The same as UTF-8 text with line ends made \\n. UnicodeDecodeError when it is something else.
+    """Return the same as UTF-8 text with line ends made \\n. UnicodeDecodeError when it is something else.
 
     A text may have the weights of a model: it is decoded while it is read, and never held twice.
     """
@@ -76,7 +76,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def open_binary(path: str | os.PathLike[str], limit: int | None = None) -> IO[bytes]:
-    """A stream over a regular file, or over what a pipe holds, which is read whole. Raises as `read`."""
+    """Return a stream over a regular file, or over what a pipe holds, which is read whole. Raises as `read`."""
     with _opened(path) as (stream, is_pipe):
         if is_pipe:
             return io.BytesIO(b"".join(_read_pipe(stream, path, LIMIT if limit is None else limit)))
@@ -84,7 +84,7 @@ def open_binary(path: str | os.PathLike[str], limit: int | None = None) -> IO[by
 
 
 def open_mapped(path: str | os.PathLike[str]) -> IO[bytes]:
-    """A stream over a regular file of any size, to be mapped. Raises as `read`; a pipe cannot be mapped."""
+    """Return a stream over a regular file of any size, to be mapped. Raises as `read`; a pipe cannot be mapped."""
     with _opened(path) as (stream, is_pipe):
         if is_pipe:
             _refuse(path, "it is a pipe, which cannot be mapped into memory; write it to a file")
@@ -92,7 +92,8 @@ def open_mapped(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
-    """The bytes of code given as a path or as bytes, and their name in messages: the path, or the number of bytes.
+    """Return the bytes of code given as a path or as bytes, and their name in messages: the path, or the number of
+    bytes.
 
     what: begins messages, "add_executable 'name'"; kind: what the file holds, "a SPIR-V module". SystemError for a file
     that cannot be read, InvalidArgumentError for anything but a path or bytes.
@@ -109,7 +110,7 @@ def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
 
 
 def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Writes bytes to a file. SystemError when it cannot be written, InvalidArgumentError for an invalid path."""
+    """Write bytes to a file. SystemError when it cannot be written, InvalidArgumentError for an invalid path."""
     name = path_of(what, path, "the path of a file")
     with writing(what, name):
         Path(name).write_bytes(data)
@@ -117,7 +118,7 @@ def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> 
 
 @contextmanager
 def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turns an OSError of the block into a SystemError that names the file, with the number of the error."""
+    """Turn an OSError of the block into a SystemError that names the file, with the number of the error."""
     try:
         yield
     except SystemError_:
@@ -139,7 +140,7 @@ _recorders: list[Reads] = []
 
 @contextmanager
 def recording() -> Iterator[Reads]:
-    """What is read within the block, by any thread, and what `record` is called with."""
+    """Yield what is read within the block, by any thread, and what `record` is called with."""
     reads = Reads()
     _recorders.append(reads)
     try:
@@ -149,7 +150,7 @@ def recording() -> Iterator[Reads]:
 
 
 def record(found: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
-    """Adds paths of files that others read, or looked for, on behalf of this process."""
+    """Add paths of files that others read, or looked for, on behalf of this process."""
     found, missed = list(found), list(missed)
     for reads in list(_recorders):
         reads.found.update(found)
@@ -158,7 +159,7 @@ def record(found: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
-    """An unbuffered stream, and whether it is a pipe."""
+    """Yield an unbuffered stream, and whether it is a pipe."""
     name = path_of("path", path, "the path of a file")
     record([name])
     # Without O_NONBLOCK, opening a named pipe would wait for its writer.
@@ -179,7 +180,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
 
 
 def _pieces(path: str | os.PathLike[str], limit: int) -> Iterator[bytes]:
-    """The bytes of a regular file or pipe, one after the other."""
+    """Yield the bytes of a regular file or pipe, one after the other."""
     with _opened(path) as (stream, is_pipe):
         size = os.fstat(stream.fileno()).st_size
         if not is_pipe and size > limit:

@@ -53,7 +53,7 @@ runtime = Log("pydispatch.runtime")
 
 
 def set_up(level: str) -> None:
-    """Writes what is said from a level on to the standard error stream, as PYDISPATCH_LOG asks for it."""
+    """Write what is said from a level on to the standard error stream, as PYDISPATCH_LOG asks for it."""
     if level.lower() not in LEVELS:
         warnings.warn(f"PYDISPATCH_LOG={level}: expected {', '.join(LEVELS)}; nothing is logged", stacklevel=2)
         return

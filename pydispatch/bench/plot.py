@@ -31,7 +31,7 @@ STYLE = (
 
 @dataclass(frozen=True)
 class Panel:
-    """One set of axes of a plot.
+    """A set of axes of a plot.
 
     Attributes:
         series: Points (x, y) of each series by name; positive on a logarithmic axis.

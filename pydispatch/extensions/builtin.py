@@ -98,7 +98,7 @@ SUBCOMMANDS = (
 
 
 def register(extensions: Extensions) -> None:
-    """Registers all of them."""
+    """Register all of them."""
     for name, place in DIALECTS.items():
         extensions.dialect(name, f"pydispatch.ir.dialects.{place}")
     for name, place in LIBRARY_DIALECTS.items():

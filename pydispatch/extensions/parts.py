@@ -32,7 +32,7 @@ class Part:
     dialects: tuple[str, ...] = ()
 
     def load(self) -> Any:
-        """What is at the place. ExtensionError when it cannot be imported."""
+        """Return what is at the place. ExtensionError when it cannot be imported."""
         module, _, name = self.place.partition(":")
         try:
             found: Any = importlib.import_module(module)
@@ -52,7 +52,7 @@ BUILT_IN = "pydispatch"
 
 
 def without(owner: str) -> str:
-    """What to do about a package that is wrong."""
+    """Return what to do about a package that is wrong."""
     return f"mend or uninstall {owner}, or set PYDISPATCH_EXTENSIONS=0 to do without extensions"
 
 

@@ -14,12 +14,12 @@ GROUP = "pydispatch.extensions"
 
 
 def parts(kind: str) -> list[Part]:
-    """Everything of a kind: what is built in, then by package. ExtensionError for a package that is wrong."""
+    """Return everything of a kind: what is built in, then by package. ExtensionError for a package that is wrong."""
     return _everything().get(kind, [])
 
 
 def part(kind: str, name: str) -> Part | None:
-    """One part by its name. Other packages are looked at only when it is not built in."""
+    """Return one part by its name. Other packages are looked at only when it is not built in."""
     for known in (_built_in, _everything):
         for found in known().get(kind, []):
             if found.name == name:
@@ -28,7 +28,7 @@ def part(kind: str, name: str) -> Part | None:
 
 
 def others() -> bool:
-    """Whether other packages add anything."""
+    """Return whether other packages add anything."""
     return any(each.owner != BUILT_IN for listed in _everything().values() for each in listed)
 
 

@@ -55,7 +55,7 @@ class DType:
         return TensorType(self.name, sizes)
 
     def __call__(self, value: Any) -> Any:
-        """A number as this type; in kernels a conversion of a value."""
+        """Return a number as this type; in kernels a conversion of a value."""
         import numpy as np
 
         if self.name == "bf16":
@@ -80,7 +80,7 @@ u8, u16, u32, u64 = DType("u8"), DType("u16"), DType("u32"), DType("u64")
 
 
 def type_of(annotation: object, name: str) -> TensorType:
-    """The type that an annotation means."""
+    """Return the type that an annotation means."""
     dtype = getattr(annotation, "dtype", getattr(annotation, "name", ""))
     if isinstance(annotation, (DType, TensorType)) and dtype.startswith("u"):
         raise InvalidArgumentError(

@@ -29,7 +29,7 @@ def name_of(op: Operation) -> str:
 
 
 def fold_globals(module: ModuleOp) -> None:
-    """Loads of globals that nothing stores to become constants."""
+    """Replace loads of globals that nothing stores to by constants."""
     known = globals_of(module)
     if not known:
         return

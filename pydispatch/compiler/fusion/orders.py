@@ -129,7 +129,7 @@ def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAVa
 
 
 def elementwise_of_copy(op: Operation) -> SSAValue | None:
-    """An elementwise operation on a transposed tensor becomes one on the tensor, which is transposed then."""
+    """Move a transposition after the elementwise operation that reads it. Return None where that is not possible."""
     copy = copied(op.operands[0]) if len(op.operands) == len(op.results) == 1 and not op.regions else None
     if copy is None or not all(is_permutation(m) for m in copy.maps):
         return None

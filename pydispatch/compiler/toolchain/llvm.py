@@ -333,7 +333,7 @@ class Module:
 
     @contextmanager
     def _strength_reduction(self, wanted: bool) -> Iterator[None]:
-        """The option is the whole library's, so it is set for as long as code is made."""
+        """Set an option of loop strength reduction, which LLVM has for the whole process, while code is generated."""
         off = not wanted and self.machine.arch == "x86_64"
         if off:
             self._llvm.set_option("pydispatch", "-disable-lsr=true")

@@ -130,7 +130,7 @@ def element_bytes(element: Any) -> int:
 
 
 def splat(type: Any, value: Any) -> DenseIntOrFPElementsAttr[Any]:
-    """Every element is `value`."""
+    """Return an attribute whose elements are all `value`."""
     one = DenseIntOrFPElementsAttr.from_list(type.__class__(type.element_type, [1]), [value])
     return splat_of_bytes(type, one.data.data)
 

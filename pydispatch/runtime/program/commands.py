@@ -80,8 +80,15 @@ class Provided:
 
 
 def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, list[Provided]]:
-    """Who gives each host command, and what holds them: what a device was given, or else what another package adds
-    under the name. MissingImportError, and InvalidArgumentError for one that takes other operands."""
+    """Find the implementation of each host command: the device's own, or else one that another package adds.
+
+    Returns:
+        A resolution that keeps the implementations alive, and the implementation of each command.
+
+    Raises:
+        MissingImportError: A command has no implementation.
+        InvalidArgumentError: An implementation takes other operands.
+    """
     registry = registry or Registry()
     added = {part.name: part for part in extensions.parts("command")}
     for name, _ in commands:

@@ -51,7 +51,7 @@ class Iterations:
 
     @contextmanager
     def inside(self, count: int | None) -> Iterator[None]:
-        """The body of a loop of at most so many iterations is written."""
+        """Count what is emitted in the block as the body of a loop of at most so many iterations."""
         outer = self._times
         self.add(None if count is None else count + 1)  # the test that ends a loop is an iteration too
         self._times = None if outer is None or count is None else outer * max(count, 1)

@@ -216,7 +216,7 @@ def _transpose(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _reshape(build: Build, op: Operation) -> list[SSAValue]:
-    """The sizes lie in memory; the elements, contiguous, stay where they are."""
+    """Lower a reshape whose sizes are loaded from memory; the contiguous elements are not moved."""
     source, shape = strided(op, op.operands[0]), op.operands[1]
     if not isinstance(shape.type, MemRefType):
         raise unsupported(op)

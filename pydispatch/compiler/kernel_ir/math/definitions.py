@@ -193,7 +193,7 @@ def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, na
 
 
 def _is_normal(body: Body, value: SSAValue) -> Truth:
-    """The exponent is neither all zeros nor all ones."""
+    """Return whether a float is normal: its exponent is neither all zeros nor all ones."""
     small = small_float(value.type)
     if small is not None:
         size = Number(body, converted(body, value, _F32)).size()

@@ -119,7 +119,7 @@ def _comes_after(op: Operation, first: Operation) -> bool:
 
 
 def _through(op: Operation, number: int, below: list[list[int] | bool | None]) -> list[int] | None:
-    """Through a parallel generic whose maps permute dimensions."""
+    """Return the dimensions of a parallel generic whose maps permute dimensions; None for another operation."""
     g = structured(op)
     if cannot_lower(g) or not g.is_parallel:
         return None

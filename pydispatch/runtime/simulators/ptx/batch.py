@@ -48,7 +48,7 @@ class Batch(Threads):
     # -- Scheduling ----------------------------------------------------------------------------------------------
 
     def activate(self, code: Code, caller: Group | None, index: Any, back: int, results: Any, local: int) -> Activation:
-        """A function begins for the caller's threads at positions index."""
+        """Begin a function for the threads at positions `index` of the caller."""
         self._serial += 1
         parent = caller.activation if caller else None
         threads = np.arange(self.n) if parent is None else parent.frame.threads[index]

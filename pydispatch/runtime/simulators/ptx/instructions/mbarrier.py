@@ -27,7 +27,7 @@ _WORDS = {
 
 
 def _arrive(old: Any, operands: list[Any]) -> Any:
-    """The word after count threads have come: with the last one a phase ends."""
+    """Return the word of a barrier after `count` threads have arrived; the last arrival ends the phase."""
     count = operands[0]
     pending = (old & _FIELD) - count
     expected = (old >> _EXPECTED) & _FIELD

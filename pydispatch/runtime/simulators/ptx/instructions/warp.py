@@ -184,7 +184,7 @@ def redux(b: Builder, i: Instruction) -> Step:
 
 @handles("elect")
 def elect(b: Builder, i: Instruction) -> Step:
-    """The lowest lane of the mask is chosen."""
+    """Elect the lowest lane of the mask."""
     destination, mask_operand = b.operands(i, 2)
     first, second = pair(destination)
     mask, target = b.source(i, mask_operand, "u32"), b.target(i, first, "u32")
