@@ -69,7 +69,7 @@ def measure(
     pause: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Samples]:
-    """Samples of each contender, in the same order.
+    """Return samples of each contender, in the same order.
 
     seconds: about how long each is measured. warm_up: for how long each is called before, at least twice. pause:
     seconds between contenders, for those whose threads go on spinning after a call. clock: of the measured times.

@@ -146,7 +146,7 @@ def _report(text: str) -> None:
 
 
 def process() -> int:
-    """`main` for a process that does nothing else."""
+    """Return `main` for a process that does nothing else."""
     none_at_exit()
     return main()
 

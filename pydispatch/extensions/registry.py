@@ -54,7 +54,7 @@ def _everything() -> dict[str, list[Part]]:
 
 
 def _packages() -> Iterator[tuple[str, Callable[[], Callable[[Extensions], object]]]]:
-    """Packages that add something, by name, and what gives the function that registers it."""
+    """Yield packages that add something, by name, and what gives the function that registers it."""
     if os.environ.get("PYDISPATCH_EXTENSIONS") == "0":
         return
     try:

@@ -136,7 +136,7 @@ def _between_floats(writer: Writer, value: Scalar, type: str) -> Scalar:
 
 
 def binary(writer: Writer, symbol: str, a: Number, b: Number) -> Number:
-    """a symbol b, as Python has it: // and % round down."""
+    """Return the result of a binary operator with the meaning of Python: // and % round down."""
     if isinstance(a, Literal) and isinstance(b, Literal):
         return folded(symbol, a, b)
     type = joined(a, b, f"'{symbol}'")

@@ -81,12 +81,12 @@ def group_min(value: Any) -> Any:
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b; both are computed."""
+    """Return a where the condition holds, else b; both are computed."""
     outside("where")
 
 
 def fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once."""
+    """Return a * b + c, rounded once."""
     outside("fma")
 
 
@@ -96,5 +96,7 @@ def bitcast(value: Any, dtype: Any) -> Any:
 
 
 def cdiv(a: int, b: int) -> int:
-    """a / b rounded up, of whole numbers; b > 0. Works on sizes of kernels and programs, and on numbers of Python."""
+    """Return a / b rounded up, of whole numbers; b > 0. Works on sizes of kernels and programs, and on numbers of
+    Python.
+    """
     return -(-a // b)

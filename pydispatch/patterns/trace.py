@@ -160,7 +160,7 @@ def broadcast(a: Value, b: Value) -> tuple[Size, ...] | None:
 
 
 def matmul(a: Value, b: Value) -> Value:
-    """a [m, k] @ b [k, n], accumulated from zero."""
+    """Return a [m, k] @ b [k, n], accumulated from zero."""
     a, b = value_of("@", a), value_of("@", b)
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0] or a.type.dtype != b.type.dtype:
         raise InvalidArgumentError(f"cannot multiply {a.type} and {b.type}: write f32['m', 'k'] @ f32['k', 'n']")

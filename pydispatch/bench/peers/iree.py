@@ -53,7 +53,7 @@ class Module:
         self.context.add_vm_module(self.module)
 
     def function(self, name: str) -> Any:
-        """Called with arrays of NumPy, it returns arrays of the device."""
+        """Return a function of the module, which takes NumPy arrays and returns arrays of the device."""
         return self.context.modules[self.module.name][name]
 
     def raw(self, name: str, *inputs: Any) -> Callable[[], Any]:

@@ -99,7 +99,7 @@ def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
 
 
 def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
-    """(executable, export) -> its dispatches in host functions."""
+    """Return (executable, export) -> its dispatches in host functions."""
     found: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
         for op in walk(host) if host.name in FUNCTIONS else ():

@@ -33,7 +33,7 @@ def text(what: str, given: object, example: str) -> str:
 
 
 def flag(what: str, given: object) -> bool:
-    """True or False."""
+    """Return True or False."""
     if type(given) is bool or type(given).__name__ in ("bool_", "bool"):  # NumPy's too
         return bool(given)
     raise InvalidArgumentError(f"{what}: expected True or False, got {given!r}")

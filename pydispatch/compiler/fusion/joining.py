@@ -270,7 +270,7 @@ class Groups:
         return found
 
     def drop_host_copies(self) -> None:
-        """Groups of nothing but a copy that host code does itself are none."""
+        """Dissolve groups that consist of a copy alone, which host code performs."""
         for group, ops in list(self.members.items()):
             if all(stays_on_host(op) for op in ops):
                 for op in ops:

@@ -104,7 +104,7 @@ def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
 
 
 def _free_outputs(op: Operation) -> None:
-    """Initial values that the body does not read become empty tensors, so that nothing waits for them."""
+    """Replace initial values that the body does not read by empty tensors, so that nothing depends on them."""
     g = structured(op)
     body, first = g.block, len(g.inputs)
     for number, value in enumerate(g.outputs):

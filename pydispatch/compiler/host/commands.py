@@ -163,7 +163,7 @@ class CommandList:
         self.commands.append(Command(*ranges, emit, is_ordered))
 
     def assign_regions(self) -> None:
-        """Assigns each command the earliest region after those of its dependencies."""
+        """Assign each command the earliest region after those of its dependencies."""
         written: dict[Storage, list[tuple[Range, int]]] = {}
         read: dict[Storage, list[tuple[Range, int]]] = {}
         ordered = -1  # the region of the last command that is

@@ -22,7 +22,7 @@ def is_declaration(function: FuncOp) -> bool:
 
 
 def is_import(function: FuncOp) -> bool:
-    """Resolved when the program is loaded, not by a linker."""
+    """Return whether a function is resolved when the program is loaded, and not by a linker."""
     return is_declaration(function) and not any(attribute(function, name) is not None for name in (STATIC, BITCODE))
 
 

@@ -32,7 +32,7 @@ def is_free(op: Operation | None) -> bool:
 
 
 def combined(build: Build, op: Operation, left: SSAValue, right: SSAValue) -> SSAValue:
-    """Combines two values as `op` combines the arguments of its block."""
+    """Combine two values as `op` combines the arguments of its block."""
     assert op.parent is not None
     first = op.parent.args[0]
     operands = [left if operand is first else right for operand in op.operands]

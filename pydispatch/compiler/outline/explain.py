@@ -103,7 +103,7 @@ def listing(reports: Sequence[Report], module: ModuleOp | None = None) -> Listin
 
 
 def grids_of(module: ModuleOp) -> dict[tuple[str, str], tuple[str, ...]]:
-    """(executable, export) -> the grids of its variants, each once."""
+    """Return (executable, export) -> the grids of its variants, each once."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for executable in module.body.block.ops:
         if isinstance(executable, hal.ExecutableOp):

@@ -199,7 +199,7 @@ def _model(arch: str, name: str, level: str, tune: str) -> MachineModel:
 
 
 def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
-    """(a name that LLVM knows, features besides, name to tune for)."""
+    """Return (a name that LLVM knows, features besides, name to tune for)."""
     if cpu in NATIVE:
         return _native(arch)
     if cpu == "generic":

@@ -71,7 +71,7 @@ def values(name: str) -> NDArray[np.float64]:
 
 @functools.cache
 def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
-    """(rounding boundaries: the least magnitudes above which the next code is nearer, the code for overflow)."""
+    """Return (rounding boundaries: the least magnitudes above which the next code is nearer, the code for overflow)."""
     import numpy as np
 
     exponent_bits, fraction_bits, _, special = FORMATS[name]

@@ -153,7 +153,7 @@ class ImportSignature:
         return c_declaration(self.symbol, self.results, self.arguments, self.fields)
 
     def to_json(self) -> dict[str, Any]:
-        """Lists, strings and booleans; `c` is for people, and not read back."""
+        """Return the import as JSON values. `c`, a declaration for readers, is not read back."""
         return {
             "symbol": self.symbol, "optional": self.optional, "results": list(self.results),
             "arguments": list(self.arguments), "fields": list(self.fields), "exports": list(self.exports), "c": self.c,

@@ -46,7 +46,7 @@ class Buffer:
     tile_bytes: int = 0  # of a transient that only one chain uses
 
     def touch(self, region: int) -> None:
-        """Extends the lifetime to `region`."""
+        """Extend the lifetime to `region`."""
         self.first = min(self.first, region) if self.used else region
         self.last = max(self.last, region) if self.used else region
         self.used = True

@@ -112,7 +112,7 @@ class Procedure:
     def run(
         self, function: Function, inputs: Sequence[int], outputs: Sequence[int], last: Collection[int] = ()
     ) -> None:
-        """outputs: slots, NONE for an unused result."""
+        """Append a call of a function. outputs: slots of its results, NONE for an unused result."""
         self._step(Step.RUN, function, self._push([*self._reads(inputs, last), *outputs]))
 
     def move(self, pairs: Sequence[tuple[int, int]], last: Collection[int] = ()) -> None:

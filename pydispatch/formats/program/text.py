@@ -140,7 +140,7 @@ class ProgramText(Records):
         return lines
 
     def chains(self) -> list[tuple[str, list[str]]]:
-        """(function, exports) of every chain of dispatches, in order."""
+        """Return (function, exports) of every chain of dispatches, in order."""
         exports = [f"@{self.string(x[2], x[3])}" for x in self.table(self.words[7], self.words[8], 6)]
         found: list[tuple[str, list[str]]] = []
         for record in self.table(self.words[13], self.words[14], 20):
@@ -203,7 +203,7 @@ def signature_text(operands: Sequence[HostOperand]) -> str:
 
 
 def chains_of(program: bytes | memoryview) -> list[tuple[str, list[str]]]:
-    """(function, exports) of the chains of a program; none of bytes that are no program."""
+    """Return (function, exports) of the chains of a program; none of bytes that are no program."""
     try:
         return ProgramText(bytes(program)).chains()
     except ArtifactError:  # loading reports the fault

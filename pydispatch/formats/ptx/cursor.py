@@ -246,7 +246,7 @@ class Cursor:
         return sizes
 
     def attribute(self) -> None:
-        """`(.managed)` or `(.unified(0x1, 0x2))`, which change nothing here."""
+        """Skip an attribute such as `(.managed)` or `(.unified(0x1, 0x2))`, which has no effect here."""
         self.expect("(")
         depth = 1
         while depth:

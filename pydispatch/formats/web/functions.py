@@ -57,11 +57,11 @@ class WebProgram(ProgramText):
         return found
 
     def exports(self) -> list[tuple[int, int, int]]:
-        """(executable, ordinal, constants) of each."""
+        """Return (executable, ordinal, constants) of each."""
         return [(x[0], x[1], x[4]) for x in self.table(self.words[7], self.words[8], 6)]
 
     def executables(self) -> list[tuple[int | None, list[int | None]]]:
-        """(function that computes the constants, function that says whether it runs here for each variant)."""
+        """Return (function that computes the constants, function that says whether it runs here for each variant)."""
 
         def number(word: int) -> int | None:
             return None if word == NONE else word

@@ -118,7 +118,7 @@ class Module:
         return list(found.values())
 
     def reached(self, roots: Iterable[Declaration]) -> list[Declaration]:
-        """Declarations that these need, themselves included, in the order of the text."""
+        """Return declarations that these need, themselves included, in the order of the text."""
         found: dict[str, Declaration] = {}
         waiting = list(roots)
         while waiting:

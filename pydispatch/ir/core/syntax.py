@@ -59,7 +59,7 @@ def exact_names(
 
 
 def parse_index_operands(p: Parser, open: str = "[", close: str = "]") -> list[SSAValue]:
-    """`[%a, %b]`, all of type index; nothing when the bracket is not there."""
+    """Parse `[%a, %b]`, operands of type index; an empty list without the bracket."""
     operands: list[SSAValue] = []
     if p.parse_optional_punctuation(open) is None:  # type: ignore[arg-type]
         return operands
@@ -316,7 +316,7 @@ def print_shaped_signature(
 
 
 def print_region_signature(printer: Printer, region: Region, results: Sequence[Attribute] | None) -> None:
-    """`(%a: T) -> (R) {...}` for a region whose entry arguments are named before it."""
+    """Print `(%a: T) -> (R) {...}` for a region whose entry arguments are named before it."""
     block = region.blocks.first
     assert block is not None
     with printer.in_parens():

@@ -42,7 +42,7 @@ class Products(Slices):
         return replace(made, reads=reads, product=product)
 
     def summed(self, node: ast.AST, a: Entity, b: Entity) -> Tile | None:
-        """a + b where one of them is a product that the other can be the beginning of; else None."""
+        """Return a + b as one product with an accumulator if one operand is a product, else None."""
         for one, other in ((a, b), (b, a)):
             if not isinstance(one, Tile) or not isinstance(other, Tile) or one.product is None:
                 continue

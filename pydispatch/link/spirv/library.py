@@ -28,7 +28,7 @@ class Library:
     functions: dict[str, list[int]] = field(default_factory=dict)
 
     def names(self) -> list[str]:
-        """Exported names, for people: without the mangled forms of plain ones."""
+        """Return the exported names for messages, without the mangled forms of plain names."""
         return [name for name in self.functions if "(" not in name]
 
 

@@ -160,7 +160,7 @@ class Output:
         return None
 
     def decorate(self, id: int, kind: int, *operands: int) -> None:
-        """Decorates once."""
+        """Add a decoration unless the id already has it."""
         entries = self.decorations.setdefault(id, [])
         if (kind, *operands) not in entries:
             entries.append((kind, *operands))

@@ -212,7 +212,7 @@ class AcceleratorFunction(Submitted, Callee):
     def prepare(
         self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
     ) -> Any:
-        """Fixes the shapes of the arguments. Each run gives the same buffers: `out`, or its own, which the next run
+        """Fix the shapes of the arguments. Each run returns the same buffers: `out`, or its own, which the next run
         overwrites. fresh: each run gives new buffers, as a call does. workers: a number from 1 to 1024, which changes
         nothing on this device."""
         check_workers(self.name, workers)

@@ -73,7 +73,14 @@ class Units:
     _pages: list[int] = field(default_factory=list)
 
     def emit(self, provided: Callable[[], frozenset[str]]) -> Iterator[Unit]:
-        """provided: the symbols that objects of the variant define. Raises CompileError, at the operation."""
+        """Yield the units of code of the dispatches.
+
+        Args:
+            provided: The symbols that objects of the variant define.
+
+        Raises:
+            CompileError: At the operation that cannot be lowered.
+        """
         variant = self.variant
         if variant.module is None:
             yield self._tables_of_objects(QUERY_SYMBOL in provided())

@@ -149,8 +149,9 @@ class FunctionEmitter:
         self._scopes[root] = (scope, self.module.metadata(f"!{{!{scope}}}"), self.module.metadata())
 
     def _block_scopes(self, root: str, block: bool) -> tuple[int, int]:
-        """(the scopes of an access, those that it is apart from). Blocks are a scope in a domain of its own: accesses
-        that do not name it may touch them."""
+        """Return (the scopes of an access, those that it is apart from). Blocks are a scope in a domain of its own:
+        accesses that do not name it may touch them.
+        """
         if self._blocks < 0:
             domain, self._blocks = self.module.metadata(), self.module.metadata()
             self.module.set_metadata(domain, f"distinct !{{!{domain}}}")

@@ -36,7 +36,9 @@ def _words(f: ShaderFunction[Any], op: Operation, ordinal: int) -> int:
 
 
 def executable_constant(f: ShaderFunction[Any], op: Operation, constants: Sequence[str]) -> tuple[int, bool]:
-    """(number of the first word, whether there are two) of an executable constant. CompileError for an unknown one."""
+    """Return (number of the first word, whether there are two) of an executable constant. CompileError for an unknown
+    one.
+    """
     key, type_ = symbol(op, "key"), op.results[0].type
     if key not in constants:
         known_keys = ", ".join(constants) or "none"

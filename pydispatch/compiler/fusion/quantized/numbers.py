@@ -104,7 +104,7 @@ class Body:
         return mapping.get(code.value, code.value)
 
     def integer(self, factor: Dequantized) -> SSAValue:
-        """`stored - zero` in i32."""
+        """Return `stored - zero` in i32."""
         value = self.input(factor.stored, factor.places)
         if factor.width < 32:
             value = self.add(arith.ExtUIOp(value, i32) if factor.signed is False else arith.ExtSIOp(value, i32))

@@ -28,7 +28,7 @@ class Body:
     """The operations of a function being written."""
 
     def __init__(self, arguments: Sequence[Attribute], flags: dict[str, Attribute] | None = None) -> None:
-        """flags: properties of all arithmetic on floats."""
+        """Create a body whose floating-point arithmetic has the given fast-math flags."""
         self.flags = flags or {}
         self.entry = self.block = Block(arg_types=arguments)
         self.globals: list[Operation] = []

@@ -164,7 +164,7 @@ class Word(Value):
         return self._test("ugt", other)
 
     def resized(self, width: int) -> Word:
-        """Truncated, or extended with zeros."""
+        """Return the word truncated, or extended with zeros."""
         if width == self.width:
             return self
         kind = arith.TruncIOp if width < self.width else arith.ExtUIOp

@@ -191,7 +191,7 @@ def in_blocks(e: Elements, stage: Stage) -> bool:
 
 
 def _rows_of_blocks(e: Elements, g: Structured, sizes: Sequence[Index]) -> int:
-    """Steps of the outermost loop that make a block; 0 for none."""
+    """Return steps of the outermost loop that make a block; 0 for none."""
     loops = [sizes[dim] for dim in g.loops]
     if not loops or not all(are_sums(e, g)) or not all(isinstance(n, int) for n in loops[1:]):
         return 0

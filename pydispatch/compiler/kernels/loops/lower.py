@@ -263,7 +263,7 @@ def _loops(
 
 
 def emit_bytes(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int) -> None:
-    """Iterations run over bytes: each writes the elements that share one."""
+    """Emit loops over bytes; each iteration writes the elements that share a byte."""
     e = frame.elements
     total = e.entry.product(dims)
     count = e.entry.ceil_quotient(total, ratio)

@@ -29,7 +29,7 @@ BLOCKS = (16, 8)
 
 
 def block_of(dims: Sequence[Index], along: int) -> tuple[int, bool]:
-    """(the side of a block, whether all blocks are whole)."""
+    """Return (the side of a block, whether all blocks are whole)."""
     for side in BLOCKS:
         if all(isinstance(n, int) and n % side == 0 for n in (dims[along], dims[-1])):
             return side, True

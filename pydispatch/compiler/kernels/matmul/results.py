@@ -31,7 +31,7 @@ def positions(value: SSAValue, result: SSAValue, known: Places | None = None) ->
     known = {} if known is None else known
 
     def of(at: SSAValue) -> list[int] | bool | None:
-        """False: does not depend on the result."""
+        """Return the dimensions of the result along the axes of a value; False if it does not depend on the result."""
         if at not in known:
             known[at] = _positions(at, result, of)
         return known[at]

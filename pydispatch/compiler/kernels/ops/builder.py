@@ -158,7 +158,8 @@ class Builder(IndexArithmetic[SSAValue]):
         return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)
 
     def quotient(self, a: Index, b: Index) -> Index:
-        """a / b of numbers that are not negative. A divisor that is 0 while running gives some number, no trap."""
+        """Return a / b of numbers that are not negative. A divisor that is 0 while running gives some number, no trap.
+        """
         if isinstance(a, int) and isinstance(b, int):
             return a // b if b else 0
         if b == 1:
@@ -211,7 +212,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return known
 
     def ceil_quotient(self, a: Index, b: Index) -> Index:
-        """a / b rounded up, of numbers that are not negative."""
+        """Return a / b rounded up, of numbers that are not negative."""
         if isinstance(b, int) and b == 1:
             return a
         less = self.minus(b, 1) if isinstance(b, int) else self.minus(self.most(b, 1), 1)
@@ -228,7 +229,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return a if a is b else self.pure(arith.MaxSIOp(self.value(a), self.value(b)))
 
     def less(self, a: Index, b: Index) -> SSAValue | bool:
-        """a < b, signed."""
+        """Return a < b, signed."""
         if isinstance(a, int) and isinstance(b, int):
             return a < b
         if a is b:
@@ -378,7 +379,7 @@ def equal(build: Builder, a: Index, b: Index) -> SSAValue | bool:
 
 
 def not_less(build: Builder, a: Index, b: Index) -> SSAValue | bool:
-    """a >= b, signed."""
+    """Return a >= b, signed."""
     if b == 0 and build.less(a, 0) is False:
         return True
     less = build.less(a, b)

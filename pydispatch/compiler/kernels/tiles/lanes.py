@@ -136,7 +136,7 @@ class _Writer:
         return lane, row, build.times(build.remainder(group, self.groups[1]), self.columns)
 
     def _slots(self, build: Builder, invocation: Index) -> Iterator[tuple[SSAValue, Index, Index]]:
-        """(number, row, column) of each sum of an invocation."""
+        """Yield (number, row, column) of each sum of an invocation."""
         lane, row, column = self._block(build, invocation)
         layout = self.layout
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))

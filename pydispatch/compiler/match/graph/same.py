@@ -10,7 +10,7 @@ from pydispatch.compiler.match.graph.view import View
 
 
 def is_like(op: Operation, name: str) -> bool:
-    """True when `op` computes what the operation called `name` would over the same operands.
+    """Return True when `op` computes what the operation called `name` would over the same operands.
 
     Between generic and named structured operations, in both directions as far as one of the two is `linalg.generic`.
     """

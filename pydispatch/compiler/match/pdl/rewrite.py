@@ -115,7 +115,7 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
 
 
 def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SSAValue]) -> list[Attribute]:
-    """Result types that the pattern does not state."""
+    """Return result types that the pattern does not state."""
     uses = [u.operation for u in op.op.uses]
     if any(isinstance(u, pdl.ReplaceOp) for u in uses):
         return [r.type for r in self.root.results]

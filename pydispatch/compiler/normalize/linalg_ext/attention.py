@@ -70,7 +70,7 @@ class Decomposition:
         return self.build.empty(self.type(dims, element or self.wide), self.sizes(dims))
 
     def structure(self, loops: Dims, *operands: Dims, reduced: Dims = ()) -> Structure:
-        """Iterations over `loops` with operands that have some of these."""
+        """Return iterations over `loops` with operands that have some of these."""
         maps = [AffineMap(len(loops), 0, tuple(AffineExpr.dimension(loops.index(d)) for d in o)) for o in operands]
         return Structure(tuple(maps), tuple(d not in reduced for d in loops))
 

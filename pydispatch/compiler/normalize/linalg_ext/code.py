@@ -50,7 +50,7 @@ class Code(Body):
         return self.add(arith.XOrIOp(a, self.add(arith.ConstantOp(IntegerAttr(1, 1)))))
 
     def either(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
-        """`a` where the condition holds, else `b`."""
+        """Return `a` where the condition holds, else `b`."""
         return self.add(arith.SelectOp(condition, a, b))
 
     def extract(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:

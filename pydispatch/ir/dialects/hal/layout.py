@@ -22,7 +22,7 @@ LAYOUT_FLAGS = ("None", "Indirect")
 
 
 def parse_flags(p: AttrParser, known: Sequence[str]) -> list[str]:
-    """`A`, `A|B`, `"A|B"` or nothing; `None` is the empty set."""
+    """Parse flags: `A`, `A|B`, `"A|B"` or nothing. `None` is the empty set."""
     start, names = p.pos, []
     text = p.parse_optional_str_literal()
     if text is not None:

@@ -338,7 +338,7 @@ class Token(ParametrizedAttribute, TypeAttribute):
 
 
 def flag(value: bool) -> IntegerAttr[Any]:
-    """`true` or `false`."""
+    """Return `true` or `false`."""
     return IntegerAttr(int(value), i1)
 
 

@@ -224,7 +224,7 @@ def _empty(op: tensor.EmptyOp) -> None:
 
 
 def _reshape(op: tensor.ReshapeOp) -> None:
-    """Static sizes fit, and there is one entry of the shape for each dimension of the result."""
+    """Check that static sizes agree and that the shape has one entry for each dimension of the result."""
     source, shape, result = op.source.type, op.shape.type, op.result.type
     assert isinstance(source, TensorType) and isinstance(shape, TensorType) and isinstance(result, TensorType)
     if source.element_type != result.element_type:

@@ -36,7 +36,7 @@ class Log:
 
 
 def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) -> tuple[bytes, bool]:
-    """(the cubin of a PTX text for the device, whether it is from the cache). fresh: it is made again.
+    """Return (the cubin of a PTX text for the device, whether it is from the cache). fresh: it is made again.
 
     ArtifactError with the log of the compiler when it refuses the text, DeviceUnavailableError when the driver is too
     old for it.

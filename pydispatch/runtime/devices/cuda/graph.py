@@ -20,7 +20,7 @@ class Graph:
     """
 
     def __init__(self, context: Context, function: str, steps: Sequence[Sequence[Step]], scratch: Any = None) -> None:
-        """steps: of each command, placed; they belong to the graph from now on. scratch: memory that goes with it."""
+        """Create a graph that owns the placed steps of each command and the scratch memory."""
         self.context, self.function, self.scratch = context, function, scratch
         self.steps = [step for command in steps for step in command]
         self.dispatches = tuple(step.name for step in self.steps if isinstance(step, Dispatch))

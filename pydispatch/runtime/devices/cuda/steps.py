@@ -224,8 +224,9 @@ def copies(context: Context, region: int, source: tuple[int, int], target: tuple
 def steps_of(
     context: Context, plan: Sequence[commands.Command], late: bool, modules: Modules, scratch: int
 ) -> tuple[list[list[Step]], int]:
-    """(the steps of each command, bytes of scratch memory), in the order of the plan. Steps of one command follow each
-    other where they are a copy through scratch memory, buffer number `scratch`."""
+    """Return (the steps of each command, bytes of scratch memory), in the order of the plan. Steps of one command
+    follow each other where they are a copy through scratch memory, buffer number `scratch`.
+    """
     made: list[list[Step]] = []
     most = 0
     for number, command in enumerate(plan):

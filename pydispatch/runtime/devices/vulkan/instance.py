@@ -102,7 +102,7 @@ class Instance:
         return self.ffi.cast(f"PFN_{name}", self.lib.vkGetInstanceProcAddr(self.handle, name.encode()))
 
     def physical_devices(self) -> list[Any]:
-        """Handles of the devices that can compute with Vulkan 1.2, as the loader orders them."""
+        """Return handles of the devices that can compute with Vulkan 1.2, as the loader orders them."""
         count = self.ffi.new("uint32_t*")
         api.check(self.lib.vkEnumeratePhysicalDevices(self.handle, count, self.ffi.NULL), "vkEnumeratePhysicalDevices")
         if not count[0]:

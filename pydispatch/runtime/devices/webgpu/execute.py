@@ -114,7 +114,7 @@ class Executor(execute.Executor):
         return None if self.calls is None else _Host(self, record.data.function, blocks, constants)
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Recordings are cut here."""
+        """Return whether a recording is split at this command."""
         return False
 
     def surroundings(self, synchronous: bool, encoder: Any = None) -> Surroundings:

@@ -245,7 +245,7 @@ class Batch(Threads):
             activation = activation.caller
 
     def _resume(self, activation: Activation) -> None:
-        """Returned threads continue after the call, with its results."""
+        """Resume threads that returned from a call after it, with its results."""
         positions = np.sort(np.concatenate(activation.returned))
         activation.returned = []
         caller = activation.caller

@@ -239,7 +239,7 @@ def pair(operand: Operand | None) -> tuple[Operand | None, Operand | None]:
 
 
 def items(operand: Operand | None) -> tuple[Operand | None, ...]:
-    """`{a, b}` as operands, and `a` as one."""
+    """Return `{a, b}` as operands, and `a` as one."""
     return operand.items if isinstance(operand, Vector) else (operand,)
 
 

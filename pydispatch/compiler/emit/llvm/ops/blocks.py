@@ -67,7 +67,7 @@ def load(f: FunctionEmitter, m: MemRef, type_: str, *indices: Index, block: bool
 
 
 def prefetch(f: FunctionEmitter, pointer: str, offset: int) -> None:
-    """Fetches the line that is `offset` bytes behind an address, and may lie in no object, into the first cache."""
+    """Prefetch the line that is `offset` bytes behind an address, and may lie in no object, into the first cache."""
     name, pointer = "llvm.prefetch.p0", f.body.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
     f.module.declare(name, f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)")
     f.body.emit(f"call void @{name}(ptr {pointer}, i32 0, i32 3, i32 1)")

@@ -205,7 +205,7 @@ def _shift(instruction: str) -> Lowering:
 
 
 def rounded_division(f: FunctionEmitter, width: int, bits: int, a: Index, b: Index, up: bool, is_signed: bool) -> Id:
-    """a / b rounded down or up: the quotient, moved where the remainder asks."""
+    """Return a / b rounded down or up: the quotient, moved where the remainder asks."""
     m, let = f.m, f.code.let
     type_, kinds = m.int(width), ("SDiv", "SRem") if is_signed else ("UDiv", "UMod")
     quotient, remainder = (divided(f, kind, bits, width, a, b) for kind in kinds)

@@ -166,7 +166,9 @@ def to_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -> 
 
 
 def _packed_place(f: FunctionEmitter, memref: MemRef, index: Index, bits: int = 8) -> tuple[Index, Id]:
-    """(number of the unit of so many bits, shift) of an element that shares it; the first element has the low bits."""
+    """Return (number of the unit of so many bits, shift) of an element that shares it; the first element has the low
+    bits.
+    """
     width = bit_width(memref.element)
     byte, within = f.divide(index, bits // width), f.divide(index, bits // width, remainder=True)
     shift = f.times(within, width)

@@ -73,7 +73,7 @@ def _word_at(buffer: Buffer, name: str, place: str) -> str:
 
 
 def part(f: FunctionEmitter, index: Index, bits: int) -> tuple[str, str]:
-    """(number of the word, bits before it) of an element that shares a word; the first has the low bits."""
+    """Return (number of the word, bits before it) of an element that shares a word; the first has the low bits."""
     count = 32 // bits
     number = f.divide(index, count)
     within = f.divide(index, count, remainder=True)

@@ -47,7 +47,7 @@ class BlockProducts:
         return self._reductions()[1]
 
     def _reductions(self) -> tuple[Index, Sequence[int], Sequence[int]]:
-        """(steps of K, reductions around blocks, those that are dimensions of K): those that continue K in both
+        """Return (steps of K, reductions around blocks, those that are dimensions of K): those that continue K in both
         operands are one with it."""
         w, build = self.tile, self.tile.build
         steps: Index = w.valid[w.c.k]

@@ -196,7 +196,7 @@ class Packing:
             build.parallel(0, w.t.nr, rest)
 
     def _groups(self, build: Builder, position: int, at: list[Index]) -> None:
-        """Steps of K by groups; what the last one lacks is 0."""
+        """Pack the steps of K in groups; the last group is padded with zeros."""
         size, group = self._extent(build, position), self.group
 
         def some(b: Builder, first: Index, count: int) -> None:

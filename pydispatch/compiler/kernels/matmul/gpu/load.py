@@ -157,7 +157,8 @@ class Staging:
     def _unit(
         self, build: Builder, tile: Index, extent: int, number: Index, run: int, size: Index
     ) -> tuple[Index, SSAValue | bool]:
-        """(number of a run along a dimension, the last one instead of those beyond the end; whether it exists)."""
+        """Return (number of a run along a dimension, the last one instead of those beyond the end; whether it exists).
+        """
         count = build.quotient(size, run)
         per = extent // run
         if isinstance(number, SSAValue):

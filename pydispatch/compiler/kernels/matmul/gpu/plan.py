@@ -290,7 +290,7 @@ def grid(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index
 
 
 def tile_of(plan: Plan, build: Builder, number: Index, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
-    """(indices of batches, row and column of the tile) of a workgroup."""
+    """Return (indices of batches, row and column of the tile) of a workgroup."""
     outer, rows, columns = counts(plan, build, sizes)
     band = next((b for b in CACHED if isinstance(rows, int) and rows % b == 0), 1)
     *batch, high, column, low = build.split(number, [*outer, build.quotient(rows, band), columns, band])

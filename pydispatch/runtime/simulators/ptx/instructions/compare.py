@@ -163,7 +163,7 @@ def selp(b: Builder, i: Instruction) -> Step:
 
 @handles("slct")
 def slct(b: Builder, i: Instruction) -> Step:
-    """a where c >= 0 (NaN is not), else b."""
+    """Select a where c >= 0 (false for NaN), else b."""
     given, by = i.modifiers[-2:]
     d, x, y, z = b.operands(i, 4)
     dtype = UNSIGNED[dtype_of(given).itemsize]

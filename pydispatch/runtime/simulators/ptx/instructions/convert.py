@@ -73,7 +73,7 @@ def _whole(b: Builder, i: Instruction, s: int, target: int, to: str, given: str,
 
 
 def _to_integer(b: Builder, i: Instruction, to: str, given: str, words: set[str]) -> Callable[[Any], Any]:
-    """Always clamped. NaN is 0, or with 64 bits on either side the value with only the top bit set."""
+    """Convert to an integer, clamped to its range. NaN becomes 0, or 1 << 63 with 64 bits on either side."""
     mode = next((m for m in _INTEGRAL if m in words), "rzi")
     dtype = dtype_of(to)
     bits = 8 * dtype.itemsize

@@ -19,7 +19,7 @@ Compute = Callable[..., Any]
 
 
 def float_words(b: Builder, i: Instruction, *more: str) -> tuple[str, set[str], str]:
-    """(rounding mode, the other words, type)."""
+    """Return (rounding mode, the other words, type)."""
     words = set(i.modifiers[:-1])
     allowed = {*_MODES, "ftz", "sat", "approx", "full", *more}
     if words - allowed:

@@ -35,7 +35,7 @@ def _fused(x: Any, y: Any, z: Any, brain: bool) -> Any:
 
 
 def _compute(b: Builder, i: Instruction, words: set[str], brain: bool) -> tuple[int, Callable[..., Any]]:
-    """(number of sources, the operation on f32)."""
+    """Return (number of sources, the operation on f32)."""
     opcode = i.opcode
     if opcode in ("fma", "mad"):
         return 3, lambda x, y, z: _fused(x, y, z, brain)

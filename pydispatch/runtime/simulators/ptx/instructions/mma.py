@@ -40,7 +40,7 @@ def warps_of(i: Instruction, frame: Frame) -> Any:
 
 
 def elements(words: Any, type_: str) -> Any:
-    """Registers' words as the numbers in them, [..., per register]: f64, or int64 for integers."""
+    """Return the words of registers as the numbers in them, [..., per register]: f64, or int64 for integers."""
     if type_ == "f64":
         return words.view(np.float64)[..., None]
     words = np.ascontiguousarray(words)[..., None]
@@ -95,7 +95,7 @@ def _places(rows: int) -> list[tuple[Any, Any]]:
 
 
 def product(a: Any, b: Any, c: Any, type_: str) -> Any:
-    """a @ b + c by warp. f64: one fma after the other, up the inner dimension."""
+    """Return a @ b + c by warp. f64: one fma after the other, up the inner dimension."""
     if type_ != "f64":
         return a @ b + c
     total = c
