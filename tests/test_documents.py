@@ -274,6 +274,19 @@ def test_functions_of_programs_are_listed() -> None:
     assert listed() in document, "python -m pydispatch.programs.names prints the list"
 
 
+@pytest.mark.parametrize("name", ["asynchronous", "batch-inference", "host-commands", "language", "tuning"])
+def test_pages_run_as_they_stand(name: str, folder: Path) -> None:
+    """All blocks of a page but those of other packages, in order, in a fresh folder."""
+    found = [block for block in blocks(f"docs/{name}.md", "python") if "integrations.ray" not in block]
+    code = "\n".join(found)
+    (folder / "page.py").write_text(code)
+    told = execute([sys.executable, "page.py"], folder).splitlines()
+    promised = [line.partition("# ")[2].strip() for line in code.splitlines() if re.match(r" *print\(", line)]
+    assert len(told) == len(promised)
+    for line, promise in zip(told, promised, strict=True):
+        assert promise.startswith(line), (line, promise)
+
+
 def test_threads(folder: Path) -> None:
     """docs/threads.md: workers of a device and of a call."""
     code = "".join(blocks("docs/threads.md", "python"))
