@@ -62,7 +62,7 @@ cdef extern from "pydispatch/program_device.h" nogil:
     void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info)
     uint32_t pyd_plan_constant_count(const pyd_plan_t* plan)
     const uint32_t* pyd_plan_constants(const pyd_plan_t* plan)
-    bint pyd_plan_is_late(const pyd_plan_t* plan)
+    bint pyd_plan_has_deferred(const pyd_plan_t* plan)
     pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t index)
     pyd_status_t pyd_plan_compute(
         const pyd_plan_t* plan, const uint64_t* scalars, uint32_t* out_constants, uint64_t* out_patterns,

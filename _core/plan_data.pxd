@@ -8,7 +8,7 @@ cdef class PlanData:
     cdef readonly list commands, numbers, buffers, results
     cdef readonly bytes constants
     cdef readonly uint64_t arena_bytes
-    cdef readonly bint late
+    cdef readonly bint has_deferred
     cdef readonly uint32_t function, command_count, constant_count
     cdef public object device
 

@@ -11,7 +11,7 @@ class PlanData:
     results: list[TensorResult | None]
     constants: bytes
     arena_bytes: int
-    late: bool
+    has_deferred: bool
     function: int
     command_count: int
     constant_count: int

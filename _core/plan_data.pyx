@@ -25,8 +25,8 @@ cdef class PlanData:
 
     commands: a commands.Dispatch, Fill or Copy for each that does something, in order; numbers: of these in the plan.
     buffers: a commands.PlanBuffer each. results: a commands.TensorResult each, or None for a number. constants: words,
-    as bytes. arena_bytes: of the memory that transients lie in. late: whether constants, patterns and numbers follow
-    the scalars of each call. device: what the device keeps with it.
+    as bytes. arena_bytes: of the memory that transients lie in. has_deferred: whether constants, patterns and numbers
+    depend on the scalars of each call. device: what the device keeps with it.
     """
 
 
@@ -54,7 +54,7 @@ cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* fu
         data.results.append(TensorResult(shape, pyd_plan_result_bytes(plan, i)))
     data.constant_count = pyd_plan_constant_count(plan)
     data.constants = (<const char*>pyd_plan_constants(plan))[:4 * data.constant_count] if data.constant_count else b""
-    data.arena_bytes, data.late = pyd_plan_arena_bytes(plan), pyd_plan_is_late(plan)
+    data.arena_bytes, data.has_deferred = pyd_plan_arena_bytes(plan), pyd_plan_has_deferred(plan)
     return data
 
 

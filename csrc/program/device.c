@@ -84,7 +84,7 @@ void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* 
 
 uint32_t pyd_plan_constant_count(const pyd_plan_t* plan) { return plan->constant_count; }
 const uint32_t* pyd_plan_constants(const pyd_plan_t* plan) { return plan->constants; }
-bool pyd_plan_is_late(const pyd_plan_t* plan) { return plan->fn->late_count != 0; }
+bool pyd_plan_has_deferred(const pyd_plan_t* plan) { return plan->fn->deferred_count != 0; }
 
 pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t index) {
   return index < program->constant_count ? program->constant_links[index] : (pyd_span_t){NULL, 0};
@@ -95,7 +95,7 @@ pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, u
   const pyd_function_t* fn = plan->fn;
   const uint64_t* regs = plan->regs;
   uint64_t* own = NULL;
-  if (fn->late_count) {
+  if (fn->deferred_count) {
     own = malloc((size_t)fn->reg_count * sizeof(*own));
     if (!own) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", fn->reg_count);
     memcpy(own, plan->regs, (size_t)fn->reg_count * sizeof(*own));
@@ -108,12 +108,12 @@ pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, u
   }
   if (plan->constant_count) memcpy(out_constants, plan->constants, plan->constant_count * sizeof(*out_constants));
   for (uint32_t i = 0; i < plan->command_count; ++i) out_patterns[i] = plan->commands[i].pattern;
-  for (uint32_t i = 0; i < plan->late_count; ++i) {
-    const pyd_plan_late_t* late = &plan->late[i];
-    if (late->is_pattern) {
-      out_patterns[late->target] = regs[late->reg];
+  for (uint32_t i = 0; i < plan->deferred_count; ++i) {
+    const pyd_plan_deferred_t* deferred = &plan->deferred[i];
+    if (deferred->is_pattern) {
+      out_patterns[deferred->target] = regs[deferred->reg];
     } else {
-      out_constants[late->target] = (uint32_t)(regs[late->reg] >> (late->is_high ? 32 : 0));
+      out_constants[deferred->target] = (uint32_t)(regs[deferred->reg] >> (deferred->is_high ? 32 : 0));
     }
   }
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {

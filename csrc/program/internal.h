@@ -64,15 +64,15 @@ typedef struct pyd_function_s {
   const uint32_t* pool;
   uint8_t* reg_flags;
   uint32_t* commands;  // instruction index of each
-  uint32_t* late;      // instruction index of each that is computed again per call
+  uint32_t* deferred;  // instruction index of each that is computed again per call
   uint32_t* keyed;     // scalar number of each keyed scalar
   uint32_t buffer_count, insn_count, pool_count, reg_count, region_count;
   uint32_t scalar_count, keyed_count, result_dims_count;
-  uint32_t command_count, late_count;
+  uint32_t command_count, deferred_count;
   uint32_t slot_count;      // buffers named by all commands together
   uint32_t constant_count;  // constants of all commands together
   pyd_custom_counts_t custom;
-  uint32_t late_value_count;  // constants and patterns with a late register
+  uint32_t deferred_value_count;  // constants and patterns with a deferred register
 } pyd_function_t;
 
 // Chains, plan/chain.c. With these a workgroup of a chain is 63 bits: its tile, its command, its number in the tile.

@@ -179,10 +179,10 @@ struct pyd_sched_s {
   _Atomic uint32_t
       lacks_permits;  // a thread parked, or was not woken, since no permit was free: participants look for one
   // Recent work run by the caller alone because no thread was awake, in picoseconds, and until when. Approximate.
-  alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t alone;
+  alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t serial_work;
   _Atomic uint64_t alone_until;
-  _Atomic uint64_t price;  // picoseconds of work from which waking a thread is worth it, learned
-  // The same where a thread spins, and what the price is at least: multiples of delays that were measured.
+  _Atomic uint64_t wake_threshold;  // picoseconds of work from which waking a thread is worth it, learned
+  // The same where a thread spins, and what the wake threshold is at least: multiples of delays that were measured.
   _Atomic uint64_t worth_spinning, worth_waking;
   pyd_permits_t* permits;
   pyd_permit_share_t share;

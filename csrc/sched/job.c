@@ -73,8 +73,9 @@ void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter)
 static uint64_t worth(const pyd_sched_t* sched) {
   if (atomic_load_explicit(&sched->spinners, memory_order_relaxed) == 0 &&
       atomic_load_explicit(&sched->sleepers, memory_order_relaxed) != 0) {
-    uint64_t price = atomic_load_explicit(&sched->price, memory_order_relaxed);
-    if (atomic_load_explicit(&sched->alone, memory_order_relaxed) < PYD_SCHED_WAKING_FOR_MORE * price) return price;
+    uint64_t wake_threshold = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed);
+    if (atomic_load_explicit(&sched->serial_work, memory_order_relaxed) < PYD_SCHED_WAKING_FOR_MORE * wake_threshold)
+      return wake_threshold;
   }
   return atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed);
 }
@@ -84,28 +85,29 @@ static uint64_t worth(const pyd_sched_t* sched) {
 static void learn_price(pyd_sched_t* sched, bool has_woken, bool has_gained) {
   const uint64_t least = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed),
                  most = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
-  uint64_t old = atomic_load_explicit(&sched->price, memory_order_relaxed), price = old;
+  uint64_t old = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed), wake_threshold = old;
   if (has_gained) {
-    price = old / 2 > least ? old / 2 : least;
+    wake_threshold = old / 2 > least ? old / 2 : least;
   } else if (has_woken) {
-    price = old * 2 < most ? old * 2 : most;
+    wake_threshold = old * 2 < most ? old * 2 : most;
   }
-  if (price != old) atomic_store_explicit(&sched->price, price, memory_order_relaxed);
+  if (wake_threshold != old) atomic_store_explicit(&sched->wake_threshold, wake_threshold, memory_order_relaxed);
 }
 
 // Sums the work run alone that a spinning thread would have helped with, over jobs no further apart than a spin.
 static void remember_alone(pyd_sched_t* sched, uint64_t picoseconds) {
   if (picoseconds < atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed)) return;
-  uint64_t price = atomic_load_explicit(&sched->price, memory_order_relaxed);
-  if (picoseconds > atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) && price > picoseconds) {
-    atomic_store_explicit(&sched->price, price - price / PYD_SCHED_PRICE_DECAY, memory_order_relaxed);
+  uint64_t wake_threshold = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed);
+  if (picoseconds > atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) && wake_threshold > picoseconds) {
+    atomic_store_explicit(&sched->wake_threshold, wake_threshold - wake_threshold / PYD_SCHED_WAKE_THRESHOLD_DECAY,
+                          memory_order_relaxed);
   }
   uint64_t now = pyd_cpu_ticks();
   uint64_t until = atomic_load_explicit(&sched->alone_until, memory_order_relaxed);
-  uint64_t sum = atomic_load_explicit(&sched->alone, memory_order_relaxed);
+  uint64_t sum = atomic_load_explicit(&sched->serial_work, memory_order_relaxed);
   uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(until, now));
   if (gap > picoseconds + UINT64_C(1000) * PYD_SCHED_SPIN_MAX / 2) sum = 0;
-  atomic_store_explicit(&sched->alone, sum + picoseconds, memory_order_relaxed);
+  atomic_store_explicit(&sched->serial_work, sum + picoseconds, memory_order_relaxed);
   atomic_store_explicit(&sched->alone_until, now, memory_order_relaxed);
 }
 
@@ -193,7 +195,7 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
     atomic_store_explicit(&sched->lacks_permits, 1, memory_order_relaxed);
     return false;
   }
-  atomic_store_explicit(&sched->alone, 0, memory_order_relaxed);
+  atomic_store_explicit(&sched->serial_work, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->wakes_left, helpers - spinners - 1, memory_order_relaxed);
   return pyd_sched_pool_wake(sched, joiners, 1) != 0;
 }

@@ -75,7 +75,7 @@ pyd_permits_t* pyd_permits_create(void) {
   pyd_permits_t* permits = pyd_aligned_alloc(PYD_CPU_CACHE_LINE, sizeof(*permits));
   if (!permits) return NULL;
   memset(permits, 0, sizeof(*permits));
-  permits->patience = PYD_SCHED_PERMIT_PATIENCE_NS;
+  permits->handover_timeout = PYD_SCHED_PERMIT_TIMEOUT_NS;
   reset_permits(permits);
   return permits;
 }
@@ -136,10 +136,10 @@ static bool take_reserved(pyd_permits_t* permits) {
   return now < atomic_load_explicit(&permits->quantum_ends, memory_order_relaxed) && take_free(permits);
 }
 
-// Returns when |waiter| has a permit, or after |patience| without any handover. False: interrupted.
+// Returns when |waiter| has a permit, or after |handover_timeout| without any handover. False: interrupted.
 static bool sleep_until_granted(pyd_permits_t* permits, pyd_permit_waiter_t* waiter, const pyd_interrupt_t* interrupt) {
   uint32_t seen = atomic_load_explicit(&permits->handovers, memory_order_relaxed);
-  for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < permits->patience;) {
+  for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < permits->handover_timeout;) {
     // About as long as this waiter and those before it have to wait: after that, a permit may be reserved for a caller
     // that does not return.
     const uint64_t quanta = atomic_load_explicit(&permits->quantum, memory_order_relaxed) *

@@ -34,7 +34,7 @@ typedef struct pyd_permit_share_s {
 struct pyd_permits_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic int32_t free_count;  // negative: threads went on without a permit
   _Atomic uint32_t waiting;
-  uint64_t patience;  // nanoseconds without a handover after which a waiting thread goes on without a permit
+  uint64_t handover_timeout;  // nanoseconds without a handover after which a waiting thread goes on without a permit
   // For callers that call again at once: nanoseconds between two handovers, until when none takes place, whether
   // callers returned like that lately, and when one last released its permit.
   _Atomic uint64_t quantum;
@@ -71,9 +71,9 @@ static inline bool pyd_permit_is_held(pyd_scope_access_t scopes) {
 // Take a free permit. False: there is none, or other threads wait.
 bool pyd_permit_try(pyd_permits_t* permits);
 // Take a permit, perhaps after waiting. |sched|: the pool thread waits for the sake of its submitted tasks; else NULL.
-// After |patience| without a handover the thread goes on without a permit, because the holders may be waiting for what
-// it does. False: |interrupt|, which may be NULL, ended the waiting. In all cases the count is decremented, so that a
-// release always follows.
+// After |handover_timeout| without a handover the thread goes on without a permit, because the holders may be waiting
+// for what it does. False: |interrupt|, which may be NULL, ended the waiting. In all cases the count is decremented, so
+// that a release always follows.
 bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_t* sched,
                      const pyd_interrupt_t* interrupt);
 // A task of |priority| was submitted to |sched|: a pool thread that waits for the tasks of |sched| gets at least this

@@ -138,7 +138,7 @@ static uint32_t open_to(const pyd_sched_t* sched, uint32_t worker, memory_order 
   return worker ? open : open & ~atomic_load_explicit(&sched->callers, order);
 }
 
-static bool has_news(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
+static bool has_work(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
   return open_to(sched, worker, order) || atomic_load_explicit(&sched->queued, order) ||
          atomic_load_explicit(&sched->closing, order);
 }
@@ -149,7 +149,7 @@ static bool spin_for_news(const pyd_sched_t* sched, pyd_sched_thread_t* self, bo
   uint64_t start = pyd_cpu_ticks(), previous = start;
   for (;;) {
     for (int i = 0; i < PYD_SCHED_PAUSES_PER_TICK; ++i) {
-      if (has_news(sched, self->worker, memory_order_relaxed)) return true;
+      if (has_work(sched, self->worker, memory_order_relaxed)) return true;
       pyd_cpu_relax();
     }
     uint64_t now = pyd_cpu_ticks();
@@ -169,7 +169,7 @@ static bool is_over(const pyd_sched_thread_t* self) { return self->until && self
 static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   atomic_fetch_add_explicit(&sched->sleepers, 1, memory_order_seq_cst);
   pyd_event_reset(&self->wake);  // claimable from here on
-  if (has_news(sched, self->worker, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {
+  if (has_work(sched, self->worker, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;
   }

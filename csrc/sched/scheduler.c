@@ -67,9 +67,9 @@ static void reset(pyd_sched_t* sched) {
   atomic_init(&sched->sleepers, 0);
   atomic_init(&sched->spinners, 0);
   atomic_init(&sched->lacks_permits, 0);
-  atomic_init(&sched->alone, 0);
+  atomic_init(&sched->serial_work, 0);
   atomic_init(&sched->alone_until, 0);
-  atomic_init(&sched->price, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
+  atomic_init(&sched->wake_threshold, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
   atomic_init(&sched->worth_spinning, UINT64_C(1000) * PYD_SCHED_WORTH_SPINNING);
   atomic_init(&sched->worth_waking, UINT64_C(1000) * PYD_SCHED_WORTH_WAKING);
   pyd_blocking_reset(sched);

@@ -33,15 +33,15 @@
 #define PYD_SCHED_WORTH_SPINNING 2500
 #define PYD_SCHED_DELAYS_WORTH_SPINNING 6
 // The same while all are parked: waking costs the caller 1,400 and brings a thread after 5,400. On a machine whose
-// other CPUs are taken it costs 4,500 and gains nothing (jobs of 8,000 ran at 0.6 to 0.7). So the price is learned: it
-// doubles when a job gained less than an eighth, up to MOST, halves when one gained more, and sinks by 1/64 with each
-// job that it kept from waking.
+// other CPUs are taken it costs 4,500 and gains nothing (jobs of 8,000 ran at 0.6 to 0.7). So the wake threshold is
+// learned: it doubles when a job gained less than an eighth, up to MOST, halves when one gained more, and sinks by 1/64
+// with each job that it kept from waking.
 #define PYD_SCHED_WORTH_WAKING 8000
 #define PYD_SCHED_DELAYS_WORTH_WAKING 2
 #define PYD_SCHED_WORTH_WAKING_MOST 512000
-#define PYD_SCHED_PRICE_DECAY 64
-// Jobs between the two, one right after the other, add up: from this many times the price on a thread is woken for the
-// next one. Without it jobs of 4,000 in a row were never shared (1.0), with it they are shared (1.4 to 1.8).
+#define PYD_SCHED_WAKE_THRESHOLD_DECAY 64
+// Jobs between the two, one right after the other, add up: from this many times the wake threshold on a thread is woken
+// for the next one. Without it jobs of 4,000 in a row were never shared (1.0), with it they are shared (1.4 to 1.8).
 #define PYD_SCHED_WAKING_FOR_MORE 5
 // A job shorter than this is measured in one run of MEASURE_EVERY: two readings of the clock would be half of it.
 #define PYD_SCHED_WORTH_MEASURING 700
@@ -83,7 +83,7 @@
 // Without a handover for this long, no holder of a permit has come to the end of a chunk: workgroups are that long, or
 // they wait for something. Ten slices. Shorter: more threads than CPUs compute; longer: workgroups that wait for other
 // calls wait longer.
-#define PYD_SCHED_PERMIT_PATIENCE_NS 10000000
+#define PYD_SCHED_PERMIT_TIMEOUT_NS 10000000
 
 // Threads of a scheduler for tasks that may sleep (blocking.c). More such tasks wait in the queue.
 #define PYD_SCHED_BLOCKING_THREADS 64

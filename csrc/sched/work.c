@@ -122,7 +122,7 @@ static void use_free_permit(pyd_sched_t* sched, const pyd_sched_slot_t* slot, ui
   if (!pyd_slot_has_room(atomic_load_explicit(&slot->state, memory_order_relaxed))) return;
   if (!atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) {
     atomic_store_explicit(&sched->lacks_permits, 0, memory_order_relaxed);
-  } else if (left >= atomic_load_explicit(&sched->price, memory_order_relaxed)) {
+  } else if (left >= atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed)) {
     pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1);
   }
 }

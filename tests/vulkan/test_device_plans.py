@@ -41,7 +41,7 @@ def test_a_plan_as_data(program: Any) -> None:
     assert [b for b in data.buffers if b.kind == BufferKind.ARGUMENT] == [PlanBuffer(BufferKind.ARGUMENT, 0, 40, 0)]
     words, patterns, values = core.compute(plan, scalars)
     assert values == [None, 14] and len(patterns) == data.command_count
-    assert len(words) == 4 * data.constant_count and data.late
+    assert len(words) == 4 * data.constant_count and data.has_deferred
     other, _, _ = core.compute(plan, (9).to_bytes(8, "little"))
     assert other != words  # the scalar reaches a kernel
     for command in data.commands:

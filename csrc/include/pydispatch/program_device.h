@@ -124,7 +124,7 @@ void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* 
 uint32_t pyd_plan_constant_count(const pyd_plan_t* plan);
 const uint32_t* pyd_plan_constants(const pyd_plan_t* plan);
 // Whether constants, patterns or scalar results change with scalars that are not part of the key.
-bool pyd_plan_is_late(const pyd_plan_t* plan);
+bool pyd_plan_has_deferred(const pyd_plan_t* plan);
 // The bytes of a linked constant of the program.
 pyd_span_t pyd_program_constant_bytes(const pyd_program_t* program, uint32_t index);
 

@@ -23,7 +23,7 @@ static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   PYD_CARVE(&block, call->constants, plan->constant_count);
   call->customs = pyd_carve(&block, plan->custom.commands, pyd_custom_size);
   PYD_CARVE(&block, call->operands, plan->custom.operands);
-  PYD_CARVE(&block, call->regs, fn->late_count ? fn->reg_count : 0);
+  PYD_CARVE(&block, call->regs, fn->deferred_count ? fn->reg_count : 0);
   PYD_CARVE(&block, call->scalars, fn->scalar_count);
   PYD_CARVE(&block, call->is_bound, fn->buffer_count);
   call->scratch = pyd_carve(&block, call->workers, plan->local_bytes);
@@ -103,7 +103,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));  // local memory and the arena come as they are
   if (plan->constant_count) memcpy(call->constants, plan->constants, plan->constant_count * sizeof(*plan->constants));
   if (fn->scalar_count) memcpy(call->scalars, plan->scalars, fn->scalar_count * sizeof(*plan->scalars));
-  if (fn->late_count) {
+  if (fn->deferred_count) {
     memcpy(call->regs, plan->regs, fn->reg_count * sizeof(*plan->regs));
   } else {
     call->regs = plan->regs;
@@ -165,7 +165,7 @@ void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data) {
 
 void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars) {
   const pyd_function_t* fn = call->plan->fn;
-  if (!fn->late_count) return;
+  if (!fn->deferred_count) return;
   memcpy(call->scalars, scalars, fn->scalar_count * sizeof(*scalars));
   call->is_late_stale = true;
 }

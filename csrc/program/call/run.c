@@ -106,13 +106,13 @@ static pyd_status_t compute_late(pyd_call_t* call) {
   const pyd_plan_t* plan = call->plan;
   pyd_status_t status = pyd_function_interpret_late(plan->program, plan->fn, call->scalars, call->regs);
   if (!pyd_ok(status)) return status;
-  for (uint32_t i = 0; i < plan->late_count; ++i) {
-    const pyd_plan_late_t* late = &plan->late[i];
-    uint64_t value = call->regs[late->reg];
-    if (late->is_pattern) {
-      call->commands[late->target].pattern = value;
+  for (uint32_t i = 0; i < plan->deferred_count; ++i) {
+    const pyd_plan_deferred_t* deferred = &plan->deferred[i];
+    uint64_t value = call->regs[deferred->reg];
+    if (deferred->is_pattern) {
+      call->commands[deferred->target].pattern = value;
     } else {
-      call->constants[late->target] = (uint32_t)(value >> (late->is_high ? 32 : 0));
+      call->constants[deferred->target] = (uint32_t)(value >> (deferred->is_high ? 32 : 0));
     }
   }
   call->is_late_stale = false;

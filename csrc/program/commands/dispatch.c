@@ -178,7 +178,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
     if (slot->length && slot->offset % alignment) continue;  // is staged, wherever the buffer lies
     if (plan->buffer_alignment[binding[0]] < alignment) plan->buffer_alignment[binding[0]] = alignment;
   }
-  if (pyd_ok(status)) status = pyd_plan_hold_contract(plan, command, view.constants);
+  if (pyd_ok(status)) status = pyd_plan_check_contract(plan, command, view.constants);
   return status;
 }
 

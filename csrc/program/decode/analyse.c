@@ -36,7 +36,7 @@ static void mark_command(const pyd_program_t* program, const uint32_t* exports, 
   }
 }
 
-static uint32_t count_late_values(const pyd_function_t* fn, const pyd_insn_t* insn) {
+static uint32_t count_deferred_values(const pyd_function_t* fn, const pyd_insn_t* insn) {
   const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
   if (!type->values) return 0;
   const pyd_command_values_t values = type->values(fn->pool + insn->a);
@@ -72,7 +72,7 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   if (!pyd_ok(status)) return status;
   for (uint32_t i = 0; i < fn->reg_count; ++i) fn->reg_flags[i] &= PYD_REG_WRITTEN;
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) fn->args[i].keyed = false;
-  fn->keyed_count = fn->late_count = fn->late_value_count = 0;
+  fn->keyed_count = fn->deferred_count = fn->deferred_value_count = 0;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     uint32_t kind = fn->buffers[i].kind;
     if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT)
@@ -96,9 +96,9 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
     if (insn->op == PYD_OP_SCALAR && flags & PYD_REG_STRUCTURAL) fn->args[insn->a].keyed = true;
   }
   // Forwards: what depends on the scalars that are left.
-  if (!fn->late) fn->late = pyd_program_allocate(program, fn->reg_count, sizeof(*fn->late));
+  if (!fn->deferred) fn->deferred = pyd_program_allocate(program, fn->reg_count, sizeof(*fn->deferred));
   if (!fn->keyed) fn->keyed = pyd_program_allocate(program, fn->scalar_count, sizeof(*fn->keyed));
-  if (!fn->late || !fn->keyed)
+  if (!fn->deferred || !fn->keyed)
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the analysis of a function");
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
     if (fn->args[i].keyed) fn->keyed[fn->keyed_count++] = fn->args[i].scalar;
@@ -113,9 +113,9 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
     if (uses & PYD_OPERAND_C) is_late |= (fn->reg_flags[insn->c] & PYD_REG_LATE) != 0;
     if (!is_late) continue;
     fn->reg_flags[insn->dst] |= PYD_REG_LATE;
-    if (fn->reg_flags[insn->dst] & PYD_REG_NEEDED) fn->late[fn->late_count++] = i;
+    if (fn->reg_flags[insn->dst] & PYD_REG_NEEDED) fn->deferred[fn->deferred_count++] = i;
   }
   for (uint32_t i = 0; i < fn->command_count; ++i)
-    fn->late_value_count += count_late_values(fn, &fn->insns[fn->commands[i]]);
+    fn->deferred_value_count += count_deferred_values(fn, &fn->insns[fn->commands[i]]);
   return PYD_STATUS_OK;
 }

@@ -24,7 +24,7 @@ pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, ui
 
 void pyd_plan_add_late(pyd_plan_t* plan, uint32_t reg, uint32_t target, bool is_pattern, bool is_high) {
   if (!(plan->fn->reg_flags[reg] & PYD_REG_LATE)) return;
-  plan->late[plan->late_count++] = (pyd_plan_late_t){reg, target, is_pattern, is_high};
+  plan->deferred[plan->deferred_count++] = (pyd_plan_deferred_t){reg, target, is_pattern, is_high};
 }
 
 pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan) {

@@ -66,7 +66,7 @@ typedef struct dispatch_s {
                   STRING((d)->plan->fn->info.name), (d)->command->number, STRING((d)->executable), \
                   STRING((d)->export->name), __VA_ARGS__)
 
-static pyd_status_t hold_grid(const dispatch_t* d, const uint64_t* limits) {
+static pyd_status_t check_grid(const dispatch_t* d, const uint64_t* limits) {
   for (uint32_t i = 0; i < 3; ++i) {
     if (d->command->grid[i] <= limits[i]) continue;
     return BROKEN(d, "grid: %u workgroups along %c, the kernel was made for %llu", d->command->grid[i], "xyz"[i],
@@ -75,7 +75,7 @@ static pyd_status_t hold_grid(const dispatch_t* d, const uint64_t* limits) {
   return PYD_STATUS_OK;
 }
 
-static pyd_status_t hold_binding(const dispatch_t* d, uint32_t index, bool is_written, uint64_t needed) {
+static pyd_status_t check_binding(const dispatch_t* d, uint32_t index, bool is_written, uint64_t needed) {
   const pyd_plan_slot_t* slot = &d->plan->slots[d->command->first_slot + index];
   uint32_t kind = d->plan->fn->buffers[slot->buffer].kind;
   bool is_fixed = kind == PYD_BUFFER_ARGUMENT || kind == PYD_BUFFER_CONSTANT;
@@ -88,7 +88,7 @@ static pyd_status_t hold_binding(const dispatch_t* d, uint32_t index, bool is_wr
 }
 
 // |regs| and |scalars| have room for the contract.
-static pyd_status_t hold(const dispatch_t* d, uint64_t* scalars, uint64_t* regs) {
+static pyd_status_t check_dispatch(const dispatch_t* d, uint64_t* scalars, uint64_t* regs) {
   const pyd_function_t* contract = d->export->contract;
   for (uint32_t i = 0; i < d->command->constant_count; ++i)
     scalars[i] = d->plan->constants[d->command->first_constant + i];
@@ -101,10 +101,10 @@ static pyd_status_t hold(const dispatch_t* d, uint64_t* scalars, uint64_t* regs)
   uint64_t limits[3];
   const pyd_result_slot_t* results = contract->results;
   for (uint32_t i = 0; i < 3; ++i) limits[i] = regs[results[PYD_CONTRACT_GRID + i].target];
-  status = hold_grid(d, limits);
+  status = check_grid(d, limits);
   uint64_t written = regs[results[PYD_CONTRACT_WRITTEN].target];
   for (uint32_t i = 0; i < d->command->slot_count && pyd_ok(status); ++i) {
-    status = hold_binding(d, i, written >> i & 1, regs[results[PYD_CONTRACT_BYTES + i].target]);
+    status = check_binding(d, i, written >> i & 1, regs[results[PYD_CONTRACT_BYTES + i].target]);
   }
   return status;
 }
@@ -136,8 +136,8 @@ bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* comma
   return each != 0 && bytes % command->tile_groups == 0 && bytes / command->tile_groups == each;
 }
 
-pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command,
-                                    const uint32_t* constants) {
+pyd_status_t pyd_plan_check_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command,
+                                     const uint32_t* constants) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   if (!export->contract || command->count == 0) return PYD_STATUS_OK;
   const dispatch_t d = {plan, command, export, plan->program->executables[export->executable].name};
@@ -150,7 +150,7 @@ pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_comma
   uint32_t regs = export->contract->reg_count;
   uint64_t* memory = malloc(((size_t)regs + command->constant_count + 1) * sizeof(*memory));
   if (!memory) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", regs);
-  pyd_status_t status = hold(&d, memory + regs, memory);
+  pyd_status_t status = check_dispatch(&d, memory + regs, memory);
   free(memory);
   return status;
 }

@@ -194,7 +194,7 @@ static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base)
   PYD_CARVE(&block, plan->patches, slots);
   PYD_CARVE(&block, plan->slots, slots);
   PYD_CARVE(&block, plan->constants, fn->constant_count);
-  PYD_CARVE(&block, plan->late, fn->late_value_count);
+  PYD_CARVE(&block, plan->deferred, fn->deferred_value_count);
   PYD_CARVE(&block, plan->sizes, fn->custom.sizes);
   PYD_CARVE(&block, plan->commands, commands);
   PYD_CARVE(&block, plan->steps, commands);

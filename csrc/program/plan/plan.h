@@ -51,12 +51,12 @@ typedef struct pyd_plan_patch_s {
 } pyd_plan_patch_t;
 
 // A constant word or pattern that depends on a scalar which is not part of the key.
-typedef struct pyd_plan_late_s {
+typedef struct pyd_plan_deferred_s {
   uint32_t reg;
   uint32_t target;  // constant word, or command for a pattern
   uint8_t is_pattern;
   uint8_t is_high;
-} pyd_plan_late_t;
+} pyd_plan_deferred_t;
 
 // What runs between two points where everything before is complete.
 typedef struct pyd_plan_step_s {
@@ -84,7 +84,7 @@ struct pyd_plan_s {
   pyd_plan_patch_t* patches;
   pyd_plan_slot_t* slots;
   uint32_t* constants;
-  pyd_plan_late_t* late;
+  pyd_plan_deferred_t* deferred;
   int64_t* sizes;                // of the tensors that host commands are given
   pyd_plan_command_t* commands;  // those that run nothing included
   pyd_plan_step_t* steps;
@@ -92,9 +92,9 @@ struct pyd_plan_s {
   uint64_t arena_bytes;
   uint64_t tile_area;                  // bytes behind the arena for each worker, for the tiles of a chunk
   uint64_t stage_bytes, stage_offset;  // of one more transient, number |fn->buffer_count|: see stage.c
-  uint32_t slot_count, constant_count, late_count, command_count, step_count;
+  uint32_t slot_count, constant_count, deferred_count, command_count, step_count;
   pyd_custom_counts_t custom;
-  uint32_t local_bytes;  // of the hungriest command, per worker
+  uint32_t local_bytes;  // the most that a command needs, per worker
 };
 
 // arena.c: places |count| blocks; block i is needed in regions first[i] to last[i]. Offsets are 64-byte aligned, blocks
@@ -116,8 +116,8 @@ pyd_status_t pyd_plan_place_tiles(pyd_plan_t* plan, pyd_arena_block_t* lifetimes
 
 // contract.c: CORRUPT when a dispatch, whose slots and constants are there, breaks the contract of its export.
 // |constants|: the registers of its record.
-pyd_status_t pyd_plan_hold_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command,
-                                    const uint32_t* constants);
+pyd_status_t pyd_plan_check_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command,
+                                     const uint32_t* constants);
 
 // Whether a tile of |groups| workgroups touches no more than |bytes| of binding |index|, those with the number of the
 // tile. Without a contract the program is believed.

@@ -101,8 +101,8 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
       }
       for (uint32_t i = begin; i < end; ++i) copy_out(plan, &old[i], copies[i], copies[i + 1]);
     }
-    for (uint32_t i = 0; i < plan->late_count && fits; ++i) {
-      if (plan->late[i].is_pattern) plan->late[i].target = moved[plan->late[i].target];
+    for (uint32_t i = 0; i < plan->deferred_count && fits; ++i) {
+      if (plan->deferred[i].is_pattern) plan->deferred[i].target = moved[plan->deferred[i].target];
     }
   }
   free(copies);

@@ -145,8 +145,8 @@ pyd_status_t pyd_function_interpret(const pyd_program_t* program, const pyd_func
 pyd_status_t pyd_function_interpret_late(const pyd_program_t* program, const pyd_function_t* fn,
                                          const uint64_t* scalars, uint64_t* regs) {
   pyd_status_t status = PYD_STATUS_OK;
-  for (uint32_t i = 0; i < fn->late_count && pyd_ok(status); ++i) {
-    status = step(program, fn, &fn->insns[fn->late[i]], NULL, scalars, regs);
+  for (uint32_t i = 0; i < fn->deferred_count && pyd_ok(status); ++i) {
+    status = step(program, fn, &fn->insns[fn->deferred[i]], NULL, scalars, regs);
   }
   return status;
 }

@@ -62,6 +62,7 @@ def preprocess(data: bytes, where: str, *, defines: Sequence[str] = (), include_
     #include "file" and #error. A macro without a value counts as 1 in a condition, an undefined name as 0.
 
     Args:
+        data: The bytes of the WGSL file, in UTF-8.
         where: The name of the file in messages; an include is looked for in its folder first.
         defines: Macros, `NAME=VALUE`.
         include_dirs: Folders of includes.

@@ -25,19 +25,20 @@ class Record:
     commands: as in PlanData, with transients as ranges of one more buffer, the last: the arena; a binding that lies
     less aligned than its executable needs (alignments: bytes by executable) is copied to one that is aligned, and back.
     arguments, results: (buffer, index, bytes); constants: (buffer, index). numbers: of the commands in the plan;
-    patterns: one per command. count: buffers. late: whether constants and patterns follow the scalars of each call.
+    patterns: one per command. count: buffers. has_deferred: whether constants and patterns depend on
+    the scalars of a call.
     state: whatever the device wants. pieces: what it is cut into around host commands, once known (commands.py).
     updates: the plan where results have the memory of arguments, by (argument's buffer, result's buffer).
     """
 
     __slots__ = (
-        "arena_bytes", "arguments", "commands", "constants", "count", "data", "late", "numbers", "origins", "patterns",
-        "pieces", "results", "sizes", "state", "transients", "updates",
+        "arena_bytes", "arguments", "commands", "constants", "count", "data", "has_deferred", "numbers", "origins",
+        "patterns", "pieces", "results", "sizes", "state", "transients", "updates",
     )  # fmt: skip
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
         self.data = data
-        self.commands, self.late, self.numbers = data.commands, data.late, data.numbers
+        self.commands, self.has_deferred, self.numbers = data.commands, data.has_deferred, data.numbers
         self.origins: list[int] | None = (
             None  # where commands are more than those of the data: which each is, or is for
         )

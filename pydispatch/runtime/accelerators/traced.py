@@ -38,7 +38,7 @@ _OFF = nullcontext()
 
 
 def span(kind: Kind, name: str = "") -> AbstractContextManager[None]:
-    """`with span(kind, name):` is an event of this thread when a trace is on."""
+    """Record a `with` block as an event of this thread when a trace is on."""
     return _Span(kind, name) if is_on() else _OFF
 
 

@@ -142,7 +142,8 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
     Args:
         program: The program.
         device: The name of its device, with options.
-        source, parameters: The arguments of `Device.load`.
+        source: The argument of `Device.load`.
+        parameters: The argument of `Device.load`.
     """
     if isinstance(source, (str, os.PathLike)):
         source = str(Path(source).absolute())

@@ -147,7 +147,7 @@ static void test_plan_and_calls(void) {
   uint32_t count = 0;
   const uint64_t* scalars = pyd_plan_scalars(plan, &count);
   CHECK(count == 2 && scalars[0] == 5 && scalars[1] == 2);
-  CHECK(pyd_plan_is_late(plan) && pyd_plan_constant_count(plan) == 4 && pyd_plan_command_count(plan) == 4);
+  CHECK(pyd_plan_has_deferred(plan) && pyd_plan_constant_count(plan) == 4 && pyd_plan_command_count(plan) == 4);
   CHECK(pyd_plan_constants(plan)[0] == 100 && pyd_plan_constants(plan)[1] == 5);
 
   uint32_t constants[4];

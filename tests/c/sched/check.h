@@ -56,7 +56,7 @@ static inline pyd_sched_failure_t run_job(pyd_sched_t* sched, pyd_sched_body_fn_
   return failure;
 }
 
-// 4 ms: above any price that the scheduler may have learned for waking a thread.
+// 4 ms: above any wake threshold that the scheduler may have learned for waking a thread.
 #define SURELY_SHARED 4000000000u
 
 #endif  // TESTS_C_SCHED_CHECK_H_

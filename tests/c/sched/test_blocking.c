@@ -19,7 +19,7 @@ static pyd_sched_t* make(uint32_t workers) {
   pyd_sched_options_t options = {.workers = workers, .spin_us = 0, .scopes = {get_scope, set_scope}};
   pyd_status_t status = pyd_sched_create(&options, &sched);
   CHECK(pyd_ok(status), "%s", pyd_status_text(status));
-  sched->permits->patience = UINT64_MAX;
+  sched->permits->handover_timeout = UINT64_MAX;
   atomic_store(&sched->permits->free_count, (int32_t)workers);
   return sched;
 }

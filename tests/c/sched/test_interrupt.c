@@ -327,7 +327,7 @@ static void test_pool_thread(pyd_sched_t* sched) {
   CHECK(!atomic_load(&sched->sleepers) && !atomic_load(&sched->spinners), "parked");
   atomic_store(&sched->open, 0);
   atomic_store(&sched->closing, 1);
-  CHECK(has_news(sched, 1, memory_order_relaxed), "the end is news");
+  CHECK(has_work(sched, 1, memory_order_relaxed), "the end is work");
   atomic_store(&sched->closing, 0);
   atomic_store(&sched->open, 1u << 5);
   // A slot that is shown and closed is looked at again and again.

@@ -1,6 +1,6 @@
 // Compute permits: how many threads compute at once, who gets the next permit, and that no thread waits for one that
-// cannot come. Nothing here depends on time: a wrong wait lasts forever, and the patience of waiting threads has no end
-// unless a test sets one.
+// cannot come. Nothing here depends on time: a wrong wait lasts forever, and the handover timeout of waiting threads
+// has no end unless a test sets one.
 //
 // links: base platform sched
 // tsan: 20
@@ -14,12 +14,12 @@ static _Thread_local const pyd_scope_t* innermost;
 static const pyd_scope_t* get_scope(void) { return innermost; }
 static void set_scope(const pyd_scope_t* scope) { innermost = scope; }
 
-static pyd_sched_t* make_limited(uint32_t workers, int32_t permits, uint64_t patience) {
+static pyd_sched_t* make_limited(uint32_t workers, int32_t permits, uint64_t handover_timeout) {
   pyd_sched_t* sched = NULL;
   pyd_sched_options_t options = {.workers = workers, .spin_us = 0, .scopes = {get_scope, set_scope}};
   pyd_status_t status = pyd_sched_create(&options, &sched);
   CHECK(pyd_ok(status), "%s", pyd_status_text(status));
-  sched->permits->patience = patience;
+  sched->permits->handover_timeout = handover_timeout;
   atomic_store(&sched->permits->free_count, permits);
   return sched;
 }
@@ -82,7 +82,7 @@ static void test_shared_by_schedulers(void) {
     loads[i] = (load_t){.sched = scheds[i], .picoseconds = SURELY_SHARED};
   }
   CHECK(permits->total == most && permits->free_count == most, "%d permits", (int)permits->total);
-  permits->patience = UINT64_MAX;
+  permits->handover_timeout = UINT64_MAX;
   load_t all = {.picoseconds = SURELY_SHARED};
   load_t callers[6];
   pthread_t threads[6];
@@ -199,7 +199,7 @@ static void* call_blocked(void* argument) {
   return NULL;
 }
 
-static void test_patience(void) {
+static void test_handover_timeout(void) {
   load_t load = {.sched = make_limited(1, 1, 1000000)};
   pthread_t blocked;
   pthread_create(&blocked, NULL, call_blocked, &load);
@@ -336,7 +336,7 @@ int main(void) {
   test_helper_comes_later();
   test_job_in_a_job();
   test_small_job();
-  test_patience();
+  test_handover_timeout();
   test_interrupt();
   test_order(false);
   test_order(true);

@@ -9,7 +9,7 @@ from pydispatch.compiler.kernel_ir.math.pairs import fast_sum
 
 
 def erf(x: Number) -> Number:
-    """Return erf(x): near zero x + x P(x^2); beyond, 1 - exp(-x^2) G(x), until that rounds to 1."""
+    """Return the error function: near zero x + x P(x^2); beyond, 1 - exp(-x^2) G(x), until that rounds to 1."""
     format = format_of(x)
     size = x.size().at_most(format.erf_end)
     z = size * size
@@ -22,7 +22,7 @@ def erf(x: Number) -> Number:
 
 
 def erfc(x: Number) -> Number:
-    """Return erfc(x): near zero 1 - erf(x); beyond, exp(-x^2) G(u) / (1 + 2x) with u = (x - 4)/(x + 4).
+    """Return the complementary error function: near zero 1 - erf(x); beyond, exp(-x^2) G(u) / (1 + 2x) with u = (x - 4)/(x + 4).
 
     For f64, another polynomial is used instead of G for x > 6.
     """

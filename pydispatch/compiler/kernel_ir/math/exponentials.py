@@ -72,7 +72,7 @@ def cosh(x: Number) -> Number:
 
 
 def tanh(x: Number) -> Number:
-    """Return tanh(x): near zero an odd polynomial; beyond, 1 - 2/(e^2x + 1), until that rounds to 1."""
+    """Return the hyperbolic tangent: near zero an odd polynomial; beyond, 1 - 2/(e^2x + 1), until that rounds to 1."""
     format, size, z = format_of(x), x.size(), x * x
     m, k = exp_parts(2.0 * size.at_most(format.tanh_end))
     power = power2(k)

@@ -111,7 +111,7 @@ class CudaExecutor(Executor):
         return self.names.get(record.data.function, "")
 
     def _steps(self, record: Record) -> tuple[list[list[Step]], int]:
-        return steps_of(self.context, record.commands, record.late, self.modules, record.count)
+        return steps_of(self.context, record.commands, record.has_deferred, self.modules, record.count)
 
     def _run_single(
         self, state: State, step: Dispatch, addresses: list[int], constants: bytes, patterns: Sequence[int]

@@ -192,19 +192,19 @@ class Fill(Step):
         return result
 
 
-def fills(context: Context, command: commands.Fill, number: int, late: bool) -> list[Fill]:
+def fills(context: Context, command: commands.Fill, number: int, is_deferred: bool) -> list[Fill]:
     """Return a fill with whole patterns of 1, 2, 4 or 8 bytes, which start at a multiple of themselves or anywhere.
 
-    late: the pattern follows the call, so its bytes are not looked at.
+    is_deferred: whether the pattern depends on the call, so that its bytes are not known.
     """
     offset, length = command.target.offset, command.target.size
     region, size = command.region, command.pattern_size
     target, bits = (command.target.buffer, offset), command.pattern & (1 << 8 * size) - 1
     same = bits.to_bytes(size, "little")
-    if not late and same == same[:1] * size:
+    if not is_deferred and same == same[:1] * size:
         return [Fill(context, region, number, target, 1, length)]
     if size == 8 and offset % 4 == 0:
-        if not late and same[:4] == same[4:]:
+        if not is_deferred and same[:4] == same[4:]:
             return [Fill(context, region, number, target, 4, length // 4)]
         return [Fill(context, region, number, target, 4, length // 8, part, 8) for part in (0, 4)]
     if size in (1, 2, 4) and offset % size == 0:
@@ -222,7 +222,7 @@ def copies(context: Context, region: int, source: tuple[int, int], target: tuple
 
 
 def steps_of(
-    context: Context, plan: Sequence[commands.Command], late: bool, modules: Modules, scratch: int
+    context: Context, plan: Sequence[commands.Command], is_deferred: bool, modules: Modules, scratch: int
 ) -> tuple[list[list[Step]], int]:
     """Return (the steps of each command, bytes of scratch memory), in the order of the plan. Steps of one command
     follow each other where they are a copy through scratch memory, buffer number `scratch`.
@@ -235,7 +235,7 @@ def steps_of(
             modules.check_grid(kernel, command.grid)
             made.append([Dispatch(context, command, kernel)])
         elif isinstance(command, commands.Fill):
-            made.append(list(fills(context, command, number, late)))
+            made.append(list(fills(context, command, number, is_deferred)))
         else:
             assert isinstance(command, commands.Copy)
             source, at, size = command.source.buffer, command.source.offset, command.source.size

@@ -55,7 +55,7 @@ class Executor(execute.Executor):
         """
         context = self.context
         key: Any = tuple([block.number if block is not None else 0 for block in blocks])
-        if record.late:
+        if record.has_deferred:
             key = (key, constants, tuple(patterns))
         if record.state is None:
             with context.lock:

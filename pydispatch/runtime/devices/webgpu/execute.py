@@ -75,7 +75,7 @@ class Executor(execute.Executor):
     def _run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         context = self.context
         key: Any = tuple([block.number if block is not None else 0 for block in blocks])
-        if record.late:
+        if record.has_deferred:
             key = (key, constants, tuple(patterns))
         with context.lock:
             recordings: OrderedDict[Any, Recorded] | None = record.state
