@@ -16,6 +16,7 @@ from pydispatch.frontends.torch.json_value import Fault
 from pydispatch.frontends.torch.nodes import CONVERSIONS
 from pydispatch.frontends.torch.read import module_of
 from pydispatch.frontends.torch.schema import ExportedProgram, Graph, GraphInput, GraphOutput, Name, Symbolic
+from pydispatch.integrations.torch_views import computed, shared_roots
 from pydispatch.packages import importing
 from pydispatch.runtime.device import device
 from pydispatch.tuning.compile import compile as compile_tuned
@@ -96,22 +97,27 @@ class _Traced:
     """A graph as a model.
 
     passed: the numbers of the inputs that are arguments of the program. results: what each output of the graph is: a
-    result of the program, or what the call knows without it.
+    result of the program, or what the call knows without it; after the first `count` of them tensors of which outputs
+    are views. inputs: the nodes of the inputs.
     """
 
     model: Model
     passed: tuple[int, ...]
     results: tuple[_Result, ...]
+    count: int
+    inputs: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class _Result:
-    """kind: "tensor" and "number" are results of the program; "input" has a place, "constant" a value."""
+    """kind: "tensor" and "number" are results of the program; "input" has a place, "constant" a value. A "view" is a
+    node, `value`, whose memory `root` made, the node of the result at a place."""
 
     kind: str
     place: int = 0
     value: Any = None
     layout: _Layout | None = None
+    root: Any = None
 
 
 @dataclass(frozen=True)
@@ -147,13 +153,20 @@ def _traced(module: Any) -> _Traced:
         if kind == "user_input":
             passed.append(place)
     inputs += [GraphInput("tensor_constant", Name(name), name) for name in constants]
+    nodes = list(_outputs(module))
+    roots = shared_roots([node for node in nodes if hasattr(node, "meta")])
+    hidden = [node for node in dict.fromkeys(roots.values()) if node not in nodes]
+    listed = [*graph.outputs, *(fx.name_of(node) for node in hidden)]
     results = tuple(
-        _result(output, names, graph, node) for output, node in zip(graph.outputs, _outputs(module), strict=True)
-    )
-    kept = tuple(o for o, r in zip(graph.outputs, results, strict=True) if r.kind in ("tensor", "number"))
+        _view(node, roots[node], [*nodes, *hidden]) if roots.get(node, node) is not node
+        else _result(output, names, graph, node)
+        for output, node in zip(listed, [*nodes, *hidden], strict=True)
+    )  # fmt: skip
+    kept = tuple(o for o, r in zip(listed, results, strict=True) if r.kind in ("tensor", "number"))
     outputs = tuple(GraphOutput("user_output", output) for output in kept)
     program = ExportedProgram(replace(graph, outputs=kept), tuple(inputs), outputs, {}, (), (), "")
-    return _Traced(Model(_NAME, program, {}, constants), tuple(passed), results)
+    placeholders = tuple(node for node in module.graph.nodes if node.op == "placeholder")
+    return _Traced(Model(_NAME, program, {}, constants), tuple(passed), results, len(nodes), placeholders)
 
 
 def _outputs(module: Any) -> Sequence[Any]:
@@ -168,6 +181,10 @@ def _result(output: Any, names: Sequence[str], graph: Graph, node: Any) -> _Resu
     if output.name in graph.tensors:
         return _Result("tensor", layout=_layout(node.meta["val"]))
     return _Result("input", names.index(output.name)) if output.name in names else _Result("number")
+
+
+def _view(node: Any, root: Any, nodes: Sequence[Any]) -> _Result:
+    return _Result("view", nodes.index(root), node, root=root)
 
 
 def _layout(traced: Any) -> _Layout:
@@ -192,7 +209,13 @@ class _Runner:
     def __call__(self, *inputs: Any) -> list[Any]:
         made = self.function(*(self._given(inputs[place]) for place in self.traced.passed))
         found = iter(made if isinstance(made, (tuple, list)) else (made,))
-        return [self._received(result, inputs, found) for result in self.traced.results]
+        results = self.traced.results
+        received = [None if result.kind == "view" else self._received(result, inputs, found) for result in results]
+        known = dict(zip(self.traced.inputs, inputs, strict=True))
+        for place, result in enumerate(results):
+            if result.kind == "view":
+                received[place] = computed(result.value, {**known, result.root: received[result.place]})
+        return received[: self.traced.count]
 
     def _given(self, value: Any) -> Any:
         if not isinstance(value, self.torch.Tensor):

@@ -41,6 +41,14 @@ def graph_of(module: Any) -> tuple[Graph, dict[str, Array]]:
     return reader.graph(), reader.constants
 
 
+def name_of(node: Any) -> Name:
+    """Return the name that the graph has for the tensor of a node."""
+    source: Any = node.args[0] if node.args else None
+    if isinstance(getattr(source, "meta", {}).get("val"), (tuple, list)):  # one of several results
+        return Name(f"{source.name}.{node.args[1]}")
+    return Name(node.name)
+
+
 class _Reader:
     def __init__(self, module: Any) -> None:
         self.module = module

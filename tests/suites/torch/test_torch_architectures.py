@@ -46,3 +46,21 @@ def test_a_step_of_training(name: str) -> None:
         expected, found = step(plain, plain, of), step(ours, compiled, of)
         assert len(expected[1]) == len(plain.state_dict()) + len(list(plain.parameters()))
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["ViT", "U-Net", "BERT", "diffusion block"])
+def test_a_step_of_training_in_mixed_precision(name: str) -> None:
+    of = ARCHITECTURES[name]
+    plain = of.make().train()
+    ours = copy.deepcopy(plain)
+    compiled = torch.compile(ours, backend=backend, fullgraph=True)
+    losses = []
+    for call in (plain, compiled):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            made = call(*of.inputs)
+        losses.append(of.loss(made.float()))
+        losses[-1].backward()
+    torch.testing.assert_close(losses[1], losses[0], rtol=1e-2, atol=1e-2)
+    for own, expected in zip(ours.parameters(), plain.parameters(), strict=True):
+        assert own.grad is not None and expected.grad is not None
+        assert float((own.grad - expected.grad).norm()) <= 0.05 * float(expected.grad.norm()) + 1e-3

@@ -152,6 +152,40 @@ def test_constants_of_a_function_are_part_of_the_program() -> None:
     torch.testing.assert_close(torch.compile(lookup, backend=backend)(x), lookup(x))
 
 
+def test_results_are_written_into_views() -> None:
+    def model(x: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
+        made = torch.zeros(3, 4)
+        torch.add(x, 1, out=made[1])
+        torch.arange(1, 5, out=made[2])
+        torch.mul(x[:3], 2, out=made[:, 3])
+        torch.sum(x, 0, out=given[0, 1])
+        return made, given + 1
+
+    x, given = torch.rand(4), torch.zeros(2, 3)
+    ours = given.clone()
+    found = torch.compile(model, backend=backend)(x, ours)
+    torch.testing.assert_close(found, model(x, given))
+    torch.testing.assert_close(ours, given)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_results_that_share_memory_in_pytorch_share_it(dynamic: bool) -> None:
+    def model(x: Tensor) -> tuple[Tensor, ...]:
+        made, other = x * 2, x + 1
+        return made[1], made.t(), made, other.view(-1), other[:2], other[1:], *x.sin().split([1, 3], 1), x.sum()
+
+    found = torch.compile(model, backend=backend, dynamic=dynamic)
+    for n in (3, 5):
+        x = torch.rand(n, 4)
+        given, expected = found(x), model(x)
+        torch.testing.assert_close(given, expected)
+        for results in (given, expected):
+            for number, each in enumerate(results):
+                each.mul_(number + 2)
+        torch.testing.assert_close(given, expected)
+        assert [each.stride() for each in given] == [each.stride() for each in expected]
+
+
 def test_training() -> None:
     """Forward and backward graphs are compiled; gradients are PyTorch's."""
     plain = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2))

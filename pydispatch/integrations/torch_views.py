@@ -1,0 +1,48 @@
+"""Results of a traced graph that share memory: a program computes one tensor, and the results are views of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def shared_roots(nodes: Sequence[Any]) -> dict[Any, Any]:
+    """Return for each output node that shares memory with another one the node that made this memory.
+
+    Views of inputs are left out: AOTAutograd makes these itself.
+    """
+    roots = {node: root(node) for node in nodes if _storage(node) is not None}
+    users: dict[Any, int] = {}
+    for made in roots.values():
+        users[made] = users.get(made, 0) + 1
+    return {node: made for node, made in roots.items() if users[made] > 1 and made.op == "call_function"}
+
+
+def root(node: Any) -> Any:
+    """Return the node that made the memory of a node's tensor."""
+    while node.op == "call_function" and node.args and hasattr(node.args[0], "meta"):
+        source = node.args[0]
+        if isinstance(source.meta.get("val"), (tuple, list)) and source.args and hasattr(source.args[0], "meta"):
+            source = source.args[0]  # of a list of views
+        if _storage(source) is None or _storage(source) != _storage(node):
+            break
+        node = source
+    return node
+
+
+def _storage(node: Any) -> int | None:
+    """Return the identity of the memory of a node's tensor; None for other values."""
+    value: Any = getattr(node, "meta", {}).get("val")
+    return int(value.untyped_storage()._cdata) if hasattr(value, "untyped_storage") else None
+
+
+def computed(value: Any, known: Mapping[Any, Any]) -> Any:
+    """Return an argument of a node with nodes replaced by what they compute. known: values of nodes."""
+    if isinstance(value, (tuple, list)):
+        return [computed(each, known) for each in value]
+    if not hasattr(value, "meta"):
+        return value
+    if value in known:
+        return known[value]
+    keywords = {name: computed(each, known) for name, each in value.kwargs.items()}
+    return value.target(*(computed(each, known) for each in value.args), **keywords)
