@@ -22,7 +22,9 @@ def erf(x: Number) -> Number:
 
 
 def erfc(x: Number) -> Number:
-    """Return the complementary error function: near zero 1 - erf(x); beyond, exp(-x^2) G(u) / (1 + 2x) with u = (x - 4)/(x + 4).
+    """Return the complementary error function.
+
+    Near zero it is 1 - erf(x); beyond, exp(-x^2) G(u) / (1 + 2x) with u = (x - 4)/(x + 4).
 
     For f64, another polynomial is used instead of G for x > 6.
     """
