@@ -172,6 +172,35 @@ form("triangular", lambda x: (
     torch.linalg.solve_triangular(x, x, upper=True, left=False, unitriangular=True),
     *torch.triangular_solve(x, x.tril(), upper=False, transpose=True)), SQUARE)  # fmt: skip
 
+
+
+def eigenvectors(x: Tensor, **given: Any) -> Any:
+    """Eigenvalues, and what eigenvectors give whatever their signs are."""
+    a = x + x.mT
+    v, q = torch.linalg.eigh(a, **given)
+    return v, q @ torch.diag_embed(v) @ q.mT, q.mT @ q, torch.linalg.eigvalsh(a)
+
+
+def singular(x: Tensor, full: bool) -> Any:
+    """Singular values, and what singular vectors give whatever their signs are."""
+    u, s, vt = torch.linalg.svd(x, full_matrices=full)
+    k = min(x.shape[-2:])
+    return s, u[..., :k] @ torch.diag_embed(s) @ vt[..., :k, :], u.mT @ u, vt @ vt.mT, torch.linalg.svdvals(x)
+
+
+TALL = torch.randn(2, 5, 3)
+form("eigh", eigenvectors, SQUARE)
+form("eigh of an odd order", lambda x: eigenvectors(x[:, :3, :3], UPLO="U"), SQUARE.double())
+form("eigh of equal eigenvalues", eigenvectors, torch.stack([torch.eye(3), torch.ones(3, 3), torch.zeros(3, 3)]))
+form("svd", lambda x, y: (*singular(x, False), *singular(x.mT, False), *singular(y, True)), TALL, SQUARE[0])
+form("svd with all vectors", lambda x: (*singular(x, True), *singular(x.mT, True)), TALL.double())
+form("svd of matrices without full rank", lambda x: singular(x[:, :, [0, 0, 1]], True), TALL)
+form("pinv", lambda x: (torch.linalg.pinv(x), torch.linalg.pinv(x[:, :, [0, 0, 1]], rtol=1e-3), torch.linalg.pinv(
+    x.mT, atol=torch.tensor([0.1, 2.0]), rtol=torch.tensor(1e-4))), TALL)  # fmt: skip
+form("eigh of small orders", lambda x: (torch.linalg.eigvalsh(x[:, :1, :1]), torch.linalg.eigh(x[:, :2, :2])[0]),
+     SQUARE)  # fmt: skip
+form("diag_embed", lambda x: (torch.diag_embed(x), torch.diag_embed(x, 1), torch.diag_embed(x, -2, 0, 2)), X)
+
 # -- elements at computed places
 
 form("bincount", lambda i, x: (torch.bincount(i, minlength=9), torch.bincount(i, x, minlength=9)),

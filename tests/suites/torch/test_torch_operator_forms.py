@@ -38,7 +38,7 @@ def test_forms(name: str) -> None:
         check(loaded, inputs, flat(model(*inputs)))
 
 
-CHECKED = ("inv", "solve", "cholesky", "lu", "det", "linalg of sizes, dynamic")
+CHECKED = ("inv", "svd", "eigh", "pinv", "solve", "cholesky", "lu", "det", "linalg of sizes, dynamic")
 """Forms whose decompositions check their results, in an order that tokens keep."""
 
 
@@ -68,6 +68,8 @@ def written(x: torch.Tensor) -> torch.Tensor:
 REFUSED = {
     "QR with all columns": (lambda x: torch.linalg.qr(x, mode="complete"),
                             r"QR in the mode 'complete'; supported are 'reduced' and 'r'"),
+    "eigenvalues of half floats": (lambda x: torch.ops.aten._linalg_eigh(x.half()),
+                                   r"eigenvalues of f16\[4, 4\]: expected square matrices of f32 or f64"),
     "a write by strides": (written, r"memory is written in place that by its strides(.|\n)*run_decompositions"),
     "scales of tokens": (lambda x: torch.ops.quantized_decomposed.choose_qparams_per_token(x, torch.uint8),
                          r"scales of tokens as u8; PyTorch has them for int8 alone"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pydispatch.frontends.graph.dtypes import I32, I64, DType
 from pydispatch.frontends.graph.sizes import Size, minimum, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import factors, gathers, linear, products, reductions, shapes
+from pydispatch.frontends.ops import factors, gathers, jacobi, linear, products, reductions, shapes
 from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.memory import Memory
@@ -14,6 +16,7 @@ from pydispatch.frontends.torch.nodes.creation import eye, triangle
 from pydispatch.frontends.torch.nodes.parts import diagonal
 from pydispatch.frontends.torch.nodes.shapes import adjoint
 from pydispatch.frontends.torch.nodes.strided import is_contiguous
+from pydispatch.frontends.torch.promotion import Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Pair = tuple[Tensor, Tensor]
@@ -282,6 +285,58 @@ def householder_product(t: Tracer, input: Tensor, tau: Tensor) -> Tensor:
     return factors.of_reflections(t.b, input, tau)
 
 
+# -- eigenvalues and singular values
+
+
+def eigh(t: Tracer, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
+    return jacobi.eigh(t.b, self, UPLO.upper() != "U")
+
+
+def eigh_of(t: Tracer, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
+    return eigh(t, A, UPLO)
+
+
+def eigvalsh(t: Tracer, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
+    return eigh(t, self, UPLO)[0]
+
+
+def svd(
+    t: Tracer, A: Tensor, full_matrices: bool = True, *, driver: str | None = None  # noqa: N803
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    return jacobi.svd(t.b, A, full_matrices)
+
+
+def svd_of(
+    t: Tracer, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None  # noqa: N803
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    if compute_uv:
+        return svd(t, A, full_matrices)
+    none = t.b.constant([], A.dtype)
+    return none, svdvals(t, A), none
+
+
+def svdvals(t: Tracer, A: Tensor, *, driver: str | None = None) -> Tensor:  # noqa: N803
+    return jacobi.svd(t.b, A)[1]
+
+
+def pinv(
+    t: Tracer, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
+) -> Tensor:
+    """The pseudoinverse. Singular values that are below a limit, and below a share of the largest one, count as 0."""
+    b = t.b
+    u, values, vt = jacobi.svd(b, self)
+    if rtol is None:
+        size = max(n for n in self.shape[-2:] if isinstance(n, int))
+        rtol = float(np.finfo(self.dtype.numpy).eps) * size if atol is None else 0.0
+    least, share = (as_tensor(t, 0.0 if v is None else v, self.dtype) for v in (atol, rtol))
+    least, share = (shapes.expand_dims(b, v, [v.rank]) if v.rank else v for v in (least, share))
+    largest = shapes.slice_axis(b, values, values.rank - 1, 0, 1)
+    inverse = formula(b, lambda v, most, n, k: (v > n.at_least(k * most)).choose(1.0 / v, 0.0),
+                      values, largest, least, share)  # fmt: skip
+    scaled = ew.binary(b, "mul", _transposed(t, vt), shapes.expand_dims(b, inverse, [inverse.rank - 1]))
+    return products.matmul(b, scaled, _transposed(t, u))
+
+
 LINEAR_ALGEBRA: dict[str, Conversion] = {
     "aten.linalg_det": det,
     "aten.det": det,
@@ -310,6 +365,14 @@ LINEAR_ALGEBRA: dict[str, Conversion] = {
     "aten.cholesky_solve": cholesky_solve,
     "aten.cholesky_inverse": cholesky_inverse,
     "aten.linalg_qr": qr,
+    "aten.linalg_eigh": eigh,
+    "aten._linalg_eigh": eigh_of,
+    "aten.linalg_eigvalsh": eigvalsh,
+    "aten.linalg_svd": svd,
+    "aten._linalg_svd": svd_of,
+    "aten.linalg_svdvals": svdvals,
+    "aten.linalg_pinv.atol_rtol_tensor": pinv,
+    "aten.linalg_pinv.atol_rtol_float": pinv,
     "aten.geqrf": geqrf,
     "aten.linalg_householder_product": householder_product,
     "aten.orgqr": householder_product,

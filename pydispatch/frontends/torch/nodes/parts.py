@@ -172,6 +172,14 @@ def diagonal_scatter(
     )  # fmt: skip
 
 
+def diag_embed(t: Tracer, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices of 0 with the elements of the last axis on a diagonal."""
+    i, j = (axis_of(t, d, self.rank + 1) for d in (dim1, dim2))
+    rest, n = iter(self.shape[:-1]), self.shape[-1] + abs(offset)
+    shape = [n if d in (i, j) else next(rest) for d in range(self.rank + 1)]
+    return diagonal_scatter(t, shapes.full(t.b, 0, shape, self.dtype), self, offset, dim1, dim2)
+
+
 def _diagonal_back(t: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
     return diagonal_scatter(t, whole, written, *args, **kwargs)
 
@@ -207,6 +215,7 @@ PARTS: dict[str, Conversion] = {
     "aten.chunk": chunk,
     "aten.unbind": unbind,
     "aten.diagonal": diagonal,
+    "aten.diag_embed": diag_embed,
     "aten.diagonal_scatter": diagonal_scatter,
     "aten.unfold": unfold,
 }
