@@ -221,8 +221,7 @@ class _Runner:
         if not isinstance(value, self.torch.Tensor):
             import numpy as np
 
-            # None is a token that orders calls with effects, which is traced as an empty tensor.
-            return np.empty(0, np.float32) if value is None else np.asarray(value, np.int64)
+            return np.asarray(value, np.int64)
         tensor = value.detach() if value.requires_grad else value
         if tensor.is_conj() or tensor.is_neg():
             tensor = tensor.resolve_conj().resolve_neg()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydispatch.frontends.graph.dtypes import BOOL
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import control, shapes
-from pydispatch.frontends.torch.arguments import shown
 from pydispatch.frontends.torch.promotion import Operand, Operands, as_tensor
-from pydispatch.frontends.torch.schema import Graph, Other
+from pydispatch.frontends.torch.schema import Graph
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
@@ -41,19 +38,6 @@ def map_(t: Tracer, body: Graph, xs: Operands, extra: Operands = ()) -> tuple[Te
     return _over_rows(t, body, [], [as_tensor(t, x) for x in xs], list(extra))
 
 
-def with_effects(t: Tracer, token: Tensor, operator: Any, *arguments: Any, **keywords: Any) -> tuple[Any, ...]:
-    """Return the token that orders calls with effects, and no result of the call.
-
-    The only such calls are checks, which are not part of a program, as those of exported programs are not.
-    """
-    if not isinstance(operator, Other) or operator.text not in _CHECKS:
-        raise t.b.fail(f"operator {shown(operator)} has effects, which a program does not have")
-    return token, None
-
-
-_CHECKS = ("aten._linalg_check_errors.default",)
-
-
 def _over_rows(
     t: Tracer, body: Graph, carried: list[Tensor], rows: list[Tensor], more: list[Operand]
 ) -> tuple[Tensor, ...]:
@@ -72,7 +56,6 @@ def _over_rows(
 
 CONTROL: dict[str, Conversion] = {
     "higher_order.cond": cond,
-    "higher_order.with_effects": with_effects,
     "higher_order.while_loop": while_loop,
     "higher_order.scan": scan,
     "higher_order.map_impl": map_,
