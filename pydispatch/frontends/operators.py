@@ -14,7 +14,7 @@ HEADING = "## Every operator"
 
 
 def chapter() -> str:
-    """The chapter as Markdown; frontends of other packages are left out."""
+    """Return the chapter as Markdown; frontends of other packages are left out."""
     parts = [HEADING, "", "Generated from the frontends' tables."]
     for part in extensions.parts("frontend"):
         frontend: Frontend = part.load()
@@ -24,7 +24,7 @@ def chapter() -> str:
 
 
 def _by_group(names: Iterable[str]) -> list[str]:
-    """A line for each word before the first dot."""
+    """Return a line for each word before the first dot."""
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
         group, dot, rest = name.partition(".")

@@ -52,23 +52,23 @@ class Frontend:
     dialects: frozenset[str] = frozenset()
 
     def reads_file(self, path: Path, head: bytes) -> bool:
-        """Whether a file is one for this frontend. head: its first bytes, up to `HEAD`."""
+        """Return whether a file is one for this frontend. head: its first bytes, up to `HEAD`."""
         return path.suffix.lower() in self.suffixes
 
     def reads_object(self, source: object) -> bool:
-        """Whether an object of a framework is a source for this frontend. Does not import the framework."""
+        """Return whether an object of a framework is a source for this frontend. Does not import the framework."""
         return False
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """The program of a file, an object or a module: one public function, `main` unless the source names it.
+        """Return the program of a file, an object or a module: one public function, `main` unless the source names it.
         CompileError, which names the layer, for a model that cannot be compiled."""
         raise NotImplementedError
 
     def operators(self) -> Mapping[str, Iterable[str]]:
-        """The names of all operators that it reads, under headings, for docs/models.md."""
+        """Return the names of all operators that it reads, under headings, for docs/models.md."""
         return {}
 
 
 def frontends() -> list[Frontend]:
-    """All frontends, the built-in ones first."""
+    """Return all frontends, the built-in ones first."""
     return [part.load() for part in extensions.parts("frontend")]

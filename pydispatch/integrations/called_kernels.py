@@ -42,18 +42,21 @@ class Kernel(KernelSource):
         self._loaded: dict[tuple[str, bool], Loaded] = {}
 
     def specialize(self, **statics: Any) -> Kernel:
-        """The kernel with values for static parameters. InvalidArgumentError for a name that is no static parameter."""
+        """Return the kernel with values for static parameters. InvalidArgumentError for a name that is no static
+        parameter.
+        """
         return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics}, self.checks)
 
     def code(self, target: str = "cpu", **options: Any) -> str:
-        """The code for a target, "cpu", "cuda", "webgpu" or "vulkan": assembler, PTX, WGSL, or disassembled SPIR-V.
-        options: those of `pydispatch.compile`. Raises as `mlir`, and CompileError."""
+        """Return the code for a target, "cpu", "cuda", "webgpu" or "vulkan": assembler, PTX, WGSL, or disassembled
+        SPIR-V. options: those of `pydispatch.compile`. Raises as `mlir`, and CompileError.
+        """
         from pydispatch.integrations.generated_code import code
 
         return code(self, target, **options)
 
     def _repr_html_(self) -> str:
-        """The source and the code for each target, side by side, in notebooks."""
+        """Return the source and the code for each target, side by side, in notebooks."""
         from pydispatch.integrations.generated_code import html_of
 
         return html_of(self)
@@ -68,7 +71,7 @@ class Kernel(KernelSource):
         return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
-        """The kernel over a grid of that many workgroups."""
+        """Return the kernel over a grid of that many workgroups."""
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
 
         def launch(*args: Any) -> None:
@@ -93,7 +96,7 @@ class Kernel(KernelSource):
         return launch
 
     def __call__(self, *args: Any) -> None:
-        """Runs the kernel on arrays and numbers; the views that it writes are changed in place.
+        """Run the kernel on arrays and numbers; the views that it writes are changed in place.
 
         InvalidArgumentError for arguments that do not fit, CompileError in the first call for what is no kernel, and
         what a call of a loaded program raises.
@@ -116,8 +119,9 @@ class Kernel(KernelSource):
             raise self._explained(error) from None
 
     def _explained(self, error: KernelError | InvalidArgumentError) -> KernelError | InvalidArgumentError:
-        """An error with the line of the kernel that it is about: a workgroup of a CPU returns the code of an assertion,
-        other devices run the kernel to its end, and its program says which one did not hold."""
+        """Return an error with the line of the kernel that it is about: a workgroup of a CPU returns the code of an
+        assertion, other devices run the kernel to its end, and its program says which one did not hold.
+        """
         asserts = self.launched.asserts
         if isinstance(error, InvalidArgumentError):
             text = next((text for text in asserts.values() if text in str(error)), None)
@@ -145,7 +149,7 @@ class Kernel(KernelSource):
         return self.checked()
 
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
-        """The kernel's function on the device of its arrays, compiled when it is first called there."""
+        """Return the kernel's function on the device of its arrays, compiled when it is first called there."""
         view, device = args[self._view], self._device(args)
         found = self._loaded.get((device, grid_in_call))
         if found is None or is_closed(found[0]):
@@ -169,12 +173,12 @@ class Kernel(KernelSource):
 
 
 def are_traced(args: tuple[Any, ...]) -> bool:
-    """Whether a program is being written, of which these are arrays."""
+    """Return whether a program is being written, of which these are arrays."""
     return any(getattr(type(each), "is_traced", False) for each in args)
 
 
 def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
-    """Calls a kernel in that program."""
+    """Call a kernel in that program."""
     from pydispatch.programs.launch import launch
 
     launch(kernel, args, grid)
@@ -191,7 +195,7 @@ def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
 
 
 def is_closed(function: Callable[..., Any]) -> bool:
-    """Whether the device of a loaded function was closed or lost: one of its name is opened again."""
+    """Return whether the device of a loaded function was closed or lost: one of its name is opened again."""
     return not getattr(function, "is_usable", True)  # functions of CPUs can be called after `close`
 
 

@@ -16,7 +16,7 @@ TARGETS: Mapping[str, str] = {"cpu": ".s", "cuda": ".ptx", "webgpu": ".wgsl", "v
 
 
 def code(kernel: KernelSource, target: str, **options: Any) -> str:
-    """The code of a kernel for a target: assembler, PTX, WGSL, or SPIR-V as spirv-dis prints it, a list of words
+    """Return the code of a kernel for a target: assembler, PTX, WGSL, or SPIR-V as spirv-dis prints it, a list of words
     without that. Raises what compiling raises."""
     from pydispatch.compiler.driver.pipeline import compile as compile_
 
@@ -40,7 +40,7 @@ def _disassembled(file: Path) -> str:
 
 
 def html_of(kernel: KernelSource) -> str:
-    """A kernel in a notebook: its source, and beside it the code for each target, or why there is none."""
+    """Return a kernel in a notebook: its source, and beside it the code for each target, or why there is none."""
     texts = [("Python", kernel.source.text)]
     for target in TARGETS:
         try:

@@ -56,8 +56,9 @@ def vjp(function: Kernel | TracedProgram, rule: TracedProgram, wrt: Sequence[str
 
 
 def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
-    """A function of a program on the CPU; a kernel or a program in Python compiled for this CPU, with its derivative.
-    InvalidArgumentError for anything else, and for a derivative that does not fit."""
+    """Return a function of a program on the CPU; a kernel or a program in Python compiled for this CPU, with its
+    derivative. InvalidArgumentError for anything else, and for a derivative that does not fit.
+    """
     if not isinstance(value, Kernel | TracedProgram):
         return public_function(value), None
     function = _function(value)
@@ -92,7 +93,7 @@ def _function(value: Kernel | TracedProgram) -> PublicFunction:
 
 
 def _types(function: Kernel | TracedProgram) -> dict[str, TensorType]:
-    """The types of the arguments by name."""
+    """Return the types of the arguments by name."""
     if isinstance(function, Kernel):
         return {each.name: each.type for each in function.passed if each.type is not None}
     return {name: type_ for name, type_ in function.parameters.items() if type_ is not None}

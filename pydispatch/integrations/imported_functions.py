@@ -105,7 +105,7 @@ def imported(function: Callable[..., Any], /) -> Imported: ...
 @overload
 def imported(symbol: str, /) -> Callable[[Callable[..., Any]], Imported]: ...
 def imported(given: Callable[..., Any] | str, /) -> Any:
-    """Declares a function of numbers that plugins, libraries or `device.add_import` define (docs/plugins.md).
+    """Declare a function of numbers that plugins, libraries or `device.add_import` define (docs/plugins.md).
 
     `@pydispatch.imported` is linked by the name of the function, `@pydispatch.imported("symbol")` by another. Types of
     parameters and of the result are numbers: `Annotated[float, pydispatch.f32]`. The body is what `program.python`

@@ -55,7 +55,7 @@ def place_text(function: PublicFunction, place: int) -> str:
 def result_shapes(
     function: PublicFunction, target: Target, given: Sequence[Any], check: Callable[[Any, str], None]
 ) -> list[tuple[Any, ...]]:
-    """The shapes of the results, () for a number; None stands for a size that only a call decides.
+    """Return the shapes of the results, () for a number; None stands for a size that only a call decides.
 
     given: for each argument its shape; for a number its value, None when that is not known. Sizes and numbers may be
     symbolic. check: raises, with a text, where a condition on them does not hold.
@@ -83,7 +83,9 @@ def result_shapes(
 
 
 def _size(size: int | str, sizes: dict[str, Any]) -> Any:
-    """A size in terms of the sizes that arguments have: a name, a sum or a product, as `ValueInfo.shape` has them."""
+    """Return a size in terms of the sizes that arguments have: a name, a sum or a product, as `ValueInfo.shape` has
+    them.
+    """
     if isinstance(size, int):
         return size
     if size in sizes:
@@ -104,7 +106,7 @@ def _size(size: int | str, sizes: dict[str, Any]) -> Any:
 
 
 def _split(text: str, sign: str) -> list[str]:
-    """The parts of a sum or product, those in parentheses whole."""
+    """Return the parts of a sum or product, those in parentheses whole."""
     parts, depth, start = [], 0, 0
     for i, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")

@@ -20,7 +20,7 @@ def from_jax(
     function: Callable[..., Any], *args: Any, params: Any = None, kernels: Mapping[str, Any] | None = None,
     weights: str = "embed", **options: Any,
 ) -> Artifact:  # fmt: skip
-    """Compiles a function of JAX for arguments like `args`: arrays, or `jax.ShapeDtypeStruct`s, also of symbolic sizes.
+    """Compile a function of JAX for arguments like `args`: arrays, or `jax.ShapeDtypeStruct`s, also of symbolic sizes.
 
     params: a tree of arrays that is the function's first argument; they become weights of the artifact, named by their
     place in the tree ("dense.kernel"). weights, kernels and further options as for `pydispatch.compile`; a kernel has
@@ -49,7 +49,7 @@ def module_of(text: str, name: str, options: ReadOptions) -> Any:
 
 
 def _text(jax: Any, function: Callable[..., Any], given: tuple[Any, ...]) -> str:
-    """The function as StableHLO. Sizes that are symbols need an export, which checks what it calls."""
+    """Return the function as StableHLO. Sizes that are symbols need an export, which checks what it calls."""
     leaves = jax.tree_util.tree_leaves(given)
     jitted = jax.jit(function, keep_unused=True)
     if all(isinstance(n, int) for leaf in leaves for n in getattr(leaf, "shape", ())):
@@ -60,5 +60,5 @@ def _text(jax: Any, function: Callable[..., Any], given: tuple[Any, ...]) -> str
 
 
 def _name(path: Any) -> str:
-    """The names of a place in a tree, joined by dots."""
+    """Return the names of a place in a tree, joined by dots."""
     return ".".join(str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path)

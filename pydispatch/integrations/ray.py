@@ -34,7 +34,8 @@ def predict(
     retries: int = 2,
     **options: Any,
 ) -> Any:
-    """The results of `function` for the rows of a `ray.data.Dataset`, as a Dataset that computes them when it is read.
+    """Return the results of `function` for the rows of a `ray.data.Dataset`, as a Dataset that computes them when it is
+    read.
 
     inputs: the column of each argument, those of the same names by default; or a function of a batch, a mapping from
     columns to arrays, that makes the arguments by name, each with a row per row of the batch. outputs: the columns of
@@ -137,7 +138,7 @@ class Predictor:
         return {name: batch[column] for name, column in wanted.items()}
 
     def _arguments(self, batch: Batch) -> list[np.ndarray]:
-        """The arrays of a batch in the order of the function's arguments. InvalidArgumentError."""
+        """Return the arrays of a batch in the order of the function's arguments. InvalidArgumentError."""
         arguments = self._stacking.arguments
         columns: Any = self._inputs or {argument.name: argument.name for argument in arguments}
         named = columns(batch) if callable(columns) else self._columns("inputs", columns, batch)
@@ -169,6 +170,6 @@ class Predictor:
 
 
 def _stacked(column: Any) -> np.ndarray:
-    """A column as one array: Ray gives one of arrays in some formats."""
+    """Return a column as one array: Ray gives one of arrays in some formats."""
     array = np.asarray(column)
     return np.stack(array) if array.dtype == object and len(array) else array  # type: ignore[call-overload]

@@ -28,7 +28,7 @@ def from_torch(
     model: Any, args: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None, *, dynamic_shapes: Any = None,
     **options: Any,
 ) -> Artifact:  # fmt: skip
-    """Compiles a model of PyTorch.
+    """Compile a model of PyTorch.
 
     model: a `torch.nn.Module`, exported for arguments like args and keywords, or a `torch.export.ExportedProgram`.
     dynamic_shapes: as for `torch.export.export`. options: as for `pydispatch.compile`. The artifact's function is
@@ -52,7 +52,7 @@ def from_torch(
 
 
 def _is_known(operator: Any) -> bool:
-    """Whether an operator is converted as a whole."""
+    """Return whether an operator is converted as a whole."""
     name = str(operator)
     return name in CONVERSIONS or name.rpartition(".")[0] in CONVERSIONS
 
@@ -61,7 +61,7 @@ def _is_known(operator: Any) -> bool:
 
 
 def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
-    """The backend "pydispatch" of `torch.compile`.
+    """Return the backend "pydispatch" of `torch.compile`.
 
     options: of `pydispatch.compile`, and "device", the name of the device that runs the program ("cpu").
     """
@@ -136,7 +136,9 @@ class _Layout:
 
 
 def _traced(module: Any) -> _Traced:
-    """A graph of AOTAutograd. Sizes of tensors, which come as inputs of their own, are no arguments of the program."""
+    """Return a graph of AOTAutograd. Sizes of tensors, which come as inputs of their own, are no arguments of the
+    program.
+    """
     try:
         graph, constants = fx.graph_of(module)
     except Fault as fault:
@@ -170,7 +172,7 @@ def _traced(module: Any) -> _Traced:
 
 
 def _outputs(module: Any) -> Sequence[Any]:
-    """The nodes and constants that a graph module returns."""
+    """Return the nodes and constants that a graph module returns."""
     (node,) = (node for node in module.graph.nodes if node.op == "output")
     return node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
 
@@ -188,7 +190,7 @@ def _view(node: Any, root: Any, nodes: Sequence[Any]) -> _Result:
 
 
 def _layout(traced: Any) -> _Layout:
-    """The layout of a traced tensor; of sizes that are symbols the traced values count."""
+    """Return the layout of a traced tensor; of sizes that are symbols the traced values count."""
     sizes, strides = ([n if isinstance(n, int) else n.node.hint for n in values] for values in
                       (traced.shape, traced.stride()))  # fmt: skip
     if None in sizes or None in strides or traced.is_contiguous():
@@ -238,7 +240,9 @@ class _Runner:
         return self._tensor(next(found), result.layout)
 
     def _tensor(self, array: Any, layout: _Layout) -> Any:
-        """A result as the tensor that PyTorch has in its place: the same element type and order of axes in memory."""
+        """Return a result as the tensor that PyTorch has in its place: the same element type and order of axes in
+        memory.
+        """
         import numpy as np
 
         values = np.asarray(array)

@@ -44,8 +44,8 @@ class _Operator:
 
 
 def to_torch(function: Any, name: str) -> TorchFunction:
-    """Registers `function`, a function of a program on the CPU, as the operator `name` of PyTorch; or a kernel or a
-    program in Python, which is compiled for this CPU.
+    """Return registers `function`, a function of a program on the CPU, as the operator `name` of PyTorch; or a kernel
+    or a program in Python, which is compiled for this CPU.
 
     name: "library::operator", then `torch.ops.library.operator`. It takes tensors of the function's element types and
     ranks, contiguous or not, and numbers; the object returned here takes numbers for tensors of rank 0, too. Results
@@ -132,7 +132,7 @@ class TorchFunction:
         return f"<{self._name}: {self._function.text()} for PyTorch>"
 
     def close(self) -> None:
-        """Lets the program go. Later calls of the operator fail; `to_torch` may give it a function like this one."""
+        """Let the program go. Later calls of the operator fail; `to_torch` may give it a function like this one."""
         self._target.close()
         if self.rule is not None:
             self.rule.close()
@@ -141,7 +141,7 @@ class TorchFunction:
                 del _functions[self._name]
 
     def _shapes(self, args: Sequence[Any]) -> list[Any]:
-        """Tensors without elements, like the results for `args`."""
+        """Return tensors without elements, like the results for `args`."""
         torch, function = self._torch, self._function
         given = []
         for i, (value, (_, kind, dims), arg) in enumerate(zip(function.inputs, function.arguments, args, strict=True)):
@@ -164,7 +164,9 @@ class TorchFunction:
 
 
 def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_state: bool) -> Any:
-    """Registers an operator, its kernel and what computes the shapes of its results. Gives what keeps it registered."""
+    """Return registers an operator, its kernel and what computes the shapes of its results. Gives what keeps it
+    registered.
+    """
     namespace, _, operator = name.partition("::")
     tags = [torch.Tag.pt2_compliant_tag]
     if has_state:
@@ -232,7 +234,7 @@ def _keep(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 
 
 def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, ...]:
-    """The gradients of the arguments of a call for those of its results."""
+    """Return the gradients of the arguments of a call for those of its results."""
     function = _functions.get(name)
     if function is None or function.rule is None:
         raise InvalidArgumentError(
@@ -247,7 +249,7 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
 
 
 def _mapped(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
-    """The operator for one element of a batch after another, and the dimensions of the results that are its."""
+    """Return the operator for one element of a batch after another, and the dimensions of the results that are its."""
     function = _functions.get(name)
     if function is None:
         raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
@@ -274,7 +276,7 @@ def _fake(name: str, args: Sequence[Any]) -> Any:
 
 
 def _schema(function: PublicFunction) -> str:
-    """The arguments and results of an operator."""
+    """Return the arguments and results of an operator."""
     names = [value.name for value in function.inputs]
     usable = [n.isidentifier() and n.isascii() and not keyword.iskeyword(n) and names.count(n) == 1 for n in names]
     arguments = [

@@ -46,8 +46,9 @@ class TunedKernel(Kernel):
         (self.kernels[0] if are_traced(args) else self.best(*args))(*args)
 
     def best(self, *args: Any, measures: bool = True) -> Kernel:
-        """The kernel with the fastest configuration for such arguments, which are left as they are. measures: whether
-        those that the database does not know are measured; else the first one is taken."""
+        """Return the kernel with the fastest configuration for such arguments, which are left as they are. measures:
+        whether those that the database does not know are measured; else the first one is taken.
+        """
         self.kernels[0].check_count(args)
         values = tuple(args[place] if at is None else args[place].shape[at] for place, at in self._places)
         device = next((each.device for each in args if type(each) is Buffer), "cpu")
@@ -60,9 +61,10 @@ class TunedKernel(Kernel):
         return found
 
     def for_shapes(self, shapes: Mapping[str, Sequence[Any]], measures: bool) -> Kernel:
-        """The kernel with the fastest configuration on the CPU for arguments of these shapes, by name; those of views
-        whose sizes are known, also by others, may be left out. measures: else what the database has, or the first.
-        InvalidArgumentError for a size that is not known."""
+        """Return the kernel with the fastest configuration on the CPU for arguments of these shapes, by name; those of
+        views whose sizes are known, also by others, may be left out. measures: else what the database has, or the
+        first. InvalidArgumentError for a size that is not known.
+        """
         sizes: dict[str, int] = {}
         views = [each for each in self.kernels[0].passed if each.is_view]
         for each in views:
@@ -78,7 +80,7 @@ class TunedKernel(Kernel):
 
     @staticmethod
     def _example(parameter: Parameter, sizes: Mapping[str, int]) -> Any:
-        """An argument of ones."""
+        """Return an argument of ones."""
         assert parameter.type is not None
         if parameter.type.shape is None:
             return 1
@@ -86,7 +88,7 @@ class TunedKernel(Kernel):
         return np.ones(shape, dtype_from(DType(parameter.type.dtype)).numpy)
 
     def _place(self, name: str) -> tuple[int, int | None]:
-        """Which argument, and which of its sizes, a part of the key is."""
+        """Return which argument, and which of its sizes, a part of the key is."""
         for number, each in enumerate(self.kernels[0].passed):
             if each.type is None:
                 continue
@@ -149,5 +151,5 @@ def _copied(value: Any) -> Any:
 
 
 def microseconds(calls: Mapping[str, Callable[[], object]]) -> list[float]:
-    """The least time of each call."""
+    """Return the least time of each call."""
     return [1e6 * each.least for each in measure(calls, SECONDS, warm_up=SECONDS / 4)]

@@ -22,8 +22,8 @@ _callables: set[JaxFunction] = set()  # until they are closed: compiled computat
 
 
 def to_jax(function: Any, name: str = "") -> JaxFunction:
-    """A callable for functions of JAX that calls `function`, a function of a program on the CPU, or a kernel or a
-    program in Python, which is compiled for this CPU.
+    """Return a callable for functions of JAX that calls `function`, a function of a program on the CPU, or a kernel or
+    a program in Python, which is compiled for this CPU.
 
     name: of the call in XLA's programs and errors, "pydispatch.<function>" by default. The callable takes arrays of
     the function's types and shapes, in order or by name, also inside `jax.jit`, loops and `jax.vmap`, which calls it
@@ -56,7 +56,7 @@ class JaxFunction:
         self._call = self._run if gradient is None else self._differentiable(gradient)
 
     def close(self) -> None:
-        """Lets the program go. Computations that were compiled with this callable fail when they come to it."""
+        """Let the program go. Computations that were compiled with this callable fail when they come to it."""
         self._target.close()
         if self._rule is not None:
             self._rule.close()
@@ -75,7 +75,7 @@ class JaxFunction:
         return self._call(*[self._array(i, value) for i, value in enumerate(function.arranged(args, named))])
 
     def _differentiable(self, gradient: Gradient) -> Any:
-        """The call with its derivative."""
+        """Return the call with its derivative."""
         call, rule = self._jax.custom_vjp(self._run), self._rule
         assert rule is not None
         count = len(self._function.inputs)
@@ -106,7 +106,7 @@ class JaxFunction:
         return made[0] if len(made) == 1 else tuple(made) or None
 
     def _array(self, place: int, value: Any) -> Any:
-        """An argument as an array of JAX, of the type and rank that the function has."""
+        """Return an argument as an array of JAX, of the type and rank that the function has."""
         function = self._function
         wanted = function.inputs[place]
         where = place_text(function, place)
@@ -132,7 +132,7 @@ class JaxFunction:
         return dtype
 
     def _shapes(self, given: Sequence[tuple[Any, ...] | None]) -> list[tuple[Any, ...]]:
-        """The shapes of the results for those of the arguments."""
+        """Return the shapes of the results for those of the arguments."""
         function = self._function
         shapes = result_shapes(function, self._target, given, _require)
         open_sizes = {

@@ -78,11 +78,11 @@ class Builder(Writer):
     # -- tensors
 
     def wrap(self, dtype: DType, shape: Sequence[Size], *parts: SSAValue) -> Tensor:
-        """A computed tensor."""
+        """Return a computed tensor."""
         return Tensor(dtype, tuple(shape), parts)
 
     def constant(self, elements: Any, dtype: DType | None = None) -> Tensor:
-        """A tensor of numbers, or of sizes as objects. dtype: without it that of the array; i64 for sizes."""
+        """Return a tensor of numbers, or of sizes as objects. dtype: without it that of the array; i64 for sizes."""
         import numpy as np
 
         array = np.asarray(elements)
@@ -97,11 +97,11 @@ class Builder(Writer):
         return Tensor(dtype, array.shape, known=array)
 
     def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType, *, is_own: bool = False) -> Tensor:
-        """A named array of the model: kept beside the program, never in it. is_own: see Weight."""
+        """Return a named array of the model: kept beside the program, never in it. is_own: see Weight."""
         return Tensor(dtype, array.shape, weight=Weight(name, array, is_own))
 
     def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
-        """The values of a tensor in the program: one, or two for a complex one."""
+        """Return the values of a tensor in the program: one, or two for a complex one."""
         if of.parts:
             return of.parts
         for scope in self._scopes:
@@ -120,7 +120,7 @@ class Builder(Writer):
         return made
 
     def value(self, of: Tensor) -> SSAValue:
-        """The value of a tensor that is not complex."""
+        """Return the value of a tensor that is not complex."""
         (value,) = self.parts(of)
         return value
 
@@ -161,20 +161,21 @@ class Builder(Writer):
         self.add(util.GlobalStoreOp(operands=[self.value(new)], properties={"global": name}))
 
     def empty(self, element: Attribute, shape: Sequence[Size]) -> SSAValue:
-        """A tensor whose elements are not set."""
+        """Return a tensor whose elements are not set."""
         type = tensor_type(element, shape)
         return self.add(tensor.EmptyOp.create(operands=self.indices(shape), result_types=[type])).tensor
 
     def splat(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
-        """A tensor of equal elements."""
+        """Return a tensor of equal elements."""
         return self.add(tensor.SplatOp(value, self.indices(shape), tensor_type(value.type, shape))).result
 
     def number(self, value: complex | bool, dtype: DType) -> SSAValue:
-        """A constant scalar of the real type `dtype.real`."""
+        """Return a constant scalar of the real type `dtype.real`."""
         return self._put(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
 
     def as_shape(self, of: Tensor, shape: Sequence[Size]) -> Tensor:
-        """The same tensor with sizes that are known to be its own. Checked in each call where they may differ."""
+        """Return the same tensor with sizes that are known to be its own. Checked in each call where they may differ.
+        """
         shape = tuple(shape)
         if of.shape == shape:
             return of
@@ -190,7 +191,9 @@ class Builder(Writer):
         return Tensor(of.dtype, shape, tuple(made))
 
     def scalar(self, tensor_: Tensor) -> SSAValue:
-        """The element of a tensor of one element, as a value of type index. Read back from the device when computed."""
+        """Return the element of a tensor of one element, as a value of type index. Read back from the device when
+        computed.
+        """
         if (known := tensor_.sizes()) is not None:
             return self.index(known[0])
         (value,) = self.parts(tensor_)
@@ -202,7 +205,7 @@ class Builder(Writer):
     # -- functions
 
     def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
-        """Begins a public function; gives its arguments. `at_end`: what `finish` calls before the results."""
+        """Begin a public function; gives its arguments. `at_end`: what `finish` calls before the results."""
         block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
                                  for i in inputs])  # fmt: skip
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
@@ -236,7 +239,7 @@ class Builder(Writer):
         return self.add(UnrealizedConversionCastOp.get([value], [type])).results[0]
 
     def _component(self, value: SSAValue, dtype: DType, shape: Shape, number: int) -> SSAValue:
-        """The real or imaginary parts of complex numbers that lie as pairs along the last axis."""
+        """Return the real or imaginary parts of complex numbers that lie as pairs along the last axis."""
         rank = len(shape)
         inner, outer = (
             AffineMap.identity(rank),
@@ -273,7 +276,7 @@ class Builder(Writer):
         return self.add(made).result
 
     def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
-        """Ends the function that was begun. outputs: its results by their names."""
+        """End the function that was begun. outputs: its results by their names."""
         for write in self.at_end:
             write()
         values = [self.boundary_value(of) for of in outputs.values()]
@@ -291,7 +294,7 @@ class Builder(Writer):
         self._scopes = []
 
     def boundary_value(self, of: Tensor) -> SSAValue:
-        """The value of a tensor in the type that callers see, with signs and complex elements."""
+        """Return the value of a tensor in the type that callers see, with signs and complex elements."""
         type = boundary_type(of.dtype, [DYNAMIC if isinstance(n, Expr) else n for n in of.shape])
         if of.dtype.is_complex:
             return self._cast(self._interleaved(of), type)
@@ -300,7 +303,7 @@ class Builder(Writer):
 
 
 def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
-    """The type of an argument or result, with its sign. shape: of ints and DYNAMIC."""
+    """Return the type of an argument or result, with its sign. shape: of ints and DYNAMIC."""
     element = dtype.element
     if dtype.is_complex:
         element = builtin.ComplexType(dtype.element)

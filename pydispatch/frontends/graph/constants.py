@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def elements_of(constant: DenseIntOrFPElementsAttr[Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """An array of `dtype.numpy`, read-only where it can share the memory of the constant.
+    """Return an array of `dtype.numpy`, read-only where it can share the memory of the constant.
 
     A splat that is stored as one element is an array whose strides are 0.
     """
@@ -40,7 +40,7 @@ def _shaped(array: np.ndarray[Any, Any], shape: Sequence[int]) -> np.ndarray[Any
 
 
 def constant_attribute(value: Any, dtype: DType) -> Any:
-    """A number as an attribute of the element type; integers wrap around."""
+    """Return a number as an attribute of the element type; integers wrap around."""
     if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
         return FloatAttr(float(value), dtype.element)
     number = int(value) & ((1 << dtype.bits) - 1)
@@ -49,7 +49,7 @@ def constant_attribute(value: Any, dtype: DType) -> Any:
 
 
 def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsAttr[Any]:
-    """An array of `dtype.numpy` as a constant."""
+    """Return an array of `dtype.numpy` as a constant."""
     import numpy as np
 
     type = tensor_type(dtype.element, array.shape)
@@ -59,7 +59,7 @@ def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsA
 
 
 def encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Numbers as elements of a type, an array of `dtype.numpy`: to nearest even where NumPy has no such type."""
+    """Return numbers as elements of a type, an array of `dtype.numpy`: to nearest even where NumPy has no such type."""
     import numpy as np
 
     if dtype.has_numpy_values:

@@ -112,7 +112,7 @@ DTYPES = {
 
 
 def dtype_of_numpy(array: np.ndarray[Any, Any]) -> DType:
-    """The type of an array's elements. KeyError for those that no tensor has."""
+    """Return the type of an array's elements. KeyError for those that no tensor has."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "b":
         return BOOL
@@ -158,7 +158,7 @@ _SPELLINGS = {**DTYPES, **{name: DTYPES[own] for name, own in _ML_DTYPES.items()
 
 
 def of_element(element: Attribute) -> DType:
-    """The type of a tensor in MLIR: signless integers are signed ones. KeyError for another element type."""
+    """Return the type of a tensor in MLIR: signless integers are signed ones. KeyError for another element type."""
     if isinstance(element, builtin.IntegerType):
         bits = element.width.data
         unsigned = element.signedness.data is builtin.Signedness.UNSIGNED

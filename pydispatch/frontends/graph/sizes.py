@@ -129,12 +129,12 @@ Shape = tuple[Size, ...]
 
 
 def symbol(name: str) -> Expr:
-    """The size of a name."""
+    """Return the size of a name."""
     return Expr({(Symbol(name),): 1})
 
 
 def size(terms: Mapping[Monomial, int]) -> Size:
-    """The sum of products; an int when no symbol is left."""
+    """Return the sum of products; an int when no symbol is left."""
     kept = {atoms: factor for atoms, factor in terms.items() if factor}
     if not kept:
         return 0
@@ -158,7 +158,7 @@ def _term(op: str, a: Size, b: Size) -> Size:
 
 
 def _quotient(a: Expr, b: Size) -> Size | None:
-    """a / b where that leaves no rest whatever the symbols are; None where it may."""
+    """Return a / b where that leaves no rest whatever the symbols are; None where it may."""
     if a == b:
         return 1
     divisor = list(_terms(b))
@@ -191,7 +191,7 @@ def sign(of: Size) -> int:
 
 
 def _least(of: Size) -> int | None:
-    """What a size is not below, whatever its symbols are; None when no such number is known."""
+    """Return what a size is not below, whatever its symbols are; None when no such number is known."""
     if not isinstance(of, Expr):
         return of
     total = 0
@@ -217,7 +217,9 @@ def _least_atom(atom: Atom) -> int | None:
 
 
 def _at_least(a: Size, b: Size) -> bool:
-    """Whether a >= b in every call; False when it is less in every call. UndecidedError where that depends on it."""
+    """Return whether a >= b in every call; False when it is less in every call. UndecidedError where that depends on
+    it.
+    """
     difference = _sum(((a, 1), (b, -1)))
     above, below = _least(difference), _least(_sum(((difference, -1),)))
     if above is not None and above >= 0:
@@ -228,17 +230,17 @@ def _at_least(a: Size, b: Size) -> bool:
 
 
 def equal(a: Size, b: Size) -> bool:
-    """Whether two sizes are equal in every call. UndecidedError where that depends on the call."""
+    """Return whether two sizes are equal in every call. UndecidedError where that depends on the call."""
     return a == b or sign(a - b) == 0
 
 
 def maximum(a: Size, b: Size) -> Size:
-    """The larger one."""
+    """Return the larger one."""
     return _chosen("max", a, b)
 
 
 def minimum(a: Size, b: Size) -> Size:
-    """The smaller one."""
+    """Return the smaller one."""
     return _chosen("min", a, b)
 
 
@@ -251,12 +253,12 @@ def _chosen(op: str, a: Size, b: Size) -> Size:
 
 
 def ceil_div(a: Size, b: Size) -> Size:
-    """The quotient, rounded up."""
+    """Return the quotient, rounded up."""
     return -((-a) // b)
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """All of them multiplied."""
+    """Return all of them multiplied."""
     found: Size = 1
     for n in sizes:
         found = found * n
@@ -264,11 +266,11 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def is_static(shape: Iterable[Size]) -> bool:
-    """Whether every size is a number."""
+    """Return whether every size is a number."""
     return all(not isinstance(n, Expr) for n in shape)
 
 
 def static_product(shape: Shape) -> int | None:
-    """How many elements a shape has; None when a size is not known."""
+    """Return how many elements a shape has; None when a size is not known."""
     found = product(shape)
     return None if isinstance(found, Expr) else found

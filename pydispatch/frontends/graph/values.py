@@ -58,7 +58,7 @@ class Tensor:
         return None if self.is_symbolic else self.known
 
     def sizes(self) -> list[Size] | None:
-        """The elements as a list of sizes, where an integer tensor is known."""
+        """Return the elements as a list of sizes, where an integer tensor is known."""
         if self.known is None:
             return None
         return [n if isinstance(n, Expr) else int(n) for n in self.known.reshape(-1).tolist()]
@@ -68,16 +68,16 @@ class Tensor:
 
 
 def tensor_type(element: Attribute, shape: Sequence[Size]) -> TensorType[Attribute]:
-    """The MLIR type."""
+    """Return the MLIR type."""
     return _tensor_type(element, tuple(DYNAMIC if isinstance(n, Expr) else n for n in shape))
 
 
 @lru_cache(4096)
 def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
-    """The MLIR type; a model has few, and each is checked when it is made."""
+    """Return the MLIR type; a model has few, and each is checked when it is made."""
     return TensorType(element, shape)
 
 
 def has_static_shape(tensor: Tensor) -> bool:
-    """Whether all sizes are numbers."""
+    """Return whether all sizes are numbers."""
     return is_static(tensor.shape)

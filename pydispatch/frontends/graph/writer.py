@@ -81,7 +81,7 @@ class Writer:
 
     @contextmanager
     def at(self, layer: str | Operation) -> Iterator[None]:
-        """What is added belongs to a layer, or to an operation of a source text; errors name it."""
+        """Yield what is added belongs to a layer, or to an operation of a source text; errors name it."""
         self._places.append(LayerLoc(self.filename, layer) if isinstance(layer, str) else layer.location)
         try:
             yield
@@ -89,7 +89,7 @@ class Writer:
             self._places.pop()
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
-        """The error that this model cannot be compiled, at the current layer."""
+        """Return the error that this model cannot be compiled, at the current layer."""
         return CompileError(message, self.place, note)
 
     @property
@@ -100,7 +100,7 @@ class Writer:
     # -- operations
 
     def add(self, op: OpT) -> OpT:
-        """Adds an operation at the end of the current block."""
+        """Add an operation at the end of the current block."""
         return self._put(op, self._scopes[-1].block)
 
     def _put(self, op: OpT, block: Block) -> OpT:
@@ -113,7 +113,7 @@ class Writer:
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """What is added goes into a block of an operation that is added afterwards."""
+        """Yield what is added goes into a block of an operation that is added afterwards."""
         self._scopes.append(Scope(block))
         try:
             yield
@@ -124,7 +124,7 @@ class Writer:
         self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
         parallel: Sequence[bool], body: Body,
     ) -> list[SSAValue]:  # fmt: skip
-        """A `linalg.generic` and its results.
+        """Return a `linalg.generic` and its results.
 
         inputs, outputs: tensors with their indexing maps. parallel: for each loop whether it is one, or a reduction.
         body: gets a block and one element of each tensor, adds operations to the block, and gives the elements of the
@@ -138,7 +138,8 @@ class Writer:
         self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
         parallel: Sequence[bool], block: Block, results: Sequence[SSAValue],
     ) -> list[SSAValue]:  # fmt: skip
-        """A `linalg.generic` with a body that is written but for its end. results: the elements of the outputs."""
+        """Return a `linalg.generic` with a body that is written but for its end. results: the elements of the outputs.
+        """
         block.add_op(linalg.YieldOp.create(operands=results))
         values = [value for value, _ in (*inputs, *outputs)]
         op = linalg.GenericOp.create(
@@ -155,7 +156,7 @@ class Writer:
     # -- sizes
 
     def index(self, size: Size) -> SSAValue:
-        """A size as a value of type index."""
+        """Return a size as a value of type index."""
         for scope in reversed(self._scopes):
             if size in scope.sizes:
                 return scope.sizes[size]
@@ -188,11 +189,11 @@ class Writer:
         return self.add(_TERMS[atom.op](self.index(atom.a), self.index(atom.b))).result
 
     def indices(self, shape: Sequence[Size]) -> list[SSAValue]:
-        """The sizes of a shape that a type does not state, as values."""
+        """Return the sizes of a shape that a type does not state, as values."""
         return [self.index(n) for n in shape if isinstance(n, Expr)]
 
     def size_of(self, value: SSAValue, hint: str = "n") -> Size:
-        """A computed index (type index) as a size."""
+        """Return a computed index (type index) as a size."""
         name = self._unused(hint)
         self._symbols[name] = value
         return symbol(name)
@@ -213,7 +214,7 @@ class Writer:
         return made
 
     def require_equal(self, a: Size, b: Size, message: str) -> None:
-        """Refuses calls in which two sizes differ. Their values replace `{a}` and `{b}` in the message."""
+        """Refuse calls in which two sizes differ. Their values replace `{a}` and `{b}` in the message."""
         if a == b:
             return
         equal = self.add(arith.CmpiOp(self.index(a), self.index(b), "eq"))

@@ -13,17 +13,17 @@ from pydispatch.files import path_of, read_text
 
 
 def is_text(source: object) -> bool:
-    """Whether a source is text and no path: it has several lines, a brace, or nothing."""
+    """Return whether a source is text and no path: it has several lines, a brace, or nothing."""
     return isinstance(source, str) and ("\n" in source or "{" in source or not source.strip())
 
 
 def path_from(what: str, source: str | os.PathLike[str]) -> Path:
-    """A source as a path. what: the parameter; InvalidArgumentError for what is no path."""
+    """Return a source as a path. what: the parameter; InvalidArgumentError for what is no path."""
     return Path(path_of(what, source, "MLIR text, the path of a file with a program or a model, or a parsed module"))
 
 
 def read_file(path: Path) -> ModuleOp:
-    """The program of a text file. CompileError when it cannot be read, is no text, or is wrong."""
+    """Return the program of a text file. CompileError when it cannot be read, is no text, or is wrong."""
     try:
         text = read_text(path)
     except SystemError_ as error:

@@ -45,19 +45,19 @@ class Tracer:
     # -- types
 
     def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
-        """The element type of a value. CompileError for one that is not supported."""
+        """Return the element type of a value. CompileError for one that is not supported."""
         raise NotImplementedError
 
     def shape_of(self, type: Attribute) -> Sequence[int | None] | None:
-        """The sizes of a value, None for one that its type does not state; None for a tensor of any rank."""
+        """Return the sizes of a value, None for one that its type does not state; None for a tensor of any rank."""
         raise NotImplementedError
 
     def dtype(self, op: Operation, number: int = 0) -> DType:
-        """The element type that a result is declared with."""
+        """Return the element type that a result is declared with."""
         return self.dtype_of(op.results[number].type)
 
     def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
-        """The tensor, which must have the declared type; sizes that only the type states are taken from it."""
+        """Return the tensor, which must have the declared type; sizes that only the type states are taken from it."""
         dtype, declared = self.dtype_of(type), self.shape_of(type)
         if declared is None:
             declared = [None] * tensor.rank
@@ -71,8 +71,9 @@ class Tracer:
     # -- public functions
 
     def inputs_of(self, function: func.FuncOp, names: Sequence[str], sizes: Mapping[Place, str]) -> list[Input]:
-        """The arguments of a public function. names: of each; sizes: names of sizes that the types do not state. Where
-        one is missing, or cannot be a name, it follows from the argument's number."""
+        """Return the arguments of a public function. names: of each; sizes: names of sizes that the types do not state.
+        Where one is missing, or cannot be a name, it follows from the argument's number.
+        """
         place = location_of(function)
         found: list[Input] = []
         for number, (argument, name) in enumerate(zip(function.body.blocks[0].args, names, strict=True)):
@@ -86,7 +87,7 @@ class Tracer:
         return found
 
     def results_of(self, function: func.FuncOp, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """What a public function returns, in the types that it declares."""
+        """Return what a public function returns, in the types that it declares."""
         name, declared = function.sym_name.data, function.function_type.outputs.data
         try:
             results = self.call(name, arguments)
@@ -99,14 +100,14 @@ class Tracer:
     # -- functions, blocks and operations
 
     def callee(self, name: str) -> func.FuncOp:
-        """A function of the module that has a body."""
+        """Return a function of the module that has a body."""
         callee = self.functions.get(name)
         if callee is None or callee.body.blocks.first is None:
             raise self.b.fail(f"there is no function @{name} with a body in this module")
         return callee
 
     def call(self, name: str, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """What a function of the module gives; it is traced into its caller."""
+        """Return what a function of the module gives; it is traced into its caller."""
         callee = self.callee(name)
         if name in self._open:
             raise self.b.fail(f"@{name} calls itself: {' -> '.join([*self._open, name])}")
@@ -117,11 +118,11 @@ class Tracer:
             self._open.pop()
 
     def region(self, region: Region, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """What a region of one block gives."""
+        """Return what a region of one block gives."""
         return self._block(self.block_of(region), arguments)
 
     def block_of(self, region: Region) -> Block:
-        """The only block of a region."""
+        """Return the only block of a region."""
         if len(region.blocks) != 1:
             raise self.b.fail(f"a region of {self.dialect} has one block, this one has {len(region.blocks)}")
         return region.blocks[0]
@@ -152,11 +153,11 @@ class Tracer:
                 self._values[result] = self.checked(tensor, result.type)
 
     def why_not(self, op: Operation) -> str | None:
-        """What a user should know of an operation that has no conversion."""
+        """Return what a user should know of an operation that has no conversion."""
         return None
 
     def value(self, value: SSAValue) -> Tensor:
-        """The tensor that a value is."""
+        """Return the tensor that a value is."""
         found = self._values.get(value)
         if found is None:
             raise self.b.fail("a value is used before it is computed")
@@ -164,17 +165,17 @@ class Tracer:
 
 
 def public_functions(module: ModuleOp) -> list[func.FuncOp]:
-    """Functions with a body that are not private."""
+    """Return functions with a body that are not private."""
     return [op for op in module.ops if isinstance(op, func.FuncOp) and op.body.blocks.first is not None
             and (op.sym_visibility is None or op.sym_visibility.data != "private")]  # fmt: skip
 
 
 def filename_of(module: ModuleOp) -> str:
-    """The file that a module was read from."""
+    """Return the file that a module was read from."""
     places = (op.location for op in walk(module))
     return next((place.source.filename for place in places if isinstance(place, SourceLoc)), "<module>")
 
 
 def is_name(text: str) -> bool:
-    """Whether an argument can have this name."""
+    """Return whether an argument can have this name."""
     return re.fullmatch(r"[A-Za-z_]\w*", text) is not None

@@ -24,7 +24,7 @@ _REQUIRED: Any = object()
 
 
 def type_of(attribute: model.Attribute) -> str:
-    """The field that holds the value. Files of old versions do not say which: then the one that is set."""
+    """Return the field that holds the value. Files of old versions do not say which: then the one that is set."""
     if attribute.type:
         if attribute.type not in _TYPES:
             raise Fault(f"attribute '{attribute.name}' has type {attribute.type}, which no supported operator has")
@@ -44,15 +44,15 @@ class Writer(Protocol):
     """The inputs of the model that are arguments."""
 
     def constant(self, tensor: model.Tensor, what: str) -> Tensor:
-        """A tensor of the file. what: its name in errors."""
+        """Return a tensor of the file. what: its name in errors."""
 
     def read_indices(self, of: Tensor) -> list[SSAValue]:
-        """The elements of a vector of integers, read in each call, as values of type index."""
+        """Return the elements of a vector of integers, read in each call, as values of type index."""
 
     def graph(
         self, graph: model.Graph, given: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
     ) -> list[Tensor]:
-        """Writes a graph in place. given: its inputs by name; outer: the values around it."""
+        """Write a graph in place. given: its inputs by name; outer: the values around it."""
 
 
 class Call:
@@ -79,24 +79,24 @@ class Call:
     # -- attributes
 
     def has(self, name: str) -> bool:
-        """Whether an attribute is given."""
+        """Return whether an attribute is given."""
         self._read.add(name)
         return name in self.attributes
 
     def integer(self, name: str, default: Any = _REQUIRED) -> int:
-        """An integer; default: without one the attribute is required."""
+        """Return an integer; default: without one the attribute is required."""
         return self._get(name, "i", default)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """An integer that stands for a truth value."""
+        """Return an integer that stands for a truth value."""
         return bool(self._get(name, "i", default))
 
     def real(self, name: str, default: Any = _REQUIRED) -> float:
-        """A number."""
+        """Return a number."""
         return self._get(name, "f", default)
 
     def text(self, name: str, default: Any = _REQUIRED, choices: Sequence[str] = ()) -> str:
-        """A string, of those in `choices` when these are given."""
+        """Return a string, of those in `choices` when these are given."""
         value = self._get(name, "s", default)
         found = value if isinstance(value, str) else _decoded(value)
         if choices and found not in choices:
@@ -108,7 +108,7 @@ class Call:
         return [int(n) for n in self._get(name, "ints", default)]
 
     def maybe_integers(self, name: str) -> list[int] | None:
-        """Integers; None when they are left out."""
+        """Return integers; None when they are left out."""
         return self.integers(name) if self.has(name) else None
 
     def reals(self, name: str, default: Any = _REQUIRED) -> list[float]:
@@ -120,11 +120,11 @@ class Call:
         return [n if isinstance(n, str) else _decoded(n) for n in self._get(name, "strings", default)]
 
     def tensor(self, name: str) -> Tensor:
-        """A constant tensor."""
+        """Return a constant tensor."""
         return self.tracer.constant(self._get(name, "t", _REQUIRED), self.node.name)
 
     def graph(self, name: str) -> model.Graph:
-        """A graph that the operator runs."""
+        """Return a graph that the operator runs."""
         return self._get(name, "g", _REQUIRED)
 
     def ignore(self, *names: str) -> None:
@@ -158,7 +158,8 @@ class Call:
     # -- operands
 
     def numbers(self, of: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """The elements of an operand that decides the form of the result. CompileError when they are computed."""
+        """Return the elements of an operand that decides the form of the result. CompileError when they are computed.
+        """
         found = self.maybe_numbers(of)
         if found is None:
             what = next((name for name in self.node.input if name and self.values.find(name) is of), what)
@@ -169,22 +170,22 @@ class Call:
         return found
 
     def known_by(self, name: str) -> str:
-        """How a caller makes a value known, as the end of a note; nothing where no constant would."""
+        """Return how a caller makes a value known, as the end of a note; nothing where no constant would."""
         given = [n for n in self.values.origins(name) if n in self.tracer.inputs]
         given = [n for n in given if self.values.find(n) is self.tracer.inputs[n]]
         constants = ", ".join(f"'{n}': array" for n in given)
         return f", or give it where the model is compiled: constants={{{constants}}}" if given else ""
 
     def maybe_numbers(self, of: Tensor) -> np.ndarray[Any, Any] | None:
-        """The elements of an operand, None when they are computed."""
+        """Return the elements of an operand, None when they are computed."""
         return of.weight.array if of.weight is not None else of.numbers
 
     def maybe_sizes(self, of: Tensor) -> list[Size] | None:
-        """The elements of a vector of sizes, None when they are computed."""
+        """Return the elements of a vector of sizes, None when they are computed."""
         return of.sizes() if of.weight is None else [int(n) for n in of.weight.array.reshape(-1)]
 
     def sizes(self, of: Tensor, what: str) -> list[Size]:
-        """The elements of a vector of sizes; those that are computed are read back in each call."""
+        """Return the elements of a vector of sizes; those that are computed are read back in each call."""
         known = self.maybe_sizes(of)
         if known is not None:
             return known
@@ -193,20 +194,20 @@ class Call:
         return [self.b.size_of(value) for value in self.tracer.read_indices(of)]
 
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
-        """An axis counted from the front."""
+        """Return an axis counted from the front."""
         if not -rank <= axis < rank:
             raise self.fail(f"{what} {axis} is not within the {rank} axes of its operand")
         return axis % rank
 
     def axes(self, axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
-        """Distinct axes, counted from the front."""
+        """Return distinct axes, counted from the front."""
         found = [self.axis(int(axis), rank, what) for axis in axes]
         if len(set(found)) != len(found):
             raise self.fail(f"{what} {list(axes)} name an axis twice")
         return found
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
-        """The error that this node cannot be compiled."""
+        """Return the error that this node cannot be compiled."""
         return self.b.fail(f"{self.node.op_type}: {message}", note)
 
 

@@ -26,7 +26,7 @@ class Tracer(Protocol):
     options: ReadOptions
 
     def type_of_info(self, info: model.ValueInfo) -> tuple[DType, tuple[int | str, ...] | None]:
-        """The type that the file states for a value."""
+        """Return the type that the file states for a value."""
 
 
 class Kernels:
@@ -38,7 +38,8 @@ class Kernels:
         self._seen: dict[str, str] = {}
 
     def named(self, domain: str, node: model.Node, layer: str) -> str | None:
-        """The user's name of the kernel for a node; None where there is none. layer: what errors call the node."""
+        """Return the user's name of the kernel for a node; None where there is none. layer: what errors call the node.
+        """
         name = kernel_name(domain, node)
         if self._names:
             self._seen.setdefault(name, layer)
@@ -67,12 +68,12 @@ class Kernels:
 
 
 def kernel_name(domain: str, node: model.Node) -> str:
-    """What the operator of a node is called in `kernels`."""
+    """Return what the operator of a node is called in `kernels`."""
     return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
 def _plain(name: str) -> str:
-    """The name of an operator of ONNX itself without its domain."""
+    """Return the name of an operator of ONNX itself without its domain."""
     return name.removeprefix("ai.onnx::").removeprefix("::")
 
 
@@ -80,7 +81,7 @@ def call(
     t: Tracer, name: str, node: model.Node, operands: Sequence[Tensor | None],
     attributes: Mapping[str, model.Attribute], values: Values, convert: Callable[[], Sequence[Tensor | None]] | None,
 ) -> list[Tensor]:  # fmt: skip
-    """A call of a kernel that the user gives.
+    """Return a call of a kernel that the user gives.
 
     The types of its results are those that the user or the graph states, or those of the operator that the kernel
     replaces. convert: writes that operator; None for an operator that only the user knows.
@@ -106,7 +107,7 @@ def call(
 
 
 def _types_of(t: Tracer, convert: Callable[[], Sequence[Tensor | None]], count: int) -> list[tuple[DType, Shape]]:
-    """The types of the results of an operator, found out in a block that is thrown away."""
+    """Return the types of the results of an operator, found out in a block that is thrown away."""
     with t.builder.inside(Block()):
         made = list(convert())[:count]
     return [(x.dtype, x.shape) for x in made if x is not None]
@@ -115,7 +116,7 @@ def _types_of(t: Tracer, convert: Callable[[], Sequence[Tensor | None]], count: 
 def _stated(
     t: Tracer, output: str, operands: Sequence[Tensor | None], values: Values
 ) -> tuple[DType, tuple[Size, ...]] | None:
-    """The type of a result as the graph states it; None where it does not."""
+    """Return the type of a result as the graph states it; None where it does not."""
     info = values.stated.get(output)
     if info is None:
         return None
@@ -136,7 +137,7 @@ def _unstated(t: Tracer, name: str, output: str, operands: Sequence[Tensor]) -> 
 
 
 def _size_named(t: Tracer, n: int | str, operands: Sequence[Tensor | None]) -> Size:
-    """A size of a type that the graph states: a number, or the name of one that an operand has."""
+    """Return a size of a type that the graph states: a number, or the name of one that an operand has."""
     if isinstance(n, int):
         return n
     known = {str(m): m for x in operands if x is not None for m in x.shape}

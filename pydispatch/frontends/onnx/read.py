@@ -18,7 +18,7 @@ from pydispatch.frontends.source import ReadOptions
 
 
 def read(source: str | os.PathLike[str] | bytes, options: ReadOptions | None = None) -> ModuleOp:
-    """The program of a model. Its function is `main`; weights stay where the file has them.
+    """Return the program of a model. Its function is `main`; weights stay where the file has them.
 
     source: the path of a model, or its bytes; files with weights are looked for beside the model alone. Raises
     CompileError that names the file and the node.

@@ -21,7 +21,7 @@ class Values:
         self.by_name: dict[str, Tensor] = {}
 
     def find(self, name: str) -> Tensor | None:
-        """The value of a name; None when nothing above has it."""
+        """Return the value of a name; None when nothing above has it."""
         scope: Values | None = self
         while scope is not None:
             if name in scope.by_name:
@@ -30,7 +30,7 @@ class Values:
         return None
 
     def origins(self, name: str) -> list[str]:
-        """The names that a value is computed from and that no node computes."""
+        """Return the names that a value is computed from and that no node computes."""
         found: dict[str, None] = {}
         seen: set[str] = set()
         left = [name]

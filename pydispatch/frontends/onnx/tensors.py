@@ -34,7 +34,7 @@ class Fault(ValueError):
 
 
 def dtype_of(number: int) -> DType:
-    """The element type of a number in a file. Raises Fault for strings and unknown ones."""
+    """Return the element type of a number in a file. Raises Fault for strings and unknown ones."""
     if number == 8:
         raise Fault("its elements are strings, which no device computes with; look them up before the model is called")
     name = _NAMES.get(number)
@@ -44,7 +44,7 @@ def dtype_of(number: int) -> DType:
 
 
 def number_of(dtype: DType) -> int:
-    """The number of an element type in files."""
+    """Return the number of an element type in files."""
     return next(number for number, name in _NAMES.items() if name == dtype.name)
 
 
@@ -57,7 +57,7 @@ class Files:
         self.mapped: dict[Path, memoryview] = {}
 
     def part(self, entries: dict[str, str]) -> memoryview:
-        """The bytes that `location`, `offset` and `length` name. Raises Fault."""
+        """Return the bytes that `location`, `offset` and `length` name. Raises Fault."""
         location = entries.get("location", "")
         data = self._file(location)
         offset, length = _count(entries, "offset", 0), _count(entries, "length", None)
@@ -80,7 +80,7 @@ class Files:
 
 
 def map_file(path: Path) -> memoryview:
-    """The bytes of a file, mapped. Raises Fault when it cannot be read."""
+    """Return the bytes of a file, mapped. Raises Fault when it cannot be read."""
     try:
         with files.open_mapped(path) as stream:
             if os.fstat(stream.fileno()).st_size == 0:
@@ -91,7 +91,7 @@ def map_file(path: Path) -> memoryview:
 
 
 def array_of(tensor: model.Tensor, beside: Files) -> tuple[DType, np.ndarray[Any, Any]]:
-    """The elements as `DType.numpy` has them, a view of the file where that is possible. Raises Fault."""
+    """Return the elements as `DType.numpy` has them, a view of the file where that is possible. Raises Fault."""
     dtype = dtype_of(tensor.data_type)
     shape = tuple(int(n) for n in tensor.dims)
     if len(shape) > 32 or any(n < 0 for n in shape):
@@ -142,7 +142,7 @@ def _packed_size(dtype: DType, count: int) -> int:
 
 
 def _unpacked(dtype: DType, data: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Elements of less than a byte, the first one in the lowest bits, as bytes."""
+    """Return elements of less than a byte, the first one in the lowest bits, as bytes."""
     shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
     found = ((data[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
     if dtype.numpy.kind != "i":

@@ -58,7 +58,7 @@ class Tracer:
         self.depth = 0
 
     def main(self) -> None:
-        """Writes the function `main`."""
+        """Write the function `main`."""
         graph, inputs, constants = self.source.graph, self.options.inputs, self.options.constants
         if graph is None or not graph.output:
             raise self.builder.fail("the model has no graph with outputs")
@@ -87,7 +87,7 @@ class Tracer:
     def graph(
         self, graph: model.Graph, given: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
     ) -> list[Tensor]:
-        """Writes a graph in place. given: its inputs by name; outer: the values around a graph in a node."""
+        """Write a graph in place. given: its inputs by name; outer: the values around a graph in a node."""
         if graph.sparse_initializer:
             raise self.builder.fail("the graph has sparse initializers; store them dense")
         stated = {info.name: info for info in (*graph.value_info, *graph.output)}
@@ -181,7 +181,7 @@ class Tracer:
     def _function(
         self, function: model.Function, operands: Sequence[Tensor | None], attributes: dict[str, model.Attribute]
     ) -> list[Tensor]:
-        """Writes the body of a function of the model in the place of its call."""
+        """Write the body of a function of the model in the place of its call."""
         if len(operands) > len(function.input):
             raise self.builder.fail(
                 f"function {function.name}: {len(operands)} operands are given, {len(function.input)} are expected"
@@ -202,7 +202,7 @@ class Tracer:
     # -- values
 
     def constant(self, tensor: model.Tensor, what: str) -> Tensor:
-        """A tensor of the file. what: its name in errors and among the weights."""
+        """Return a tensor of the file. what: its name in errors and among the weights."""
         try:
             dtype, array = array_of(tensor, self.beside)
         except Fault as fault:
@@ -212,7 +212,7 @@ class Tracer:
         return self.builder.weight(what, array, dtype)
 
     def read_indices(self, of: Tensor) -> list[SSAValue]:
-        """The elements of a vector of integers, read in each call, as values of type index."""
+        """Return the elements of a vector of integers, read in each call, as values of type index."""
         count = of.shape[0] if of.rank else 1
         if of.rank > 1 or isinstance(count, Expr):
             raise self.builder.fail(f"{of} is read while it is computed; expected a vector whose length is known")
@@ -242,7 +242,7 @@ class Tracer:
     # -- inputs and outputs
 
     def _given(self, info: model.ValueInfo, elements: Any) -> Tensor:
-        """An input whose elements the caller has stated."""
+        """Return an input whose elements the caller has stated."""
         dtype, declared = self.type_of_info(info)
         try:
             found = self.builder.constant(elements, dtype)
@@ -274,7 +274,9 @@ class Tracer:
         return Input(info.name, dtype, tuple(sizes))
 
     def type_of_info(self, info: model.ValueInfo) -> tuple[DType, tuple[int | str, ...] | None]:
-        """The element type and shape of an input or output. A size without a number or a name gets one of its own."""
+        """Return the element type and shape of an input or output. A size without a number or a name gets one of its
+        own.
+        """
         type = info.type.tensor_type if info.type is not None else None
         if type is None:
             raise self.builder.fail(f"'{info.name}' is no tensor; sequences, maps and optional values cannot be passed")
@@ -295,7 +297,7 @@ class Tracer:
         return dtype, tuple(sizes)
 
     def _as_declared(self, result: Tensor, info: model.ValueInfo) -> Tensor:
-        """The sizes that the model states for an output, in the place of those that follow from its nodes."""
+        """Return the sizes that the model states for an output, in the place of those that follow from its nodes."""
         if info.type is None:
             return result
         dtype, declared = self.type_of_info(info)
@@ -338,7 +340,7 @@ def _domain(name: str) -> str:
 
 @cache
 def _needed(conversion: Conversion) -> list[int]:
-    """The places of operands that may not be left out."""
+    """Return the places of operands that may not be left out."""
     required = [
         p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty and "None" not in str(p.annotation)
         for p in _parameters(conversion)
@@ -348,7 +350,7 @@ def _needed(conversion: Conversion) -> list[int]:
 
 @cache
 def _arity(conversion: Conversion) -> tuple[int, int]:
-    """The least and the greatest number of operands."""
+    """Return the least and the greatest number of operands."""
     parameters = _parameters(conversion)
     many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     return 1 + max(_needed(conversion), default=-1), 1 << 30 if many else len(parameters)

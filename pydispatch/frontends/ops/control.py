@@ -29,7 +29,7 @@ Form = tuple[DType, tuple[Size | None, ...]]
 def if_(
     b: Builder, condition: Tensor, then: Branch, otherwise: Branch, remedy: str | None = None
 ) -> list[Tensor]:
-    """What one of two branches gives. condition: a single truth value; one that is known decides here.
+    """Return what one of two branches gives. condition: a single truth value; one that is known decides here.
 
     The branches give tensors of equal dtypes and ranks; a size that differs between them is read from the result.
     remedy: what the error says where their types differ.
@@ -48,7 +48,7 @@ def _truth(b: Builder, condition: Tensor) -> SSAValue:
 
 
 def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
-    """What the branch of a number gives; a number that no branch has stands for the last one."""
+    """Return what the branch of a number gives; a number that no branch has stands for the last one."""
     if (known := index.sizes()) is not None and not isinstance(known[0], Expr):
         number = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
         return list(branches[number]())
@@ -63,7 +63,7 @@ def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor
 def _branches(
     b: Builder, branches: Sequence[Branch], remedy: str | None = None
 ) -> tuple[list[Region], list[Form]]:
-    """The regions of branches, and the types that all of them give."""
+    """Return the regions of branches, and the types that all of them give."""
     outside = b.symbols
     blocks: list[Block] = []
     made: list[list[Tensor]] = []
@@ -90,7 +90,7 @@ def while_(
     b: Builder, first: Tensors, condition: Callable[[list[Tensor]], Tensor], body: Callable[[list[Tensor]], Tensors],
     *, shapes_vary: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Tensors that a body replaces while a condition on them holds.
+    """Return tensors that a body replaces while a condition on them holds.
 
     shapes_vary: an iteration may give other sizes than it got; otherwise shapes are those of `first`. Types and ranks
     always stay.
@@ -108,7 +108,7 @@ def for_(
     b: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], Tensors], *,
     shapes_vary: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Tensors that a body replaces `count` times; it gets the number of the iteration, from 0. See `while_`."""
+    """Return tensors that a body replaces `count` times; it gets the number of the iteration, from 0. See `while_`."""
 
     def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
         # A symbol is taken to be at least 1, and this is a number from 0.
@@ -143,7 +143,7 @@ def scan(
 
 
 def rows_of(b: Builder, rows: Branch) -> list[Row]:
-    """The types and shapes of the rows that an iteration gives, found out in a block that is thrown away."""
+    """Return the types and shapes of the rows that an iteration gives, found out in a block that is thrown away."""
     outside = b.symbols
     with b.inside(Block()):
         found = list(rows())
@@ -154,7 +154,7 @@ def rows_of(b: Builder, rows: Branch) -> list[Row]:
 
 
 def rows_buffer(b: Builder, count: Size, row: Row) -> Tensor:
-    """A tensor of `count` rows whose elements are not set."""
+    """Return a tensor of `count` rows whose elements are not set."""
     dtype, shape = row
     size = (count, *shape)
     return b.wrap(dtype, size, *(b.empty(dtype.element, size) for _ in range(_parts(dtype))))
@@ -170,7 +170,7 @@ def _iteration(
     b: Builder, first: Tensors, lead: Sequence[Attribute],
     body: Callable[[Sequence[SSAValue], list[Tensor]], Tensors], shapes_vary: bool,
 ) -> tuple[Block, list[Form]]:  # fmt: skip
-    """The block of an iteration, with types that hold before the first one and after each.
+    """Return the block of an iteration, with types that hold before the first one and after each.
 
     Written again, with sizes open that an iteration changed, until it changes no other.
     """
@@ -197,12 +197,12 @@ def _iteration(
 
 
 def _alike(these: Tensors, those: Tensors) -> bool:
-    """Whether tensors have the same dtypes and ranks."""
+    """Return whether tensors have the same dtypes and ranks."""
     return [(x.dtype, x.rank) for x in these] == [(y.dtype, y.rank) for y in those]
 
 
 def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
-    """Types with sizes open that are not those of the tensors."""
+    """Return types with sizes open that are not those of the tensors."""
     return [(dtype, tuple(n if n is not None and n == m else None for n, m in zip(shape, x.shape, strict=True)))
             for (dtype, shape), x in zip(forms, tensors, strict=True)]  # fmt: skip
 
@@ -221,7 +221,7 @@ def _types(forms: Sequence[Form]) -> list[Attribute]:
 
 
 def _received(b: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
-    """Values of these types as tensors; their open sizes are read from them."""
+    """Return values of these types as tensors; their open sizes are read from them."""
     given = iter(values)
     found = []
     for dtype, shape in forms:
@@ -232,12 +232,12 @@ def _received(b: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> 
 
 
 def _sent(b: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
-    """The values of tensors in these types."""
+    """Return the values of tensors in these types."""
     return [cast_to(b, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in b.parts(x)]
 
 
 def symbols_of(size: Size) -> set[str]:
-    """The names of the symbols in a size."""
+    """Return the names of the symbols in a size."""
     if not isinstance(size, Expr):
         return set()
     found: set[str] = set()
@@ -251,10 +251,10 @@ def symbols_of(size: Size) -> set[str]:
 
 
 def size_at(b: Builder, value: SSAValue, axis: int) -> Size:
-    """The size of a tensor value along an axis, as what it is when the program runs."""
+    """Return the size of a tensor value along an axis, as what it is when the program runs."""
     return b.size_of(b.add(tensor.DimOp(value, b.index(axis))).result)
 
 
 def cast_to(b: Builder, value: SSAValue, type: Attribute) -> SSAValue:
-    """A tensor value with a type that knows more or fewer of its sizes."""
+    """Return a tensor value with a type that knows more or fewer of its sizes."""
     return value if value.type == type else b.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]

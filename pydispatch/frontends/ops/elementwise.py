@@ -28,7 +28,8 @@ FOLDED = 4096
 
 
 def broadcast_shape(b: Builder, *shapes: Shape) -> Shape:
-    """The shape that tensors of these shapes have together. A size that is not known stands for one that fits."""
+    """Return the shape that tensors of these shapes have together. A size that is not known stands for one that fits.
+    """
     rank = max((len(s) for s in shapes), default=0)
     found: list[Size] = []
     for axis in range(rank):
@@ -52,12 +53,14 @@ def broadcast_map(shape: Shape, rank: int) -> AffineMap:
 
 
 def apply(b: Builder, function: Function, *tensors: Tensor) -> Tensor:
-    """A function of one element of each tensor → a tensor. The function decides the type."""
+    """Return a function of one element of each tensor → a tensor. The function decides the type."""
     return apply_several(b, function, *tensors)[0]
 
 
 def apply_several(b: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
-    """A function of one element of each tensor that gives several. shape: of the results, when operands do not say."""
+    """Return a function of one element of each tensor that gives several. shape: of the results, when operands do not
+    say.
+    """
     shape = broadcast_shape(b, *(t.shape for t in tensors), *([shape] if shape is not None else []))
     rank = len(shape)
     inputs: list[tuple[SSAValue, AffineMap]] = []
@@ -89,18 +92,18 @@ def apply_several(b: Builder, function: Function, *tensors: Tensor, shape: Shape
 
 
 def _is_inline(t: Tensor) -> bool:
-    """Whether a tensor is one known number, which is written into the body."""
+    """Return whether a tensor is one known number, which is written into the body."""
     return t.numbers is not None and t.numbers.size == 1 and (t.dtype.has_numpy_values and not t.dtype.is_complex)
 
 
 def binary(b: Builder, name: str, x: Tensor, y: Tensor) -> Tensor:
-    """A function of `scalars.Reals.binary` by its name."""
+    """Return a function of `scalars.Reals.binary` by its name."""
     folded = _folded(b, name, x, y)
     return folded if folded is not None else apply(b, lambda s, u, v: s.binary(name, u, v), x, y)
 
 
 def unary(b: Builder, name: str, x: Tensor) -> Tensor:
-    """A function of `scalars.Reals.unary` by its name."""
+    """Return a function of `scalars.Reals.unary` by its name."""
     folded = _folded(b, name, x)
     return folded if folded is not None else apply(b, lambda s, u: s.unary(name, u), x)
 
@@ -121,7 +124,7 @@ def select(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def convert(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """The numbers as another type (`Reals.convert`)."""
+    """Return the numbers as another type (`Reals.convert`)."""
     if x.dtype == dtype:
         return x
     if x.is_symbolic and dtype.is_integer:
@@ -133,7 +136,7 @@ def convert(b: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
-    """Whether NumPy's conversion is ours."""
+    """Return whether NumPy's conversion is ours."""
     import numpy as np
 
     if dtype.kind is Kind.FLOAT and dtype.name not in ("f16", "bf16", "f32", "f64"):
@@ -145,14 +148,14 @@ def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
 
 
 def bitcast(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """The bits of each element as a type of as many bits."""
+    """Return the bits of each element as a type of as many bits."""
     if x.numbers is not None and x.dtype.numpy.itemsize == dtype.numpy.itemsize and not dtype.is_bool:
         return Tensor(dtype, x.shape, known=x.numbers.view(dtype.numpy))
     return apply(b, lambda s, u: s.bitcast(u, dtype), x)
 
 
 def _floor_div(a: Any, b: Any) -> Any:
-    """Division of integers towards zero, by NumPy or between sizes, which are not negative."""
+    """Return division of integers towards zero, by NumPy or between sizes, which are not negative."""
     import numpy as np
 
     if a.dtype == object or b.dtype == object:
@@ -178,8 +181,9 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
 def _folded(b: Builder, name: str, *tensors: Tensor) -> Tensor | None:
-    """The result where all operands are known and few: always of integers and truth values, f32 and f64 by the same
-    operations as at run time."""
+    """Return the result where all operands are known and few: always of integers and truth values, f32 and f64 by the
+    same operations as at run time.
+    """
     import numpy as np
 
     if any(t.known is None or t.known.size > FOLDED for t in tensors):

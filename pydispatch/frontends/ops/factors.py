@@ -96,7 +96,7 @@ def qr(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         rest = reduce(b, "add", ew.apply(b, square, column), [1], keep=True)
 
         def reflection(s: Scalars, alpha: Scalar, rest: Scalar) -> list[Scalar]:
-            """The new element of the diagonal, the factor, and what the vector is divided by."""
+            """Return the new element of the diagonal, the factor, and what the vector is divided by."""
             size, zero = s.unary("abs", alpha), s.const(0.0, rest.dtype)
             length = s.unary("sqrt", s.binary("add", s.binary("mul", size, size), rest))
             none = s.binary("and", s.compare("eq", rest, zero), s.compare("eq", s.imag(alpha), zero))
@@ -131,7 +131,7 @@ def qr(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def of_reflections(b: Builder, x: Tensor, factors: Tensor) -> Tensor:
-    """The first columns of the product of reflections, as `qr` gives them. x: [..., m, n]; factors: [..., k]."""
+    """Return the first columns of the product of reflections, as `qr` gives them. x: [..., m, n]; factors: [..., k]."""
     a = _matrices(b, "reflections", x)
     count = factors.shape[-1]
     given = reshape(b, factors, (a.shape[0], 1, count))
@@ -163,7 +163,7 @@ def _element(b: Builder, x: Tensor, j: Size) -> Tensor:
 
 
 def _leading(s: Scalars, place: Scalar, value: Scalar) -> Scalar:
-    """An element of a reflection's vector: 0 before `place`, where it is 1."""
+    """Return an element of a reflection's vector: 0 before `place`, where it is 1."""
     before = s.select(s.compare("eq", s.position(1), place), s.const(1.0, value.dtype), s.const(0.0, value.dtype))
     return s.select(s.compare("gt", s.position(1), place), value, before)
 
@@ -186,5 +186,5 @@ def _place(b: Builder, j: Size) -> Scalar:
 def _loop(
     b: Builder, count: Size, step: Callable[[Size, Scalar, list[Tensor]], list[Tensor]], tensors: list[Tensor]
 ) -> list[Tensor]:
-    """The tensors after step(j, j as an element, tensors) for each j < count."""
+    """Return the tensors after step(j, j as an element, tensors) for each j < count."""
     return tensors if count == 0 else for_(b, count, tensors, lambda j, given: step(j, _place(b, j), given))

@@ -26,36 +26,36 @@ class Element:
         return self.scalar.dtype
 
     def const(self, value: complex | bool) -> Element:
-        """A number of this element's type."""
+        """Return a number of this element's type."""
         return Element(self.s, self.s.const(value, self.dtype))
 
     def of(self, name: str) -> Element:
-        """A function of one number by its name."""
+        """Return a function of one number by its name."""
         return Element(self.s, self.s.unary(name, self.scalar))
 
     def to(self, dtype: DType) -> Element:
-        """The number as another type."""
+        """Return the number as another type."""
         return Element(self.s, self.s.convert(self.scalar, dtype))
 
     def bits(self, dtype: DType) -> Element:
-        """The bits as a type of as many."""
+        """Return the bits as a type of as many."""
         return Element(self.s, self.s.bitcast(self.scalar, dtype))
 
     def position(self, axis: int, dtype: DType) -> Element:
-        """The number of the element along an axis of the result."""
+        """Return the number of the element along an axis of the result."""
         return Element(self.s, self.s.position(axis, dtype))
 
     def binary(self, name: str, other: Value, swapped: bool = False) -> Element:
-        """A function of two numbers by its name."""
+        """Return a function of two numbers by its name."""
         a, b = self.scalar, self._scalar(other)
         return Element(self.s, self.s.binary(name, *((b, a) if swapped else (a, b))))
 
     def compare(self, order: str, other: Value) -> Element:
-        """Whether this element `order` the other: eq, ne, lt, le, gt, ge."""
+        """Return whether this element `order` the other: eq, ne, lt, le, gt, ge."""
         return Element(self.s, self.s.compare(order, self.scalar, self._scalar(other)))
 
     def choose(self, yes: Value, no: Value) -> Element:
-        """One of two where this element is a truth value."""
+        """Return one of two where this element is a truth value."""
         known = yes if isinstance(yes, Element) else no
         assert isinstance(known, Element)
         return Element(self.s, self.s.select(self.scalar, known._scalar(yes), known._scalar(no)))
@@ -124,11 +124,11 @@ class Element:
         return self.compare("ne", other)
 
     def at_most(self, other: Value) -> Element:
-        """The smaller one; NaN stays."""
+        """Return the smaller one; NaN stays."""
         return self.binary("min", other)
 
     def at_least(self, other: Value) -> Element:
-        """The larger one; NaN stays."""
+        """Return the larger one; NaN stays."""
         return self.binary("max", other)
 
 
@@ -137,12 +137,12 @@ Formula = Callable[..., Element | Sequence[Element]]
 
 
 def formula(b: Builder, written: Formula, *tensors: Tensor) -> Tensor:
-    """A tensor whose elements a formula gives from one element of each tensor, with NumPy's broadcasting."""
+    """Return a tensor whose elements a formula gives from one element of each tensor, with NumPy's broadcasting."""
     return formulas(b, written, *tensors)[0]
 
 
 def formulas(b: Builder, written: Formula, *tensors: Tensor) -> list[Tensor]:
-    """Several tensors from a formula that gives as many elements."""
+    """Return several tensors from a formula that gives as many elements."""
 
     def elements(s: Scalars, *scalars: Scalar) -> list[Scalar]:
         made = written(*(Element(s, scalar) for scalar in scalars))
@@ -152,7 +152,7 @@ def formulas(b: Builder, written: Formula, *tensors: Tensor) -> list[Tensor]:
 
 
 def positions(b: Builder, written: Callable[[Grid], Element], shape: Shape) -> Tensor:
-    """A tensor of a shape whose elements a formula gives from their places."""
+    """Return a tensor of a shape whose elements a formula gives from their places."""
     return elementwise.apply_several(b, lambda s: written(Grid(s)).scalar, shape=tuple(shape))[0]
 
 
@@ -163,5 +163,5 @@ class Grid:
     s: Scalars
 
     def at(self, axis: int, dtype: DType = I64) -> Element:
-        """The number of the element along an axis."""
+        """Return the number of the element along an axis."""
         return Element(self.s, self.s.position(axis, dtype))

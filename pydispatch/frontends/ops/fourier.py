@@ -46,7 +46,7 @@ def fft(b: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> Tensor:
 
 
 def waves(b: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
-    """The sums over j of x[..., j, ...] exp(sign 2 pi i j k / n), for each k below the size n of an axis."""
+    """Return the sums over j of x[..., j, ...] exp(sign 2 pi i j k / n), for each k below the size n of an axis."""
     axis = axis_of(b, axis, x.rank)
     if not x.dtype.is_complex and x.dtype.name not in ("f32", "f64"):
         raise b.fail(f"a Fourier transform of {x}: elements are f32, f64, c64 or c128")
@@ -75,12 +75,12 @@ def irfft(b: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
 
 
 def parts_of(b: Builder, x: Tensor) -> list[Tensor]:
-    """The real part and, of a complex tensor, the imaginary one."""
+    """Return the real part and, of a complex tensor, the imaginary one."""
     return [b.wrap(x.dtype.real, x.shape, part) for part in b.parts(x)]
 
 
 def complex_of(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
-    """The complex tensor of two parts of f32 or f64."""
+    """Return the complex tensor of two parts of f32 or f64."""
     return b.wrap(C128 if real.dtype.bits == 64 else C64, real.shape, b.value(real), b.value(imag))
 
 
@@ -121,7 +121,7 @@ def _powers(rows: int, columns: int, n: int, sign: int) -> np.ndarray[Any, Any]:
 
 
 def _matrix(b: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor, Tensor]:
-    """The real and the imaginary parts of exp(sign 2 pi i j k / n) for j and k below n."""
+    """Return the real and the imaginary parts of exp(sign 2 pi i j k / n) for j and k below n."""
     if not isinstance(n, Expr):
         powers = _powers(n, n, n, sign)
         return b.constant(_array(powers.real, dtype), dtype), b.constant(_array(powers.imag, dtype), dtype)
@@ -135,7 +135,7 @@ def _matrix(b: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor, Tenso
 
 
 def _along_blocks(b: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
-    """The transforms of x [rows, n, rest] along its second axis: one product of real matrices.
+    """Return the transforms of x [rows, n, rest] along its second axis: one product of real matrices.
 
     Real and imaginary parts lie beside each other: (re, im) times ((c, s), (-s, c)).
     """

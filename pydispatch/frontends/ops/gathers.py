@@ -27,7 +27,7 @@ from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis
 
 
 def _from_the_front(p: Places, place: Scalar, n: SSAValue) -> SSAValue:
-    """A place within an axis of n elements."""
+    """Return a place within an axis of n elements."""
     at = p.index_of(place)
     if not place.dtype.is_unsigned:
         negative = p.add_op(arith.CmpiOp(at, p.number(0), "slt"))
@@ -38,7 +38,7 @@ def _from_the_front(p: Places, place: Scalar, n: SSAValue) -> SSAValue:
 def _elements(
     b: Builder, x: Tensor, shape: Sequence[Size], places: Mapping[int, Tensor], others: Mapping[int, int]
 ) -> Tensor:
-    """The tensor of `shape` whose elements are those of x at places.
+    """Return the tensor of `shape` whose elements are those of x at places.
 
     places: for axes of x tensors of integers that broadcast to `shape`. others: for the other axes of x the axes of the
     result that they are.
@@ -78,8 +78,9 @@ def take_along(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 
 def take_nd(b: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
-    """The slices of x at the rows of indices [..., k], which name places along k axes after the first `batch` ones,
-    that both share."""
+    """Return the slices of x at the rows of indices [..., k], which name places along k axes after the first `batch`
+    ones, that both share.
+    """
     lead, parts = indices.shape[:-1], columns(b, indices)
     first = batch + len(parts)
     rest = x.shape[first:]
@@ -89,7 +90,7 @@ def take_nd(b: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
 
 
 def columns(b: Builder, indices: Tensor) -> list[Tensor]:
-    """indices [..., k] as k tensors [...]."""
+    """Return indices [..., k] as k tensors [...]."""
     count = indices.shape[-1]
     if isinstance(count, Expr):
         raise b.fail(f"the last size of the indices {indices} must be known")
@@ -152,16 +153,16 @@ class GatherAxes:
     vector: int
 
     def batch_of_indices(self, rank: int) -> list[int]:
-        """The axes of the indices that count the slices."""
+        """Return the axes of the indices that count the slices."""
         return [d for d in range(rank) if d != self.vector]
 
     def kept(self, rank: int) -> list[int]:
-        """The axes of the operand that slices have."""
+        """Return the axes of the operand that slices have."""
         return [d for d in range(rank) if d not in self.collapsed and d not in self.batching]
 
 
 def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
-    """Slices of x of these sizes, each at the coordinates that `indices` has for it, moved to lie inside."""
+    """Return slices of x of these sizes, each at the coordinates that `indices` has for it, moved to lie inside."""
     lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     kept = axes.kept(x.rank)
     rank = len(lead) + len(axes.offset)
@@ -194,7 +195,7 @@ def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequ
 def _slice_at(
     b: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
 ) -> Tensor:
-    """One slice at coordinates that are known."""
+    """Return one slice at coordinates that are known."""
     begins: list[Size] = [0] * x.rank
     for d, start in zip(axes.indexed, known, strict=True):
         begins[d] = clamped_start(start, x.shape[d], sizes[d])
@@ -205,7 +206,7 @@ def _slice_at(
 def _coordinates(
     b: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
 ) -> list[tuple[SSAValue, AffineMap]]:
-    """Each coordinate as an input of loops of `rank`, of which `batch_axes` count the slices."""
+    """Return each coordinate as an input of loops of `rank`, of which `batch_axes` count the slices."""
     value = b.value(indices)
     lead = axes.batch_of_indices(indices.rank)
     place: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}

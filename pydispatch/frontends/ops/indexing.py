@@ -32,34 +32,34 @@ class Places(Scalars):
         self.given = given
 
     def index(self, axis: int) -> SSAValue:
-        """The number of the element of the result along an axis."""
+        """Return the number of the element of the result along an axis."""
         return self.add_op(linalg.IndexOp(axis))
 
     def number(self, value: int) -> SSAValue:
-        """A constant place."""
+        """Return a constant place."""
         return self.add_op(arith.ConstantOp(IntegerAttr(value, IndexType())))
 
     def plus(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Their sum."""
+        """Return their sum."""
         return self.add_op(arith.AddiOp(a, b))
 
     def minus(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Their difference."""
+        """Return their difference."""
         return self.add_op(arith.SubiOp(a, b))
 
     def times(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Their product."""
+        """Return their product."""
         return self.add_op(arith.MuliOp(a, b))
 
     def clamped(self, a: SSAValue, last: SSAValue) -> SSAValue:
-        """The nearest place of 0 to `last`."""
+        """Return the nearest place of 0 to `last`."""
         return self.add_op(arith.MinSIOp(self.add_op(arith.MaxSIOp(a, self.number(0))), last))
 
 
 def elements_at(
     b: Builder, x: Tensor, shape: Shape, places: Callable[[Places], Sequence[SSAValue]], *given: Tensor
 ) -> Tensor:
-    """The tensor of `shape` whose element is x at `places(p)`, which must be in bounds.
+    """Return the tensor of `shape` whose element is x at `places(p)`, which must be in bounds.
 
     given: tensors that broadcast to `shape`; `p.given` has their elements.
     """
@@ -77,7 +77,7 @@ def elements_at(
 
 
 def reverse(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """The order of elements along axes reversed."""
+    """Return the order of elements along axes reversed."""
     if x.known is not None and x.known.size <= FOLDED:
         import numpy as np
 
@@ -94,7 +94,7 @@ def reverse(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def clamped_start(start: Size, n: Size, taken: Size) -> Size:
-    """The nearest start of a slice of `taken` elements that lies inside of `n`."""
+    """Return the nearest start of a slice of `taken` elements that lies inside of `n`."""
     return minimum(maximum(start, 0), n - taken)
 
 
@@ -105,7 +105,7 @@ def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
 
 
 def dynamic_slice(b: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
-    """The slice of these sizes that begins at `starts` (single integers), moved so that it lies inside of x."""
+    """Return the slice of these sizes that begins at `starts` (single integers), moved so that it lies inside of x."""
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
         return slice_(b, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])

@@ -25,7 +25,7 @@ def _safe_divisor(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def divide(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    """a / b, of integers towards zero; an integer divided by 0 is all ones."""
+    """Return a / b, for integers rounded towards zero; an integer divided by 0 is all ones."""
     if not a.dtype.is_integer:
         return s.binary("div", a, b)
     made = s.binary("div", a, _safe_divisor(s, a, b))
@@ -33,7 +33,7 @@ def divide(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def remainder(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    """What division towards zero leaves, with the sign of a; of an integer divided by 0 the integer."""
+    """Return what division towards zero leaves, with the sign of a; of an integer divided by 0 the integer."""
     if not a.dtype.is_integer:
         return s.binary("rem", a, b)
     made = s.binary("rem", a, _safe_divisor(s, a, b))
@@ -41,7 +41,7 @@ def remainder(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def power(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    """a to the power of b. An integer to a negative power is 0, but for 1 and -1."""
+    """Return a to the power of b. An integer to a negative power is 0, but for 1 and -1."""
     if not a.dtype.is_integer:
         return s.binary("pow", a, b)
     # Squares and products for each bit of the exponent, as many as it has.
@@ -75,7 +75,7 @@ def shift(name: str, s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def multiply_high(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    """The upper half of the product of two integers, which has twice their bits."""
+    """Return the upper half of the product of two integers, which has twice their bits."""
     bits = a.dtype.bits
     if not a.dtype.is_integer:
         raise UnsupportedTypeError(f"the upper half of a product of {a.dtype} is not defined")
@@ -90,8 +90,9 @@ def multiply_high(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def split_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """The bits of each element as several of a smaller type, lowest first, along a new last axis; of truth values
-    each is one bit."""
+    """Return the bits of each element as several of a smaller type, lowest first, along a new last axis; of truth
+    values each is one bit.
+    """
     wide = DTYPES[f"u{x.dtype.bits}"]
     count = x.dtype.bits // dtype.bits
 
@@ -106,7 +107,7 @@ def split_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def join_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """The elements along the last axis, lowest bits first, as one of a larger type."""
+    """Return the elements along the last axis, lowest bits first, as one of a larger type."""
     wide = DTYPES[f"u{dtype.bits}"]
     narrow = x.dtype if x.dtype.is_bool else DTYPES[f"u{x.dtype.bits}"]
     count = dtype.bits // x.dtype.bits
@@ -124,14 +125,14 @@ def join_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def split_complex(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """The bits of each complex number as several smaller ones, lowest first, along a new last axis."""
+    """Return the bits of each complex number as several smaller ones, lowest first, along a new last axis."""
     parts = [split_bits(b, b.wrap(x.dtype.real, x.shape, part), dtype.real) for part in b.parts(x)]
     pairs = concat(b, parts, x.rank)  # parts of both numbers, in the order of memory
     return complex_of(b, *(slice_axis(b, pairs, x.rank, n, pairs.shape[-1], 2) for n in range(2)))
 
 
 def join_complex(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """The numbers along the last axis, lowest bits first, as one of a larger type."""
+    """Return the numbers along the last axis, lowest bits first, as one of a larger type."""
     _check_joined(b, x, dtype)
     real, imag = (b.wrap(x.dtype.real, x.shape, part) for part in b.parts(x))
     pairs = reshape(b, stack(b, [real, imag], x.rank), [*x.shape[:-1], 2 * x.shape[-1]])

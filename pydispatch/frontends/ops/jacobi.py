@@ -52,7 +52,7 @@ def eigh(b: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
         return [a, _moved(b, _turned(b, vectors, cos, sin))]
 
     def left(tensors: list[Tensor]) -> Tensor:
-        """How large what is beside the diagonal is, beside all elements."""
+        """Return how large what is beside the diagonal is, beside all elements."""
         (a, _) = tensors
         square = formula(b, lambda v: v * v, a)
         beside = formula(b, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).choose(0.0, v), square)
@@ -93,7 +93,9 @@ def svd(b: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor, Tens
 
 
 def _tall_svd(b: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The columns of a [batch, m, n] are rotated until they are orthogonal: their lengths are the singular values."""
+    """Return the columns of a [batch, m, n] are rotated until they are orthogonal: their lengths are the singular
+    values.
+    """
     batch, m, n = a.shape[0], int(a.shape[1]), int(a.shape[2])  # type: ignore[arg-type]
     _limit(b, "singular values", a, n)
     even = _even(n)
@@ -160,13 +162,14 @@ def _limit(b: Builder, what: str, x: Tensor, n: int) -> None:
 
 
 def _even(n: int) -> int:
-    """The number of columns that are rotated. Two would make one pair, whose axes of size 1 are folded away."""
+    """Return the number of columns that are rotated. Two would make one pair, whose axes of size 1 are folded away."""
     return max(4, n + n % 2)
 
 
 def _with_added(b: Builder, values: Tensor, vectors: Tensor, n: int, last: float) -> Tensor:
-    """The values [batch, columns], or `last` for columns that were added to the first n. Nothing rotates these, so that
-    their vectors are their own."""
+    """Return the values [batch, columns], or `last` for columns that were added to the first n. Nothing rotates these,
+    so that their vectors are their own.
+    """
     count = vectors.shape[2]
     if count == n:
         return values
@@ -178,8 +181,9 @@ def _swept(
     b: Builder, n: int, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
     left: Callable[[list[Tensor]], Tensor], resets: int | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """The tensors after sweeps of rotations. left: what remains to rotate, 0 when nothing does. resets: the number of a
-    tensor that each sweep begins with 0."""
+    """Return the tensors after sweeps of rotations. left: what remains to rotate, 0 when nothing does. resets: the
+    number of a tensor that each sweep begins with 0.
+    """
     dtype = tensors[0].dtype
     # Of squares. Sums of n products, each rounded, are not closer to 0 than this.
     enough = (n * float(np.finfo(dtype.numpy).eps)) ** 2
@@ -202,7 +206,7 @@ def _swept(
 
 
 def _entry(b: Builder, a: Tensor, first: int, second: int) -> Tensor:
-    """The elements of each pair's 2 by 2 matrix, [batch, pairs, 1]."""
+    """Return the elements of each pair's 2 by 2 matrix, [batch, pairs, 1]."""
     half = int(a.shape[1]) // 2  # type: ignore[arg-type]
     row, pair, _ = (AffineExpr.dimension(d) for d in range(3))
     place = AffineMap(3, 0, (row, pair + first * half, pair + second * half))
@@ -216,7 +220,7 @@ def _diagonal(b: Builder, x: Tensor) -> Tensor:
 
 
 def _angles(b: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
-    """The cosine and the sine of the rotation that makes the matrix [[p, r], [r, q]] diagonal."""
+    """Return the cosine and the sine of the rotation that makes the matrix [[p, r], [r, q]] diagonal."""
 
     def written(p: Element, q: Element, r: Element) -> list[Element]:
         none = r.is_equal(0.0)
@@ -231,7 +235,7 @@ def _angles(b: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
 
 
 def _turned(b: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Each pair of rows of x [batch, n, k] rotated."""
+    """Return each pair of rows of x [batch, n, k] rotated."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = shapes.split(b, x, 1, [half, half])
 
@@ -244,7 +248,7 @@ def _turned(b: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _moved(b: Builder, x: Tensor) -> Tensor:
-    """The rows of x [batch, n, k] at the places that they have in the next round."""
+    """Return the rows of x [batch, n, k] at the places that they have in the next round."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = list(range(half)), list(range(half, 2 * half))
     order = [*first[:1], *second[:1], *first[1:-1], *second[1:], *first[-1:]] if half > 1 else [*first, *second]

@@ -30,7 +30,7 @@ def cholesky(b: Builder, x: Tensor, lower: bool = True) -> Tensor:
     a = a if lower else _adjoint(b, a)
 
     def step(j: Size, place: Scalar, a: Tensor) -> Tensor:
-        """What is right of column j and below row j, without its part of the product."""
+        """Return what is right of column j and below row j, without its part of the product."""
         column, pivot = slice_axis(b, a, 2, j, j + 1), _element(b, a, j)
         row = _adjoint(b, column)
 
@@ -53,13 +53,13 @@ def cholesky(b: Builder, x: Tensor, lower: bool = True) -> Tensor:
 
 
 def _adjoint(b: Builder, x: Tensor) -> Tensor:
-    """The conjugate transpose of matrices."""
+    """Return the conjugate transpose of matrices."""
     made = transpose(b, x, [0, 2, 1])
     return ew.apply(b, lambda s, v: s.conj(v), made) if x.dtype.is_complex else made
 
 
 def _real(s: Scalars, value: Scalar) -> Scalar:
-    """An element of the diagonal of a Hermitian matrix, whose imaginary part is taken to be 0."""
+    """Return an element of the diagonal of a Hermitian matrix, whose imaginary part is taken to be 0."""
     return s.convert(s.real(value), value.dtype)
 
 
@@ -105,7 +105,7 @@ def triangular_solve(
 
 
 def _order(b: Builder, what: str, x: Tensor) -> Size:
-    """The order of square matrices."""
+    """Return the order of square matrices."""
     if x.rank < 2 or not (x.dtype.is_float or x.dtype.is_complex):
         raise b.fail(f"{what} of {x}: expected matrices of floats or complex numbers")
     rows, columns = x.shape[-2:]

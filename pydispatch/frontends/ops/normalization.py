@@ -17,7 +17,7 @@ from pydispatch.frontends.ops.formulas import Element, formula, formulas
 
 
 def wide(dtype: DType) -> DType:
-    """The type that formulas over elements of a type are computed in."""
+    """Return the type that formulas over elements of a type are computed in."""
     return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
@@ -38,7 +38,7 @@ def softmax(b: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool = False
 
 
 def log_softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
-    """The logarithm of `softmax`, without the logarithm of a small number."""
+    """Return the logarithm of `softmax`, without the logarithm of a small number."""
     (axis,) = shapes.axes_of(b, [axis], x.rank)
     values = ew.convert(b, x, wide(x.dtype))
     largest = reductions.reduce(b, "max", values, [axis], keep=True)
@@ -47,7 +47,7 @@ def log_softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def log_sum_exp(b: Builder, x: Tensor, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
-    """The logarithm of the sum of exp(x) along axes."""
+    """Return the logarithm of the sum of exp(x) along axes."""
     gone = shapes.axes_of(b, axes, x.rank)
     values = ew.convert(b, x, wide(x.dtype))
     largest = reductions.reduce(b, "max", values, gone, keep=True)
@@ -85,7 +85,8 @@ def normalized(
 def layer_norm(
     b: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, bias: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalized along axes; scale and bias broadcast to x. Gives the mean and 1 / sqrt(variance + epsilon) too."""
+    """Return normalized along axes; scale and bias broadcast to x. Gives the mean and 1 / sqrt(variance + epsilon) too.
+    """
     mean, variance = moments(b, x, axes)
     made = normalized(b, x, mean, variance, scale, bias, epsilon)
     return made, mean, formula(b, lambda v: (v + epsilon).of("rsqrt"), variance)
@@ -105,7 +106,7 @@ def rms_norm(b: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, e
 
 
 def along(b: Builder, x: Tensor | None, axis: int, rank: int) -> Tensor | None:
-    """A vector as a tensor of a rank that broadcasts along one axis."""
+    """Return a vector as a tensor of a rank that broadcasts along one axis."""
     if x is None:
         return None
     return shapes.reshape(b, x, [x.shape[0] if d == axis else 1 for d in range(rank)])
@@ -115,12 +116,12 @@ def batch_norm(
     b: Builder, x: Tensor, axis: int, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None,
     epsilon: float,
 ) -> Tensor:  # fmt: skip
-    """Normalized by a mean and a variance of each place along an axis; all are vectors."""
+    """Return normalized by a mean and a variance of each place along an axis; all are vectors."""
     inner = wide(x.dtype)
     given = [t for t in (mean, variance, scale, bias) if t is not None]
 
     def line(m: Element, v: Element, *more: Element) -> list[Element]:
-        """The factor and what is added: of each place once, not of each element."""
+        """Return the factor and what is added: of each place once, not of each element."""
         rest = [n.to(inner) for n in more]
         factor = (v.to(inner) + epsilon).of("rsqrt")
         factor = factor * rest.pop(0) if scale is not None else factor

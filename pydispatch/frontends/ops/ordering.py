@@ -25,7 +25,7 @@ Order = Callable[[Scalars, Scalar, Scalar], Scalar]
 
 
 def sort(b: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
-    """Tensors of one shape, reordered together along an axis; what compares equal keeps its order."""
+    """Return tensors of one shape, reordered together along an axis; what compares equal keeps its order."""
     parts = [part for x in tensors for part in b.parts(x)]
     dtypes = [x.dtype for x in tensors]
     block = Block(arg_types=[element for element in elements_of(dtypes) for _ in range(2)])
@@ -42,7 +42,7 @@ def sort(b: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> li
 
 
 def less(s: Scalars, a: Scalar, other: Scalar) -> Scalar:
-    """Whether a number comes before another; NaN comes after all."""
+    """Return whether a number comes before another; NaN comes after all."""
     smaller = s.compare("lt", a, other)
     if not a.dtype.is_float:
         return smaller
@@ -51,14 +51,14 @@ def less(s: Scalars, a: Scalar, other: Scalar) -> Scalar:
 
 
 def less_in_total_order(s: Scalars, a: Scalar, other: Scalar) -> Scalar:
-    """Whether a number comes before another as IEEE 754 orders all floats: -NaN, ..., -0, 0, ..., NaN."""
+    """Return whether a number comes before another as IEEE 754 orders all floats: -NaN, ..., -0, 0, ..., NaN."""
     return s.compare("lt", *(total_order(s, v) if v.dtype.is_float else v for v in (a, other)))
 
 
 def sort_with_places(
     b: Builder, x: Tensor, axis: int, *, descending: bool = False, dtype: DType = I64, order: Order = less
 ) -> tuple[Tensor, Tensor]:
-    """The elements along an axis in order, and their places as `dtype`; what compares equal keeps its order."""
+    """Return the elements along an axis in order, and their places as `dtype`; what compares equal keeps its order."""
 
     def before(s: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
         return order(s, other[0], a[0]) if descending else order(s, a[0], other[0])
@@ -70,7 +70,8 @@ def sort_with_places(
 def top_k(
     b: Builder, x: Tensor, count: Size, axis: int, *, largest: bool = True, dtype: DType = I64, order: Order = less
 ) -> tuple[Tensor, Tensor]:
-    """The `count` largest or smallest elements along an axis, in that order, and their places; of equal ones the first
-    ones."""
+    """Return the `count` largest or smallest elements along an axis, in that order, and their places; of equal ones the
+    first ones.
+    """
     values, places = sort_with_places(b, x, axis, descending=largest, dtype=dtype, order=order)
     return slice_axis(b, values, axis, 0, count), slice_axis(b, places, axis, 0, count)

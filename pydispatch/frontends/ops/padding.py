@@ -56,7 +56,7 @@ def pad_between(
     sizes, before, step = ([b.index(n) for n in values] for values in (x.shape, low, steps))
 
     def place(p: Places, d: int) -> tuple[SSAValue, SSAValue]:
-        """The place of an element along an axis, and whether it is one of x."""
+        """Return the place of an element along an axis, and whether it is one of x."""
         at = p.minus(p.index(d), before[d])
         zero = p.number(0)
         ahead = p.add_op(arith.MaxSIOp(at, zero))
@@ -71,7 +71,7 @@ def pad_between(
 
 
 def _step(b: Builder, between: Size) -> Size:
-    """The distance of neighbours with `between` elements between them."""
+    """Return the distance of neighbours with `between` elements between them."""
     b.require_positive(between + 1, "the interior padding is negative")
     return between + 1
 
@@ -92,6 +92,6 @@ def _place(p: Places, mode: str, at: SSAValue, size: SSAValue, known: Size) -> S
 
 
 def _remainder(p: Places, at: SSAValue, size: SSAValue) -> SSAValue:
-    """The rest of a division, at least 0."""
+    """Return the rest of a division, at least 0."""
     rest = p.add_op(arith.RemSIOp(at, size))
     return p.add_op(arith.RemSIOp(p.plus(rest, size), size))

@@ -40,7 +40,8 @@ def dot_general(
     b: Builder, x: Tensor, y: Tensor, batch: Sequence[tuple[int, int]], contracted: Sequence[tuple[int, int]],
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Sums of products over pairs of contracted axes. The result has the batch axes, then what is left of x, then of y.
+    """Return sums of products over pairs of contracted axes. The result has the batch axes, then what is left of x,
+    then of y.
 
     batch, contracted: pairs of an axis of x and one of y, of one size.
     """
@@ -112,7 +113,7 @@ class Window:
 
     @staticmethod
     def plain(rank: int) -> Window:
-        """One step at a time, nothing around."""
+        """Return one step at a time, nothing around."""
         return Window((1,) * rank, (0,) * rank, (0,) * rank, (1,) * rank)
 
 
@@ -165,7 +166,7 @@ def convolution(
 
 
 def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
-    """Whether `_upsampled` computes a convolution: the zeros fall on the same elements of w all over a phase."""
+    """Return whether `_upsampled` computes a convolution: the zeros fall on the same elements of w all over a phase."""
     known = not any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *window.low, *window.high))
     plain = {*window.strides, *window.dilations} == {1}
     whole = all(not isinstance(k, Expr) and k % n == 0 for k, n in zip(w.shape[2:], factors, strict=True))
@@ -175,7 +176,7 @@ def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -
 def _upsampled(
     b: Builder, x: Tensor, w: Tensor, window: Window, factors: Sequence[int], dtype: DType, channels_last: bool
 ) -> Tensor:
-    """A convolution of x with `factors` minus one zeros between its elements, without the products with these.
+    """Return a convolution of x with `factors` minus one zeros between its elements, without the products with these.
 
     Result o of an axis with factor s, padding L before and kernel w is phase r of group u, s u + r = o + s - 1 - L. It
     is the sum over p of x[u + p] w[s p + s - 1 - r]: one contraction computes all phases of all groups, side by side.
@@ -221,7 +222,10 @@ def _upsampled(
 def _windows(
     b: Builder, x: Tensor, w: Tensor, window: Window, out: Shape, dtype: DType, grouped: bool = False
 ) -> Tensor:
-    """The loops are n, (g,) f, out..., c, kernel...; a group axis is the second of x and the first of w."""
+    """Return a product over sliding windows.
+
+    Its loops are n, (g,) f, out..., c, kernel...; a group axis is the second of x and the first of w.
+    """
     spatial = len(out)
     if grouped and w.shape[2] == 1:  # one channel in each group: it is no loop
         x, w = squeeze(b, x, [2]), squeeze(b, w, [2])
@@ -246,7 +250,7 @@ def transposed_convolution(
     b: Builder, x: Tensor, w: Tensor, window: Window, *, groups: int = 1, output_padding: Sequence[Size] | None = None,
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """The gradient of a convolution: x [n, c, ...] by w [c, f / groups, kernel...] → [n, f, ...]."""
+    """Return the gradient of a convolution: x [n, c, ...] by w [c, f / groups, kernel...] → [n, f, ...]."""
     spatial = x.rank - 2
     extra = output_padding or [0] * spatial
     channels, each = w.shape[0], w.shape[1]
@@ -304,7 +308,9 @@ def einsum(b: Builder, equation: str, *operands: Tensor) -> Tensor:
 
 
 def _parsed(b: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
-    """A name for each axis of each operand and of the result. Axes of "..." are called by their distance to the end."""
+    """Return a name for each axis of each operand and of the result. Axes of "..." are called by their distance to the
+    end.
+    """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
@@ -328,7 +334,7 @@ def _parsed(b: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list
 
 
 def _diagonal(b: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
-    """One axis for each letter."""
+    """Return one axis for each letter."""
     distinct = list(dict.fromkeys(letters))
     if len(distinct) == len(letters):
         return x, letters

@@ -46,7 +46,7 @@ def _joined(s: Scalars, low: Scalar, high: Scalar) -> Scalar:
 
 
 def threefry(s: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar]:
-    """Two u32 of a key and a counter, which are u64."""
+    """Return two u32 of a key and a counter, which are u64."""
 
     def add(a: Scalar, b: Scalar) -> Scalar:
         return s.binary("add", a, b)
@@ -65,7 +65,7 @@ def threefry(s: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def philox(s: Scalars, key: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
-    """Four u32 of a key and a counter of two halves, which are u64."""
+    """Return four u32 of a key and a counter of two halves, which are u64."""
     x = [_low(s, low), _high(s, low), _low(s, high), _high(s, high)]
     keys = [_low(s, key), _high(s, key)]
     for _ in range(10):
@@ -79,7 +79,7 @@ def philox(s: Scalars, key: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
 
 
 def bits(b: Builder, algorithm: str, state: Tensor, shape: Sequence[int], dtype: DType) -> tuple[Tensor, Tensor]:
-    """The state afterwards, and random bits as integers or floats of a type.
+    """Return the state afterwards, and random bits as integers or floats of a type.
 
     algorithm: "threefry" or "philox". state: u64[2], the key and the counter; of Philox also u64[3], key, low and high
     half of the counter.
@@ -204,7 +204,9 @@ def quantile(b: Builder, unit: Tensor) -> Tensor:
 
 
 def key_of_call(b: Builder, seed: int | None = None) -> Tensor:
-    """A u64 that no other place in the program has, and this one in no other call. seed: in place of the program's."""
+    """Return a u64 that no other place in the program has, and this one in no other call. seed: in place of the
+    program's.
+    """
     state = b.state.get(STATE)
     if state is None:
         state = b.state[STATE] = b.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
@@ -225,7 +227,7 @@ def key_of_call(b: Builder, seed: int | None = None) -> Tensor:
 
 
 def draw(b: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
-    """Two tensors of independent u32. seed: see key_of_call."""
+    """Return two tensors of independent u32. seed: see key_of_call."""
     if any(n == 0 for n in shape):
         return (shapes.full(b, 0, shape, U32),) * 2
 
@@ -238,7 +240,7 @@ def draw(b: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Te
 
 
 def normal(b: Builder, first: Tensor, second: Tensor, dtype: DType) -> Tensor:
-    """Two tensors of u32 as floats of the normal distribution, by the method of Box and Muller."""
+    """Return two tensors of u32 as floats of the normal distribution, by the method of Box and Muller."""
     return ew.convert(
         b,
         formula(

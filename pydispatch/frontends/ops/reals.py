@@ -90,7 +90,8 @@ _PROPERTIES: dict[Callable[..., Operation], dict[str, Attribute]] = {}
 
 
 def _made_of(kind: Callable[..., Operation], *operands: SSAValue) -> Operation:
-    """An operation on elements. Constructors look at all that a definition says; the first of a kind is enough."""
+    """Return an operation on elements. Constructors look at all that a definition says; the first of a kind is enough.
+    """
     known, type_ = _PROPERTIES.get(kind), operands[0].type
     if known is not None:
         return kind.create(operands=operands, result_types=(type_,), properties=known)  # type: ignore[attr-defined]
@@ -107,28 +108,28 @@ class Reals:
         self.block = block
 
     def add_op(self, op: Operation) -> SSAValue:
-        """Adds an operation of one result."""
+        """Add an operation of one result."""
         self.block.add_op(op)
         return op.results[0]
 
     def made(self, dtype: DType, op: Operation) -> Scalar:
-        """The result of an operation."""
+        """Return the result of an operation."""
         return Scalar(dtype, (self.add_op(op),))
 
     def const(self, value: complex | bool, dtype: DType) -> Scalar:
-        """A number."""
+        """Return a number."""
         parts = [value.real, value.imag] if dtype.is_complex else [value]
         return Scalar(dtype, tuple(self.add_op(_constant(constant_attribute(p, dtype))) for p in parts))
 
     def position(self, axis: int, dtype: DType = I64) -> Scalar:
-        """The number of the element along an axis of the operation's loops."""
+        """Return the number of the element along an axis of the operation's loops."""
         index = self.add_op(linalg.IndexOp(axis))
         return self.made(dtype, arith.IndexCastOp(index, dtype.element))
 
     # -- functions by name
 
     def binary(self, name: str, a: Scalar, b: Scalar) -> Scalar:
-        """A function of `BINARY_FUNCTIONS`."""
+        """Return a function of `BINARY_FUNCTIONS`."""
         if a.dtype != b.dtype:
             raise UnsupportedTypeError(f"{name} of {a.dtype} and {b.dtype}: the types differ")
         made = _BINARY[name].get(a.dtype.kind)
@@ -137,7 +138,9 @@ class Reals:
         return self.made(a.dtype, _made_of(made, a.value, b.value))
 
     def unary(self, name: str, a: Scalar) -> Scalar:
-        """A function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg, sign, not, ..."""
+        """Return a function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg, sign, not,
+        ...
+        """
         if a.dtype.is_float and name in _FLOAT_UNARY:
             return self.made(a.dtype, _made_of(_FLOAT_UNARY[name], a.value))
         special = getattr(self, f"_{name}", None)
@@ -195,14 +198,14 @@ class Reals:
     # -- comparing and choosing
 
     def compare(self, order: str, a: Scalar, b: Scalar) -> Scalar:
-        """Whether a `order` b: eq, ne, lt, le, gt, ge. NaN is unequal to everything."""
+        """Return whether a `order` b: eq, ne, lt, le, gt, ge. NaN is unequal to everything."""
         if a.dtype.is_float:
             return self.made(BOOL, arith.CmpfOp(a.value, b.value, _FLOAT_ORDER[order]))
         sign = "" if order in ("eq", "ne") else "u" if a.dtype.is_unsigned else "s"
         return self.made(BOOL, arith.CmpiOp(a.value, b.value, f"{sign}{order}"))
 
     def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        """a where the condition holds, else b."""
+        """Return a where the condition holds, else b."""
         if not condition.dtype.is_bool or a.dtype.element != b.dtype.element:
             raise UnsupportedTypeError(f"a choice between {a.dtype} and {b.dtype} by {condition.dtype} is not defined")
         parts = zip(a.parts, b.parts, strict=True)
@@ -211,8 +214,9 @@ class Reals:
     # -- types
 
     def convert(self, a: Scalar, to: DType) -> Scalar:
-        """The number as another type: integers wrap around, floats are rounded or cut towards zero, truth is 0 or 1,
-        and what is not 0 is true."""
+        """Return the number as another type: integers wrap around, floats are rounded or cut towards zero, truth is 0
+        or 1, and what is not 0 is true.
+        """
         if a.dtype == to:
             return a
         if to.is_bool:
@@ -237,13 +241,13 @@ class Reals:
         return arith.ExtUIOp(value, element) if source.is_unsigned else arith.ExtSIOp(value, element)
 
     def bitcast(self, a: Scalar, to: DType) -> Scalar:
-        """The same bits as another type of as many."""
+        """Return the same bits as another type of as many."""
         if a.dtype.element == to.element:
             return Scalar(to, a.parts)
         return self.made(to, arith.BitcastOp(a.value, to.element))
 
     def index_of(self, a: Scalar) -> SSAValue:
-        """An integer as a value of type index."""
+        """Return an integer as a value of type index."""
         cast: Any = arith.IndexCastOp
         return self.add_op(cast(a.value, builtin.IndexType()))
 

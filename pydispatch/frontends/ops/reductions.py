@@ -25,8 +25,9 @@ Combine = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scala
 def reduce_with(
     b: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], axes: Sequence[int] | None, combine: Combine
 ) -> list[Tensor]:
-    """Tensors of one shape, reduced together along axes, which go. starts: the first running values, rank 0, one for
-    each result; their types are those of the results."""
+    """Return tensors of one shape, reduced together along axes, which go. starts: the first running values, rank 0, one
+    for each result; their types are those of the results.
+    """
     shape = tensors[0].shape
     axes = axes_of(b, axes, len(shape))
     kept = [d for d in range(len(shape)) if d not in axes]
@@ -50,14 +51,14 @@ def reduce_with(
 
 
 def least(dtype: DType) -> float | int:
-    """What is not above any number of the type."""
+    """Return what is not above any number of the type."""
     if dtype.is_float:
         return -math.inf
     return -(1 << (dtype.bits - 1)) if dtype.kind is Kind.INT else 0
 
 
 def largest(dtype: DType) -> float | int:
-    """What is not below any number of the type."""
+    """Return what is not below any number of the type."""
     if dtype.is_float:
         return math.inf
     return (1 << (dtype.bits - (dtype.kind is Kind.INT))) - 1
@@ -84,7 +85,7 @@ def reduce(b: Builder, name: str, x: Tensor, axes: Sequence[int] | None = None, 
 
 
 def kept_axes(b: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """A reduction of x with size 1 along the axes that went."""
+    """Return a reduction of x with size 1 along the axes that went."""
     return reshape(b, reduced, [1 if d in axes else n for d, n in enumerate(x.shape)])
 
 
@@ -101,25 +102,25 @@ def _folded(b: Builder, name: str, x: Tensor, axes: Sequence[int], keep: bool) -
 
 
 def count(x: Tensor, axes: Sequence[int]) -> int | Expr:
-    """How many elements a reduction along axes combines."""
+    """Return how many elements a reduction along axes combines."""
     return product(x.shape[d] for d in axes)
 
 
 def size_as(b: Builder, n: int | Expr, dtype: DType) -> Tensor:
-    """A size as a tensor of rank 0."""
+    """Return a size as a tensor of rank 0."""
     known = b.constant(n, I64)
     return b.constant(n, dtype) if not isinstance(n, Expr) else ew.convert(b, known, dtype)
 
 
 def mean(b: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
-    """The sum divided by the number of elements."""
+    """Return the sum divided by the number of elements."""
     gone = axes_of(b, axes, x.rank)
     total = reduce(b, "add", x, gone, keep)
     return ew.binary(b, "div", total, size_as(b, count(x, gone), x.dtype))
 
 
 def variance(b: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False, less: int = 0) -> Tensor:
-    """The mean of squared distances to the mean; the sum is divided by n - less."""
+    """Return the mean of squared distances to the mean; the sum is divided by n - less."""
     gone = axes_of(b, axes, x.rank)
     apart = ew.binary(b, "sub", x, mean(b, x, gone, True))
     total = reduce(b, "add", ew.binary(b, "mul", apart, apart), gone, keep)
@@ -128,7 +129,7 @@ def variance(b: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: boo
 
 def argument(b: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,
              last: bool = False) -> Tensor:  # fmt: skip
-    """The place of the "max" or "min" along an axis: the first of equal ones, or the last. NaN is beyond all."""
+    """Return the place of the "max" or "min" along an axis: the first of equal ones, or the last. NaN is beyond all."""
     (axis,) = axes_of(b, [axis], x.rank)
     narrow = ew.convert(b, x, F32) if x.dtype.is_bool else x
     start = [b.constant(least(narrow.dtype) if name == "max" else largest(narrow.dtype), narrow.dtype),

@@ -81,7 +81,7 @@ def box_taps(
 
 
 def _inside_taps(b: Builder, places: Tensor, length: Tensor) -> list[Tap]:
-    """The two elements around a place; none counts for places that are more than an element outside."""
+    """Return the two elements around a place; none counts for places that are more than an element outside."""
 
     def low(v: Element, n: Element) -> Element:
         return v.at_least(0.0).of("floor").at_most(n - 1.0)

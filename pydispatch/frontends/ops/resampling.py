@@ -51,7 +51,7 @@ CUBIC_SLOPES: Taps = ((-1, lambda part: far_slope(part + 1)), (0, near_slope),
 
 
 def weighted(*given: Element) -> Element:
-    """The sum of elements times weights, which follow each other."""
+    """Return the sum of elements times weights, which follow each other."""
     total = given[0] * given[1]
     for n in range(2, len(given), 2):
         total = total + given[n] * given[n + 1]

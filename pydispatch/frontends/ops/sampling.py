@@ -36,7 +36,7 @@ class Tap:
 def sampled(
     b: Builder, x: Tensor, shape: Shape, taps: Sequence[Sequence[Tap]], batch: Tensor | None = None
 ) -> Tensor:
-    """Sums of elements of x [n, c, ...] with the product of the weights of a tap of each spatial axis.
+    """Return sums of elements of x [n, c, ...] with the product of the weights of a tap of each spatial axis.
 
     shape: [n, c, ...]; taps broadcast to it. batch: the image of each n; without it n itself.
     """
@@ -57,7 +57,7 @@ def sampled(
 
 
 def zero_taps(b: Builder, places: Tensor, length: Tensor) -> list[Tap]:
-    """The two elements around a place; beyond the axis there is 0. length: of the axis, as the places' type."""
+    """Return the two elements around a place; beyond the axis there is 0. length: of the axis, as the places' type."""
     found = []
     for offset, weight in LINEAR:
 
@@ -153,7 +153,7 @@ def grid_taps(b: Builder, x: Tensor, grid: Tensor, how: Grid, *, slopes: bool = 
 
 
 def _one_of(b: Builder, grid: Tensor, n: int) -> Tensor:
-    """A coordinate of each place, [n, 1, ...]."""
+    """Return a coordinate of each place, [n, 1, ...]."""
     part = shapes.slice_axis(b, grid, grid.rank - 1, n, n + 1)
     return shapes.reshape(b, part, [grid.shape[0], 1, *grid.shape[1:-1]])
 

@@ -20,19 +20,19 @@ class Scalars(Reals):
     # -- complex numbers and their parts
 
     def real(self, a: Scalar) -> Scalar:
-        """The real part; the number itself when it is not complex."""
+        """Return the real part; the number itself when it is not complex."""
         return Scalar(a.dtype.real, a.parts[:1])
 
     def imag(self, a: Scalar) -> Scalar:
-        """The imaginary part; 0 of a number that is not complex."""
+        """Return the imaginary part; 0 of a number that is not complex."""
         return Scalar(a.dtype.real, a.parts[1:]) if a.dtype.is_complex else self.const(0, a.dtype)
 
     def complex(self, real: Scalar, imag: Scalar) -> Scalar:
-        """A complex number of two floats."""
+        """Return a complex number of two floats."""
         return Scalar({32: C64, 64: C128}[real.dtype.bits], (real.value, imag.value))
 
     def conj(self, a: Scalar) -> Scalar:
-        """The conjugate."""
+        """Return the conjugate."""
         return self.complex(self.real(a), self.unary("neg", self.imag(a))) if a.dtype.is_complex else a
 
     def _scaled(self, a: Scalar, factor: Scalar) -> Scalar:
@@ -114,7 +114,7 @@ def _pow(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def _chosen(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
-    """The larger or the smaller of two numbers, in their order by real and imaginary part; NaN stays."""
+    """Return the larger or the smaller of two numbers, in their order by real and imaginary part; NaN stays."""
 
     def chosen(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
         undefined = s.compare("ne", a, a)
@@ -136,7 +136,7 @@ def _neg(s: Scalars, a: Scalar) -> Scalar:
 
 
 def _abs(s: Scalars, a: Scalar) -> Scalar:
-    """The absolute value, a float, without squares that overflow."""
+    """Return the absolute value, a float, without squares that overflow."""
     x, y = s.unary("abs", s.real(a)), s.unary("abs", s.imag(a))
     large, small = s.binary("max", x, y), s.binary("min", x, y)
     zero, one = s.const(0.0, x.dtype), s.const(1.0, x.dtype)
@@ -153,7 +153,7 @@ def _sign(s: Scalars, a: Scalar) -> Scalar:
 
 
 def _turned(s: Scalars, length: Scalar, angle: Scalar) -> Scalar:
-    """The number of a length and an angle."""
+    """Return the number of a length and an angle."""
     return s.complex(s.binary("mul", length, s.unary("cos", angle)), s.binary("mul", length, s.unary("sin", angle)))
 
 
@@ -169,7 +169,7 @@ def _log(s: Scalars, a: Scalar) -> Scalar:
 
 
 def _log1p(s: Scalars, a: Scalar) -> Scalar:
-    """The real part of a small number is log1p(x (x + 2) + y^2) / 2: nothing is lost beside 1."""
+    """Return log(1 + x) of a complex number. Its real part is log1p(x (x + 2) + y^2) / 2, which is exact near 0."""
     one, x, y = s.const(1.0, a.dtype.real), s.real(a), s.imag(a)
     whole = _log(s, s.complex(s.binary("add", one, x), y))
     grown = s.binary("add", s.binary("mul", x, s.binary("add", x, s.const(2.0, x.dtype))), s.binary("mul", y, y))
@@ -179,7 +179,7 @@ def _log1p(s: Scalars, a: Scalar) -> Scalar:
 
 
 def _cbrt(s: Scalars, a: Scalar) -> Scalar:
-    """The root with the smallest angle."""
+    """Return the root with the smallest angle."""
     third = s.binary("div", s.binary("atan2", s.imag(a), s.real(a)), s.const(3.0, a.dtype.real))
     return _turned(s, s.unary("cbrt", _abs(s, a)), third)
 
@@ -194,7 +194,7 @@ def _expm1(s: Scalars, a: Scalar) -> Scalar:
 
 
 def _sqrt(s: Scalars, a: Scalar) -> Scalar:
-    """The root with a real part of at least 0."""
+    """Return the root with a real part of at least 0."""
     zero, half = s.const(0.0, a.dtype.real), s.const(0.5, a.dtype.real)
     x, y = s.real(a), s.imag(a)
     large = s.unary("sqrt", s.binary("mul", half, s.binary("add", _abs(s, a), s.unary("abs", x))))
@@ -303,5 +303,5 @@ def scalars_of(dtypes: Sequence[DType], args: Sequence[SSAValue]) -> list[Scalar
 
 
 def elements_of(dtypes: Sequence[DType]) -> list[Attribute]:
-    """The MLIR types of elements: complex ones have two."""
+    """Return the MLIR types of elements: complex ones have two."""
     return [d.element for d in dtypes for _ in range(2 if d.is_complex else 1)]

@@ -28,7 +28,7 @@ Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
 def cumulative(
     b: Builder, combine: str | Combine, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False
 ) -> Tensor:
-    """Each element combined by a function of two with those before it along an axis, or with those after it.
+    """Return each element combined by a function of two with those before it along an axis, or with those after it.
 
     combine: add, mul, max, min or a function. exclusive: without the element itself; then the first result is 0, or 1
     for mul.
@@ -67,7 +67,7 @@ def recurrence(
     b: Builder, tensors: Sequence[Tensor], first: Sequence[Tensor], axis: int, step: Step, results: Sequence[DType],
     backwards: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
-    """Results whose elements along an axis are computed in order, with carried values; rows are independent.
+    """Return results whose elements along an axis are computed in order, with carried values; rows are independent.
 
     tensors: of one shape, at least one. first: what each row begins with, without the axis. results: the types of the
     results. backwards: from the last element to the first. Returns (the results, what is carried at the end); the axis
@@ -103,5 +103,5 @@ def recurrence(
 
 
 def _elements(b: Builder, s: Scalars, x: Tensor, places: Sequence[SSAValue]) -> list[SSAValue]:
-    """The parts of an element of x."""
+    """Return the parts of an element of x."""
     return [s.add_op(tensor.ExtractOp(part, list(places), x.dtype.element)) for part in b.parts(x)]

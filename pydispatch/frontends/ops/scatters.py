@@ -45,8 +45,8 @@ def scatter(
     b: Builder, tensors: Sequence[Tensor], indices: Tensor, updates: Sequence[Tensor], axes: GatherAxes,
     combine: CombineSeveral, unique: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Tensors of one shape with slices combined into them, each at the coordinates that `indices` has for it; what lies
-    outside is left out.
+    """Return tensors of one shape with slices combined into them, each at the coordinates that `indices` has for it;
+    what lies outside is left out.
 
     updates: slices for each tensor. axes: the same correspondence as of a gather, with `updates` in place of its
     result. unique: no element is in two slices; otherwise they are combined one after the other.
@@ -86,7 +86,8 @@ def scatter(
 def _single(
     b: Builder, slices: Sequence[Tensor], places: Sequence[Tensor], batch: int, axis: int, number: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Slices of one element along an axis of the tensor, and their places. number: of the coordinate along it."""
+    """Return slices of one element along an axis of the tensor, and their places. number: of the coordinate along it.
+    """
     order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
     made = [expand_dims(b, transpose(b, each, order), [batch + 1 + axis]) for each in slices]
     count = slices[0].shape[batch + axis]
@@ -97,7 +98,7 @@ def _single(
 
 
 def _column(b: Builder, indices: Tensor, axes: GatherAxes, number: int) -> Tensor:
-    """One coordinate of each slice."""
+    """Return one coordinate of each slice."""
     lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     if axes.vector == indices.rank:
         return indices
@@ -105,7 +106,7 @@ def _column(b: Builder, indices: Tensor, axes: GatherAxes, number: int) -> Tenso
 
 
 def _with_all_axes(b: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
-    """The slices with the axes that count them first, then all axes of x."""
+    """Return the slices with the axes that count them first, then all axes of x."""
     lead = [d for d in range(updates.rank) if d not in axes.offset]
     made = transpose(b, updates, [*lead, *axes.offset])
     sizes = dict(zip(axes.kept(x.rank), made.shape[len(lead) :], strict=True))
@@ -163,7 +164,8 @@ def _scattered_part(
 
 
 def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, number: int) -> Block | None:
-    """What one part of the elements becomes, from the new and the old part; None when it takes other parts too."""
+    """Return what one part of the elements becomes, from the new and the old part; None when it takes other parts too.
+    """
     elements = elements_of(dtypes)
     block = Block(arg_types=[*elements, *elements])
     new, old = block.args[number], block.args[len(elements) + number]
@@ -196,7 +198,7 @@ def _slice_by_slice(
     b: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral,
 ) -> list[Tensor]:  # fmt: skip
-    """A loop over the slices, each of which changes the elements that it covers."""
+    """Return a loop over the slices, each of which changes the elements that it covers."""
     rank = tensors[0].rank
     lead = indices.rank - 1
     count = product(indices.shape[:lead])

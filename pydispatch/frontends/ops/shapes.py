@@ -20,14 +20,14 @@ from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
 
 
 def axis_of(b: Builder, axis: int, rank: int) -> int:
-    """An axis that may be counted from the end, as one of 0 to rank - 1."""
+    """Return an axis that may be counted from the end, as one of 0 to rank - 1."""
     if not -rank <= axis < max(rank, 1):
         raise b.fail(f"axis {axis} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
     return axis % rank if rank else 0
 
 
 def axes_of(b: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:
-    """Distinct axes in rising order; all for None."""
+    """Return distinct axes in rising order; all for None."""
     found = sorted(axis_of(b, a, rank) for a in (range(rank) if axes is None else axes))
     if len(set(found)) != len(found):
         raise b.fail(f"axes {list(axes or ())} of a tensor of rank {rank} name one twice")
@@ -42,7 +42,7 @@ def _is_small(x: Tensor) -> bool:
 
 
 def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
-    """The elements in their order in another shape. One size may be -1: what is left."""
+    """Return the elements in their order in another shape. One size may be -1: what is left."""
     shape = inferred(b, x, shape)
     if x.shape == shape:
         return x
@@ -52,7 +52,7 @@ def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
 
 
 def inferred(b: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
-    """A shape in which one size may be -1, with that size."""
+    """Return a shape in which one size may be -1, with that size."""
     total = product(x.shape)
     if sum(n == -1 for n in shape) > 1:
         raise b.fail(f"a shape has more than one -1: {list(shape)}")
@@ -75,7 +75,7 @@ Group = tuple[list[int], list[int]]
 
 
 def _groups(old: Shape, new: Shape) -> list[Group] | None:
-    """Runs of axes of both shapes with as many elements, in order; None when there are none that surely have."""
+    """Run of axes of both shapes with as many elements, in order; None when there are none that surely have."""
     groups: list[Group] = []
     i = j = 0
     while i < len(old) or j < len(new):
@@ -109,7 +109,7 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
 
 
 def _merged_ones(groups: list[Group]) -> list[Group]:
-    """Groups without axes on one side (sizes of 1) joined to a neighbour."""
+    """Return groups without axes on one side (sizes of 1) joined to a neighbour."""
     found: list[Group] = []
     for old, new in groups:
         if found and (not old or not new or not found[-1][0] or not found[-1][1]):
@@ -139,7 +139,7 @@ def _reshaped(b: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
 
 
 def expand_dims(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """Axes of size 1 put in; `axes` are those of the result."""
+    """Return axes of size 1 put in; `axes` are those of the result."""
     rank = x.rank + len(axes)
     new = axes_of(b, axes, rank)
     sizes = iter(x.shape)
@@ -147,7 +147,7 @@ def expand_dims(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def squeeze(b: Builder, x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
-    """Axes of size 1 taken out: the given ones, or all."""
+    """Return axes of size 1 taken out: the given ones, or all."""
     gone = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(b, axes, x.rank)
     for d in gone:
         if not isinstance(x.shape[d], Expr) and x.shape[d] != 1:
@@ -173,7 +173,7 @@ def transpose(b: Builder, x: Tensor, order: Sequence[int] | None = None) -> Tens
 
 
 def rearranged(b: Builder, x: Tensor, shape: Shape, source: AffineMap) -> Tensor:
-    """The tensor whose element at i is x[source(i)]."""
+    """Return the tensor whose element at i is x[source(i)]."""
     made = []
     identity = AffineMap.identity(len(shape))
     for part in b.parts(x):
@@ -219,13 +219,13 @@ def _placed(shape: Shape, axes: Sequence[int], rank: int) -> list[tuple[int, Any
 
 
 def element(b: Builder, x: Tensor) -> SSAValue:
-    """The element of a tensor of one element that is not complex, as a scalar of the program."""
+    """Return the element of a tensor of one element that is not complex, as a scalar of the program."""
     (value,) = scalar_parts(b, x)
     return value
 
 
 def scalar_parts(b: Builder, t: Tensor) -> list[SSAValue]:
-    """The element of a tensor of one element as scalars of the program: one, or two of a complex one."""
+    """Return the element of a tensor of one element as scalars of the program: one, or two of a complex one."""
     if t.numbers is not None and t.dtype.has_numpy_values:
         number = t.numbers.reshape(-1)[0].item()
         return [b.number(p, t.dtype) for p in ([number.real, number.imag] if t.dtype.is_complex else [number])]
@@ -234,7 +234,7 @@ def scalar_parts(b: Builder, t: Tensor) -> list[SSAValue]:
 
 
 def full(b: Builder, value: complex | bool, shape: Sequence[Size], dtype: DType) -> Tensor:
-    """A tensor of equal numbers."""
+    """Return a tensor of equal numbers."""
     parts = [value.real, value.imag] if dtype.is_complex else [value]
     return b.wrap(dtype, shape, *(b.splat(b.number(p, dtype), shape) for p in parts))
 
@@ -272,7 +272,7 @@ def _sliced(b: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, s
 
 
 def slice_axis(b: Builder, x: Tensor, axis: int, start: Size, limit: Size, stride: int = 1) -> Tensor:
-    """A slice along one axis."""
+    """Return a slice along one axis."""
     starts: list[Size] = [0] * x.rank
     limits, strides = list(x.shape), [1] * x.rank
     starts[axis], limits[axis], strides[axis] = start, limit, stride
@@ -290,7 +290,7 @@ def split(b: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tenso
 
 
 def concat(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
-    """Tensors of one type, joined along an axis."""
+    """Return tensors of one type, joined along an axis."""
     first = tensors[0]
     axis = axis_of(b, axis, first.rank)
     for other in tensors[1:]:
@@ -314,7 +314,7 @@ def concat(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
 
 
 def stack(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
-    """Tensors of one shape, joined along a new axis."""
+    """Return tensors of one shape, joined along a new axis."""
     return concat(b, [expand_dims(b, t, [axis]) for t in tensors], axis)
 
 
@@ -322,7 +322,7 @@ def pad(
     b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0,
     interior: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """Elements put around x, and `interior` of them between neighbours; negative low and high take some away."""
+    """Return elements put around x, and `interior` of them between neighbours; negative low and high take some away."""
     if interior is not None and any(interior):
         x = _spread(b, x, interior, value)
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
@@ -368,7 +368,7 @@ def _spread(b: Builder, x: Tensor, interior: Sequence[int], value: Tensor | comp
 
 
 def iota(b: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Tensor:
-    """The number of each element along an axis."""
+    """Return the number of each element along an axis."""
     import numpy as np
 
     shape = tuple(shape)

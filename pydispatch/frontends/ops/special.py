@@ -55,7 +55,7 @@ class _Formula:
         return self.s.select(condition, self._of(a), self._of(b))
 
     def poly(self, x: Scalar, coefficients: Sequence[float]) -> Scalar:
-        """The polynomial with these coefficients, the highest first."""
+        """Return the polynomial with these coefficients, the highest first."""
         total = self.c(coefficients[0])
         for c in coefficients[1:]:
             total = self.add(self.mul(total, x), c)
@@ -66,7 +66,7 @@ class _Formula:
 
 
 def _wide(function: Callable[..., Scalar]) -> Callable[..., Scalar]:
-    """Computes in f32 at least; the result has the type of the operands."""
+    """Compute in f32 at least; the result has the type of the operands."""
 
     def widened(s: Scalars, *given: Scalar) -> Scalar:
         dtype = given[0].dtype
@@ -109,7 +109,7 @@ _ERF_INV_64 = (
 
 @_wide
 def erf_inv(m: _Formula, x: Scalar) -> Scalar:
-    """The number whose error function is x."""
+    """Return the number whose error function is x."""
     w = m.f("neg", m.f("log1p", m.f("neg", m.mul(x, x))))
     root = m.f("sqrt", w)
     if m.dtype == F64:
@@ -135,7 +135,7 @@ _LANCZOS_G = 7.0
 
 @_wide
 def lgamma(m: _Formula, x: Scalar) -> Scalar:
-    """The logarithm of the absolute value of the gamma function."""
+    """Return the logarithm of the absolute value of the gamma function."""
     below = m.lt(x, 0.5)
     z = m.pick(below, m.f("neg", x), m.sub(x, 1.0))
     total = m.c(_LANCZOS_FIRST)
@@ -158,7 +158,7 @@ def lgamma(m: _Formula, x: Scalar) -> Scalar:
 
 @_wide
 def digamma(m: _Formula, x: Scalar) -> Scalar:
-    """The derivative of lgamma."""
+    """Return the derivative of lgamma."""
     below = m.lt(x, 0.5)
     z = m.pick(below, m.f("neg", x), m.sub(x, 1.0))
     total, slope = m.c(_LANCZOS_FIRST), m.c(0.0)
@@ -188,7 +188,7 @@ _BERNOULLI = (
 
 @_wide
 def zeta(m: _Formula, x: Scalar, q: Scalar) -> Scalar:
-    """The Hurwitz zeta function: the sum of (q + n)^-x."""
+    """Return the Hurwitz zeta function: the sum of (q + n)^-x."""
     minus = m.f("neg", x)
     total, a = m.pow(q, minus), q
     for _ in range(9):
@@ -215,7 +215,7 @@ def zeta(m: _Formula, x: Scalar, q: Scalar) -> Scalar:
 
 
 def polygamma(s: Scalars, n: Scalar, x: Scalar) -> Scalar:
-    """The n-th derivative of digamma; n is a whole number."""
+    """Return the n-th derivative of digamma; n is a whole number."""
     m = _Formula(s, n.dtype)
     sign = m.sub(m.mul(_modulo(m, n, 2.0), 2.0), 1.0)
     above = m.add(n, 1.0)
@@ -282,7 +282,7 @@ def _bits_of(s: Scalars, x: Scalar) -> tuple[Scalar, DType]:
 
 
 def total_order(s: Scalars, x: Scalar) -> Scalar:
-    """An integer with a sign, ordered as IEEE 754 orders all floats."""
+    """Return an integer with a sign, ordered as IEEE 754 orders all floats."""
     if x.dtype.bits < 8:
         x = s.convert(x, F32)
     signed = DTYPES[f"i{x.dtype.bits}"]
@@ -292,7 +292,7 @@ def total_order(s: Scalars, x: Scalar) -> Scalar:
 
 
 def next_after(s: Scalars, x: Scalar, y: Scalar) -> Scalar:
-    """The float beside x in the direction of y."""
+    """Return the float beside x in the direction of y."""
     bits, unsigned = _bits_of(s, x)
     sign_bit = 1 << (unsigned.bits - 1)
     y_bits, _ = _bits_of(s, y)

@@ -28,7 +28,7 @@ def reduce_windows(
     combine: Combine, input_dilations: Sequence[int] | None = None, *, around: Sequence[Tensor | complex] | None = None,
     out: Shape | None = None, moving: Sequence[int] | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Each window over all axes of tensors of one shape, reduced together.
+    """Return each window over all axes of tensors of one shape, reduced together.
 
     starts: the first running values, rank 0, one for each result; their dtypes are those of the results. around: for
     each tensor what lies beyond it, without it `starts`. input_dilations: elements are that far apart, with `around`
@@ -75,7 +75,7 @@ def reduce_windows(
 
 
 def _reach(kernel: Size, window: Window, axis: int) -> Size:
-    """The number of elements from the first to the last of a window."""
+    """Return the number of elements from the first to the last of a window."""
     return (kernel - 1) * window.dilations[axis] + 1
 
 
@@ -106,7 +106,7 @@ def reduce_image_windows(
 
 
 def pool(b: Builder, name: str, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape) -> Tensor:
-    """The "add" or "max" of the elements in each window over the spatial axes of x [n, c, ...]."""
+    """Return the "add" or "max" of the elements in each window over the spatial axes of x [n, c, ...]."""
     start = least(x.dtype) if name == "max" else 0
 
     def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
@@ -271,7 +271,7 @@ def _true(p: Places) -> SSAValue:
 
 
 def _flat(p: Places, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAValue:
-    """A place counted row by row."""
+    """Return a place counted row by row."""
     total = p.number(0)
     for place, size in zip(at, shape, strict=True):
         total = p.plus(p.times(total, size), place)

@@ -35,8 +35,9 @@ class PythonFunction(Frontend):
 
 
 def _joined(modules: Sequence[ModuleOp]) -> ModuleOp:
-    """One program with the functions of all. CompileError for two public ones of the same name; others get new names
-    where they are taken."""
+    """Return one program with the functions of all. CompileError for two public ones of the same name; others get new
+    names where they are taken.
+    """
     first, *rest = modules
     taken = set(_symbols(first))
     for module in rest:
@@ -59,7 +60,7 @@ def _joined(modules: Sequence[ModuleOp]) -> ModuleOp:
 
 
 def _symbols(module: ModuleOp) -> dict[str, Operation]:
-    """The operations at the top that have a name."""
+    """Return the operations at the top that have a name."""
     found = {}
     for op in module.body.block.ops:
         name = op.properties.get("sym_name")
@@ -80,7 +81,7 @@ def _rename(module: ModuleOp, op: Operation, old: str, new: str) -> None:
 
 
 def _referring(attribute: Attribute, old: str, new: str) -> Attribute:
-    """An attribute that refers to the new name of a symbol."""
+    """Return an attribute that refers to the new name of a symbol."""
     if isinstance(attribute, SymbolRefAttr) and attribute.root_reference.data == old:
         return SymbolRefAttr(new, attribute.nested_references)
     if isinstance(attribute, ArrayAttr):

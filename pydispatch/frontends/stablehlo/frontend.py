@@ -44,7 +44,7 @@ class StableHlo(Frontend):
 
 
 def _text_of(source: object) -> Any:
-    """The method that gives the text of an object of JAX."""
+    """Return the method that gives the text of an object of JAX."""
     if hasattr(source, "as_text") and hasattr(source, "compiler_ir"):
         return lambda: source.as_text(debug_info=True)
     return getattr(source, "mlir_module", None)

@@ -22,7 +22,7 @@ from pydispatch.ir.core.locations import NamedLoc, location_of
 
 
 def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
-    """The program of a module: its function `main` alone, or where there is none all public ones.
+    """Return the program of a module: its function `main` alone, or where there is none all public ones.
 
     options: its weights are arguments of the first function.
     """
@@ -40,7 +40,7 @@ def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
 
 
 def _entries(module: ModuleOp) -> list[func.FuncOp]:
-    """The functions that callers see."""
+    """Return the functions that callers see."""
     public = public_functions(module)
     named = [op for op in public if op.sym_name.data == "main"]
     if not public:
@@ -50,7 +50,7 @@ def _entries(module: ModuleOp) -> list[func.FuncOp]:
 
 
 def _bound(b: Builder, expected: Input, given: tuple[str, Any]) -> Tensor:
-    """A weight in the place of an argument."""
+    """Return a weight in the place of an argument."""
     name, array = given
     if array.shape != expected.shape:
         raise b.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
@@ -63,7 +63,8 @@ def _argument_names(entry: func.FuncOp) -> list[str]:
 
 
 def _name(argument: BlockArgument, number: int) -> str:
-    """What the location of an argument calls it (JAX: `x`, or `params['w']`, which becomes params_w), or its own name.
+    """Return what the location of an argument calls it (JAX: `x`, or `params['w']`, which becomes params_w), or its own
+    name.
 
     Where `main` only passes arguments on, as in exported programs, the called function has their names.
     """
@@ -78,7 +79,7 @@ def _name(argument: BlockArgument, number: int) -> str:
 
 
 def _passed_to(op: Operation, index: int) -> BlockArgument | None:
-    """The argument of a function of the module that an operand of a call becomes."""
+    """Return the argument of a function of the module that an operand of a call becomes."""
     if not isinstance(op, func.CallOp):
         return None
     module = op.parent_op().parent_op()  # type: ignore[union-attr]
@@ -89,7 +90,7 @@ def _passed_to(op: Operation, index: int) -> BlockArgument | None:
 
 
 def _result_names(entry: func.FuncOp, count: int) -> list[str]:
-    """What JAX says of each result, as far as these are names; `result0`, ... otherwise."""
+    """Return what JAX says of each result, as far as these are names; `result0`, ... otherwise."""
     attributes = list(entry.res_attrs or ())
     names = []
     for number in range(count):

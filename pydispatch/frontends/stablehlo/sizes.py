@@ -11,7 +11,7 @@ from pydispatch.frontends.stablehlo.types import shape_of
 
 
 def names_of_sizes(entry: func.FuncOp) -> dict[Place, str]:
-    """The name of each size of the arguments that their types leave open; equal names are equal sizes."""
+    """Return the name of each size of the arguments that their types leave open; equal names are equal sizes."""
     arguments = entry.body.blocks[0].args
     places = [(n, axis) for n, argument in enumerate(arguments) if hasattr(argument.type, "get_shape")
               for axis, size in enumerate(shape_of(argument.type)) if size is None]  # fmt: skip
@@ -29,7 +29,7 @@ def names_of_sizes(entry: func.FuncOp) -> dict[Place, str]:
 
 
 def _place(value: SSAValue, entry: func.FuncOp) -> Place | None:
-    """The argument and axis of which a value is the size."""
+    """Return the argument and axis of which a value is the size."""
     op = value.owner if isinstance(value, OpResult) else None
     if op is None or getattr(op, "name", "") != "stablehlo.get_dimension_size":
         return None
@@ -40,7 +40,7 @@ def _place(value: SSAValue, entry: func.FuncOp) -> Place | None:
 
 
 def _asserted(entry: func.FuncOp) -> list[tuple[Place, Place]]:
-    """Pairs of sizes that `shape_assertion` states to be equal."""
+    """Return pairs of sizes that `shape_assertion` states to be equal."""
     found = []
     for op in entry.body.blocks[0].ops:
         target = op.properties.get("call_target_name")
@@ -56,7 +56,7 @@ def _asserted(entry: func.FuncOp) -> list[tuple[Place, Place]]:
 
 
 def _named(entry: func.FuncOp) -> list[tuple[Place, str]]:
-    """Sizes that are passed on as an argument with the attribute `jax.global_constant`."""
+    """Return sizes that are passed on as an argument with the attribute `jax.global_constant`."""
     module = entry.parent_op()
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)} if isinstance(
         module, ModuleOp) else {}  # fmt: skip

@@ -86,7 +86,7 @@ class Tracer(trace.Tracer):
     # -- regions on single elements
 
     def scalar_function(self, region: Region) -> ScalarFunction:
-        """What a region computes of single elements, for the body of a reduction, a sort or a scatter."""
+        """Return what a region computes of single elements, for the body of a reduction, a sort or a scatter."""
         block = self.block_of(region)
         return lambda s, given: self._scalars(s, block, given)
 
@@ -126,7 +126,7 @@ class Tracer(trace.Tracer):
     # -- attributes
 
     def constant(self, op: Operation) -> Tensor:
-        """The tensor of a constant."""
+        """Return the tensor of a constant."""
         value = op.properties["value"]
         if not isinstance(value, DenseIntOrFPElementsAttr):
             raise self.b.fail(f"a constant of {type(value).__name__} is not supported")
@@ -134,7 +134,7 @@ class Tracer(trace.Tracer):
         return Tensor(dtype, tuple(value.get_shape()), known=elements_of(value, dtype))
 
     def dtype(self, op: Operation, number: int = 0) -> DType:
-        """The element type of a result: while numbers stand for quantized ones, the type of the numbers."""
+        """Return the element type of a result: while numbers stand for quantized ones, the type of the numbers."""
         type = op.results[number].type
         quantization = quantization_of(type)
         if quantization is not None and self._numbers is op:
@@ -143,7 +143,7 @@ class Tracer(trace.Tracer):
 
     @contextmanager
     def numbers_of(self, op: Operation) -> Iterator[None]:
-        """An operation on quantized tensors is converted as one on the numbers that they stand for."""
+        """Yield an operation on quantized tensors is converted as one on the numbers that they stand for."""
         self._numbers = op
         try:
             yield
@@ -151,30 +151,30 @@ class Tracer(trace.Tracer):
             self._numbers = None
 
     def numbers(self, op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
-        """A property that is a list of numbers. default: for a missing one."""
+        """Return a property that is a list of numbers. default: for a missing one."""
         value = op.properties.get(name)
         if value is None and default is not None:
             return tuple(default)
         return integers(value)
 
     def number(self, op: Operation, name: str, default: int = 0) -> int:
-        """A property that is a number or a truth value."""
+        """Return a property that is a number or a truth value."""
         value: Any = op.properties.get(name)
         return default if value is None else int(value.value.data)
 
     def record(self, op: Operation, name: str) -> Any:
-        """A property that is a record of dimension numbers."""
+        """Return a property that is a record of dimension numbers."""
         value = op.properties[name]
         if not isinstance(value, Record):
             raise self.b.fail(f"{name} is {value}")
         return value.data
 
     def axis(self, op: Operation, name: str, rank: int) -> int:
-        """A property that is an axis of a tensor of this rank."""
+        """Return a property that is an axis of a tensor of this rank."""
         return self.axes([self.number(op, name)], name, rank)[0]
 
     def axes(self, axes: Sequence[int], what: str, rank: int, distinct: bool = True) -> tuple[int, ...]:
-        """Axes that a tensor of this rank has, each once."""
+        """Return axes that a tensor of this rank has, each once."""
         for axis in axes:
             if not 0 <= axis < rank:
                 raise self.b.fail(f"{what}: a tensor of rank {rank} has no axis {axis}")
@@ -183,7 +183,7 @@ class Tracer(trace.Tracer):
         return tuple(axes)
 
     def entries(self, given: Sequence[int], count: int, what: str, least: int | None = None) -> tuple[int, ...]:
-        """A list with one number for each of `count` axes, none of them below `least`."""
+        """Return a list with one number for each of `count` axes, none of them below `least`."""
         if len(given) != count:
             raise self.b.fail(f"{what} has {len(given)} entries, expected {count}")
         if least is not None and any(n < least for n in given):
@@ -197,7 +197,7 @@ _SAME_ELEMENT = frozenset({"stablehlo.reshape", "stablehlo.broadcast_in_dim", "s
 
 
 def callee_of(op: Operation) -> str:
-    """The function that a call or a composite names."""
+    """Return the function that a call or a composite names."""
     symbol = op.properties["callee" if op.name == "func.call" else "decomposition"]
     assert isinstance(symbol, SymbolRefAttr)
     return symbol.root_reference.data

@@ -14,13 +14,13 @@ from pydispatch.ir.dialects.quant import Quantization, UniformType
 
 
 def quantization_of(type: Attribute) -> Quantization | None:
-    """How the elements of a tensor type are quantized; None where they are not."""
+    """Return how the elements of a tensor type are quantized; None where they are not."""
     element = type.element_type if isinstance(type, TensorType) else None
     return element.data if isinstance(element, UniformType) else None
 
 
 def dtype_of(type: Attribute, place: Location | None = None) -> DType:
-    """The element type of a tensor type; of quantized elements that of the stored integers."""
+    """Return the element type of a tensor type; of quantized elements that of the stored integers."""
     if not isinstance(type, TensorType):
         raise CompileError(f"a value of type {type} is no tensor", place, "tokens and tuples are not supported here")
     if (found := quantization_of(type)) is not None:
@@ -33,6 +33,6 @@ def dtype_of(type: Attribute, place: Location | None = None) -> DType:
 
 
 def shape_of(type: Attribute) -> Sequence[int | None]:
-    """The sizes of a tensor type; None for a size that the type does not state."""
+    """Return the sizes of a tensor type; None for a size that the type does not state."""
     assert isinstance(type, TensorType)
     return [None if n == DYNAMIC else n for n in type.get_shape()]

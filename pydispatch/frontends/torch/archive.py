@@ -42,7 +42,7 @@ class Model:
 
 
 def read(source: str | os.PathLike[str] | bytes, name: str = "model.pt2") -> Model:
-    """A model of a file, or of its bytes. CompileError names the file and what is wrong in it."""
+    """Return a model of a file, or of its bytes. CompileError names the file and what is wrong in it."""
     data: bytes | mmap.mmap
     if isinstance(source, bytes):
         data = source
@@ -103,7 +103,7 @@ def _read(data: memoryview, name: str) -> Model:
 
 
 def _arrays(archive: _Archive, config: str) -> dict[str, Array]:
-    """The arrays that a table names. Equal views of one storage are one array."""
+    """Return the arrays that a table names. Equal views of one storage are one array."""
     folder = config.rpartition("/")[0]
     made: dict[tuple[str, TensorMeta], Array] = {}
     found: dict[str, Array] = {}
@@ -120,7 +120,7 @@ def _arrays(archive: _Archive, config: str) -> dict[str, Array]:
 
 
 def _view(storage: memoryview, meta: TensorMeta, where: Value) -> Array:
-    """The elements that sizes, strides and an offset choose from a storage. Fault when they lie outside."""
+    """Return the elements that sizes, strides and an offset choose from a storage. Fault when they lie outside."""
     import numpy as np
 
     sizes, strides = ([n for n in listed if isinstance(n, int)] for listed in (meta.sizes, meta.strides))
@@ -145,7 +145,7 @@ def _view(storage: memoryview, meta: TensorMeta, where: Value) -> Array:
 
 
 def _within(sizes: list[int], where: Value) -> list[int]:
-    """Sizes with a 0 among them, where an array can have the others."""
+    """Return sizes with a 0 among them, where an array can have the others."""
     if math.prod(n for n in sizes if n) >= 1 << 59:
         raise where.fault(f"the sizes {sizes} are out of range")
     return sizes

@@ -72,14 +72,14 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 @cache
 def takes_memory(function: Callable[..., Any]) -> frozenset[str]:
-    """The parameters that get the memory of a tensor."""
+    """Return the parameters that get the memory of a tensor."""
     return frozenset(n for n, p in _signature(function).parameters.items() if str(p.annotation).startswith("Memory"))
 
 
 def bind(
     function: Callable[..., Any], tracer: Any, positional: Sequence[Any], keywords: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """The arguments of a call. Memory becomes the tensor that is there, where a parameter takes a tensor."""
+    """Return the arguments of a call. Memory becomes the tensor that is there, where a parameter takes a tensor."""
     signature = _signature(function)
     kept = {name: value for name, value in keywords.items() if name not in IGNORED or name in signature.parameters}
     try:
@@ -112,7 +112,7 @@ def _read(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """An argument for messages."""
+    """Return an argument for messages."""
     value = value.tensor if isinstance(value, Memory) else value
     if isinstance(value, Graph):
         return "a graph"

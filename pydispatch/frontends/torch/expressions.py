@@ -14,13 +14,13 @@ _LONGEST = 4096
 
 
 def symbol_name(size: SizeText) -> str | None:
-    """The name of a size that is one symbol."""
+    """Return the name of a size that is one symbol."""
     node = _parsed(size.text) if isinstance(size, Symbolic) else None
     return _name_of(node) if node is not None else None
 
 
 def evaluate(size: SizeText, symbols: Mapping[str, Size]) -> Size | None:
-    """A size of known symbols. None where it has others, or functions that sizes do not have."""
+    """Return a size of known symbols. None where it has others, or functions that sizes do not have."""
     if not isinstance(size, Symbolic):
         return size
     node = _parsed(size.text)

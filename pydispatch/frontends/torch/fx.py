@@ -24,7 +24,7 @@ _PLAIN = (bool, int, float, complex, str)
 
 
 def dtype_of(dtype: Any) -> DType:
-    """The element type that PyTorch calls `dtype`."""
+    """Return the element type that PyTorch calls `dtype`."""
     name = str(dtype).removeprefix("torch.")
     if name not in _DTYPES:
         raise Fault(f"element type {name} is not supported")
@@ -88,7 +88,7 @@ class _Reader:
         )  # fmt: skip
 
     def _results(self, node: Any) -> tuple[Argument, ...]:
-        """The names of a node's results. Nodes that take one of several are left out: the name stands for it."""
+        """Return the names of a node's results. Nodes that take one of several are left out: the name stands for it."""
         value = node.meta.get("val")
         if not isinstance(value, (tuple, list)):
             self._describe(node.name, value)
@@ -157,7 +157,7 @@ def _elements(tensor: Any) -> Array:
 
 
 def _size(n: Any) -> SizeText:
-    """A size: a number, or the text of sympy's expression."""
+    """Return a size: a number, or the text of sympy's expression."""
     if isinstance(n, int) and not hasattr(n, "node"):
         return n
     expression = n.node.expr
@@ -169,7 +169,7 @@ def _text(expression: Any) -> str:
 
 
 def _target(target: Any) -> str:
-    """The name of an operator as files have it."""
+    """Return the name of an operator as files have it."""
     if hasattr(target, "_schema"):
         return f"torch.ops.{target}"
     if hasattr(target, "namespace") and str(getattr(target, "namespace", "")) == "higher_order":

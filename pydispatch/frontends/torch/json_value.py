@@ -34,7 +34,7 @@ class Value:
         return f"{self._parent.where}{': ' if self._parent._parent is None else '.'}{self._key:.80}"
 
     def fault(self, message: str) -> Fault:
-        """A fault of this value."""
+        """Return a fault of this value."""
         return Fault(f"{self.where}: {message}")
 
     def _expect(self, kind: type) -> Any:
@@ -46,23 +46,23 @@ class Value:
     # -- objects
 
     def get(self, key: str) -> Value:
-        """The value of a key that must be there."""
+        """Return the value of a key that must be there."""
         if key not in self._expect(dict):
             raise self.fault(f"'{key}' is missing")
         return Value(self.raw[key], key, self)
 
     def maybe(self, key: str) -> Value | None:
-        """The value of a key; None when it is absent or null."""
+        """Return the value of a key; None when it is absent or null."""
         raw = self._expect(dict).get(key)
         return None if raw is None else Value(raw, key, self)
 
     def items(self) -> Iterator[tuple[str, Value]]:
-        """Every key with its value."""
+        """Yield every key with its value."""
         for key, raw in self._expect(dict).items():
             yield key, Value(raw, key, self)
 
     def tagged(self) -> tuple[str, Value]:
-        """The only key of an object, and its value."""
+        """Return the only key of an object, and its value."""
         if len(self._expect(dict)) != 1:
             raise self.fault(f"expected an object with one key, got {len(self.raw)}")
         ((key, raw),) = self.raw.items()
@@ -71,40 +71,40 @@ class Value:
     # -- lists and plain values
 
     def elements(self) -> list[Value]:
-        """The elements of a list."""
+        """Return the elements of a list."""
         return [Value(raw, i, self) for i, raw in enumerate(self._expect(list))]
 
     def text(self) -> str:
-        """A text."""
+        """Return a text."""
         return self._expect(str)
 
     def truth(self) -> bool:
-        """A truth value."""
+        """Return a truth value."""
         return self._expect(bool)
 
     def integer(self) -> int:
-        """An integer of 64 bits."""
+        """Return an integer of 64 bits."""
         number = self._expect(int)
         if not -(1 << 63) <= number < 1 << 63:
             raise self.fault("the integer has more than 64 bits")
         return number
 
     def size(self) -> int:
-        """An integer that is not negative."""
+        """Return an integer that is not negative."""
         number = self.integer()
         if number < 0:
             raise self.fault(f"expected an integer of at least 0, got {number}")
         return number
 
     def number(self) -> float:
-        """A number; infinities and NaN are texts."""
+        """Return a number; infinities and NaN are texts."""
         if isinstance(self.raw, str) and self.raw in ("Infinity", "-Infinity", "NaN"):
             return float(self.raw)
         return float(self.integer()) if type(self.raw) is int else self._expect(float)
 
 
 def parse(data: memoryview, name: str) -> Value:
-    """The value of a JSON text. name: of the member that it is. Raises Fault for text that is no JSON."""
+    """Return the value of a JSON text. name: of the member that it is. Raises Fault for text that is no JSON."""
     try:
         return Value(json.loads(str(data, "utf-8"), object_pairs_hook=_object, parse_constant=_constant), name)
     except (ValueError, RecursionError) as error:

@@ -46,7 +46,7 @@ class Memory:
         return self
 
     def write(self, tensor: Tensor) -> None:
-        """Puts another tensor of the same type and shape there."""
+        """Put another tensor of the same type and shape there."""
         self._tensor = tensor
         self._writes += 1
 

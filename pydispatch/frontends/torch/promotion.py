@@ -31,7 +31,7 @@ def category(dtype: DType) -> int:
 
 
 def default_type(number: Number) -> DType:
-    """The type of a number as a tensor."""
+    """Return the type of a number as a tensor."""
     if isinstance(number, bool):
         return BOOL
     if isinstance(number, (int, Expr)):
@@ -40,7 +40,7 @@ def default_type(number: Number) -> DType:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The least type that both convert to."""
+    """Return the least type that both convert to."""
     if a == b:
         return a
     if category(a) < category(b):
@@ -60,7 +60,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def result_type(operands: Sequence[Operand]) -> DType:
-    """The type that the operands of an operation have together."""
+    """Return the type that the operands of an operation have together."""
     groups: list[DType | None] = [None, None, None]  # tensors with axes, without, numbers
     for operand in operands:
         place, dtype = 2, BOOL
@@ -76,7 +76,7 @@ def result_type(operands: Sequence[Operand]) -> DType:
 
 
 def _over(higher: DType | None, lower: DType | None) -> DType | None:
-    """The type of a group and of one that only counts where its category is a larger one."""
+    """Return the type of a group and of one that only counts where its category is a larger one."""
     if higher is None or lower is None:
         return higher or lower
     if category(higher) >= category(lower):
@@ -87,7 +87,7 @@ def _over(higher: DType | None, lower: DType | None) -> DType | None:
 
 
 def as_tensor(t: Tracer, operand: Operand, dtype: DType | None = None) -> Tensor:
-    """An operand as a tensor of a type; without one, of its own."""
+    """Return an operand as a tensor of a type; without one, of its own."""
     if isinstance(operand, Tensor):
         return elementwise.convert(t.b, operand, dtype or operand.dtype)
     dtype = dtype or default_type(operand)
@@ -107,7 +107,7 @@ def _symbolic(size: Expr) -> object:
 
 
 def together(t: Tracer, *operands: Operand, floats: bool = False) -> list[Tensor]:
-    """Operands as tensors of the type that they have together. floats: integers become floats of 32 bits."""
+    """Return operands as tensors of the type that they have together. floats: integers become floats of 32 bits."""
     dtype = result_type(operands)
     if floats and category(dtype) < 2:
         dtype = F32

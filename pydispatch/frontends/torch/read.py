@@ -28,7 +28,7 @@ _KNOWN = 1024
 
 
 def module_of(model: Model, filename: str, options: ReadOptions) -> ModuleOp:
-    """The program of a model. CompileError names the file and the layer."""
+    """Return the program of a model. CompileError names the file and the layer."""
     builder = Builder(filename, options.weights)
     _Program(model, builder, options.kernels).write()
     return builder.module
@@ -46,7 +46,7 @@ class _Program:
         self.in_place = any(writes(node.target) for node in self.program.graph.nodes)
 
     def write(self) -> None:
-        """Writes the function."""
+        """Write the function."""
         users = [spec for spec in self.program.inputs if spec.kind == "user_input" and isinstance(spec.argument, Name)]
         arguments = [Memory(x) if isinstance(x, Tensor) else x for x in self._begin(users)]
         given = iter(arguments)
@@ -139,7 +139,7 @@ class _Program:
             self.symbols.setdefault(name, size)
 
     def _weight(self, spec: GraphInput) -> Tensor | Memory:
-        """A parameter or buffer; tied ones share their memory."""
+        """Return a parameter or buffer; tied ones share their memory."""
         array = self._array(spec)
         meta = self.program.graph.tensors.get(_name(spec))
         if meta is None or meta.dtype != array.dtype or meta.sizes != array.array.shape:

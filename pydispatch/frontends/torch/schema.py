@@ -144,7 +144,7 @@ class ExportedProgram:
 
 
 def read_program(json: Value) -> ExportedProgram:
-    """A program. Raises Fault for another version, and for what is no program."""
+    """Return a program. Raises Fault for another version, and for what is no program."""
     version = json.get("schema_version")
     major, minor = version.get("major").integer(), version.get("minor").integer()
     if major != MAJOR:
@@ -170,7 +170,7 @@ def _range(v: Value) -> Range:
 
 
 def _argument_names(module: Value) -> tuple[str, ...]:
-    """What the arguments of the model's function are called, where it takes tensors alone."""
+    """Return what the arguments of the model's function are called, where it takes tensors alone."""
     for entry in module.get("module_call_graph").elements():
         if entry.get("fqn").text() == "" and (signature := entry.maybe("signature")):
             names = signature.maybe("forward_arg_names")
@@ -182,7 +182,7 @@ def _argument_names(module: Value) -> tuple[str, ...]:
 
 
 def read_graph(v: Value) -> Graph:
-    """A graph, with the graphs inside."""
+    """Return a graph, with the graphs inside."""
     return Graph(
         inputs=tuple(read_argument(a) for a in v.get("inputs").elements()),
         outputs=tuple(read_argument(a) for a in v.get("outputs").elements()),
@@ -229,7 +229,9 @@ def _first_name(results: tuple[Argument, ...]) -> str:
 
 
 def _module(metadata: Value) -> str:
-    """The path of the innermost module, `layer1.0.conv2`. The text has `key,path,class` for each one, `;` between."""
+    """Return the path of the innermost module, `layer1.0.conv2`. The text has `key,path,class` for each one, `;`
+    between.
+    """
     stack = metadata.maybe("nn_module_stack")
     if stack is None:
         return ""
@@ -240,14 +242,14 @@ def _module(metadata: Value) -> str:
 
 
 def _line(metadata: Value) -> str:
-    """The innermost line of the model's sources."""
+    """Return the innermost line of the model's sources."""
     trace = metadata.maybe("stack_trace")
     frames = [line.strip() for line in trace.text().splitlines() if line.lstrip().startswith("File ")] if trace else []
     return frames[-1] if frames else ""
 
 
 def read_tensor_meta(v: Value) -> TensorMeta:
-    """The type of a tensor, and where in its storage the elements lie."""
+    """Return the type of a tensor, and where in its storage the elements lie."""
     layout = v.get("layout").integer()
     if layout != _STRIDED:
         raise v.fault(f"the tensor is not dense (layout {layout})")
@@ -280,7 +282,7 @@ def _size(v: Value) -> SizeText:
 
 
 def read_argument(v: Value) -> Argument:
-    """A tagged value."""
+    """Return a tagged value."""
     tag, inner = v.tagged()
     read = _ARGUMENTS.get(tag)
     if read is None:
@@ -293,7 +295,7 @@ def _name(v: Value) -> Name:
 
 
 def _symbol(v: Value) -> Argument:
-    """A number that is computed, or a plain one."""
+    """Return a number that is computed, or a plain one."""
     tag, inner = v.tagged()
     if tag == "as_name":
         return Name(inner.text())

@@ -50,7 +50,7 @@ class Tracer:
         self.kernels = frozenset(kernels)
 
     def graph(self, graph: Graph, given: Sequence[Any]) -> list[Any]:
-        """Writes a graph. given: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
+        """Write a graph. given: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
         values: dict[str, Any] = {}
         for argument, value in zip(graph.inputs, given, strict=True):
             if isinstance(argument, Name):
@@ -64,7 +64,7 @@ class Tracer:
         return [self._value(output, values, graph) for output in graph.outputs]
 
     def tensors(self, graph: Graph, given: Sequence[Any]) -> list[Tensor]:
-        """The same, where all outputs are tensors."""
+        """Return the same, where all outputs are tensors."""
         outputs = [found.tensor if isinstance(found, Memory) else found for found in self.graph(graph, given)]
         for found in outputs:
             if not isinstance(found, Tensor):
@@ -74,7 +74,7 @@ class Tracer:
     # -- nodes
 
     def _node(self, graph: Graph, node: Node, values: dict[str, Any]) -> None:
-        """Writes a node. Whatever a file can make wrong in it is a CompileError that names it."""
+        """Write a node. Whatever a file can make wrong in it is a CompileError that names it."""
         operator = node.target.removeprefix(_ATEN)
         positional = [self._value(argument, values, graph) for argument in node.positional]
         keywords = {name: self._value(argument, values, graph) for name, argument in node.keywords.items()}
@@ -106,7 +106,7 @@ class Tracer:
     def _conversion(
         self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Conversion, bool]:
-        """The conversion of an operator, and whether its result is written to its first argument."""
+        """Return the conversion of an operator, and whether its result is written to its first argument."""
         name = _without_overload(operator)
         for key in (operator, name):
             if key in self.conversions:
@@ -130,7 +130,7 @@ class Tracer:
     def _custom(
         self, graph: Graph, node: Node, positional: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        """A call of a user's kernel, with the results that the file states."""
+        """Return a call of a user's kernel, with the results that the file states."""
         name = _qualified(_without_overload(node.target))
         given = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
         tensors = {key: value.tensor for key, value in given.items() if isinstance(value, Memory)}
@@ -156,7 +156,7 @@ class Tracer:
         self, name: str, conversion: Conversion, base: Memory, args: Sequence[Any], kwargs: Mapping[str, Any],
         results: Sequence[Any],
     ) -> tuple[Any, ...]:  # fmt: skip
-        """The results of an operator as views of its first argument."""
+        """Return the results of an operator as views of its first argument."""
         inverse, rest = self.views[name], args[2:]
         several = len(results) == 1 and isinstance(results[0], list)
 
@@ -197,7 +197,7 @@ class Tracer:
         return argument
 
     def _define(self, graph: Graph, node: Node, results: Sequence[Any], values: dict[str, Any]) -> None:
-        """Gives the results of a node their names. Their types are those that the file states."""
+        """Give the results of a node their names. Their types are those that the file states."""
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
         for number, (target, result) in enumerate(zip(node.results, results, strict=False)):
@@ -235,7 +235,7 @@ class Tracer:
         values[name.name] = result
 
     def _with_sizes(self, tensor: Tensor, meta: TensorMeta) -> Tensor:
-        """A tensor with the sizes that PyTorch found for it, where it knows more of them than we do."""
+        """Return a tensor with the sizes that PyTorch found for it, where it knows more of them than we do."""
         if is_static(tensor.shape):
             return tensor
         shape: list[Size] = []
@@ -267,7 +267,7 @@ class _NotConverted:
 
 
 def writes(operator: str) -> bool:
-    """Whether an operator writes its first argument: those are named with an underscore at the end."""
+    """Return whether an operator writes its first argument: those are named with an underscore at the end."""
     name = _without_overload(operator)
     return name.endswith("_") and not name.endswith("__")
 
@@ -288,7 +288,7 @@ def _names(results: Sequence[Argument], name: str) -> bool:
 
 
 def _agrees(tensor: Tensor, meta: TensorMeta) -> bool:
-    """Whether a tensor is what the file says, as far as its sizes are known."""
+    """Return whether a tensor is what the file says, as far as its sizes are known."""
     return (
         tensor.dtype == meta.dtype
         and tensor.rank == len(meta.sizes)

@@ -49,7 +49,7 @@ class Tracer(trace.Tracer):
             raise self.b.fail(f"the operands {', '.join(map(str, tensors))} differ in their elements")
 
     def listed(self, op: Operation, x: Sequence[Tensor], at: int, name: str, count: int | None = None) -> list[Size]:
-        """A list of sizes: an operand, or an attribute as releases before 1.0 have it."""
+        """Return a list of sizes: an operand, or an attribute as releases before 1.0 have it."""
         if at < len(x):
             found = x[at].sizes()
             if found is None:
@@ -72,7 +72,7 @@ class Tracer(trace.Tracer):
     def zero_point(
         self, op: Operation, x: Sequence[Tensor], at: int, name: str, dtype: DType, of: str = ""
     ) -> Tensor:  # fmt: skip
-        """A zero point: an operand, or an attribute as releases before 1.0 have it. of: its name there."""
+        """Return a zero point: an operand, or an attribute as releases before 1.0 have it. of: its name there."""
         if at < len(x):
             if x[at].known is None and any(isinstance(n, Expr) or n != 1 for n in x[at].shape):
                 raise self.b.fail(f"the {name} is {x[at]}, expected one number")
@@ -87,7 +87,7 @@ class Tracer(trace.Tracer):
     # -- attributes
 
     def numbers(self, op: Operation, name: str, count: int | None = None, least: int | None = None) -> tuple[int, ...]:
-        """An attribute that is a list of integers: `count` of them, none below `least`."""
+        """Return an attribute that is a list of integers: `count` of them, none below `least`."""
         value = op.properties.get(name)
         if isinstance(value, DenseArrayBase):
             found = tuple(int(n) for n in value.get_values())
@@ -103,7 +103,7 @@ class Tracer(trace.Tracer):
         return found
 
     def number(self, op: Operation, name: str, default: int | None = None) -> int:
-        """An attribute that is an integer or a truth value."""
+        """Return an attribute that is an integer or a truth value."""
         value = op.properties.get(name)
         if value is None and default is not None:
             return default
@@ -112,24 +112,24 @@ class Tracer(trace.Tracer):
         return abs(value.value.data) if value.type.width.data == 1 else value.value.data
 
     def axis(self, op: Operation, x: Tensor) -> int:
-        """The attribute `axis`, which x must have."""
+        """Return the attribute `axis`, which x must have."""
         axis = self.number(op, "axis")
         if not 0 <= axis < x.rank:
             raise self.b.fail(f"{x} has no axis {axis}")
         return axis
 
     def word(self, op: Operation, name: str, default: str) -> str:
-        """An attribute that is a word of an enumeration."""
+        """Return an attribute that is a word of an enumeration."""
         value = op.properties.get(name)
         return value.data if isinstance(value, Enumeration | StringAttr) else default
 
     def text(self, op: Operation, *names: str) -> str:
-        """An attribute that is text, by the first of its names that is there."""
+        """Return an attribute that is text, by the first of its names that is there."""
         found = (op.properties.get(name) for name in names)
         return next((value.data for value in found if isinstance(value, StringAttr)), "")
 
     def constant(self, op: Operation) -> Tensor:
-        """The elements of a constant."""
+        """Return the elements of a constant."""
         value = op.properties.get("values") or op.properties.get("value")
         if not isinstance(value, DenseIntOrFPElementsAttr):
             raise self.b.fail(f"'{op.name}' needs values, the elements of a tensor")

@@ -15,7 +15,7 @@ ACCUMULATOR = 48
 
 
 def dtype_of(type: Attribute, place: Location | None = None) -> DType:
-    """The element type of a tensor or of a list of sizes. CompileError for one that is not supported."""
+    """Return the element type of a tensor or of a list of sizes. CompileError for one that is not supported."""
     if isinstance(type, ShapeType):
         return I64
     if not isinstance(type, TensorType | UnrankedTensorType):
@@ -24,7 +24,7 @@ def dtype_of(type: Attribute, place: Location | None = None) -> DType:
 
 
 def element_dtype(element: Attribute, place: Location | None = None) -> DType:
-    """The type of an element."""
+    """Return the type of an element."""
     if isinstance(element, IntegerType) and element.width.data == ACCUMULATOR:
         return I64
     try:
@@ -35,7 +35,7 @@ def element_dtype(element: Attribute, place: Location | None = None) -> DType:
 
 
 def shape_of(type: Attribute) -> list[int | None] | None:
-    """The sizes of a type, None for one that it does not state; None for a tensor of any rank."""
+    """Return the sizes of a type, None for one that it does not state; None for a tensor of any rank."""
     if isinstance(type, ShapeType):
         return [type.data]
     return [None if n == DYNAMIC else n for n in type.get_shape()] if isinstance(type, TensorType) else None

@@ -56,7 +56,7 @@ def _attention(
 
 
 def _widened(c: Call, mask: Tensor, keys: Size) -> Tensor:
-    """A mask for as many keys; those that it says nothing of are left out."""
+    """Return a mask for as many keys; those that it says nothing of are left out."""
     width = mask.shape[-1]
     if width == 1 or isinstance(width, Expr) or isinstance(keys, Expr) or width >= keys:
         return mask
@@ -67,7 +67,7 @@ def _widened(c: Call, mask: Tensor, keys: Size) -> Tensor:
 def rotate(
     c: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None, interleaved: bool, width: int
 ) -> Tensor:
-    """Pairs of the first `width` elements of [batch, length, heads, size] turned by angles.
+    """Return pairs of the first `width` elements of [batch, length, heads, size] turned by angles.
 
     cosines, sines: [batch, length, width / 2], or tables [places, width / 2] with places [batch, length] in them.
     """

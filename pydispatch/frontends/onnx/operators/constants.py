@@ -17,7 +17,7 @@ from pydispatch.frontends.ops.formulas import Element, formula, positions
 
 
 def _constant(c: Call) -> Tensor:
-    """The tensor that one of the attributes states."""
+    """Return the tensor that one of the attributes states."""
     if c.has("value"):
         return c.tensor("value")
     if c.has("value_float"):

@@ -32,7 +32,7 @@ def _if(c: Call, condition: Tensor) -> list[Tensor]:
 
 
 def _loop(c: Call, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor) -> list[Tensor]:
-    """Runs a graph until its condition is false, or as often as a limit says. What it gives besides the tensors that it
+    """Run a graph until its condition is false, or as often as a limit says. What it gives besides the tensors that it
     carries along is stacked."""
     graph = c.graph("body")
     count = len(carried)
@@ -55,7 +55,7 @@ def _loop(c: Call, limit: Tensor | None = None, condition: Tensor | None = None,
 
 
 def _keeps_condition(graph: model.Graph) -> bool:
-    """Whether the condition that a run gives is the one that it got, or a true constant."""
+    """Return whether the condition that a run gives is the one that it got, or a true constant."""
     name = graph.output[0].name
     made = {output: node for node in graph.node for output in node.output}
     while name in made and made[name].op_type == "Identity" and made[name].input:
@@ -102,7 +102,7 @@ def _no_rows(c: Call, run: Callable[[], list[Tensor]], rows: int) -> list[Tensor
 def _unrolled(
     c: Call, graph: model.Graph, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
 ) -> list[Tensor] | None:
-    """Runs written one by one, as long as conditions are known. None when one is not."""
+    """Run written one by one, as long as conditions are known. None when one is not."""
     b = c.b
     found: list[list[Tensor]] = [[] for _ in range(rows)]
     for number in range(runs):
@@ -125,7 +125,7 @@ def _unrolled(
 def _open(
     c: Call, graph: model.Graph, runs: Size | None, condition: Tensor | None, carried: list[Tensor], rows: int
 ) -> list[Tensor]:
-    """Runs until a condition that each call computes is false."""
+    """Run until a condition that each call computes is false."""
     b = c.b
     first = condition if condition is not None else b.constant(True, BOOL)
     first = shapes.reshape(b, first, [])
@@ -163,7 +163,7 @@ def _open(
 
 
 def _scan(c: Call, *operands: Tensor | None) -> list[Tensor]:
-    """Runs a graph for each slice of some operands along an axis, and stacks what it gives."""
+    """Run a graph for each slice of some operands along an axis, and stacks what it gives."""
     graph, scanned = c.graph("body"), c.integer("num_scan_inputs")
     if c.version < 9:
         return _scan_of_batches(c, graph, scanned, *operands)
@@ -191,7 +191,7 @@ def _scan(c: Call, *operands: Tensor | None) -> list[Tensor]:
 def _divided(
     c: Call, graph: model.Graph, scanned: int, operands: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], int]:
-    """What is carried, what is scanned, and how many rows a run gives."""
+    """Return what is carried, what is scanned, and how many rows a run gives."""
     count = len(operands) - scanned
     rows = len(graph.output) - count
     if not 0 < scanned <= len(operands) or rows < 0:
@@ -202,7 +202,7 @@ def _divided(
 def _scanned(
     c: Call, graph: model.Graph, carried: list[Tensor], moved: list[Tensor], rows: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """(What is carried after the last slice along the first axes, the rows of all runs.)"""
+    """Return (What is carried after the last slice along the first axes, the rows of all runs.)"""
     b, count, runs = c.b, len(carried), moved[0].shape[0]
 
     def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:

@@ -53,7 +53,7 @@ def _formula(written: Callable[[Element], Element]) -> Conversion:
 
 
 def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversion:
-    """A formula with attributes that are numbers."""
+    """Return a formula with attributes that are numbers."""
 
     def convert(c: Call, x: Tensor) -> Tensor:
         numbers = [c.real(name, default) for name, default in defaults.items()]
@@ -71,7 +71,7 @@ def _mean(c: Call, first: Tensor, *others: Tensor) -> Tensor:
 
 
 def _mod(c: Call, x: Tensor, y: Tensor) -> Tensor:
-    """The rest of a division; with fmod its sign is that of x, else that of y."""
+    """Return the rest of a division; with fmod its sign is that of x, else that of y."""
     if c.flag("fmod") or x.dtype.is_unsigned:
         return ops.binary(c.b, "rem", x, y)
     if x.is_symbolic or y.is_symbolic:
@@ -98,7 +98,8 @@ def _pow(c: Call, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _bit_shift(c: Call, x: Tensor, y: Tensor) -> Tensor:
-    """Bits shifted; those that leave are lost, and 0 comes where the distance is the width of the type or more."""
+    """Return bits shifted; those that leave are lost, and 0 comes where the distance is the width of the type or more.
+    """
     left = c.text("direction", choices=("LEFT", "RIGHT")) == "LEFT"
     bits = x.dtype.bits
 
@@ -126,7 +127,7 @@ _LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "f8E4M3FNUZ": 240.0, "f8E5M2FN
 
 
 def cast_to(c: Call, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
-    """The numbers as another type. saturate: floats of 8 bits get their largest number for what is larger."""
+    """Return the numbers as another type. saturate: floats of 8 bits get their largest number for what is larger."""
     if x.dtype == to:
         return x
     if to.kind is Kind.FLOAT and to.bits <= 8:
@@ -171,7 +172,7 @@ def _cast_as_stated(c: Call, x: Tensor, to: DType) -> Tensor:
 
 
 def _to_powers(c: Call, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
-    """The exponents of floats without their signs, which are all that the type has; NaN for what is infinite."""
+    """Return the exponents of floats without their signs, which are all that the type has; NaN for what is infinite."""
 
     def power(v: Element) -> Element:
         bits = v.bits(U32)
@@ -230,7 +231,7 @@ def leaky_relu(v: Element, alpha: float) -> Element:
 
 
 def hard_sigmoid(v: Element, alpha: float, beta: float) -> Element:
-    """A line from 0 to 1."""
+    """Return a line from 0 to 1."""
     return (v * alpha + beta).at_least(0.0).at_most(1.0)
 
 
@@ -254,7 +255,7 @@ def gelu(v: Element) -> Element:
 
 
 def tanh_gelu(v: Element) -> Element:
-    """The approximation of `gelu` by tanh."""
+    """Return the approximation of `gelu` by tanh."""
     return v * 0.5 * (((v + v * v * v * 0.044715) * math.sqrt(2 / math.pi)).of("tanh") + 1.0)
 
 
@@ -268,7 +269,7 @@ def _prelu(c: Call, x: Tensor, slope: Tensor) -> Tensor:
 
 
 def _dropout(c: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
-    """The input itself, as in inference; the mask is true."""
+    """Return the input itself, as in inference; the mask is true."""
     c.ignore("seed", "ratio")
     if training is not None and bool(c.numbers(training, "training_mode").any()):
         kept = ratio is not None and not c.numbers(ratio, "ratio").any()

@@ -66,7 +66,7 @@ def _scatter_nd(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
 
 
 def _tensor_scatter(c: Call, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
-    """Updates written into a cache [batch, ..., length, ...] from a place on that each batch states."""
+    """Update written into a cache [batch, ..., length, ...] from a place on that each batch states."""
     axis = c.axis(c.integer("axis", -2), cache.rank)
     around = c.text("mode", "linear", ("linear", "circular")) == "circular"
     start = begin if begin is not None else c.b.constant([0], I64)
@@ -78,7 +78,7 @@ def _tensor_scatter(c: Call, cache: Tensor, update: Tensor, begin: Tensor | None
 
 
 def _one_hot(c: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
-    """Two values: the second one where the place along a new axis is the index."""
+    """Return two values: the second one where the place along a new axis is the index."""
     axis = c.axis(c.integer("axis", -1), indices.rank + 1)
     (size,) = c.sizes(depth, "depth")
     spread = shapes.expand_dims(c.b, elementwise.convert(c.b, indices, I64), [axis])
@@ -102,13 +102,13 @@ def _top_k(c: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
 
 
 def _non_zero(c: Call, x: Tensor) -> Tensor:
-    """The places of elements that are not 0, a row for each axis."""
+    """Return the places of elements that are not 0, a row for each axis."""
     rows = selection.places_of_nonzero(c.b, x if x.rank else shapes.reshape(c.b, x, [1]))
     return shapes.stack(c.b, rows, 0) if x.rank else shapes.full(c.b, 0, [0, *rows[0].shape], I64)
 
 
 def _compress(c: Call, x: Tensor, condition: Tensor) -> Tensor:
-    """The slices along an axis whose condition is true."""
+    """Return the slices along an axis whose condition is true."""
     if c.has("axis"):
         axis = c.axis(c.integer("axis"), x.rank)
     else:
@@ -117,7 +117,7 @@ def _compress(c: Call, x: Tensor, condition: Tensor) -> Tensor:
 
 
 def _reverse_sequence(c: Call, x: Tensor, lengths: Tensor) -> Tensor:
-    """The first elements along the time axis reversed, as many as each batch states."""
+    """Return the first elements along the time axis reversed, as many as each batch states."""
     batch, time = c.axis(c.integer("batch_axis", 1), x.rank), c.axis(c.integer("time_axis", 0), x.rank)
     given = shapes.reshape(c.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
     last = c.b.index(x.shape[time] - 1)
@@ -133,7 +133,7 @@ def _reverse_sequence(c: Call, x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _max_unpool(c: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
-    """Elements put back at the places where MaxPool found them, 0 elsewhere."""
+    """Return elements put back at the places where MaxPool found them, 0 elsewhere."""
     kernel = c.integers("kernel_shape")
     rank = len(kernel)
     strides, pads = c.integers("strides", [1] * rank), c.integers("pads", [0] * (2 * rank))
@@ -168,7 +168,7 @@ def _non_max_suppression(
     c: Call, boxes: Tensor, scores: Tensor, most: Tensor | None = None, overlap: Tensor | None = None,
     least: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The best boxes of each class that overlap no better one too much: rows (batch, class, box).
+    """Return the best boxes of each class that overlap no better one too much: rows (batch, class, box).
 
     boxes: [batch, boxes, 4]; scores: [batch, classes, boxes].
     """
@@ -199,13 +199,13 @@ def _non_max_suppression(
 
 
 def _spread(c: Call, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
-    """A coordinate of each box, for each class."""
+    """Return a coordinate of each box, for each class."""
     part = shapes.reshape(c.b, shapes.slice_axis(c.b, boxes, 2, side, side + 1), [boxes.shape[0], 1, boxes.shape[1]])
     return shapes.broadcast_to(c.b, part, scores.shape)
 
 
 def _corners(v: Sequence[Element], centered: bool) -> list[Element]:
-    """The lower and the upper corner of a box: of two corners in any order, or of a center and sizes."""
+    """Return the lower and the upper corner of a box: of two corners in any order, or of a center and sizes."""
     if centered:
         x, y, width, height = v
         return [y - height * 0.5, x - width * 0.5, y + height * 0.5, x + width * 0.5]
@@ -213,7 +213,9 @@ def _corners(v: Sequence[Element], centered: bool) -> list[Element]:
 
 
 def _unique(c: Call, x: Tensor) -> list[Tensor]:
-    """Distinct elements, or slices along an axis; where they are first, which one each is, how often they are there."""
+    """Return distinct elements, or slices along an axis; where they are first, which one each is, how often they are
+    there.
+    """
     sort = c.flag("sorted", True)
     if c.has("axis"):
         axis = c.axis(c.integer("axis"), x.rank)

@@ -19,7 +19,7 @@ from pydispatch.frontends.ops.products import Window
 
 
 def _moving(c: Call, x: Tensor) -> tuple[list[Size], Window, Shape]:
-    """The sizes of the windows, how they move, and how many there are along each axis."""
+    """Return the sizes of the windows, how they move, and how many there are along each axis."""
     kernel = c.integers("kernel_shape")
     if any(not 1 <= k <= 1 << 20 for k in kernel):
         raise c.fail(f"its kernel_shape is {kernel}")
@@ -62,7 +62,7 @@ def _average_pool(c: Call, x: Tensor) -> Tensor:
 
 
 def _reaches_beyond(x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, everything: bool) -> bool:
-    """Whether some window has elements that do not count."""
+    """Return whether some window has elements that do not count."""
     for d, k in enumerate(kernel):
         last = (out[d] - 1) * window.strides[d] + (k - 1) * window.dilations[d] + 1
         low, high = window.low[d], window.high[d]
@@ -100,7 +100,7 @@ def _global_lp(c: Call, x: Tensor) -> Tensor:
 
 
 def _col2im(c: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
-    """Blocks put beside each other in an image; where they overlap, their sum."""
+    """Return blocks put beside each other in an image; where they overlap, their sum."""
     sizes = [int(n) for n in c.numbers(image, "image_shape").reshape(-1)]
     kernel = [int(n) for n in c.numbers(block, "block_shape").reshape(-1)]
     rank = len(kernel)

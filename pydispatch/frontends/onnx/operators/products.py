@@ -17,12 +17,12 @@ _MOST = 1 << 20  # strides and dilations of a file
 
 
 def accumulator(dtype: DType) -> DType:
-    """The type that products of a type are summed in."""
+    """Return the type that products of a type are summed in."""
     return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
 def matmul(c: Call, x: Tensor, y: Tensor) -> Tensor:
-    """The matrix product, summed in f32 for smaller floats."""
+    """Return the matrix product, summed in f32 for smaller floats."""
     made = products.matmul(c.b, x, y, accumulator(x.dtype))
     return elementwise.convert(c.b, made, x.dtype)
 
@@ -70,14 +70,14 @@ def _matmul_integer(
 
 
 def spatial_rank(c: Call, x: Tensor) -> int:
-    """How many axes of x [n, c, ...] windows move over."""
+    """Return how many axes of x [n, c, ...] windows move over."""
     if x.rank < 3:
         raise c.fail(f"its operand is {x}; expected 3 axes or more")
     return x.rank - 2
 
 
 def window_of(c: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False) -> Window:
-    """The window of a convolution or pooling, from strides, dilations, pads and auto_pad."""
+    """Return the window of a convolution or pooling, from strides, dilations, pads and auto_pad."""
     rank = spatial_rank(c, x)
     strides = positive(c, "strides", rank)
     dilations = positive(c, "dilations", rank)
@@ -102,7 +102,7 @@ def window_of(c: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False) ->
 
 
 def positive(c: Call, name: str, rank: int) -> list[int]:
-    """A number of at least 1 for each axis, which are 1 when they are left out."""
+    """Return a number of at least 1 for each axis, which are 1 when they are left out."""
     numbers = c.integers(name, [1] * rank)
     if len(numbers) != rank or any(not 1 <= n <= _MOST for n in numbers):
         raise c.fail(f"its {name} are {numbers}; expected {rank} numbers from 1")
@@ -110,7 +110,7 @@ def positive(c: Call, name: str, rank: int) -> list[int]:
 
 
 def kernel_of(c: Call, w: Tensor, x: Tensor) -> Sequence[Size]:
-    """The spatial sizes of filters, which kernel_shape repeats."""
+    """Return the spatial sizes of filters, which kernel_shape repeats."""
     if w.rank != x.rank:
         raise c.fail(f"its operands are {x} and {w}; expected as many axes in both")
     stated = c.maybe_integers("kernel_shape")
@@ -120,7 +120,7 @@ def kernel_of(c: Call, w: Tensor, x: Tensor) -> Sequence[Size]:
 
 
 def groups_of(c: Call) -> int:
-    """The number of groups of channels."""
+    """Return the number of groups of channels."""
     groups = c.integer("group", 1)
     if groups < 1:
         raise c.fail(f"it has {groups} groups")
@@ -128,7 +128,7 @@ def groups_of(c: Call) -> int:
 
 
 def conv(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
-    """A convolution of x [n, c, ...] by w [f, c / groups, ...], plus a number for each filter."""
+    """Return a convolution of x [n, c, ...] by w [f, c / groups, ...], plus a number for each filter."""
     window = window_of(c, x, kernel_of(c, w, x))
     made = products.convolution(c.b, x, w, window, groups=groups_of(c), dtype=accumulator(x.dtype))
     return with_bias(c, made, bias, x.dtype)
@@ -143,7 +143,7 @@ def with_bias(c: Call, x: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
 
 
 def conv_integer(c: Call, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None) -> Tensor:
-    """A convolution of integers without their zero points; padding is a zero point too."""
+    """Return a convolution of integers without their zero points; padding is a zero point too."""
     window = window_of(c, x, kernel_of(c, w, x))
     inputs, filters = without_zero_point(c, x, x_zero, 1), without_zero_point(c, w, w_zero, 0)
     return products.convolution(c.b, inputs, filters, window, groups=groups_of(c), dtype=I32)
@@ -191,7 +191,7 @@ _LARGEST_DETERMINANT = 32
 
 
 def _det(c: Call, x: Tensor) -> Tensor:
-    """The determinants of [..., n, n], by elimination with the largest element of each column."""
+    """Return the determinants of [..., n, n], by elimination with the largest element of each column."""
     b, n = c.b, x.shape[-1]
     if x.rank < 2 or isinstance(n, Expr) or x.shape[-2] != n or n > _LARGEST_DETERMINANT:
         raise c.fail(f"its operand is {x}; expected square matrices of at most {_LARGEST_DETERMINANT} rows")

@@ -18,7 +18,7 @@ from pydispatch.frontends.ops.products import matmul
 
 
 def bounds(dtype: DType) -> tuple[float, float]:
-    """The least and the largest number of an integer type."""
+    """Return the least and the largest number of an integer type."""
     if dtype.is_unsigned:
         return 0.0, float((1 << dtype.bits) - 1)
     return float(-(1 << dtype.bits - 1)), float((1 << dtype.bits - 1) - 1)
@@ -58,8 +58,9 @@ def dequantize(c: Call, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor
 
 
 def _spread(c: Call, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
-    """Scales or zero points so that they broadcast to x: one, a vector along an axis, or one for each block of an
-    axis."""
+    """Return scales or zero points so that they broadcast to x: one, a vector along an axis, or one for each block of
+    an axis.
+    """
     if t is None or t.rank == 0:
         return t
     if block:
@@ -119,7 +120,7 @@ def dynamic_quantize(c: Call, x: Tensor) -> Sequence[Tensor]:
 
 
 def requantize(c: Call, x: Tensor, scales: Sequence[Tensor], out_scale: Tensor, out_zero: Tensor, to: DType) -> Tensor:
-    """Sums of products as numbers of another scale. scales: of both factors; all broadcast to x."""
+    """Return sums of products as numbers of another scale. scales: of both factors; all broadcast to x."""
 
     def written(v: Element, a: Element, b: Element, s: Element) -> Element:
         return v.to(F32) * (a.to(F32) * b.to(F32) / s.to(F32))

@@ -17,13 +17,13 @@ from pydispatch.frontends.ops.formulas import formula
 
 
 def _drawn(c: Call, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:
-    """Two tensors of independent u32."""
+    """Return two tensors of independent u32."""
     seed = int.from_bytes(struct.pack("<f", c.real("seed")), "little") if c.has("seed") else None
     return random.draw(c.b, shape, seed)
 
 
 def _unit(c: Call, shape: Sequence[Size]) -> Tensor:
-    """Numbers from 0 up to 1."""
+    """Return numbers from 0 up to 1."""
     return random.uniform(c.b, _drawn(c, shape)[0], F32)
 
 

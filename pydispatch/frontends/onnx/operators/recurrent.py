@@ -36,7 +36,7 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
 
 
 def _activations(c: Call, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
-    """Those of each direction."""
+    """Return those of each direction."""
     names = c.texts("activations", []) or list(defaults) * directions
     alphas, betas = c.reals("activation_alpha", []), c.reals("activation_beta", [])
     if len(names) != len(defaults) * directions:
@@ -63,7 +63,7 @@ def _recurrent(
     c: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None, lengths: Tensor | None,
     initial: Sequence[Tensor | None], gates: int, cell: Callable[[int, Tensor, Tensor | None], Step],
 ) -> list[Tensor]:  # fmt: skip
-    """Runs cells over x [length, batch, inputs] in one or both directions.
+    """Run cells over x [length, batch, inputs] in one or both directions.
 
     w, r: weights of the inputs and of the last output, [directions, gates * hidden, ...]. cell: from the number of a
     direction, its r and its bias for the last output to a step. Gives the outputs [length, directions, batch, hidden]
@@ -107,7 +107,7 @@ def _at(c: Call, t: Tensor, n: int) -> Tensor:
 
 
 def _halves(c: Call, bias: Tensor | None, n: int, gates: int, hidden: Size) -> tuple[Tensor | None, Tensor | None]:
-    """The bias of the inputs and that of the last output."""
+    """Return the bias of the inputs and that of the last output."""
     if bias is None:
         return None, None
     own = _at(c, bias, n)
@@ -124,7 +124,7 @@ def _first(c: Call, t: Tensor | None, count: int, batch: Size, hidden: Size, by_
 def _run(
     c: Call, inputs: Tensor, states: list[Tensor], step: Step, backwards: bool, lengths: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
-    """The outputs of all moments, and the states after the last one. lengths: of each sequence of the batch."""
+    """Return the outputs of all moments, and the states after the last one. lengths: of each sequence of the batch."""
     b = c.b
     moments = inputs.shape[0]
 

@@ -17,7 +17,7 @@ Reduce = Callable[[Call, Tensor, list[int], bool], Tensor]
 
 
 def _reduction(made: Reduce, operand_since: int = 18) -> Conversion:
-    """An operator with axes and keepdims. operand_since: the version since which its axes are an operand."""
+    """Return an operator with axes and keepdims. operand_since: the version since which its axes are an operand."""
 
     def convert(c: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
         keep = c.flag("keepdims", True)
@@ -35,7 +35,7 @@ def _plain(name: str) -> Reduce:
 
 
 def _of(written: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
-    """The sum of a function of the elements, and a function of that."""
+    """Return the sum of a function of the elements, and a function of that."""
 
     def made(c: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
         inner = normalization.wide(x.dtype)
@@ -95,7 +95,7 @@ def _hardmax(c: Call, x: Tensor, axis: int) -> Tensor:
 
 def _cumulative(name: str) -> Conversion:
     def convert(c: Call, x: Tensor, axis: Tensor) -> Tensor:
-        """Sums (or products) of the elements up to each one, or from each one on."""
+        """Return sums (or products) of the elements up to each one, or from each one on."""
         along = c.axis(int(c.numbers(axis, "axis").reshape(-1)[0]), x.rank)
         return scans.cumulative(c.b, name, x, along, c.flag("exclusive"), c.flag("reverse"))
 

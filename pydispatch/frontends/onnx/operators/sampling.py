@@ -23,7 +23,7 @@ def _grid_sample(c: Call, x: Tensor, grid: Tensor) -> Tensor:
 
 
 def _affine_grid(c: Call, theta: Tensor, size: Tensor) -> Tensor:
-    """The places that matrices [n, axes, axes + 1] map a regular grid to."""
+    """Return the places that matrices [n, axes, axes + 1] map a regular grid to."""
     sizes = [int(n) for n in c.numbers(size, "size").reshape(-1)][2:]
     corners = c.flag("align_corners")
     rank = len(sizes)
@@ -40,7 +40,7 @@ def _affine_grid(c: Call, theta: Tensor, size: Tensor) -> Tensor:
 
 
 def _roi_align(c: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
-    """The mean (or maximum) of samples in the cells of regions [rois, 4] of images."""
+    """Return the mean (or maximum) of samples in the cells of regions [rois, 4] of images."""
     b = c.b
     mode = c.text("mode", "avg", ("avg", "max"))
     high, wide = c.integer("output_height", 1), c.integer("output_width", 1)
@@ -70,7 +70,9 @@ def _roi_align(c: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
 def _deform_conv(
     c: Call, x: Tensor, w: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """A convolution whose windows have their elements at places moved by offsets [n, groups * kernel * axes, ...]."""
+    """Return a convolution whose windows have their elements at places moved by offsets [n, groups * kernel * axes,
+    ...].
+    """
     b = c.b
     kernel = [int(k) for k in kernel_of(c, w, x)]  # type: ignore[arg-type]
     rank = len(kernel)

@@ -33,7 +33,7 @@ def _reshape(c: Call, x: Tensor, shape: Tensor) -> Tensor:
 
 
 def _read_shape(c: Call, x: Tensor, shape: Tensor, allow_zero: bool) -> list[Size]:
-    """The sizes of a shape that is computed, as `_reshape` understands them."""
+    """Return the sizes of a shape that is computed, as `_reshape` understands them."""
     b = c.b
     values: list[SSAValue] = []
     for d, value in enumerate(c.tracer.read_indices(shape)):
@@ -63,7 +63,7 @@ def _flatten(c: Call, x: Tensor) -> Tensor:
 
 
 def axes_operand(c: Call, axes: Tensor | None, since: int) -> list[int] | None:
-    """Axes that are an attribute, and since a version an operand. None when they are left out."""
+    """Return axes that are an attribute, and since a version an operand. None when they are left out."""
     if c.version < since:
         return c.maybe_integers("axes")
     return None if axes is None else [int(n) for n in c.numbers(axes, "axes").reshape(-1)]
@@ -161,7 +161,7 @@ def _image(c: Call, x: Tensor) -> Sequence[Size]:
 
 
 def _trilu(c: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
-    """The triangle above or below a diagonal; elsewhere 0."""
+    """Return the triangle above or below a diagonal; elsewhere 0."""
     upper = c.flag("upper", True)
     if x.rank < 2:
         raise c.fail(f"its operand is {x}; expected 2 axes or more")

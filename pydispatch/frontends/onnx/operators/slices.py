@@ -121,7 +121,7 @@ def _number(value: complex, dtype: DType) -> Any:
 
 
 def _center_crop_pad(c: Call, x: Tensor, shape: Tensor) -> Tensor:
-    """Each axis cut or padded on both sides to a size."""
+    """Return each axis cut or padded on both sides to a size."""
     axes = c.axes(c.integers("axes", list(range(x.rank))), x.rank)
     for axis, target in zip(axes, (int(n) for n in c.numbers(shape, "shape").reshape(-1)), strict=True):
         size = x.shape[axis]

@@ -74,7 +74,7 @@ def _dft(c: Call, x: Tensor, length: Tensor | None = None, axis: Tensor | None =
 
 
 def _stft(c: Call, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None) -> Tensor:
-    """Transforms of the parts of a signal [batch, length, 1 or 2] that a window sees as it moves."""
+    """Return transforms of the parts of a signal [batch, length, 1 or 2] that a window sees as it moves."""
     b = c.b
     signal = _complex(c, x)
     total, hop = signal.shape[1], _length(c, step, "frame_step")
@@ -98,7 +98,7 @@ def _stft(c: Call, x: Tensor, step: Tensor, window: Tensor | None = None, length
 
 
 def _window(factors: Sequence[float]) -> Conversion:
-    """A sum of cosines: factors of the constant, of one period, of two."""
+    """Return a sum of cosines: factors of the constant, of one period, of two."""
 
     def convert(c: Call, size: Tensor) -> Tensor:
         to, periodic = dtype_of(c.integer("output_datatype", 1)), c.flag("periodic", True)

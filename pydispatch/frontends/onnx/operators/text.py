@@ -17,7 +17,7 @@ _LARGEST = 1 << 26  # elements of the matrix that puts counts into columns
 
 
 def _tf_idf(c: Call, x: Tensor) -> Tensor:
-    """How often the n-grams of a pool are in each row of x [rows, words], or in x [words]; with weights."""
+    """Return how often the n-grams of a pool are in each row of x [rows, words], or in x [words]; with weights."""
     b = c.b
     mode = c.text("mode", choices=("TF", "IDF", "TFIDF"))
     shortest, longest, skips = (c.integer(n) for n in ("min_gram_length", "max_gram_length", "max_skip_count"))
@@ -61,7 +61,7 @@ def _tf_idf(c: Call, x: Tensor) -> Tensor:
 
 
 def _found(c: Call, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
-    """How often each n-gram is in each row, with these distances between its words: [rows, n-grams]."""
+    """Return how often each n-gram is in each row, with these distances between its words: [rows, n-grams]."""
     b, length = c.b, grams.shape[1]
     total = shapes.full(b, 0.0, (rows.shape[0], len(grams)), F32)
     for step in steps:

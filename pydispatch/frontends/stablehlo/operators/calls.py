@@ -79,7 +79,7 @@ def _static(t: Tracer, sizes: list[Size]) -> tuple[int, ...]:
 
 
 def _numbers(t: Tracer, config: Attribute | None) -> dict[str, Tensor]:
-    """The attributes that are numbers, with their types; others are not passed to kernels."""
+    """Return the attributes that are numbers, with their types; others are not passed to kernels."""
     found: dict[str, Tensor] = {}
     for name, value in (config.data if isinstance(config, DictionaryAttr) else {}).items():
         if isinstance(value, FloatAttr):
@@ -91,7 +91,7 @@ def _numbers(t: Tracer, config: Attribute | None) -> dict[str, Tensor]:
 
 
 def _kernel(t: Tracer, op: Operation, target: str, operands: list[Tensor], config: Attribute | None) -> Results:
-    """A call of a kernel that the user gives under the name of the target."""
+    """Return a call of a kernel that the user gives under the name of the target."""
     results: list[Any] = []
     for result in op.results:
         shape = shape_of(result.type)
@@ -101,14 +101,14 @@ def _kernel(t: Tracer, op: Operation, target: str, operands: list[Tensor], confi
 
 
 def _like(t: Tracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
-    """A size of a result that its type leaves open: that of the first operand."""
+    """Return a size of a result that its type leaves open: that of the first operand."""
     if not operands or axis >= operands[0].rank:
         raise t.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")
     return operands[0].shape[axis]
 
 
 def _of_mhlo(name: str) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
-    """An operation of CHLO that a portable artifact carries as a call."""
+    """Return an operation of CHLO that a portable artifact carries as a call."""
 
     def convert(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
         return ew.apply(t.b, lambda s, *given: elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"](s, op, *given), *operands)
@@ -146,7 +146,7 @@ def _custom_call(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def _composite(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    """What its function computes; a kernel of its name comes first."""
+    """Return what its function computes; a kernel of its name comes first."""
     assert isinstance(op, CompositeOp)
     if op.name_.data in t.options.kernels:
         return _kernel(t, op, op.name_.data, operands, op.composite_attributes)

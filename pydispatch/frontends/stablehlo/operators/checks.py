@@ -45,14 +45,14 @@ def _close(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def _sides(t: Tracer, op: Operation, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """The tensor, and what it is compared with: the second operand or the constant `value`."""
+    """Return the tensor, and what it is compared with: the second operand or the constant `value`."""
     if "value" in op.properties:
         return operands[-1], t.constant(op)
     return operands[-2], operands[-1]
 
 
 def _probe(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Passes on its operand, which checks of the same function find by the name of the probe."""
+    """Pass on its operand, which checks of the same function find by the name of the probe."""
     name: Any = op.properties["probe_id"]
     t.probes.setdefault(name.data, []).append((op.parent_op(), operands[0]))
     return operands
@@ -86,7 +86,7 @@ ROWS: dict[str, Convert] = {
 
 
 def _called(kind: type[check.CheckOp]) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
-    """The conversion of a custom call with the name of a check."""
+    """Return the conversion of a custom call with the name of a check."""
 
     def convert(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
         if len(operands) != 2:

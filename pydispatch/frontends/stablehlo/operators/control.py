@@ -48,8 +48,9 @@ def _while(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def _counted(t: Tracer, op: Operation, operands: list[Tensor]) -> list[Tensor] | None:
-    """A loop whose condition is `counter < bound`, where each iteration adds a known number to the counter: written
-    as a loop with a number, so that what is sliced by the counter is known. None for other loops."""
+    """Return a loop whose condition is `counter < bound`, where each iteration adds a known number to the counter:
+    written as a loop with a number, so that what is sliced by the counter is known. None for other loops.
+    """
     cond, body = op.regions
     found = _condition(cond)
     if found is None:
@@ -84,7 +85,7 @@ def _number(value: Size, like: Tensor) -> Tensor:
 
 
 def _condition(region: Region) -> tuple[int, SSAValue] | None:
-    """The number of the counter and the bound, when a region is `counter < bound`."""
+    """Return the number of the counter and the bound, when a region is `counter < bound`."""
     block = region.blocks.first
     last = block.last_op if block is not None else None
     if block is None or last is None or len(last.operands) != 1:
@@ -100,7 +101,7 @@ def _condition(region: Region) -> tuple[int, SSAValue] | None:
 
 
 def _bound(t: Tracer, value: SSAValue, cond: Region, body: Region, operands: list[Tensor]) -> Size | None:
-    """The bound as a size: a constant, a value from outside, or one that all iterations pass on."""
+    """Return the bound as a size: a constant, a value from outside, or one that all iterations pass on."""
     if isinstance(value, BlockArgument) and value.owner is cond.blocks[0]:
         last: Any = body.blocks[0].last_op
         if last.operands[value.index] is not body.blocks[0].args[value.index]:
@@ -120,7 +121,7 @@ Frame = Mapping[SSAValue, SSAValue]
 
 
 def _step(t: Tracer, body: Region, number: int) -> int | None:
-    """What an iteration adds to a value, when that is a constant above 0."""
+    """Return what an iteration adds to a value, when that is a constant above 0."""
     block = body.blocks[0]
     last: Any = block.last_op
     return _added(t, last.operands[number], block.args[number], {}, 0)
@@ -152,7 +153,7 @@ def _added(t: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: 
 
 
 def _source(value: SSAValue, frame: Frame) -> SSAValue:
-    """What a value is, past conversions to its own type and the borders of functions."""
+    """Return what a value is, past conversions to its own type and the borders of functions."""
     while True:
         if value in frame:
             value = frame[value]

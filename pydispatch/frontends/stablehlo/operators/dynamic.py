@@ -14,7 +14,7 @@ from pydispatch.frontends.stablehlo.types import shape_of
 
 
 def sizes_in(t: Tracer, x: Tensor, hint: str) -> list[Size]:
-    """The elements of an integer vector as sizes; computed ones are read back when the program runs."""
+    """Return the elements of an integer vector as sizes; computed ones are read back when the program runs."""
     if (known := x.sizes()) is not None:
         return known
     if x.rank != 1 or isinstance(x.shape[0], Expr) or not x.dtype.is_integer:
@@ -24,7 +24,7 @@ def sizes_in(t: Tracer, x: Tensor, hint: str) -> list[Size]:
 
 
 def _result_shape(t: Tracer, op: Operation, x: Tensor) -> list[Size]:
-    """The shape that an operand gives, with the sizes that the type states."""
+    """Return the shape that an operand gives, with the sizes that the type states."""
     declared = shape_of(op.results[0].type)
     given = sizes_in(t, x, "shape")
     if len(given) != len(declared):

@@ -41,7 +41,7 @@ def _dynamic_update_slice(t: Tracer, op: Operation, operands: list[Tensor]) -> T
 
 
 def gather(t: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """A gather of slices of these sizes."""
+    """Return a gather of slices of these sizes."""
     numbers = t.record(op, "dimension_numbers")
     axes = gathers.GatherAxes(
         numbers.offset_dims, numbers.collapsed_slice_dims, numbers.operand_batching_dims,
@@ -102,7 +102,7 @@ def _scatter(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def _torch_index_select(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """The slices of x at the indices along an axis; the first `batch_dims` axes of both are the same ones."""
+    """Return the slices of x at the indices along an axis; the first `batch_dims` axes of both are the same ones."""
     x, indices = operands
     axis, batch = (t.number(op, name) for name in ("dim", "batch_dims"))
     axis, batch = axis + x.rank * (axis < 0), batch + indices.rank * (batch < 0)

@@ -55,7 +55,7 @@ def _triangular_solve(t: Tracer, op: Operation, operands: list[Tensor]) -> Tenso
 
 
 def _letter(t: Tracer, op: Operation, name: str) -> str:
-    """A letter among the attributes of a call."""
+    """Return a letter among the attributes of a call."""
     config = op.attributes.get("mhlo.backend_config")
     value: Any = config.data.get(name) if isinstance(config, DictionaryAttr) else None
     if value is None:
@@ -72,7 +72,7 @@ def potrf(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def trsm(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """The solution of a triangular system."""
+    """Return the solution of a triangular system."""
     a, y = operands
     return linear.triangular_solve(
         t.b, a, y, left=_letter(t, op, "side") == "L", lower=_letter(t, op, "uplo") == "L",
@@ -92,12 +92,12 @@ def geqrf(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def orgqr(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """The orthogonal factor of reflections."""
+    """Return the orthogonal factor of reflections."""
     return factors.of_reflections(t.b, *operands)
 
 
 def refused(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    """What no loop of a fixed length computes."""
+    """Return what no loop of a fixed length computes."""
     target: Any = op.properties["call_target_name"]
     raise t.b.fail(
         f"'{target.data}' of LAPACK is not computed here: eigenvalues and singular values are found by iteration",

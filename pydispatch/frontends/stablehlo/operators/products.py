@@ -51,7 +51,7 @@ def _convolution(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def convolution(t: Tracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Size], high: Sequence[Size]) -> Tensor:
-    """A convolution with this padding and the other properties of the operation."""
+    """Return a convolution with this padding and the other properties of the operation."""
     conv = op.properties["dimension_numbers"]
     assert isinstance(conv, Conv)
     image, kernel, result = conv.data

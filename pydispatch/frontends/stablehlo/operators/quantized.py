@@ -17,7 +17,7 @@ from pydispatch.ir.dialects.quant import Quantization
 
 
 def _along(t: Tracer, values: tuple[Any, ...], q: Quantization, x: Tensor, dtype: DType) -> Tensor:
-    """Scales or zero points in a shape that broadcasts to x."""
+    """Return scales or zero points in a shape that broadcasts to x."""
     table = np.array(values).reshape(q.shape)
     if not q.axes:
         return t.b.constant(table, dtype)
@@ -36,7 +36,7 @@ def _along(t: Tracer, values: tuple[Any, ...], q: Quantization, x: Tensor, dtype
 
 
 def dequantized(t: Tracer, x: Tensor, q: Quantization) -> Tensor:
-    """The numbers that stored integers stand for."""
+    """Return the numbers that stored integers stand for."""
     dtype = of_element(q.expressed)
     scale, zero = _along(t, q.scales, q, x, dtype), _along(t, q.zero_points, q, x, I32)
 
@@ -47,7 +47,7 @@ def dequantized(t: Tracer, x: Tensor, q: Quantization) -> Tensor:
 
 
 def quantized(t: Tracer, x: Tensor, q: Quantization, dtype: DType) -> Tensor:
-    """The stored integers that are nearest: x / scale rounded to even, plus the zero point, within the range."""
+    """Return the stored integers that are nearest: x / scale rounded to even, plus the zero point, within the range."""
     scale, zero = _along(t, q.scales, q, x, x.dtype), _along(t, q.zero_points, q, x, x.dtype)
 
     def one(s: Any, number: Any, step: Any, centre: Any) -> Any:
@@ -89,7 +89,7 @@ _OF_STORED = frozenset({
 
 
 def on_numbers(convert: Convert) -> Convert:
-    """A conversion for quantized operands and results too: it sees the numbers that they stand for."""
+    """Return a conversion for quantized operands and results too: it sees the numbers that they stand for."""
 
     def converted(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
         types = [v.type for v in (*op.operands, *op.results)]

@@ -16,7 +16,7 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
 
 
 def _ragged_dot(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """A product in which one dimension of x, the ragged one, is cut into groups by their sizes.
+    """Return a product in which one dimension of x, the ragged one, is cut into groups by their sizes.
 
     Where the dimension is a row of x, each group of rows has an operand of its own: [b, m, k] by [g, b, k, n] is
     [b, m, n]. Where it is contracted, each group has a result of its own: [b, m, k] by [b, k, n] is [g, b, m, n].

@@ -28,7 +28,7 @@ def _bits(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def _rng(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Numbers that differ from call to call, by the state of the program: this operation has none of its own."""
+    """Return numbers that differ from call to call, by the state of the program: this operation has none of its own."""
     low, high, sizes = operands
     shape = sizes.sizes()
     if shape is None or any(isinstance(n, Expr) for n in shape):

@@ -46,7 +46,7 @@ def _top_k(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def top_k(t: Tracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
-    """The largest or smallest elements of each row in order, and their places."""
+    """Return the largest or smallest elements of each row in order, and their places."""
     n = x.shape[-1] if x.rank else 0
     if not x.rank or count < 0 or (not isinstance(n, Expr) and count > n):
         raise t.b.fail(f"'{op.name}': the first {count} of {x}")

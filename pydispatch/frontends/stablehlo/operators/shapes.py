@@ -16,7 +16,7 @@ from pydispatch.frontends.stablehlo.types import shape_of
 
 
 def declared(t: Tracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
-    """The shape of the result's type. known: sizes for those that the type leaves open."""
+    """Return the shape of the result's type. known: sizes for those that the type leaves open."""
     found: list[Size] = []
     for axis, n in enumerate(shape_of(op.results[0].type)):
         size = n if n is not None else known[axis] if axis < len(known) else None
@@ -41,7 +41,7 @@ def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def broadcast_axes(t: Tracer, op: Operation, x: Tensor) -> tuple[int, ...]:
-    """Which axis of the result each axis of the operand is."""
+    """Return which axis of the result each axis of the operand is."""
     axes = t.entries(t.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions")
     return t.axes(axes, "broadcast_dimensions", len(shape_of(op.results[0].type)))
 
@@ -75,14 +75,14 @@ def _dimension_size(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def _set_dimension_size(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """What lies beyond the new size is not part of the tensor."""
+    """Return what lies beyond the new size is not part of the tensor."""
     x, size = operands
     axis = t.axis(op, "dimension", x.rank)
     return shapes.slice_axis(t.b, x, axis, 0, size_in(t, size, "size"))
 
 
 def size_in(t: Tracer, x: Tensor, hint: str) -> Size:
-    """The element of an integer tensor as a size."""
+    """Return the element of an integer tensor as a size."""
     known = x.sizes()
     return known[0] if known is not None else t.b.size_of(t.b.scalar(x), hint)
 
@@ -127,7 +127,7 @@ def _transpose(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def _number_of_device(t: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
-    """A program runs on one device."""
+    """Return a program runs on one device."""
     return t.b.constant(0, t.dtype(op))
 
 

@@ -44,7 +44,7 @@ def reduced(
     t: Tracer, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
     base: Sequence[int], combine: Combine,
 ) -> list[Tensor]:  # fmt: skip
-    """Windows over tensors of one shape, reduced."""
+    """Return windows over tensors of one shape, reduced."""
     first = tensors[0]
     if any(x.rank != first.rank for x in tensors) or any(x.rank for x in starts):
         raise t.b.fail("windows move over tensors of one shape, with a single element to begin with for each")

@@ -25,7 +25,7 @@ repeat the last one of these. The axis before `axis` numbers windows; counts [wi
 def _pooled(
     t: Tracer, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
 ) -> list[Tensor]:
-    """Each of the last axes of tensors of one shape cut into windows, which are reduced together."""
+    """Return each of the last axes of tensors of one shape cut into windows, which are reduced together."""
     made = tensors
     for d, out in enumerate(output_size):
         axis = tensors[0].rank - len(output_size) + d
@@ -83,7 +83,8 @@ def adaptive_avg_pool(t: Tracer, self: Tensor, output_size: Sizes) -> Tensor:
 
 
 def adaptive_max_pool(t: Tracer, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
-    """The largest element of each window, and its number in the image: of equal ones the first, of NaN the last."""
+    """Return the largest element of each window, and its number in the image: of equal ones the first, of NaN the last.
+    """
     spatial = len(output_size)
 
     def larger(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:

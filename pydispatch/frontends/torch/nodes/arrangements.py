@@ -18,7 +18,7 @@ Tensors = Sequence[Tensor]
 
 
 def _without_legacy(tensors: Tensors) -> list[Tensor]:
-    """Empty vectors join with everything."""
+    """Return empty vectors join with everything."""
     kept = [x for x in tensors if x.shape != (0,)]
     return kept or list(tensors[:1])
 
@@ -35,7 +35,7 @@ def stack(t: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
 
 
 def _around(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
-    """How much comes before and after each axis; the file has pairs, those of the last axis first."""
+    """Return how much comes before and after each axis; the file has pairs, those of the last axis first."""
     low: list[Size] = [0] * x.rank
     high: list[Size] = [0] * x.rank
     for n in range(len(pad) // 2):

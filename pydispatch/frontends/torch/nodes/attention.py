@@ -58,7 +58,7 @@ _SOURCE_MASK, _PADDING_MASK = 0, 1
 
 
 def _kept(t: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
-    """Which keys queries see, as a mask for [batch, heads, l, s]; the operators mark what they do not see."""
+    """Return which keys queries see, as a mask for [batch, heads, l, s]; the operators mark what they do not see."""
     if mask is None or not mask.dtype.is_bool:
         return mask
     axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type if mask_type is not None else 2, [])
@@ -86,7 +86,7 @@ def native_multi_head_attention(
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, None]:  # fmt: skip
-    """The weights of attention are not given."""
+    """Lower multi-head attention; the attention weights are not computed."""
     given = (query, key, value)
     kept = _kept(t, mask, mask_type)
     made = _attended(t, given, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, kept)

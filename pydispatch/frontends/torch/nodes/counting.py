@@ -14,7 +14,9 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def bincount(t: Tracer, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:
-    """How often each number from 0 to the largest one occurs, or the sums of weights; at least minlength of them."""
+    """Return how often each number from 0 to the largest one occurs, or the sums of weights; at least minlength of
+    them.
+    """
     places = ew.convert(t.b, self, I64)
     largest = reductions.reduce(t.b, "max", shapes.concat(t.b, [places, t.b.constant([-1], I64)], 0))
     least = reductions.size_as(t.b, minlength, I64)
@@ -28,7 +30,8 @@ def bincount(t: Tracer, self: Tensor, weights: Tensor | None = None, minlength: 
 
 
 def histc(t: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
-    """How many elements are in each of equal intervals from min to max; of the elements where both are the same."""
+    """Return how many elements are in each of equal intervals from min to max; of the elements where both are the same.
+    """
     b, dtype = t.b, self.dtype
     if not dtype.is_float or isinstance(min, complex) or isinstance(max, complex) or bins < 1:
         raise b.fail(f"a histogram of {self} with {bins} bins from {min} to {max}; expected floats and a bin or more")
@@ -53,7 +56,7 @@ def histc(t: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number
 
 
 def _sources(t: Tracer, repeats: Tensor, output_size: Size | None) -> Tensor:
-    """The number of each element of `repeats`, as often as it states."""
+    """Return the number of each element of `repeats`, as often as it states."""
     counts = ew.convert(t.b, repeats, I64)
     if output_size is None:
         output_size = t.b.size_of(t.b.scalar(reductions.reduce(t.b, "add", counts)), "count")

@@ -19,7 +19,7 @@ Sizes = Sequence[Size]
 
 
 def filled(t: Tracer, value: Operand, shape: Sizes, dtype: DType) -> Tensor:
-    """A tensor of one number."""
+    """Return a tensor of one number."""
     return shapes.broadcast_to(t.b, as_tensor(t, value, dtype), shape)
 
 
@@ -145,7 +145,7 @@ def _triangle(order: str) -> Conversion:
 
 
 def _indices_of_triangle(name: str) -> Conversion:
-    """The rows and columns of the elements on and below, or above, a diagonal of a matrix, [2, count]."""
+    """Return the rows and columns of the elements on and below, or above, a diagonal of a matrix, [2, count]."""
 
     def convert(t: Tracer, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
         import numpy as np

@@ -11,7 +11,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def signbit(t: Tracer, self: Tensor) -> Tensor:
-    """Which elements have a sign: -0.0 has one."""
+    """Return which elements have a sign: -0.0 has one."""
     if self.dtype.is_unsigned:
         return formula(t.b, lambda e: e.is_unequal(e), self)
     if self.dtype.is_integer:

@@ -34,7 +34,9 @@ def index(t: Tracer, self: Tensor, indices: MaybeTensors) -> Tensor:
 
 
 def _places(t: Tracer, x: Tensor, indices: MaybeTensors) -> list[Tensor | None]:
-    """Indices with the places of what is true instead of truth values, which stand for as many axes as they have."""
+    """Return indices with the places of what is true instead of truth values, which stand for as many axes as they
+    have.
+    """
     found: list[Tensor | None] = []
     for i in indices:
         if i is None or not (i.dtype.is_bool or i.dtype == U8):
@@ -64,7 +66,7 @@ def masked_select(t: Tracer, self: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_scatter(t: Tracer, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The elements that a mask marks replaced by those of a source, in their order."""
+    """Return the elements that a mask marks replaced by those of a source, in their order."""
     shape = ew.broadcast_shape(t.b, self.shape, mask.shape)
     x, marked = (shapes.broadcast_to(t.b, v, shape) for v in (self, mask))
     flat = ew.convert(t.b, shapes.reshape(t.b, marked, [-1]), I64)
@@ -73,7 +75,7 @@ def masked_scatter(t: Tracer, self: Tensor, mask: Tensor, source: Tensor) -> Ten
 
 
 def put(t: Tracer, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Elements replaced, or added to, by their number in the whole tensor."""
+    """Return elements replaced, or added to, by their number in the whole tensor."""
     flat, places, given = (shapes.reshape(t.b, v, [product(v.shape)]) for v in (self, index, source))
     made = scatters.put_along(t.b, flat, places, given, 0, "add" if accumulate else None)
     return shapes.reshape(t.b, made, self.shape)
@@ -119,7 +121,7 @@ def one_hot(t: Tracer, self: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def _spread_to(t: Tracer, source: Operand, like: Tensor, dtype: DType) -> Tensor:
-    """The first elements of a source for each index, or a number for all."""
+    """Return the first elements of a source for each index, or a number for all."""
     if not isinstance(source, Tensor):
         return shapes.broadcast_to(t.b, as_tensor(t, source, dtype), like.shape)
     starts: list[Size] = [0] * source.rank
@@ -200,7 +202,7 @@ def _along(t: Tracer, x: Tensor, dim: int, index: Tensor, source: Operand, combi
 
 
 def _slices_at(t: Tracer, x: Tensor, axis: int, index: Tensor) -> tuple[Tensor, list[Size]]:
-    """The places of the elements of slices of x, a vector of places along an axis, and their shape."""
+    """Return the places of the elements of slices of x, a vector of places along an axis, and their shape."""
     vector = shapes.reshape(t.b, index, [-1, *[1] * (x.rank - axis - 1)])
     shape = [vector.shape[0] if d == axis else n for d, n in enumerate(x.shape)]
     return shapes.broadcast_to(t.b, vector, shape), shape
@@ -261,7 +263,7 @@ def index_put_impl(
 
 
 def _masked_put(t: Tracer, x: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Tensor:
-    """One value for what a mask over the first axes marks."""
+    """Return one value for what a mask over the first axes marks."""
     spread = shapes.reshape(t.b, mask, [*mask.shape, *[1] * (x.rank - mask.rank)])
     value = ew.convert(t.b, shapes.reshape(t.b, values, []), x.dtype)
     return ew.select(t.b, spread, ew.binary(t.b, "add", x, value) if accumulate else value, x)

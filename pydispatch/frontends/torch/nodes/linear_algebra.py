@@ -23,7 +23,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _batched(t: Tracer, a: Tensor, y: Tensor) -> Pair:
-    """Two batches of matrices with the batch axes that they have together."""
+    """Return two batches of matrices with the batch axes that they have together."""
     lead = ew.broadcast_shape(t.b, a.shape[:-2], y.shape[:-2])
     return tuple(shapes.broadcast_to(t.b, v, [*lead, *v.shape[-2:]]) for v in (a, y))  # type: ignore[return-value]
 
@@ -43,7 +43,7 @@ def lu_factor(t: Tracer, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N80
 
 
 def _rows_in_order(t: Tracer, pivots: Tensor, n: Size) -> Tensor:
-    """The row of the matrix that each row of L U is, [..., n]. pivots: exchanges of rows, counted from 1."""
+    """Return the row of the matrix that each row of L U is, [..., n]. pivots: exchanges of rows, counted from 1."""
     b = t.b
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     given = shapes.reshape(b, pivots, [product(lead), count])
@@ -245,7 +245,7 @@ def cholesky_old(t: Tracer, self: Tensor, upper: bool = False) -> Tensor:
 
 
 def cholesky_ex(t: Tracer, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
-    """The factor, and the number of the first leading minor that is not positive definite, or 0."""
+    """Return the factor, and the number of the first leading minor that is not positive definite, or 0."""
     made = linear.cholesky(t.b, self, not upper)
     pivot = diagonal(t, made, 0, -2, -1)
     n = reductions.size_as(t.b, pivot.shape[-1], I32)
@@ -322,7 +322,9 @@ def svdvals(t: Tracer, A: Tensor, *, driver: str | None = None) -> Tensor:  # no
 def pinv(
     t: Tracer, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
 ) -> Tensor:
-    """The pseudoinverse. Singular values that are below a limit, and below a share of the largest one, count as 0."""
+    """Return the pseudoinverse. Singular values that are below a limit, and below a share of the largest one, count as
+    0.
+    """
     b = t.b
     u, values, vt = jacobi.svd(b, self)
     if rtol is None:

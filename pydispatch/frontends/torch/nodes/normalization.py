@@ -84,7 +84,7 @@ def _by_statistics(
     t: Tracer, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
 ) -> tuple[Normalized, list[Tensor | None]]:  # fmt: skip
-    """Normalized by the batch's own statistics: with them, and with the running ones after it."""
+    """Return normalized by the batch's own statistics: with them, and with the running ones after it."""
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(t.b, m, axes) for m in normalization.moments(t.b, x, axes))
     made = normalization.batch_norm(t.b, x, 1, mean, variance, weight, bias, eps)
@@ -110,7 +110,7 @@ def _legit(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
     running_var: Memory | None, training: bool, momentum: float, eps: float,
 ) -> Normalized:  # fmt: skip
-    """Writes the running statistics in training."""
+    """Write the running statistics in training."""
     memory = (running_mean, running_var)
     if not training:
         if running_mean is None or running_var is None:
@@ -137,7 +137,7 @@ def _functional(
     t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
     training: bool, momentum: float, eps: float,
 ) -> tuple[Tensor | Saved, ...]:  # fmt: skip
-    """The running statistics are results."""
+    """Lower a normalization that returns its running statistics as results."""
     if not training:
         found = _without_training(t, input, weight, bias, running_mean, running_var, momentum, eps)
         return (*found, running_mean, running_var)

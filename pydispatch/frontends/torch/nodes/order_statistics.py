@@ -13,13 +13,13 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _numbers(t: Tracer, x: Tensor, axis: int) -> Tensor:
-    """How many elements along an axis are no NaN, with size 1 there."""
+    """Return how many elements along an axis are no NaN, with size 1 there."""
     known = formula(t.b, lambda v: v.is_equal(v).to(I64), x)
     return reductions.reduce(t.b, "add", known, [axis], keep=True)
 
 
 def _median(t: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Pair:
-    """The lower one of the elements in the middle, and its place: that of the first NaN, or without these."""
+    """Return the lower one of the elements in the middle, and its place: that of the first NaN, or without these."""
     b = t.b
     values, places = ordering.sort_with_places(b, x, axis)
     size, numbers = reductions.size_as(b, x.shape[axis], I64), _numbers(t, x, axis)
@@ -58,7 +58,7 @@ def _without(t: Tracer, found: Pair, axis: int) -> Pair:
 
 
 def mode(t: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
-    """The least of the elements that occur most often, and the last place where it is."""
+    """Return the least of the elements that occur most often, and the last place where it is."""
     b = t.b
     if not self.rank:
         return self, b.constant(0, I64)

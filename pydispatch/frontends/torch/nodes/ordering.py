@@ -62,7 +62,7 @@ def _running(name: str) -> Conversion:
 
 
 def logcumsumexp(t: Tracer, self: Tensor, dim: int) -> Tensor:
-    """The logarithm of the running sum of exponentials, without computing these."""
+    """Return the logarithm of the running sum of exponentials, without computing these."""
     x = ew.convert(t.b, self, wide(self.dtype))
     if not x.rank:
         return self
@@ -78,7 +78,7 @@ def logcumsumexp(t: Tracer, self: Tensor, dim: int) -> Tensor:
 
 
 def _running_extreme(name: str) -> Conversion:
-    """The largest or smallest element so far, and the last place where it was."""
+    """Return the largest or smallest element so far, and the last place where it was."""
 
     def convert(t: Tracer, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         if not self.rank:
@@ -103,7 +103,7 @@ def searchsorted(
     t: Tracer, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """How many elements of ordered rows are below each element; of equal ones, too, with `right`."""
+    """Return how many elements of ordered rows are below each element; of equal ones, too, with `right`."""
     x, rows = as_tensor(t, self), sorted_sequence
     if sorter is not None:
         rows = gathers.take_along(t.b, rows, sorter, rows.rank - 1)
@@ -124,7 +124,7 @@ Distinct = tuple[Tensor, Tensor, Tensor]
 
 
 def _asked(t: Tracer, found: Distinct, inverse: bool, counts: bool) -> Distinct:
-    """Empty vectors in the place of what nobody asks for."""
+    """Return empty vectors in the place of what nobody asks for."""
     none = t.b.constant([], I64)
     return found[0], found[1] if inverse else none, found[2] if counts else none
 

@@ -15,7 +15,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def in_floats(t: Tracer, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
-    """A formula over floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
+    """Return a formula over floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
     given = together(t, *tensors, floats=True)
     dtype = given[0].dtype
     inner = wide(dtype)
@@ -103,7 +103,7 @@ def nan_to_num(
 
 
 def truth(t: Tracer, operand: Operand) -> Tensor:
-    """Which elements are not 0."""
+    """Return which elements are not 0."""
     return as_tensor(t, operand, BOOL)
 
 
@@ -136,7 +136,7 @@ mul = _together("mul")
 
 
 def _number_of_two(name: str) -> Conversion:
-    """The smaller or larger one, where a NaN counts for nothing beside a number."""
+    """Return the smaller or larger one, where a NaN counts for nothing beside a number."""
 
     def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
         def written(e: Element, n: Element) -> Element:
@@ -181,7 +181,7 @@ def floor_divide(t: Tracer, self: Operand, other: Operand) -> Tensor:
 
 
 def floor_quotient(e: Element, n: Element) -> Element:
-    """The quotient of integers with a sign, rounded down."""
+    """Return the quotient of integers with a sign, rounded down."""
     rest = e % n
     lower = rest.is_unequal(0) & ((rest < 0) ^ (n < 0))
     return lower.choose(e / n - 1, e / n)

@@ -23,7 +23,7 @@ Sizes = Sequence[Size]
 
 
 def collapse(t: Tracer, a: Tensor, start: int, end: int) -> Tensor:
-    """The axes from start to end, both included, as one."""
+    """Return the axes from start to end, both included, as one."""
     return flatten(t, a, start, end)
 
 

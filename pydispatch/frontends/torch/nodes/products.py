@@ -52,7 +52,7 @@ def baddbmm(t: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Nu
 
 
 def addbmm(t: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """The products of all pairs of matrices, added up."""
+    """Return the products of all pairs of matrices, added up."""
     total = products.dot_general(
         t.b, shapes.transpose(t.b, batch1, [1, 0, 2]), batch2, [], [(1, 0), (2, 1)], normalization.wide(self.dtype)
     )
@@ -67,7 +67,7 @@ def scaled_mm(
     t: Tracer, self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
     scale_result: Tensor | None = None, out_dtype: DType | None = None, use_fast_accum: bool = False,
 ) -> Tensor:  # fmt: skip
-    """A product of 8-bit floats, summed in f32. Scales are one number, or one for each row and column."""
+    """Return a product of 8-bit floats, summed in f32. Scales are one number, or one for each row and column."""
     rows, columns = self.shape[0], mat2.shape[1]
     for name, scale, whole in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
         fits = scale.rank in (0, 1) or all(n in (1, m) for n, m in zip(scale.shape, whole, strict=False))
@@ -117,7 +117,7 @@ def trilinear(
     t: Tracer, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Ints, expand2: Ints, expand3: Ints, sumdim: Ints,
     unroll_dim: int = 1,
 ) -> Tensor:  # fmt: skip
-    """The sum of products of three tensors, each with axes of size 1 put in."""
+    """Return the sum of products of three tensors, each with axes of size 1 put in."""
     given = ((i1, expand1), (i2, expand2), (i3, expand3))
     x, y, z = (shapes.expand_dims(t.b, i, list(axes)) if axes else i for i, axes in given)
     made = ew.binary(t.b, "mul", ew.binary(t.b, "mul", x, y), z)
@@ -125,7 +125,7 @@ def trilinear(
 
 
 def distances(t: Tracer, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
-    """The norm of order p of the difference of each row of x1 and each of x2."""
+    """Return the norm of order p of the difference of each row of x1 and each of x2."""
     rows, columns = shapes.expand_dims(t.b, x1, [x1.rank - 1]), shapes.expand_dims(t.b, x2, [x2.rank - 2])
     return normalization.lp_norm(t.b, ew.binary(t.b, "sub", rows, columns), p, [-1])
 
@@ -134,7 +134,7 @@ _MOST_ROWS = 2048
 
 
 def distances_of_pairs(t: Tracer, self: Tensor, p: float = 2.0) -> Tensor:
-    """The distances of all pairs of different rows."""
+    """Return the distances of all pairs of different rows."""
     first, second = (gathers.take(t.b, self, t.b.constant(i), 0) for i in np.triu_indices(count_of_rows(t, self), 1))
     return normalization.lp_norm(t.b, ew.binary(t.b, "sub", first, second), p, [-1])
 
@@ -151,7 +151,7 @@ def count_of_rows(t: Tracer, x: Tensor) -> int:
 
 
 def _each(values: Sizes, count: int) -> tuple[Size, ...]:
-    """One entry for each axis; a single one stands for all."""
+    """Return one entry for each axis; a single one stands for all."""
     return tuple(values) * count if len(values) == 1 else tuple(values)
 
 
@@ -226,7 +226,7 @@ def _convolution(
 
 
 def conv_tbc(t: Tracer, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """A convolution over time of [time, batch, channels] by [kernel, channels, filters]."""
+    """Return a convolution over time of [time, batch, channels] by [kernel, channels, filters]."""
     x, filters = shapes.transpose(t.b, self, [1, 2, 0]), shapes.transpose(t.b, weight, [2, 1, 0])
     made = convolution(t, x, filters, bias, (1,), (pad,), (1,), False, (0,), 1)
     return shapes.transpose(t.b, made, [2, 0, 1])

@@ -17,7 +17,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def _number(t: Tracer, given: Operand) -> Operand:
-    """A tensor of one element as one of rank 0, which does not decide the type of a result."""
+    """Return a tensor of one element as one of rank 0, which does not decide the type of a result."""
     return shapes.reshape(t.b, given, []) if isinstance(given, Tensor) else given
 
 
@@ -90,7 +90,7 @@ def dequantize_per_token(
 
 
 def _groups(t: Tracer, x: Tensor, scales: Tensor, group_size: int) -> Tensor:
-    """The elements of a matrix in rows that have a scale each."""
+    """Return the elements of a matrix in rows that have a scale each."""
     size = x.shape[-1]
     if isinstance(size, int) and group_size > size and scales.shape[-1] == 1:
         group_size = size

@@ -18,7 +18,7 @@ Ints = Sequence[int]
 
 
 def axes_of(t: Tracer, x: Tensor, dim: int | Ints | None) -> list[int]:
-    """The axes that a reduction takes: all for None and for an empty list."""
+    """Return the axes that a reduction takes: all for None and for an empty list."""
     if dim is None or (not isinstance(dim, int) and not dim) or not x.rank:
         return list(range(x.rank))
     return shapes.axes_of(t.b, [dim] if isinstance(dim, int) else dim, x.rank)
@@ -29,7 +29,7 @@ def _reduced(t: Tracer, name: str, x: Tensor, dim: int | Ints | None, keepdim: b
 
 
 def _summed_as(x: Tensor, dtype: DType | None) -> DType:
-    """The type of a sum: integers are summed as i64."""
+    """Return the type of a sum: integers are summed as i64."""
     return dtype or (x.dtype if category(x.dtype) >= 2 else I64)
 
 

@@ -178,7 +178,7 @@ def _resized(t: Tracer, x: Tensor, axis: int, out: Size, scale: float | None, co
 def _each_axis(
     t: Tracer, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
 ) -> Tensor:
-    """The last axes resized, one after the other. output_size: None where the scales decide."""
+    """Return the last axes resized, one after the other. output_size: None where the scales decide."""
     if not x.dtype.is_float and not how.is_nearest:
         raise t.b.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
     first = x.rank - len(scales)
@@ -197,7 +197,8 @@ def _scales(t: Tracer, given: Sequence[float | None] | None, spatial: int) -> li
 
 
 def _by_scales(spatial: int, how: Method) -> Conversion:
-    """The overloads with a list of scales. They have a parameter for aligned corners where weights depend on it."""
+    """Return the overloads with a list of scales. They have a parameter for aligned corners where weights depend on it.
+    """
 
     def copied(t: Tracer, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
         return _each_axis(t, self, output_size, _scales(t, scale_factors, spatial), False, how)
@@ -211,7 +212,7 @@ def _by_scales(spatial: int, how: Method) -> Conversion:
 
 
 def _by_axis(spatial: int, how: Method) -> Conversion:
-    """The overloads with a scale for each axis."""
+    """Return the overloads with a scale for each axis."""
 
     def copied(t: Tracer, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
         return _each_axis(t, self, output_size, _scales(t, scales, spatial), False, how)

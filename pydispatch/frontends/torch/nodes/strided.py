@@ -27,7 +27,7 @@ def _row_major(shape: Sequence[Size]) -> list[Size]:
 
 
 def _layout(t: Tracer, memory: Memory) -> tuple[list[Size], Size]:
-    """The strides and the offset of a tensor in its storage, in elements."""
+    """Return the strides and the offset of a tensor in its storage, in elements."""
     meta, shape = memory.layout, memory.tensor.shape
     if meta is None:
         return _row_major(shape), 0
@@ -46,7 +46,9 @@ def is_contiguous(t: Tracer, memory: Memory) -> bool:
 
 
 def _elements(t: Tracer, memory: Memory) -> tuple[Tensor, list[int], Size]:
-    """The elements of a storage as a vector, the order of axes in it, and the offset of the vector in the storage."""
+    """Return the elements of a storage as a vector, the order of axes in it, and the offset of the vector in the
+    storage.
+    """
     whole = memory.whole
     x, (strides, offset) = whole.tensor, _layout(t, whole)
     order = list(range(x.rank))
@@ -65,7 +67,8 @@ def _elements(t: Tracer, memory: Memory) -> tuple[Tensor, list[int], Size]:
 def _first(
     t: Tracer, memory: Memory, flat: Tensor, offset: Size, size: Sizes, stride: Sizes, start: Size | None
 ) -> Size:
-    """The place of the first element in the vector of a storage. Calls that read beyond the vector are refused."""
+    """Return the place of the first element in the vector of a storage. Calls that read beyond the vector are refused.
+    """
     if len(size) != len(stride):
         raise t.b.fail(f"as_strided has the sizes {list(size)} and the strides {list(stride)}")
     first = (_layout(t, memory)[1] if start is None else start) - offset
@@ -106,7 +109,7 @@ def as_strided(t: Tracer, self: Memory, size: Sizes, stride: Sizes, storage_offs
 def as_strided_scatter(
     t: Tracer, self: Memory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
-    """The tensor with other elements at the places that `as_strided` reads."""
+    """Return the tensor with other elements at the places that `as_strided` reads."""
     b, whole = t.b, self.whole
     flat, order, offset = _elements(t, self)
     if whole is not self:

@@ -27,7 +27,7 @@ def sym_size(t: Tracer, self: Tensor, dim: int) -> Size:
 def _arithmetic(
     on_numbers: Callable[[Any, Any], Any], on_tensors: Callable[[Tracer, Tensor, Tensor], Tensor]
 ) -> Conversion:
-    """A function of two numbers. Those that are no sizes, such as fractions, are tensors of rank 0."""
+    """Return a function of two numbers. Those that are no sizes, such as fractions, are tensors of rank 0."""
 
     def convert(t: Tracer, a: Operand, b: Operand) -> Operand:
         if isinstance(a, Tensor) or isinstance(b, Tensor):
@@ -71,7 +71,7 @@ def truediv(t: Tracer, a: Operand, b: Operand) -> Operand:
 
 
 def _as_size(t: Tracer, x: Tensor) -> Size:
-    """A computed number as a size."""
+    """Return a computed number as a size."""
     return t.b.size_of(t.b.scalar(ew.convert(t.b, x, I64)))
 
 
@@ -107,12 +107,12 @@ def sym_sqrt(t: Tracer, a: Operand) -> Operand:
 
 
 def item(t: Tracer, self: Tensor) -> Operand:
-    """The element of a tensor as a number: an integer may become a size."""
+    """Return the element of a tensor as a number: an integer may become a size."""
     return _as_size(t, self) if self.dtype.is_integer else self
 
 
 def nothing(t: Tracer, *_: Any, **__: Any) -> None:
-    """Checks of what was known when the model was exported."""
+    """Drop checks of facts that were established when the model was exported."""
 
 
 def functional_check(t: Tracer, *args: Any, **__: Any) -> Any:
@@ -120,7 +120,7 @@ def functional_check(t: Tracer, *args: Any, **__: Any) -> Any:
 
 
 def with_effects(t: Tracer, token: Tensor, op: Any, *args: Any, **keywords: Any) -> tuple[Tensor, None]:
-    """A check that is ordered by a token: not done, as other checks are not."""
+    """Return a check that is ordered by a token: not done, as other checks are not."""
     name = op.text.removeprefix("torch.ops.") if isinstance(op, Other) else shown(op)
     if name.rpartition(".")[0] not in _ASSERTIONS and name not in _ASSERTIONS:
         raise t.b.fail(f"operator {name} has effects that are ordered by tokens, which is not supported")

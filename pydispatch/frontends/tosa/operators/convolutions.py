@@ -19,13 +19,13 @@ from pydispatch.frontends.tosa.types import element_dtype
 
 
 def accumulator(t: Tracer, op: Operation) -> DType:
-    """The attribute `acc_type`; the type of the result where there is none."""
+    """Return the attribute `acc_type`; the type of the result where there is none."""
     declared = op.properties.get("acc_type")
     return t.dtype(op) if declared is None else element_dtype(getattr(declared, "type", declared))
 
 
 def _operands(t: Tracer, op: Operation, x: list[Tensor], spatial: int) -> tuple[Tensor, Tensor]:
-    """The image and the kernel without their zero points."""
+    """Return the image and the kernel without their zero points."""
     for tensor, what in ((x[0], "the image"), (x[1], "the kernel")):
         t.rank(tensor, spatial + 2, what)
     t.rank(x[2], 1, "the bias")
@@ -49,7 +49,7 @@ def _with_bias(t: Tracer, op: Operation, made: Tensor, bias: Tensor) -> Tensor:
 
 
 def _pairs(numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Padding as it is written, before and after each axis in turn."""
+    """Return padding as it is written, before and after each axis in turn."""
     return tuple(numbers[::2]), tuple(numbers[1::2])
 
 
@@ -105,7 +105,7 @@ def _depthwise(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
 
 
 def _transpose_conv(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    """A convolution of the image with zeros between its elements, by the kernel from its other end."""
+    """Return a convolution of the image with zeros between its elements, by the kernel from its other end."""
     image, kernel = _operands(t, op, x, 2)
     around = t.numbers(op, "out_pad", 4)
     strides = t.numbers(op, "stride", 2, 1)

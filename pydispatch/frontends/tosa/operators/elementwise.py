@@ -54,7 +54,7 @@ def _shift(function: str) -> Convert:
 
 
 def extreme(name: str, ignore_nan: bool, u: Element, v: Element) -> Element:
-    """The "max" or "min" of two numbers. ignore_nan: of a number and NaN the number; NaN otherwise."""
+    """Return the "max" or "min" of two numbers. ignore_nan: of a number and NaN the number; NaN otherwise."""
     made = u.binary(name, v)
     if not ignore_nan or not u.dtype.is_float:
         return made
@@ -62,7 +62,7 @@ def extreme(name: str, ignore_nan: bool, u: Element, v: Element) -> Element:
 
 
 def ignores_nan(t: Tracer, op: Operation) -> bool:
-    """The attribute `nan_mode`."""
+    """Return the attribute `nan_mode`."""
     return t.word(op, "nan_mode", "PROPAGATE") == "IGNORE"
 
 
@@ -165,7 +165,9 @@ def _cast(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
 
 
 def _rounded(u: Element, dtype: DType) -> Element:
-    """The nearest integer, of ties the even one; what lies beyond becomes the nearest that the type has, and NaN 0."""
+    """Return the nearest integer, of ties the even one; what lies beyond becomes the nearest that the type has, and NaN
+    0.
+    """
     low, high = int(least(dtype)), int(largest(dtype))
     whole = u.of("round_even")
     # 2**n is a float, while the largest integer may not be: what reaches it never comes to the conversion.

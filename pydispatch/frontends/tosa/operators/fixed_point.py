@@ -23,18 +23,19 @@ def scaled(value: Element, multiplier: Element, shift: Element, double_round: bo
 
 
 def reciprocal(count: Element) -> tuple[Element, Element]:
-    """A multiplier and a shift that stand for 1 / count. count: i64, from 1."""
+    """Return a multiplier and a shift that stand for 1 / count. count: i64, from 1."""
     k = -(count - 1).of("count_leading_zeros") + 64
     return count.const((1 << 30) + 1).binary("shift_left", k) / count, k + 30
 
 
 def saturated(value: Element, dtype: DType) -> Element:
-    """An integer as one of a smaller type; what lies beyond becomes the nearest."""
+    """Return an integer as one of a smaller type; what lies beyond becomes the nearest."""
     return value.at_least(int(least(dtype))).at_most(int(largest(dtype))).to(dtype)
 
 
 def shifted(b: Builder, x: Tensor, zero_point: Tensor) -> Tensor:
-    """Integers minus their zero point, in a type that holds all of them; x itself where that is 0, and floats."""
+    """Return integers minus their zero point, in a type that holds all of them; x itself where that is 0, and floats.
+    """
     known = zero_point.numbers
     if x.dtype.is_float or (known is not None and not known.any()):
         return x

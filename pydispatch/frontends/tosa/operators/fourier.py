@@ -17,7 +17,7 @@ def _check(t: Tracer, x: Tensor) -> None:
 
 
 def _fft2d(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    """The inverse is not divided by the number of elements."""
+    """Lower a 2-D FFT; the inverse is not divided by the number of elements."""
     t.same_type(*x)
     _check(t, x[0])
     sign = 1 if t.number(op, "inverse", 0) else -1

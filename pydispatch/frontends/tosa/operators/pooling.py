@@ -26,7 +26,7 @@ Combine = Callable[[Element, Element], Element]
 
 
 def _attributes(t: Tracer, op: Operation, x: list[Tensor], first: int) -> tuple[list[Size], Window]:
-    """The kernel and how it moves: operands from `first` on, or attributes."""
+    """Return the kernel and how it moves: operands from `first` on, or attributes."""
     t.rank(x[0], 4, "the image")
     kernel, strides, pad = (
         t.listed(op, x if len(x) > first else [], first + n, name, count)
@@ -59,7 +59,7 @@ def _max_pool(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
 
 
 def _counts(t: Tracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
-    """How many elements of an axis lie in each window."""
+    """Return how many elements of an axis lie in each window."""
     b = t.b
 
     def number(n: Size) -> Tensor:

@@ -18,14 +18,14 @@ def _unsigned(dtype: DType) -> DType:
 
 
 def _number(t: Tracer, op: Operation, x: list[Tensor], at: int, name: str, unsigned: bool) -> Tensor:
-    """A zero point as i64: a tensor without axes."""
+    """Return a zero point as i64: a tensor without axes."""
     zero = shapes.reshape(t.b, t.zero_point(op, x, at, name, I32), [])
     seen = _unsigned(zero.dtype) if unsigned and at < len(x) else zero.dtype
     return formula(t.b, lambda n: n.bits(seen).to(I64), zero)
 
 
 def _factors(t: Tracer, op: Operation, x: list[Tensor], at: int, name: str, per_channel: bool) -> Tensor:
-    """The multipliers or the shifts, along the last axis of the values or without axes."""
+    """Return the multipliers or the shifts, along the last axis of the values or without axes."""
     found = x[at] if at < len(x) else t.b.constant(list(t.numbers(op, name)), I64)
     channels = x[0].shape[-1:] if per_channel else (1,)
     t.rank(found, 1, f"the {name}")

@@ -80,7 +80,7 @@ def _fused_conv(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None, added
 
 
 def integer_product(c: Call, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
-    """The product of integers without their zero points, in i32."""
+    """Return the product of integers without their zero points, in i32."""
     rows = products.without_zero_point(c, x, x_zero, None)
     return ops.matmul(c.b, rows, products.without_zero_point(c, y, y_zero, -1))
 
@@ -108,7 +108,7 @@ def _matmul_integer_to_float(
 
 
 def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] = ()) -> Conversion:
-    """A function of `count` quantized tensors. names: its attributes that are numbers."""
+    """Return a function of `count` quantized tensors. names: its attributes that are numbers."""
 
     def convert(c: Call, *operands: Tensor | None) -> Tensor:
         if len(operands) not in (3 * count + 1, 3 * count + 2):
