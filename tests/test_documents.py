@@ -267,6 +267,11 @@ def test_kernels_in_python_on_devices(device: str, folder: Path) -> None:
     assert execute([sys.executable, "on_a_device.py", device], folder).splitlines() == printed(text)
 
 
+def test_the_reference_has_every_public_name() -> None:
+    code = "import sys; sys.path.append('docs/site'); import reference; print(reference.python()[:8])"
+    assert execute([sys.executable, "-c", code], ROOT).startswith("# Python")
+
+
 def test_functions_of_programs_are_listed() -> None:
     from pydispatch.programs.names import listed
 
