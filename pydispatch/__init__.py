@@ -99,6 +99,10 @@ if TYPE_CHECKING:
         sin,
         sqrt,
         tanh,
+        u8,
+        u16,
+        u32,
+        u64,
     )
     from pydispatch.programs.control import cond, loop
     from pydispatch.programs.state import state
@@ -199,6 +203,10 @@ __all__ = [
     "to_jax",
     "to_torch",
     "trace",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
     "vjp",
     "where",
     "zeros",
