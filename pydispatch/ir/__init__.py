@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydispatch.ir.core.walk import walk
-
 if TYPE_CHECKING:
     from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
@@ -34,6 +32,7 @@ def parse(text: str, filename: str = "<text>") -> ModuleOp:
 def verify(module: Operation) -> None:
     """Check every operation of a program. Raises CompileError at the first that is wrong."""
     from pydispatch.ir.core.verifier import verify as check
+    from pydispatch.ir.core.walk import walk
 
     known = context()
     for name in {op.name for op in walk(module)}:

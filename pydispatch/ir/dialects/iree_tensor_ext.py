@@ -40,7 +40,7 @@ class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
     def parse_parameters(cls, p: AttrParser) -> Sequence[Attribute]:
         with p.in_angle_brackets():
             start = p.pos
-            access = p.parse_identifier(" for the access")
+            access = p.parse_identifier(context_msg=" for the access")
             if access not in _ACCESS:
                 p.raise_error(f"unknown access '{access}', expected one of {', '.join(_ACCESS)}", start, p.pos)
             p.parse_punctuation(":")

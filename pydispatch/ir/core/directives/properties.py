@@ -130,7 +130,7 @@ class Choice(Word):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos
         self.value.set(
-            state, StringAttr(self._checked(parser, parser.parse_identifier(f" for the {self.WHAT}"), start))
+            state, StringAttr(self._checked(parser, parser.parse_identifier(context_msg=f" for the {self.WHAT}"), start))
         )
 
     def _checked(self, parser: Parser, word: str, start: int) -> str:
@@ -153,7 +153,7 @@ class NumberedChoice(Choice):
         start = parser.pos
         word = parser.parse_optional_str_literal()
         if word is None:
-            word = parser.parse_identifier(f" for the {self.WHAT}")
+            word = parser.parse_identifier(context_msg=f" for the {self.WHAT}")
         self.value.set(state, _number_of(self.WORDS.index(self._checked(parser, word, start))))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -63,7 +63,7 @@ class PipelineBindingAttr(ParametrizedAttribute):
     @staticmethod
     def _parse_body(p: AttrParser) -> list[Attribute]:
         start = p.pos
-        type = p.parse_identifier(" for the type of a binding")
+        type = p.parse_identifier(context_msg=" for the type of a binding")
         if type not in BINDING_TYPES:
             p.raise_error(f"unknown binding type '{type}', expected {' or '.join(BINDING_TYPES)}", start, p.pos)
         flags = parse_flags(p, BINDING_FLAGS) if p.parse_optional_punctuation(",") is not None else []
@@ -97,7 +97,7 @@ class PipelineLayoutAttr(ParametrizedAttribute):
         with p.in_angle_brackets():
             while p._current_token.text != ">":
                 start = p.pos
-                key = p.parse_identifier(" in a pipeline layout")
+                key = p.parse_identifier(context_msg=" in a pipeline layout")
                 p.parse_punctuation("=", f" after '{key}'")
                 if key in ("constants", "push_constants"):
                     constants = p.parse_integer(allow_negative=False, allow_boolean=False)
@@ -164,7 +164,7 @@ def _parse_sets(p: AttrParser) -> list[PipelineBindingAttr]:
                     f"descriptor set {number} cannot be used, there is one set: move its bindings into set 0, "
                     "numbered on from the last one there", start, p.pos)  # fmt: skip
             while p.parse_optional_punctuation(",") is not None:
-                key = p.parse_identifier(" in a descriptor set")
+                key = p.parse_identifier(context_msg=" in a descriptor set")
                 p.parse_punctuation("=", f" after '{key}'")
                 if key == "bindings":
                     p.parse_comma_separated_list(p.Delimiter.SQUARE, binding)

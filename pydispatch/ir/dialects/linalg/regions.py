@@ -155,7 +155,7 @@ def parse_payload(p: Parser) -> tuple[type[Operation], dict[str, Attribute]] | N
     if p.parse_optional_punctuation("{") is None:
         return None
     token = p._current_token
-    name = p.parse_identifier(" for the operation of the body")
+    name = p.parse_identifier(context_msg=" for the operation of the body")
     kind: type[Operation] = p._get_op_by_name_at(name, token.span.start, token.span.end)  # type: ignore[attr-defined]
     attributes = p.parse_optional_attr_dict()
     p.parse_punctuation("}")

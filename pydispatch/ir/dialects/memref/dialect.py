@@ -50,7 +50,7 @@ class Dimension(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos
-        name = parser.parse_identifier(" for the dimension")
+        name = parser.parse_identifier(context_msg=" for the dimension")
         if name not in ("x", "y", "z"):
             parser.raise_error(f"unknown dimension '{name}', expected x, y or z", start, parser.pos)
         self.value.set(state, gpu.DimensionAttr(gpu.DimensionEnum(name)))

@@ -192,7 +192,7 @@ def _assumption(p: Parser) -> DictionaryAttr:
     with p.in_angle_brackets():
         while p._current_token.text != ">":
             start = p.pos
-            key = p.parse_identifier(" in an assumption")
+            key = p.parse_identifier(context_msg=" in an assumption")
             if key not in ("umin", "umax", "udiv"):
                 p.raise_error(f"unknown assumption '{key}', expected umin, umax or udiv", start, p.pos)
             p.parse_punctuation("=")
