@@ -129,9 +129,8 @@ class Choice(Word):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos
-        self.value.set(
-            state, StringAttr(self._checked(parser, parser.parse_identifier(context_msg=f" for the {self.WHAT}"), start))
-        )
+        word = parser.parse_identifier(context_msg=f" for the {self.WHAT}")
+        self.value.set(state, StringAttr(self._checked(parser, word, start)))
 
     def _checked(self, parser: Parser, word: str, start: int) -> str:
         if word not in self.WORDS:
