@@ -88,16 +88,16 @@ test: tools setup
 	@echo "all tests passed"
 	@$(BIN)/python tests/suites/run.py --list
 
-C_FILES = $(shell find csrc tests/c -name '*.[ch]')
+C_FILES := find csrc tests/c -name '*.[ch]' -print0
 
 lint: $(VENV)/.test
 	$(call watch,ruff) $(BIN)/ruff check .
 	$(call watch,mypy) $(BIN)/python tests/typecheck.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(call watch,cython-lint) $(BIN)/cython-lint --max-line-length 120 _core
-	$(call watch,clang-format) $(BIN)/clang-format --dry-run -Werror $(C_FILES)
+	$(C_FILES) | xargs -0 $(BIN)/clang-format --dry-run -Werror
 
 format: $(VENV)/.test  ## The layout of C files, as `make lint` checks it.
-	$(BIN)/clang-format -i $(C_FILES)
+	$(C_FILES) | xargs -0 $(BIN)/clang-format -i
 
 test-apart: lint
 	@$(MAKE) --no-print-directory test-wheel
