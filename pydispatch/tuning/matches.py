@@ -12,6 +12,7 @@ from pydispatch.compiler.fusion.words import place_of
 from pydispatch.compiler.match import Rewrites, patterns_of
 from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.errors import CompileError
+from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.tuning.parts import program_of
 from pydispatch.tuning.site import Builder, Built, Site
 
@@ -57,6 +58,12 @@ class MatchPrograms(Builder):
             return None
 
 
+def _code_of(artifact: Artifact) -> str:
+    """Return what identifies the code of an artifact. The manifest is left out: it has positions in the source."""
+    members = (name for name in artifact.members if name != "manifest.json")
+    return "\0".join(f"{name} {bytes(artifact.read(name)).hex()}" for name in members)
+
+
 def match_sites(candidates: Sequence[Candidate], programs: MatchPrograms) -> Mapping[MatchSite, Sequence[int]]:
     """Return the sites of matches that can be measured alone, each with the places in `candidates` of those that are
     equal.
@@ -70,7 +77,7 @@ def match_sites(candidates: Sequence[Candidate], programs: MatchPrograms) -> Map
         site = None if module is None else MatchSite(candidate, module, 1)
         built = None if site is None else programs.build([(site, site.default)])[0]
         if site is not None and built is not None:
-            site.key = built.artifact.to_bytes().hex()
+            site.key = _code_of(built.artifact)
             known, places = found.setdefault(site.key, (site, []))
             places.append(number)
             known.calls = len(places)

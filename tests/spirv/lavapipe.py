@@ -54,7 +54,9 @@ class Lavapipe:
         assert found, "lavapipe is not installed: apt-get install mesa-vulkan-drivers"
         self.physical = found[0]
         features = vk.VkPhysicalDeviceFeatures(shaderInt64=1, shaderFloat64=1, shaderInt16=1)
-        v12 = vk.VkPhysicalDeviceVulkan12Features(storageBuffer8BitAccess=1)
+        v12 = vk.VkPhysicalDeviceVulkan12Features(
+            storageBuffer8BitAccess=1, shaderBufferInt64Atomics=1, shaderSharedInt64Atomics=1
+        )
         v11 = vk.VkPhysicalDeviceVulkan11Features(pNext=v12, storageBuffer16BitAccess=1)
         queue = vk.VkDeviceQueueCreateInfo(queueFamilyIndex=0, queueCount=1, pQueuePriorities=[1.0])
         self.device = vk.vkCreateDevice(

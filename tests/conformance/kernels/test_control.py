@@ -353,9 +353,9 @@ def test_alignment_is_what_is_declared() -> None:
             "computes on scalars",
         ),
         (
-            "%f = arith.constant 1.0 : f32\n%x = memref.atomic_rmw addf %f, %fm[%c0] : (f32, memref<4xf32>) -> f32",
-            "atomic 'addf' on f32",
-            "order of workgroups",
+            "%f = arith.constant 1.0 : f32\n%x = memref.atomic_rmw addi %f, %fm[%c0] : (f32, memref<4xf32>) -> f32",
+            "atomic 'addi' on f32",
+            "'addi' is for integers",
         ),
         ("%i4 = memref.alloca() : memref<8xi48>", "elements of type i48 cannot lie in memory", "16, 32 or 64 bits"),
     ],

@@ -171,7 +171,7 @@ def test_float_atomics(kind: str, element: str) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("%f = arith.constant 1.0 : f32\n%m = memref.alloca() : memref<4xf32>\n%x = memref.atomic_rmw mulf %f, %m[%c0] : (f32, memref<4xf32>) -> f32", "atomic 'mulf' on f32"),
+        ("%f = arith.constant 1.0 : f32\n%m = memref.alloca() : memref<4xf32>\n%x = memref.atomic_rmw andi %f, %m[%c0] : (f32, memref<4xf32>) -> f32", "atomic 'andi' on f32"),
         ("%w = memref.alloc(%n) : memref<?xf32, #gpu.address_space<workgroup>>", "has no size known while compiling"),
         ("%m = memref.alloca() : memref<4xf32>\n%t = scf.forall (%i) in (4) shared_outs(%o = %m) -> (memref<4xf32>) {\nscf.forall.in_parallel {\n}\n}", "shared_outs"),
     ],
