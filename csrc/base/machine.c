@@ -5,12 +5,9 @@
 
 const char* pyd_elf_machine_name(uint32_t machine) {
   switch (machine) {
-    case PYD_ELF_MACHINE_X86_64:
-      return "x86_64";
-    case PYD_ELF_MACHINE_AARCH64:
-      return "aarch64";
-    case PYD_ELF_MACHINE_RISCV64:
-      return "riscv64";
+    case PYD_ELF_MACHINE_X86_64: return "x86_64";
+    case PYD_ELF_MACHINE_AARCH64: return "aarch64";
+    case PYD_ELF_MACHINE_RISCV64: return "riscv64";
   }
   return NULL;
 }

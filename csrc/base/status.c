@@ -29,9 +29,8 @@ PYD_STATUS_CODES(X)
 
 static pyd_status_t bare(pyd_code_t code) {
   switch (code) {
-#define X(name, value)  \
-  case PYD_CODE_##name: \
-    return &kBare_##name;
+#define X(name, value) \
+  case PYD_CODE_##name: return &kBare_##name;
     PYD_STATUS_CODES(X)
 #undef X
   }

@@ -39,21 +39,11 @@ static void copy_row(axis_t row, size_t element, uint8_t* to, const uint8_t* fro
     return;
   }
   switch (element) {  // sizes that are constants are single moves
-    case 1:
-      COPY_ROW(1);
-      return;
-    case 2:
-      COPY_ROW(2);
-      return;
-    case 4:
-      COPY_ROW(4);
-      return;
-    case 8:
-      COPY_ROW(8);
-      return;
-    default:
-      COPY_ROW(element);
-      return;
+    case 1: COPY_ROW(1); return;
+    case 2: COPY_ROW(2); return;
+    case 4: COPY_ROW(4); return;
+    case 8: COPY_ROW(8); return;
+    default: COPY_ROW(element); return;
   }
 }
 

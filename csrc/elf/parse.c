@@ -125,15 +125,12 @@ static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_v
 static pyd_status_t read_program_header(const uint8_t* header, uint32_t index, pyd_elf_view_t* view) {
   pyd_elf_range_t range = {pyd_load_u64(header + PH_VADDR), pyd_load_u64(header + PH_MEMSZ)};
   switch (pyd_load_u32(header + PH_TYPE)) {
-    case PT_LOAD:
-      return add_segment(header, index, view);
+    case PT_LOAD: return add_segment(header, index, view);
     case PT_DYNAMIC:
       view->dynamic = range;
       view->writes_dynamic = (pyd_load_u32(header + PH_FLAGS) & PF_W) != 0;
       return PYD_STATUS_OK;
-    case PT_GNU_RELRO:
-      view->relro = range;
-      return PYD_STATUS_OK;
+    case PT_GNU_RELRO: view->relro = range; return PYD_STATUS_OK;
     case PT_GNU_STACK:
       if (view->is_system || !(pyd_load_u32(header + PH_FLAGS) & PF_X)) return PYD_STATUS_OK;
       return PYD_ELF_UNSUPPORTED(

@@ -149,18 +149,10 @@ static pyd_status_t apply(relocator_t* r, const kind_t* kind, uint64_t vaddr, ui
   }
   uint64_t address = symbol_address(r), value = 0;
   switch ((meaning_t)kind->meaning) {
-    case MEANING_BASE:
-      value = r->bias + addend;
-      break;
-    case MEANING_SYMBOL:
-      value = address;
-      break;
-    case MEANING_SYMBOL_ADDEND:
-      value = address + addend;
-      break;
-    default:
-      value = address + addend - (r->bias + vaddr);
-      break;
+    case MEANING_BASE: value = r->bias + addend; break;
+    case MEANING_SYMBOL: value = address; break;
+    case MEANING_SYMBOL_ADDEND: value = address + addend; break;
+    default: value = address + addend - (r->bias + vaddr); break;
   }
   if (!r->image) return PYD_STATUS_OK;
   if (!fits(value, kind->bits, (range_t)kind->range)) return refuse_range(r, kind, vaddr, value);

@@ -10,14 +10,10 @@
 
 static const char* sanitizer_name(uint32_t sanitizer) {
   switch (sanitizer) {
-    case PYD_LIBRARY_SANITIZER_ADDRESS:
-      return "the address sanitizer";
-    case PYD_LIBRARY_SANITIZER_MEMORY:
-      return "the memory sanitizer";
-    case PYD_LIBRARY_SANITIZER_THREAD:
-      return "the thread sanitizer";
-    case PYD_LIBRARY_SANITIZER_UNDEFINED:
-      return "the undefined behaviour sanitizer";
+    case PYD_LIBRARY_SANITIZER_ADDRESS: return "the address sanitizer";
+    case PYD_LIBRARY_SANITIZER_MEMORY: return "the memory sanitizer";
+    case PYD_LIBRARY_SANITIZER_THREAD: return "the thread sanitizer";
+    case PYD_LIBRARY_SANITIZER_UNDEFINED: return "the undefined behaviour sanitizer";
   }
   return "an unknown sanitizer";
 }

@@ -70,32 +70,16 @@ static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
       uint64_t tag = pyd_load_u64(entries + at), value = pyd_load_u64(entries + at + 8);
       if (tag == 0) break;
       switch (tag) {
-        case 5:
-          names = value;
-          break;
-        case 6:
-          symbols = value;
-          break;
-        case 7:
-          rela = value;
-          break;
-        case 8:
-          out_tables->relocation_bytes[0] = value;
-          break;
-        case 10:
-          length = value;
-          break;
-        case 23:
-          plt = value;
-          break;
-        case 2:
-          out_tables->relocation_bytes[1] = value;
-          break;
+        case 5: names = value; break;
+        case 6: symbols = value; break;
+        case 7: rela = value; break;
+        case 8: out_tables->relocation_bytes[0] = value; break;
+        case 10: length = value; break;
+        case 23: plt = value; break;
+        case 2: out_tables->relocation_bytes[1] = value; break;
         case 17:
         case 0x6000000f:
-        case 0x60000011:
-          out_tables->has_other_relocations = true;
-          break;
+        case 0x60000011: out_tables->has_other_relocations = true; break;
       }
     }
     out_tables->names = loaded_bytes(file, headers, count, names);

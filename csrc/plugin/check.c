@@ -9,14 +9,10 @@ enum { kMaxName = 4095 };
 
 static const char* sanitizer_name(uint32_t sanitizer) {
   switch (sanitizer) {
-    case PYD_PLUGIN_SANITIZER_ADDRESS:
-      return "the address sanitizer";
-    case PYD_PLUGIN_SANITIZER_MEMORY:
-      return "the memory sanitizer";
-    case PYD_PLUGIN_SANITIZER_THREAD:
-      return "the thread sanitizer";
-    case PYD_PLUGIN_SANITIZER_UNDEFINED:
-      return "the undefined behaviour sanitizer";
+    case PYD_PLUGIN_SANITIZER_ADDRESS: return "the address sanitizer";
+    case PYD_PLUGIN_SANITIZER_MEMORY: return "the memory sanitizer";
+    case PYD_PLUGIN_SANITIZER_THREAD: return "the thread sanitizer";
+    case PYD_PLUGIN_SANITIZER_UNDEFINED: return "the undefined behaviour sanitizer";
   }
   return "an unknown sanitizer";
 }

@@ -15,17 +15,10 @@ static pyd_plugin_status_t control(pyd_plugin_alloc_command_t command, const pyd
   if (!params || params->size == 0) return PYD_PLUGIN_INVALID_ARGUMENT;
   void* memory = NULL;
   switch (command) {
-    case PYD_PLUGIN_MALLOC:
-      memory = malloc(params->size);
-      break;
-    case PYD_PLUGIN_CALLOC:
-      memory = calloc(1, params->size);
-      break;
-    case PYD_PLUGIN_REALLOC:
-      memory = realloc(*inout_memory, params->size);
-      break;
-    default:
-      return PYD_PLUGIN_UNIMPLEMENTED;
+    case PYD_PLUGIN_MALLOC: memory = malloc(params->size); break;
+    case PYD_PLUGIN_CALLOC: memory = calloc(1, params->size); break;
+    case PYD_PLUGIN_REALLOC: memory = realloc(*inout_memory, params->size); break;
+    default: return PYD_PLUGIN_UNIMPLEMENTED;
   }
   if (!memory) return PYD_PLUGIN_RESOURCE_EXHAUSTED;
   *inout_memory = memory;

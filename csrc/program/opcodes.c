@@ -22,25 +22,18 @@ static bool is_function(uint32_t number) {
     PYD_MATH_FUNCTIONS(X)
 #undef X
     return true;
-    default:
-      return false;
+    default: return false;
   }
 }
 
 static bool fits(pyd_field_t field, uint32_t value) {
   switch (field) {
-    case PYD_FIELD_ANY:
-      return true;
-    case PYD_FIELD_WIDTH:
-      return is_width(value);
-    case PYD_FIELD_FORMAT:
-      return is_format(value);
-    case PYD_FIELD_WIDTH_PREDICATE:
-      return is_width(value & 0xFF) && value >> 8 <= 9;
-    case PYD_FIELD_FORMAT_PREDICATE:
-      return is_format(value & 0xFF) && value >> 8 <= 15;
-    case PYD_FIELD_FUNCTION:
-      return is_function(value);
+    case PYD_FIELD_ANY: return true;
+    case PYD_FIELD_WIDTH: return is_width(value);
+    case PYD_FIELD_FORMAT: return is_format(value);
+    case PYD_FIELD_WIDTH_PREDICATE: return is_width(value & 0xFF) && value >> 8 <= 9;
+    case PYD_FIELD_FORMAT_PREDICATE: return is_format(value & 0xFF) && value >> 8 <= 15;
+    case PYD_FIELD_FUNCTION: return is_function(value);
   }
   return false;
 }

@@ -10,14 +10,10 @@
 // The format of executables for this machine, in IREE's spelling.
 static bool is_format(pyd_string_t format) {
   switch (pyd_elf_machine_host()) {
-    case PYD_ELF_MACHINE_X86_64:
-      return pyd_text_is(format, "embedded-elf-x86_64");
-    case PYD_ELF_MACHINE_AARCH64:
-      return pyd_text_is(format, "embedded-elf-arm_64");
-    case PYD_ELF_MACHINE_RISCV64:
-      return pyd_text_is(format, "embedded-elf-riscv_64");
-    default:
-      return false;
+    case PYD_ELF_MACHINE_X86_64: return pyd_text_is(format, "embedded-elf-x86_64");
+    case PYD_ELF_MACHINE_AARCH64: return pyd_text_is(format, "embedded-elf-arm_64");
+    case PYD_ELF_MACHINE_RISCV64: return pyd_text_is(format, "embedded-elf-riscv_64");
+    default: return false;
   }
 }
 

@@ -200,19 +200,13 @@ void pyd_json_skip(pyd_json_t* json) {
     case '[':
       while (pyd_json_element(json, &list)) pyd_json_skip(json);
       return;
-    case '"':
-      pyd_json_text(json, &text);
-      return;
+    case '"': pyd_json_text(json, &text); return;
     case 't':
-    case 'f':
-      pyd_json_bool(json, &value);
-      return;
+    case 'f': pyd_json_bool(json, &value); return;
     case 'n':
       if (!pyd_json_null(json)) pyd_json_refuse(json, "null");
       return;
-    default:
-      skip_number(json);
-      return;
+    default: skip_number(json); return;
   }
 }
 

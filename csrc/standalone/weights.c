@@ -62,17 +62,10 @@ static void read_tensor(reader_t* r, pyd_string_t name) {
     if (seen & bit) pyd_json_refuse(&r->json, "no member twice");
     seen |= bit;
     switch (bit) {
-      case DTYPE:
-        pyd_json_text(&r->json, &dtype), tensor.dtype = dtype_of(dtype);
-        break;
-      case SHAPE:
-        read_shape(r, &tensor);
-        break;
-      case OFFSETS:
-        read_offsets(r, &tensor);
-        break;
-      default:
-        pyd_json_skip(&r->json);
+      case DTYPE: pyd_json_text(&r->json, &dtype), tensor.dtype = dtype_of(dtype); break;
+      case SHAPE: read_shape(r, &tensor); break;
+      case OFFSETS: read_offsets(r, &tensor); break;
+      default: pyd_json_skip(&r->json);
     }
   }
   if (seen != (DTYPE | SHAPE | OFFSETS)) pyd_json_refuse(&r->json, "a tensor with dtype, shape and data_offsets");

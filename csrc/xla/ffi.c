@@ -45,18 +45,12 @@ pyd_xla_dtype_t pyd_xla_dtype(uint32_t dtype) {
 
 static pyd_xla_code_t code_of(pyd_status_t status) {
   switch (pyd_status_code(status)) {
-    case PYD_CODE_INVALID_ARGUMENT:
-      return PYD_XLA_INVALID_ARGUMENT;
-    case PYD_CODE_OUT_OF_MEMORY:
-      return PYD_XLA_RESOURCE_EXHAUSTED;
-    case PYD_CODE_INTERRUPTED:
-      return PYD_XLA_CANCELLED;
-    case PYD_CODE_UNAVAILABLE:
-      return PYD_XLA_UNAVAILABLE;
-    case PYD_CODE_UNSUPPORTED:
-      return PYD_XLA_UNIMPLEMENTED;
-    default:
-      return PYD_XLA_INTERNAL;
+    case PYD_CODE_INVALID_ARGUMENT: return PYD_XLA_INVALID_ARGUMENT;
+    case PYD_CODE_OUT_OF_MEMORY: return PYD_XLA_RESOURCE_EXHAUSTED;
+    case PYD_CODE_INTERRUPTED: return PYD_XLA_CANCELLED;
+    case PYD_CODE_UNAVAILABLE: return PYD_XLA_UNAVAILABLE;
+    case PYD_CODE_UNSUPPORTED: return PYD_XLA_UNIMPLEMENTED;
+    default: return PYD_XLA_INTERNAL;
   }
 }
 

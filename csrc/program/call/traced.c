@@ -5,14 +5,10 @@ static pyd_string_t text(const char* data) { return (pyd_string_t){.data = data,
 
 static pyd_string_t name_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
   switch (command->kind) {
-    case PYD_COMMAND_DISPATCH:
-      return plan->program->exports[command->export].name;
-    case PYD_COMMAND_CUSTOM:
-      return plan->program->commands[command->command].name;
-    case PYD_COMMAND_FILL:
-      return text("fill");
-    default:
-      return text("copy");
+    case PYD_COMMAND_DISPATCH: return plan->program->exports[command->export].name;
+    case PYD_COMMAND_CUSTOM: return plan->program->commands[command->command].name;
+    case PYD_COMMAND_FILL: return text("fill");
+    default: return text("copy");
   }
 }
 

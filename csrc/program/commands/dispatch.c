@@ -288,12 +288,9 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
 // What a code of generated kernels means, for after its number.
 static const char* code_text(int32_t code) {
   switch (code) {
-    case PYD_LIBRARY_CODE_MISSING_IMPORT:
-      return ": it called an unresolved optional import";
-    case PYD_LIBRARY_CODE_FAILED_ASSERTION:
-      return ": a cf.assert does not hold";
-    default:
-      return "";
+    case PYD_LIBRARY_CODE_MISSING_IMPORT: return ": it called an unresolved optional import";
+    case PYD_LIBRARY_CODE_FAILED_ASSERTION: return ": a cf.assert does not hold";
+    default: return "";
   }
 }
 

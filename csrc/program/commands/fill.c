@@ -62,17 +62,10 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
 
 static void fill(uint8_t* target, uint64_t length, uint64_t pattern, uint32_t pattern_bytes) {
   switch (pattern_bytes) {
-    case 1:
-      pattern = (pattern & 0xFF) * UINT64_C(0x0101010101010101);
-      break;
-    case 2:
-      pattern = (pattern & 0xFFFF) * UINT64_C(0x0001000100010001);
-      break;
-    case 4:
-      pattern = (pattern & 0xFFFFFFFF) * UINT64_C(0x0000000100000001);
-      break;
-    default:
-      break;
+    case 1: pattern = (pattern & 0xFF) * UINT64_C(0x0101010101010101); break;
+    case 2: pattern = (pattern & 0xFFFF) * UINT64_C(0x0001000100010001); break;
+    case 4: pattern = (pattern & 0xFFFFFFFF) * UINT64_C(0x0000000100000001); break;
+    default: break;
   }
   if (pattern == (pattern & 0xFF) * UINT64_C(0x0101010101010101)) {
     memset(target, (int)(pattern & 0xFF), length);

@@ -83,8 +83,7 @@ static pyd_status_t verify_source(const pyd_verifier_t* v) {
     case PYD_OP_VARIANT:
       if (insn->a < v->program->executable_count) return PYD_STATUS_OK;
       return PYD_INSN_CORRUPT(v, "executable %u, the program has %u", insn->a, v->program->executable_count);
-    default:
-      return PYD_STATUS_OK;
+    default: return PYD_STATUS_OK;
   }
 }
 
@@ -127,11 +126,8 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
       case PYD_BUFFER_TRANSIENT:
         fits = b->first <= b->last && b->last < fn->region_count && b->tile_bytes % PYD_TILE_ALIGNMENT == 0;
         break;
-      case PYD_BUFFER_CONSTANT:
-        fits = b->index < v->program->constant_count;
-        break;
-      default:
-        fits = false;
+      case PYD_BUFFER_CONSTANT: fits = b->index < v->program->constant_count; break;
+      default: fits = false;
     }
     bool sized = b->kind == PYD_BUFFER_RESULT || b->kind == PYD_BUFFER_TRANSIENT;
     if (sized) fits &= b->size_reg < fn->reg_count && fn->reg_flags[b->size_reg] & PYD_REG_WRITTEN;

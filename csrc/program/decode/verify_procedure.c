@@ -202,33 +202,23 @@ static pyd_status_t verify_step(const verifier_t* v) {
   PYD_COUNT_WORK(1);
   pyd_status_t status = PYD_STATUS_OK;
   switch ((pyd_step_op_t)step->op) {
-    case PYD_STEP_RUN:
-      return verify_run(v, step);
-    case PYD_STEP_MOVE:
-      return verify_move(v, step);
-    case PYD_STEP_JUMP:
-      return check_target(v, step->a);
+    case PYD_STEP_RUN: return verify_run(v, step);
+    case PYD_STEP_MOVE: return verify_move(v, step);
+    case PYD_STEP_JUMP: return check_target(v, step->a);
     case PYD_STEP_BRANCH:
       status = check_slot(v, step->a, 1);
       if (pyd_ok(status)) status = check_target(v, step->b);
       return pyd_ok(status) ? check_target(v, step->c) : status;
-    case PYD_STEP_READ:
-      return verify_read(v, step);
-    case PYD_STEP_LOAD:
-      return verify_global(v, step->b, step->a, false);
-    case PYD_STEP_STORE:
-      return verify_global(v, step->a, step->b, true);
-    case PYD_STEP_OBSERVE:
-      return verify_observe(v, step);
+    case PYD_STEP_READ: return verify_read(v, step);
+    case PYD_STEP_LOAD: return verify_global(v, step->b, step->a, false);
+    case PYD_STEP_STORE: return verify_global(v, step->a, step->b, true);
+    case PYD_STEP_OBSERVE: return verify_observe(v, step);
     case PYD_STEP_DROP:
       if (step->a < v->p->slot_count) return status;
       return CORRUPT(v, "slot %u, the procedure has %u", step->a, v->p->slot_count);
-    case PYD_STEP_RETURN:
-      return verify_return(v, step);
-    case PYD_STEP_CONSTANT:
-      return verify_constant(v, step);
-    case PYD_STEP_SCALAR:
-      return check_slot(v, step->a, 1);
+    case PYD_STEP_RETURN: return verify_return(v, step);
+    case PYD_STEP_CONSTANT: return verify_constant(v, step);
+    case PYD_STEP_SCALAR: return check_slot(v, step->a, 1);
     case PYD_STEP_DIM:
       status = check_slot(v, step->a, 1);
       if (pyd_ok(status)) status = check_slot(v, step->b, 0);
@@ -236,8 +226,7 @@ static pyd_status_t verify_step(const verifier_t* v) {
         status = CORRUPT(v, "axis %u of slot %u does not exist", step->c, step->b);
       }
       return status;
-    case PYD_STEP_VIEW:
-      return verify_view(v, step);
+    case PYD_STEP_VIEW: return verify_view(v, step);
   }
   return CORRUPT(v, "opcode %u does not exist", step->op);
 }

@@ -87,14 +87,11 @@ void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text,
     case PYD_BUFFER_ARGUMENT:
       pyd_plan_name_value("argument", b->index, fn->info.args[b->index].name, text, size);
       break;
-    case PYD_BUFFER_RESULT:
-      pyd_plan_name_value("result", b->index, fn->info.results[b->index].name, text, size);
-      break;
+    case PYD_BUFFER_RESULT: pyd_plan_name_value("result", b->index, fn->info.results[b->index].name, text, size); break;
     case PYD_BUFFER_TRANSIENT:
       pyd_plan_name_value("transient buffer", buffer, (pyd_string_t){NULL, 0}, text, size);
       break;
-    default:
-      pyd_plan_name_value("constant", b->index, (pyd_string_t){NULL, 0}, text, size);
+    default: pyd_plan_name_value("constant", b->index, (pyd_string_t){NULL, 0}, text, size);
   }
 }
 

@@ -201,36 +201,23 @@ pyd_status_t pyd_frame_step(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t* cell;
   pyd_status_t status = PYD_STATUS_OK;
   switch ((pyd_step_op_t)step->op) {
-    case PYD_STEP_RUN:
-      return pyd_frame_run(frame, step);
-    case PYD_STEP_MOVE:
-      return move(frame, step);
-    case PYD_STEP_READ:
-      return read_element(frame, step);
-    case PYD_STEP_LOAD:
-      return load(frame, step);
-    case PYD_STEP_STORE:
-      return store(frame, step);
-    case PYD_STEP_OBSERVE:
-      return observe(frame, step);
-    case PYD_STEP_CONSTANT:
-      return make_constant(frame, step);
-    case PYD_STEP_VIEW:
-      return view(frame, step);
-    case PYD_STEP_SCALAR:
-      pyd_cell_set_word(&frame->slots[step->a], step->b | (uint64_t)step->c << 32);
-      return status;
+    case PYD_STEP_RUN: return pyd_frame_run(frame, step);
+    case PYD_STEP_MOVE: return move(frame, step);
+    case PYD_STEP_READ: return read_element(frame, step);
+    case PYD_STEP_LOAD: return load(frame, step);
+    case PYD_STEP_STORE: return store(frame, step);
+    case PYD_STEP_OBSERVE: return observe(frame, step);
+    case PYD_STEP_CONSTANT: return make_constant(frame, step);
+    case PYD_STEP_VIEW: return view(frame, step);
+    case PYD_STEP_SCALAR: pyd_cell_set_word(&frame->slots[step->a], step->b | (uint64_t)step->c << 32); return status;
     case PYD_STEP_DIM:
       status = pyd_frame_read(frame, step->b, &cell);
       if (pyd_ok(status)) pyd_cell_set_word(&frame->slots[step->a], (uint64_t)cell->tensor->dims[step->c]);
       return status;
-    case PYD_STEP_DROP:
-      pyd_cell_clear(&frame->slots[step->a]);
-      return status;
+    case PYD_STEP_DROP: pyd_cell_clear(&frame->slots[step->a]); return status;
     case PYD_STEP_JUMP:
     case PYD_STEP_BRANCH:
-    case PYD_STEP_RETURN:
-      break;  // are the loop's
+    case PYD_STEP_RETURN: break;  // are the loop's
   }
   return status;
 }

@@ -54,26 +54,18 @@ static uint64_t narrow(double value, int digits, int least, uint32_t infinity, u
 
 static double load(uint32_t format, uint64_t bits) {
   switch (format) {
-    case PYD_F16:
-      return as_f16(bits);
-    case PYD_BF16:
-      return as_f32((bits & 0xFFFF) << 16);
-    case PYD_F32:
-      return as_f32(bits);
-    default:
-      return as_f64(bits);
+    case PYD_F16: return as_f16(bits);
+    case PYD_BF16: return as_f32((bits & 0xFFFF) << 16);
+    case PYD_F32: return as_f32(bits);
+    default: return as_f64(bits);
   }
 }
 static uint64_t store(uint32_t format, double value) {
   switch (format) {
-    case PYD_F16:
-      return narrow(value, 10, -14, 0x7C00, 0x7E00);
-    case PYD_BF16:
-      return narrow(value, 7, -126, 0x7F80, 0x7FC0);
-    case PYD_F32:
-      return of_f32((float)value);
-    default:
-      return of_f64(value);
+    case PYD_F16: return narrow(value, 10, -14, 0x7C00, 0x7E00);
+    case PYD_BF16: return narrow(value, 7, -126, 0x7F80, 0x7FC0);
+    case PYD_F32: return of_f32((float)value);
+    default: return of_f64(value);
   }
 }
 
@@ -88,38 +80,22 @@ static double whole(bool negative, uint64_t bits) {
 static bool compare(uint32_t predicate, double a, double b) {
   bool unordered = isnan(a) || isnan(b);
   switch (predicate) {
-    case 0:
-      return false;
-    case 1:
-      return a == b;
-    case 2:
-      return a > b;
-    case 3:
-      return a >= b;
-    case 4:
-      return a < b;
-    case 5:
-      return a <= b;
-    case 6:
-      return !unordered && a != b;
-    case 7:
-      return !unordered;
-    case 8:
-      return unordered || a == b;
-    case 9:
-      return unordered || a > b;
-    case 10:
-      return unordered || a >= b;
-    case 11:
-      return unordered || a < b;
-    case 12:
-      return unordered || a <= b;
-    case 13:
-      return unordered || a != b;
-    case 14:
-      return unordered;
-    default:
-      return true;
+    case 0: return false;
+    case 1: return a == b;
+    case 2: return a > b;
+    case 3: return a >= b;
+    case 4: return a < b;
+    case 5: return a <= b;
+    case 6: return !unordered && a != b;
+    case 7: return !unordered;
+    case 8: return unordered || a == b;
+    case 9: return unordered || a > b;
+    case 10: return unordered || a >= b;
+    case 11: return unordered || a < b;
+    case 12: return unordered || a <= b;
+    case 13: return unordered || a != b;
+    case 14: return unordered;
+    default: return true;
   }
 }
 
@@ -145,23 +121,19 @@ static float inverse_rootf(float x) { return (float)(1 / sqrt((double)x)); }
 static double math_f64(uint32_t function, double x) {
   switch (function) {
 #define X(number, name, f64, f32) \
-  case number:                    \
-    return f64(x);
+  case number: return f64(x);
     PYD_MATH_FUNCTIONS(X)
 #undef X
-    default:
-      return x;  // does not exist, see pyd_insn_is_valid
+    default: return x;  // does not exist, see pyd_insn_is_valid
   }
 }
 static float math_f32(uint32_t function, float x) {
   switch (function) {
 #define X(number, name, f64, f32) \
-  case number:                    \
-    return f32(x);
+  case number: return f32(x);
     PYD_MATH_FUNCTIONS(X)
 #undef X
-    default:
-      return x;
+    default: return x;
   }
 }
 
@@ -182,62 +154,28 @@ static uint64_t to_unsigned(double value, uint32_t width) {
 // One operation rounded to f32, or to f64. False: none of those.
 static bool compute_f32(uint32_t op, float x, float y, float z, float* out) {
   switch (op) {
-    case PYD_OP_FADD:
-      *out = x + y;
-      return true;
-    case PYD_OP_FSUB:
-      *out = x - y;
-      return true;
-    case PYD_OP_FMUL:
-      *out = x * y;
-      return true;
-    case PYD_OP_FDIV:
-      *out = x / y;
-      return true;
-    case PYD_OP_FREM:
-      *out = fmodf(x, y);
-      return true;
-    case PYD_OP_FPOW:
-      *out = powf(x, y);
-      return true;
-    case PYD_OP_FATAN2:
-      *out = atan2f(x, y);
-      return true;
-    case PYD_OP_FMA:
-      *out = fmaf(x, y, z);
-      return true;
-    default:
-      return false;
+    case PYD_OP_FADD: *out = x + y; return true;
+    case PYD_OP_FSUB: *out = x - y; return true;
+    case PYD_OP_FMUL: *out = x * y; return true;
+    case PYD_OP_FDIV: *out = x / y; return true;
+    case PYD_OP_FREM: *out = fmodf(x, y); return true;
+    case PYD_OP_FPOW: *out = powf(x, y); return true;
+    case PYD_OP_FATAN2: *out = atan2f(x, y); return true;
+    case PYD_OP_FMA: *out = fmaf(x, y, z); return true;
+    default: return false;
   }
 }
 static bool compute_f64(uint32_t op, double x, double y, double z, double* out) {
   switch (op) {
-    case PYD_OP_FADD:
-      *out = x + y;
-      return true;
-    case PYD_OP_FSUB:
-      *out = x - y;
-      return true;
-    case PYD_OP_FMUL:
-      *out = x * y;
-      return true;
-    case PYD_OP_FDIV:
-      *out = x / y;
-      return true;
-    case PYD_OP_FREM:
-      *out = fmod(x, y);
-      return true;
-    case PYD_OP_FPOW:
-      *out = pow(x, y);
-      return true;
-    case PYD_OP_FATAN2:
-      *out = atan2(x, y);
-      return true;
-    case PYD_OP_FMA:
-      *out = fma(x, y, z);
-      return true;
-    default:
-      return false;
+    case PYD_OP_FADD: *out = x + y; return true;
+    case PYD_OP_FSUB: *out = x - y; return true;
+    case PYD_OP_FMUL: *out = x * y; return true;
+    case PYD_OP_FDIV: *out = x / y; return true;
+    case PYD_OP_FREM: *out = fmod(x, y); return true;
+    case PYD_OP_FPOW: *out = pow(x, y); return true;
+    case PYD_OP_FATAN2: *out = atan2(x, y); return true;
+    case PYD_OP_FMA: *out = fma(x, y, z); return true;
+    default: return false;
   }
 }
 
@@ -283,48 +221,23 @@ static pyd_fault_t compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint6
 pyd_fault_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out) {
   const uint32_t format = insn->modifier & 0xFF, from = insn->b;  // |from|: of a conversion
   switch (insn->op) {
-    case PYD_OP_FCMP:
-      *out = compare(insn->modifier >> 8, load(format, a), load(format, b));
-      break;
-    case PYD_OP_FMIN:
-      *out = store(format, extreme(load(format, a), load(format, b), false, false));
-      break;
-    case PYD_OP_FMAX:
-      *out = store(format, extreme(load(format, a), load(format, b), true, false));
-      break;
-    case PYD_OP_FMINNUM:
-      *out = store(format, extreme(load(format, a), load(format, b), false, true));
-      break;
-    case PYD_OP_FMAXNUM:
-      *out = store(format, extreme(load(format, a), load(format, b), true, true));
-      break;
-    case PYD_OP_FNEG:
-      *out = bits_of(format, a) ^ bit_of_sign(format);
-      break;
-    case PYD_OP_FCOPYSIGN:
-      *out = (bits_of(format, a) & ~bit_of_sign(format)) | (b & bit_of_sign(format));
-      break;
-    case PYD_OP_FCVT:
-      *out = format == from ? bits_of(format, a) : store(format, load(from, a));
-      break;
-    case PYD_OP_SITOFP:
-      *out = from_integer(format, sign(a, from) < 0, (uint64_t)sign(a, from));
-      break;
-    case PYD_OP_UITOFP:
-      *out = from_integer(format, false, zero(a, from));
-      break;
-    case PYD_OP_FPTOSI:
-      *out = to_signed(load(from, a), format);
-      break;
-    case PYD_OP_FPTOUI:
-      *out = to_unsigned(load(from, a), format);
-      break;
+    case PYD_OP_FCMP: *out = compare(insn->modifier >> 8, load(format, a), load(format, b)); break;
+    case PYD_OP_FMIN: *out = store(format, extreme(load(format, a), load(format, b), false, false)); break;
+    case PYD_OP_FMAX: *out = store(format, extreme(load(format, a), load(format, b), true, false)); break;
+    case PYD_OP_FMINNUM: *out = store(format, extreme(load(format, a), load(format, b), false, true)); break;
+    case PYD_OP_FMAXNUM: *out = store(format, extreme(load(format, a), load(format, b), true, true)); break;
+    case PYD_OP_FNEG: *out = bits_of(format, a) ^ bit_of_sign(format); break;
+    case PYD_OP_FCOPYSIGN: *out = (bits_of(format, a) & ~bit_of_sign(format)) | (b & bit_of_sign(format)); break;
+    case PYD_OP_FCVT: *out = format == from ? bits_of(format, a) : store(format, load(from, a)); break;
+    case PYD_OP_SITOFP: *out = from_integer(format, sign(a, from) < 0, (uint64_t)sign(a, from)); break;
+    case PYD_OP_UITOFP: *out = from_integer(format, false, zero(a, from)); break;
+    case PYD_OP_FPTOSI: *out = to_signed(load(from, a), format); break;
+    case PYD_OP_FPTOUI: *out = to_unsigned(load(from, a), format); break;
     case PYD_OP_FMATH:
       *out =
           format == PYD_F64 ? of_f64(math_f64(from, as_f64(a))) : store(format, math_f32(from, (float)load(format, a)));
       break;
-    default:
-      return compute(insn, a, b, c, out);
+    default: return compute(insn, a, b, c, out);
   }
   return PYD_FAULT_NONE;
 }

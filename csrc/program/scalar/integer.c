@@ -6,26 +6,16 @@ static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) 
   int64_t sa = sign(a, width), sb = sign(b, width);
   uint64_t ua = zero(a, width), ub = zero(b, width);
   switch (predicate) {
-    case 0:
-      return ua == ub;
-    case 1:
-      return ua != ub;
-    case 2:
-      return sa < sb;
-    case 3:
-      return sa <= sb;
-    case 4:
-      return sa > sb;
-    case 5:
-      return sa >= sb;
-    case 6:
-      return ua < ub;
-    case 7:
-      return ua <= ub;
-    case 8:
-      return ua > ub;
-    default:
-      return ua >= ub;
+    case 0: return ua == ub;
+    case 1: return ua != ub;
+    case 2: return sa < sb;
+    case 3: return sa <= sb;
+    case 4: return sa > sb;
+    case 5: return sa >= sb;
+    case 6: return ua < ub;
+    case 7: return ua <= ub;
+    case 8: return ua > ub;
+    default: return ua >= ub;
   }
 }
 
@@ -33,17 +23,10 @@ static pyd_fault_t quotient_or_rest(uint32_t op, uint32_t width, int64_t sa, int
   uint64_t ua = zero((uint64_t)sa, width), ub = zero((uint64_t)sb, width);
   if (ub == 0) return PYD_FAULT_ZERO_DIVISOR;
   switch (op) {
-    case PYD_OP_DIVU:
-      *out = ua / ub;
-      return PYD_FAULT_NONE;
-    case PYD_OP_REMU:
-      *out = ua % ub;
-      return PYD_FAULT_NONE;
-    case PYD_OP_CEILDIVU:
-      *out = ua / ub + (ua % ub != 0);
-      return PYD_FAULT_NONE;
-    default:
-      break;
+    case PYD_OP_DIVU: *out = ua / ub; return PYD_FAULT_NONE;
+    case PYD_OP_REMU: *out = ua % ub; return PYD_FAULT_NONE;
+    case PYD_OP_CEILDIVU: *out = ua / ub + (ua % ub != 0); return PYD_FAULT_NONE;
+    default: break;
   }
   if (sb == -1) {  // the only divisor that can overflow; its remainders are 0
     if (op == PYD_OP_REMS || op == PYD_OP_MODS) {
@@ -55,23 +38,12 @@ static pyd_fault_t quotient_or_rest(uint32_t op, uint32_t width, int64_t sa, int
   int64_t quotient = sa / sb, rest = sa % sb;
   bool below = rest != 0 && (sa < 0) != (sb < 0);  // the exact quotient is negative and was rounded up
   switch (op) {
-    case PYD_OP_DIVS:
-      *out = (uint64_t)quotient;
-      return PYD_FAULT_NONE;
-    case PYD_OP_REMS:
-      *out = (uint64_t)rest;
-      return PYD_FAULT_NONE;
-    case PYD_OP_CEILDIVS:
-      *out = (uint64_t)(quotient + (rest != 0 && !below));
-      return PYD_FAULT_NONE;
-    case PYD_OP_FLOORDIVS:
-      *out = (uint64_t)(quotient - below);
-      return PYD_FAULT_NONE;
-    case PYD_OP_MODS:
-      *out = (uint64_t)(below ? rest + sb : rest);
-      return PYD_FAULT_NONE;  // the sign of the divisor
-    default:
-      return PYD_FAULT_NO_RULE;
+    case PYD_OP_DIVS: *out = (uint64_t)quotient; return PYD_FAULT_NONE;
+    case PYD_OP_REMS: *out = (uint64_t)rest; return PYD_FAULT_NONE;
+    case PYD_OP_CEILDIVS: *out = (uint64_t)(quotient + (rest != 0 && !below)); return PYD_FAULT_NONE;
+    case PYD_OP_FLOORDIVS: *out = (uint64_t)(quotient - below); return PYD_FAULT_NONE;
+    case PYD_OP_MODS: *out = (uint64_t)(below ? rest + sb : rest); return PYD_FAULT_NONE;  // the sign of the divisor
+    default: return PYD_FAULT_NO_RULE;
   }
 }
 
@@ -105,66 +77,27 @@ pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, ui
       wrapped = __builtin_sub_overflow((int64_t)0, sa, &exact);
       result = (uint64_t)exact;
       break;
-    case PYD_OP_MINS:
-      result = (uint64_t)(sa < sb ? sa : sb);
-      break;
-    case PYD_OP_MAXS:
-      result = (uint64_t)(sa > sb ? sa : sb);
-      break;
-    case PYD_OP_MINU:
-      result = ua < ub ? ua : ub;
-      break;
-    case PYD_OP_MAXU:
-      result = ua > ub ? ua : ub;
-      break;
-    case PYD_OP_AND:
-      result = a & b;
-      break;
-    case PYD_OP_OR:
-      result = a | b;
-      break;
-    case PYD_OP_XOR:
-      result = a ^ b;
-      break;
-    case PYD_OP_SHL:
-      result = ub >= width ? 0 : ua << ub;
-      break;
-    case PYD_OP_SHRS:
-      result = (uint64_t)(sa >> (ub >= width ? width - 1 : ub));
-      break;
-    case PYD_OP_SHRU:
-      result = ub >= width ? 0 : ua >> ub;
-      break;
-    case PYD_OP_ABS:
-      result = (uint64_t)(sa < 0 ? (int64_t) - (uint64_t)sa : sa);
-      break;
-    case PYD_OP_CTPOP:
-      result = (uint64_t)__builtin_popcountll(ua);
-      break;
-    case PYD_OP_CTLZ:
-      result = ua ? (uint64_t)__builtin_clzll(ua) - (64 - width) : width;
-      break;
-    case PYD_OP_CTTZ:
-      result = ua ? (uint64_t)__builtin_ctzll(ua) : width;
-      break;
-    case PYD_OP_MULHS:
-      result = (uint64_t)((__extension__(__int128) sa * sb) >> width);
-      break;
-    case PYD_OP_MULHU:
-      result = (uint64_t)((__extension__(unsigned __int128) ua * ub) >> width);
-      break;
+    case PYD_OP_MINS: result = (uint64_t)(sa < sb ? sa : sb); break;
+    case PYD_OP_MAXS: result = (uint64_t)(sa > sb ? sa : sb); break;
+    case PYD_OP_MINU: result = ua < ub ? ua : ub; break;
+    case PYD_OP_MAXU: result = ua > ub ? ua : ub; break;
+    case PYD_OP_AND: result = a & b; break;
+    case PYD_OP_OR: result = a | b; break;
+    case PYD_OP_XOR: result = a ^ b; break;
+    case PYD_OP_SHL: result = ub >= width ? 0 : ua << ub; break;
+    case PYD_OP_SHRS: result = (uint64_t)(sa >> (ub >= width ? width - 1 : ub)); break;
+    case PYD_OP_SHRU: result = ub >= width ? 0 : ua >> ub; break;
+    case PYD_OP_ABS: result = (uint64_t)(sa < 0 ? (int64_t) - (uint64_t)sa : sa); break;
+    case PYD_OP_CTPOP: result = (uint64_t)__builtin_popcountll(ua); break;
+    case PYD_OP_CTLZ: result = ua ? (uint64_t)__builtin_clzll(ua) - (64 - width) : width; break;
+    case PYD_OP_CTTZ: result = ua ? (uint64_t)__builtin_ctzll(ua) : width; break;
+    case PYD_OP_MULHS: result = (uint64_t)((__extension__(__int128) sa * sb) >> width); break;
+    case PYD_OP_MULHU: result = (uint64_t)((__extension__(unsigned __int128) ua * ub) >> width); break;
     // These three are no values of the width: a truth value, and an extension to 64 bits.
-    case PYD_OP_CMP:
-      *out = compare(predicate, a, b, width);
-      return PYD_FAULT_NONE;
-    case PYD_OP_SEXT:
-      *out = (uint64_t)sa;
-      return PYD_FAULT_NONE;
-    case PYD_OP_ZEXT:
-      *out = ua;
-      return PYD_FAULT_NONE;
-    default:
-      return PYD_FAULT_NO_RULE;
+    case PYD_OP_CMP: *out = compare(predicate, a, b, width); return PYD_FAULT_NONE;
+    case PYD_OP_SEXT: *out = (uint64_t)sa; return PYD_FAULT_NONE;
+    case PYD_OP_ZEXT: *out = ua; return PYD_FAULT_NONE;
+    default: return PYD_FAULT_NO_RULE;
   }
   *out = (uint64_t)sign(result, width);
   return wrapped ? PYD_FAULT_WRAPPED : PYD_FAULT_NONE;

@@ -67,15 +67,9 @@ static pyd_status_t refuse_fault(const pyd_function_t* fn, const pyd_insn_t* ins
 static pyd_status_t read_source(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
                                 const int64_t* dims, const uint64_t* scalars, uint64_t* out) {
   switch (insn->op) {
-    case PYD_OP_CONST:
-      *out = insn->b | (uint64_t)insn->c << 32;
-      return PYD_STATUS_OK;
-    case PYD_OP_DIM:
-      *out = (uint64_t)dims[fn->args[insn->a].first_dim + insn->b];
-      return PYD_STATUS_OK;
-    case PYD_OP_SCALAR:
-      *out = scalars[fn->args[insn->a].scalar];
-      return PYD_STATUS_OK;
+    case PYD_OP_CONST: *out = insn->b | (uint64_t)insn->c << 32; return PYD_STATUS_OK;
+    case PYD_OP_DIM: *out = (uint64_t)dims[fn->args[insn->a].first_dim + insn->b]; return PYD_STATUS_OK;
+    case PYD_OP_SCALAR: *out = scalars[fn->args[insn->a].scalar]; return PYD_STATUS_OK;
     case PYD_OP_QUERY: {
       const pyd_query_link_t* query = &program->query_links[insn->a];
       *out = insn->modifier ? query->found : query->found ? query->value : query->fallback;
@@ -90,8 +84,7 @@ static pyd_status_t read_source(const pyd_program_t* program, const pyd_function
       }
       *out = program->links[insn->a].variant;
       return PYD_STATUS_OK;
-    default:
-      return refuse_fault(fn, insn, PYD_FAULT_NO_RULE, 0, 0);
+    default: return refuse_fault(fn, insn, PYD_FAULT_NO_RULE, 0, 0);
   }
 }
 
@@ -104,28 +97,17 @@ static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn,
   const uint64_t c = op->registers & PYD_OPERAND_C ? regs[insn->c] : 0;
   pyd_fault_t fault = PYD_FAULT_NO_RULE;
   switch ((pyd_class_t)op->class) {
-    case PYD_CLASS_NONE:
-      break;
-    case PYD_CLASS_COMMAND:
-      return PYD_STATUS_OK;
-    case PYD_CLASS_SOURCE:
-      return read_source(program, fn, insn, dims, scalars, &regs[insn->dst]);
-    case PYD_CLASS_SELECT:
-      regs[insn->dst] = a ? b : c;
-      return PYD_STATUS_OK;
+    case PYD_CLASS_NONE: break;
+    case PYD_CLASS_COMMAND: return PYD_STATUS_OK;
+    case PYD_CLASS_SOURCE: return read_source(program, fn, insn, dims, scalars, &regs[insn->dst]);
+    case PYD_CLASS_SELECT: regs[insn->dst] = a ? b : c; return PYD_STATUS_OK;
     case PYD_CLASS_CHECK: {
       bool holds = insn->op == PYD_OP_CHECK_EQ ? a == b : a != 0;
       return holds ? PYD_STATUS_OK : refuse_check(program, fn, insn, a, b);
     }
-    case PYD_CLASS_INTEGER:
-      fault = pyd_arith_integer(insn, a, b, &regs[insn->dst]);
-      break;
-    case PYD_CLASS_DIVISION:
-      fault = pyd_arith_divide(insn, a, b, &regs[insn->dst]);
-      break;
-    case PYD_CLASS_FLOAT:
-      fault = pyd_arith_float(insn, a, b, c, &regs[insn->dst]);
-      break;
+    case PYD_CLASS_INTEGER: fault = pyd_arith_integer(insn, a, b, &regs[insn->dst]); break;
+    case PYD_CLASS_DIVISION: fault = pyd_arith_divide(insn, a, b, &regs[insn->dst]); break;
+    case PYD_CLASS_FLOAT: fault = pyd_arith_float(insn, a, b, c, &regs[insn->dst]); break;
   }
   if (fault == PYD_FAULT_NONE) return PYD_STATUS_OK;
   // A size that wraps would make a small buffer out of a large one; other values wrap as MLIR says.

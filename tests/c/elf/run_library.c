@@ -75,30 +75,18 @@ static uint8_t* read_file(const char* path, size_t* out_size) {
 static char* parse_element(const buffer_t* buffer, size_t i, const char* text) {
   char* rest = NULL;
   switch (buffer->type) {
-    case F32:
-      ((float*)buffer->values)[i] = strtof(text, &rest);
-      break;
-    case I32:
-      ((int32_t*)buffer->values)[i] = (int32_t)strtol(text, &rest, 10);
-      break;
-    case I8:
-      ((int8_t*)buffer->values)[i] = (int8_t)strtol(text, &rest, 10);
-      break;
+    case F32: ((float*)buffer->values)[i] = strtof(text, &rest); break;
+    case I32: ((int32_t*)buffer->values)[i] = (int32_t)strtol(text, &rest, 10); break;
+    case I8: ((int8_t*)buffer->values)[i] = (int8_t)strtol(text, &rest, 10); break;
   }
   return rest;
 }
 
 static void print_element(const buffer_t* buffer, size_t i) {
   switch (buffer->type) {
-    case F32:
-      printf("%.9G", ((const float*)buffer->values)[i]);
-      break;
-    case I32:
-      printf("%d", ((const int32_t*)buffer->values)[i]);
-      break;
-    case I8:
-      printf("%d", ((const int8_t*)buffer->values)[i]);
-      break;
+    case F32: printf("%.9G", ((const float*)buffer->values)[i]); break;
+    case I32: printf("%d", ((const int32_t*)buffer->values)[i]); break;
+    case I8: printf("%d", ((const int8_t*)buffer->values)[i]); break;
   }
 }
 

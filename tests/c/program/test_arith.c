@@ -28,72 +28,28 @@ static bool integer_oracle(uint32_t op, uint32_t w, uint64_t a, uint64_t b, uint
   if (op >= PYD_OP_DIVS && op <= PYD_OP_FLOORDIVS && ub == 0) return false;
   if (op == PYD_OP_MODS && ub == 0) return false;
   switch (op) {
-    case PYD_OP_ADD:
-      r = sa + sb;
-      break;
-    case PYD_OP_SUB:
-      r = sa - sb;
-      break;
-    case PYD_OP_MUL:
-      r = (wide_t)((unsigned __int128)sa * (unsigned __int128)sb);
-      break;
-    case PYD_OP_DIVS:
-      r = sa / sb;
-      break;
-    case PYD_OP_DIVU:
-      r = ua / ub;
-      break;
-    case PYD_OP_REMS:
-      r = sa % sb;
-      break;
-    case PYD_OP_REMU:
-      r = ua % ub;
-      break;
-    case PYD_OP_CEILDIVS:
-      r = -floor_div(-sa, sb);
-      break;
-    case PYD_OP_CEILDIVU:
-      r = (ua + ub - 1) / ub;
-      break;
-    case PYD_OP_FLOORDIVS:
-      r = floor_div(sa, sb);
-      break;
-    case PYD_OP_MINS:
-      r = sa < sb ? sa : sb;
-      break;
-    case PYD_OP_MAXS:
-      r = sa < sb ? sb : sa;
-      break;
-    case PYD_OP_MINU:
-      r = ua < ub ? ua : ub;
-      break;
-    case PYD_OP_MAXU:
-      r = ua < ub ? ub : ua;
-      break;
-    case PYD_OP_AND:
-      r = ua & ub;
-      break;
-    case PYD_OP_OR:
-      r = ua | ub;
-      break;
-    case PYD_OP_XOR:
-      r = ua ^ ub;
-      break;
-    case PYD_OP_SHL:
-      r = ub >= w ? 0 : (wide_t)((unsigned __int128)ua << ub);
-      break;
-    case PYD_OP_SHRS:
-      r = sa >> (ub >= w ? w - 1 : (uint32_t)ub);
-      break;
-    case PYD_OP_SHRU:
-      r = ub >= w ? 0 : ua >> ub;
-      break;
-    case PYD_OP_MODS:
-      r = sa - floor_div(sa, sb) * sb;
-      break;
-    default:
-      r = -sa;
-      break;
+    case PYD_OP_ADD: r = sa + sb; break;
+    case PYD_OP_SUB: r = sa - sb; break;
+    case PYD_OP_MUL: r = (wide_t)((unsigned __int128)sa * (unsigned __int128)sb); break;
+    case PYD_OP_DIVS: r = sa / sb; break;
+    case PYD_OP_DIVU: r = ua / ub; break;
+    case PYD_OP_REMS: r = sa % sb; break;
+    case PYD_OP_REMU: r = ua % ub; break;
+    case PYD_OP_CEILDIVS: r = -floor_div(-sa, sb); break;
+    case PYD_OP_CEILDIVU: r = (ua + ub - 1) / ub; break;
+    case PYD_OP_FLOORDIVS: r = floor_div(sa, sb); break;
+    case PYD_OP_MINS: r = sa < sb ? sa : sb; break;
+    case PYD_OP_MAXS: r = sa < sb ? sb : sa; break;
+    case PYD_OP_MINU: r = ua < ub ? ua : ub; break;
+    case PYD_OP_MAXU: r = ua < ub ? ub : ua; break;
+    case PYD_OP_AND: r = ua & ub; break;
+    case PYD_OP_OR: r = ua | ub; break;
+    case PYD_OP_XOR: r = ua ^ ub; break;
+    case PYD_OP_SHL: r = ub >= w ? 0 : (wide_t)((unsigned __int128)ua << ub); break;
+    case PYD_OP_SHRS: r = sa >> (ub >= w ? w - 1 : (uint32_t)ub); break;
+    case PYD_OP_SHRU: r = ub >= w ? 0 : ua >> ub; break;
+    case PYD_OP_MODS: r = sa - floor_div(sa, sb) * sb; break;
+    default: r = -sa; break;
   }
   bool divides = op == PYD_OP_DIVS || op == PYD_OP_CEILDIVS || op == PYD_OP_FLOORDIVS;
   if (divides && (r >= top || r < -top)) return false;
