@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from xdsl.ir import Block, Operation, Region
 
@@ -10,41 +10,27 @@ from xdsl.ir import Block, Operation, Region
 def walk(root: Operation | Region | Block) -> Iterator[Operation]:
     """Yield an operation and every operation inside of it, or those inside of a region or block.
 
-    Order, and what may be changed meanwhile, are those of `Operation.walk()`: the regions of an operation are looked
-    at after it was yielded, and the operation after it before. The library resumes three generators for each level of
-    nesting and operation, which was a sixth of the time of compilation.
+    Order, and what may be changed meanwhile, are those of `Operation.walk()`: the regions of an operation are read
+    after it was yielded, its successor before that. The library resumes three generators for each level of nesting and
+    operation; here it is one.
     """
     if isinstance(root, Operation):
         return _of(root)
-    return _inside((root,)) if isinstance(root, Region) else _in_block(root)
+    return _inside(root.blocks if isinstance(root, Region) else (root,))
 
 
 def _of(op: Operation) -> Iterator[Operation]:
     yield op
-    if op.regions:
-        yield from _inside(op.regions)
+    for region in op.regions:
+        yield from _inside(region.blocks)
 
 
-def _inside(regions: Sequence[Region]) -> Iterator[Operation]:
-    for region in regions:
-        block = region.first_block
-        while block is not None:
-            following = block.next_block
-            op = block.first_op
-            while op is not None:
-                after = op._next_op
-                yield op
-                if op.regions:
-                    yield from _inside(op.regions)
-                op = after
-            block = following
-
-
-def _in_block(block: Block) -> Iterator[Operation]:
-    op = block.first_op
-    while op is not None:
-        after = op._next_op
-        yield op
-        if op.regions:
-            yield from _inside(op.regions)
-        op = after
+def _inside(blocks: Iterable[Block]) -> Iterator[Operation]:
+    for block in blocks:
+        op = block.first_op
+        while op is not None:
+            after = op._next_op
+            yield op
+            for region in op.regions:
+                yield from _inside(region.blocks)
+            op = after
