@@ -52,7 +52,7 @@ class Frontend:
     dialects: frozenset[str] = frozenset()
 
     def reads_file(self, path: Path, head: bytes) -> bool:
-        """Return whether a file is one for this frontend. head: its first bytes, up to `HEAD`."""
+        """Return whether this frontend reads a file. head: the first bytes of the file, up to `HEAD`."""
         return path.suffix.lower() in self.suffixes
 
     def reads_object(self, source: object) -> bool:
@@ -65,7 +65,7 @@ class Frontend:
         raise NotImplementedError
 
     def operators(self) -> Mapping[str, Iterable[str]]:
-        """Return the names of all operators that it reads, under headings, for docs/models.md."""
+        """Return the names of all operators that the frontend reads, under headings, for docs/models.md."""
         return {}
 
 

@@ -103,5 +103,5 @@ def recurrence(
 
 
 def _elements(b: Builder, s: Scalars, x: Tensor, places: Sequence[SSAValue]) -> list[SSAValue]:
-    """Return the parts of an element of x."""
+    """Return the SSA values of one element of x, one for each part (two for a complex element)."""
     return [s.add_op(tensor.ExtractOp(part, list(places), x.dtype.element)) for part in b.parts(x)]

@@ -45,8 +45,8 @@ def scatter(
     b: Builder, tensors: Sequence[Tensor], indices: Tensor, updates: Sequence[Tensor], axes: GatherAxes,
     combine: CombineSeveral, unique: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Return tensors of one shape with slices combined into them, each at the coordinates that `indices` has for it;
-    what lies outside is left out.
+    """Combine slices into tensors of one shape, each slice at the coordinates that `indices` has for it, and return the
+    tensors. Elements of slices outside of the tensors are ignored.
 
     updates: slices for each tensor. axes: the same correspondence as of a gather, with `updates` in place of its
     result. unique: no element is in two slices; otherwise they are combined one after the other.
@@ -86,7 +86,8 @@ def scatter(
 def _single(
     b: Builder, slices: Sequence[Tensor], places: Sequence[Tensor], batch: int, axis: int, number: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return slices of one element along an axis of the tensor, and their places. number: of the coordinate along it.
+    """Cut slices into slices of one element along `axis` of the tensor, and return these and their coordinates. number:
+    of the coordinate along `axis`.
     """
     order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
     made = [expand_dims(b, transpose(b, each, order), [batch + 1 + axis]) for each in slices]
@@ -164,7 +165,8 @@ def _scattered_part(
 
 
 def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, number: int) -> Block | None:
-    """Return what one part of the elements becomes, from the new and the old part; None when it takes other parts too.
+    """Return the body that computes one part of an element from its new and its old part; None when other parts are
+    needed, too.
     """
     elements = elements_of(dtypes)
     block = Block(arg_types=[*elements, *elements])
@@ -198,7 +200,7 @@ def _slice_by_slice(
     b: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral,
 ) -> list[Tensor]:  # fmt: skip
-    """Return a loop over the slices, each of which changes the elements that it covers."""
+    """Combine the slices in a loop, one slice after the other, and return the tensors."""
     rank = tensors[0].rank
     lead = indices.rank - 1
     count = product(indices.shape[:lead])

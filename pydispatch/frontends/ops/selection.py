@@ -17,7 +17,7 @@ from pydispatch.frontends.ops.scatters import put_rows
 
 
 def places_of_true(b: Builder, mask: Tensor) -> Tensor:
-    """Return the places of the true elements of a vector, in order. How many there are, each call finds out."""
+    """Return the indices of the true elements of a vector, in order. Their number is computed by each call."""
     numbers = elementwise.convert(b, mask, I64)
     count = b.size_of(b.scalar(reductions.reduce(b, "add", numbers)), "count")
     before = scans.cumulative(b, "add", numbers, 0, exclusive=True)
@@ -27,7 +27,7 @@ def places_of_true(b: Builder, mask: Tensor) -> Tensor:
 
 
 def places_of_nonzero(b: Builder, x: Tensor) -> list[Tensor]:
-    """Return the places of the elements of a tensor that are not 0, in order: a vector for each axis."""
+    """Return the indices of the elements of a tensor that are not 0, in row-major order: a vector for each axis."""
     found = places_of_true(b, elementwise.convert(b, shapes.reshape(b, x, [product(x.shape)]), BOOL))
     rows = []
     for d in range(x.rank):
@@ -37,16 +37,16 @@ def places_of_nonzero(b: Builder, x: Tensor) -> list[Tensor]:
 
 
 def distinct_slices(b: Builder, x: Tensor, axis: int, sort: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return (The distinct slices of x along an axis, where each is first, which one a slice is, how often each
-    occurs).
+    """Return (the distinct slices of x along an axis, the index of the first occurrence of each, the number of the
+    distinct slice that equals each slice, the number of occurrences).
     """
     first, inverse, counts = distinct(b, _columns_of_slices(b, x, axis), sort)
     return take(b, x, first, axis), first, inverse, counts
 
 
 def distinct_neighbours(b: Builder, x: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return (The slices of x along an axis that differ from the one before, which of them each slice is, how often
-    each).
+    """Return (the slices of x along an axis that differ from the previous slice, the number of the run of equal slices
+    that each slice is in, the length of each run).
     """
     columns = _columns_of_slices(b, x, axis)
     size = x.shape[axis]
@@ -72,8 +72,8 @@ def _columns_of_slices(b: Builder, x: Tensor, axis: int) -> list[Tensor]:
 
 
 def distinct(b: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct rows of a table whose columns are vectors: (the place where each is first, for each row the
-    number of the one that it is, how often each is there).
+    """Return the distinct rows of a table whose columns are vectors: (the index of the first occurrence of each, the
+    number of the distinct row that equals each row, the number of occurrences).
 
     sort: in rising order, column by column; else in the order in which they come first.
     """

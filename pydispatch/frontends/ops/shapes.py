@@ -27,7 +27,7 @@ def axis_of(b: Builder, axis: int, rank: int) -> int:
 
 
 def axes_of(b: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:
-    """Return distinct axes in rising order; all for None."""
+    """Return distinct axes in rising order, counted from the front; all axes for None."""
     found = sorted(axis_of(b, a, rank) for a in (range(rank) if axes is None else axes))
     if len(set(found)) != len(found):
         raise b.fail(f"axes {list(axes or ())} of a tensor of rank {rank} name one twice")
@@ -42,7 +42,8 @@ def _is_small(x: Tensor) -> bool:
 
 
 def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
-    """Return the elements in their order in another shape. One size may be -1: what is left."""
+    """Return x in another shape, its elements in row-major order. One size may be -1: it is inferred from the others.
+    """
     shape = inferred(b, x, shape)
     if x.shape == shape:
         return x
@@ -52,7 +53,7 @@ def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
 
 
 def inferred(b: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
-    """Return a shape in which one size may be -1, with that size."""
+    """Return a shape whose size of -1, if it has one, is inferred from the number of elements of x."""
     total = product(x.shape)
     if sum(n == -1 for n in shape) > 1:
         raise b.fail(f"a shape has more than one -1: {list(shape)}")
@@ -109,7 +110,7 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
 
 
 def _merged_ones(groups: list[Group]) -> list[Group]:
-    """Return groups without axes on one side (sizes of 1) joined to a neighbour."""
+    """Join groups that have no axes on one side (sizes of 1) to a neighbour, and return the groups."""
     found: list[Group] = []
     for old, new in groups:
         if found and (not old or not new or not found[-1][0] or not found[-1][1]):
@@ -139,7 +140,7 @@ def _reshaped(b: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
 
 
 def expand_dims(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """Return axes of size 1 put in; `axes` are those of the result."""
+    """Insert axes of size 1 into x; `axes` are those of the result."""
     rank = x.rank + len(axes)
     new = axes_of(b, axes, rank)
     sizes = iter(x.shape)
@@ -147,7 +148,7 @@ def expand_dims(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def squeeze(b: Builder, x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
-    """Return axes of size 1 taken out: the given ones, or all."""
+    """Remove axes of size 1 from x: the given axes, or all for None."""
     gone = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(b, axes, x.rank)
     for d in gone:
         if not isinstance(x.shape[d], Expr) and x.shape[d] != 1:
@@ -290,7 +291,7 @@ def split(b: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tenso
 
 
 def concat(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
-    """Return tensors of one type, joined along an axis."""
+    """Concatenate tensors of one type along an axis."""
     first = tensors[0]
     axis = axis_of(b, axis, first.rank)
     for other in tensors[1:]:
@@ -314,7 +315,7 @@ def concat(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
 
 
 def stack(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
-    """Return tensors of one shape, joined along a new axis."""
+    """Stack tensors of one shape along a new axis."""
     return concat(b, [expand_dims(b, t, [axis]) for t in tensors], axis)
 
 
@@ -322,7 +323,7 @@ def pad(
     b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0,
     interior: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return elements put around x, and `interior` of them between neighbours; negative low and high take some away."""
+    """Pad x, with `interior` elements between neighbours; negative sizes of `low` and `high` remove elements."""
     if interior is not None and any(interior):
         x = _spread(b, x, interior, value)
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):

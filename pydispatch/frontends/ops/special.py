@@ -55,7 +55,7 @@ class _Formula:
         return self.s.select(condition, self._of(a), self._of(b))
 
     def poly(self, x: Scalar, coefficients: Sequence[float]) -> Scalar:
-        """Return the polynomial with these coefficients, the highest first."""
+        """Return the value at x of the polynomial with these coefficients, the highest first."""
         total = self.c(coefficients[0])
         for c in coefficients[1:]:
             total = self.add(self.mul(total, x), c)
@@ -215,7 +215,7 @@ def zeta(m: _Formula, x: Scalar, q: Scalar) -> Scalar:
 
 
 def polygamma(s: Scalars, n: Scalar, x: Scalar) -> Scalar:
-    """Return the n-th derivative of digamma; n is a whole number."""
+    """Return the n-th derivative of digamma; n is an integer value."""
     m = _Formula(s, n.dtype)
     sign = m.sub(m.mul(_modulo(m, n, 2.0), 2.0), 1.0)
     above = m.add(n, 1.0)
@@ -282,7 +282,7 @@ def _bits_of(s: Scalars, x: Scalar) -> tuple[Scalar, DType]:
 
 
 def total_order(s: Scalars, x: Scalar) -> Scalar:
-    """Return an integer with a sign, ordered as IEEE 754 orders all floats."""
+    """Return a signed integer; these integers are ordered as IEEE 754 orders all floats."""
     if x.dtype.bits < 8:
         x = s.convert(x, F32)
     signed = DTYPES[f"i{x.dtype.bits}"]

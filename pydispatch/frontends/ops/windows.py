@@ -28,7 +28,7 @@ def reduce_windows(
     combine: Combine, input_dilations: Sequence[int] | None = None, *, around: Sequence[Tensor | complex] | None = None,
     out: Shape | None = None, moving: Sequence[int] | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Return each window over all axes of tensors of one shape, reduced together.
+    """Reduce each window over all axes of tensors of one shape; the tensors are reduced together.
 
     starts: the first running values, rank 0, one for each result; their dtypes are those of the results. around: for
     each tensor what lies beyond it, without it `starts`. input_dilations: elements are that far apart, with `around`
@@ -75,12 +75,12 @@ def reduce_windows(
 
 
 def _reach(kernel: Size, window: Window, axis: int) -> Size:
-    """Return the number of elements from the first to the last of a window."""
+    """Return the number of elements that a window spans along an axis, with dilation."""
     return (kernel - 1) * window.dilations[axis] + 1
 
 
 def _padding_after(n: Size, out: Size, kernel: Size, window: Window, axis: int) -> Size:
-    """Return the padding after an axis of n elements that `out` windows need; negative only where it is a number."""
+    """Return the padding after an axis of n elements that `out` windows need; negative only where it is static."""
     reach, step, low = _reach(kernel, window, axis), window.strides[axis], window.low[axis]
     needed, stated = (out - 1) * step + reach - low - n, window.high[axis]
     if not isinstance(needed, Expr):
@@ -271,7 +271,7 @@ def _true(p: Places) -> SSAValue:
 
 
 def _flat(p: Places, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAValue:
-    """Return a place counted row by row."""
+    """Return the row-major index of an element."""
     total = p.number(0)
     for place, size in zip(at, shape, strict=True):
         total = p.plus(p.times(total, size), place)

@@ -35,8 +35,8 @@ class PythonFunction(Frontend):
 
 
 def _joined(modules: Sequence[ModuleOp]) -> ModuleOp:
-    """Return one program with the functions of all. CompileError for two public ones of the same name; others get new
-    names where they are taken.
+    """Join the functions of all modules in one program. CompileError for two public functions of the same name; other
+    symbols are renamed where their names are taken.
     """
     first, *rest = modules
     taken = set(_symbols(first))
@@ -60,7 +60,7 @@ def _joined(modules: Sequence[ModuleOp]) -> ModuleOp:
 
 
 def _symbols(module: ModuleOp) -> dict[str, Operation]:
-    """Return the operations at the top that have a name."""
+    """Return the top-level operations of a module that define a symbol, by name."""
     found = {}
     for op in module.body.block.ops:
         name = op.properties.get("sym_name")
@@ -81,7 +81,7 @@ def _rename(module: ModuleOp, op: Operation, old: str, new: str) -> None:
 
 
 def _referring(attribute: Attribute, old: str, new: str) -> Attribute:
-    """Return an attribute that refers to the new name of a symbol."""
+    """Return an attribute with references to the symbol `old` replaced by `new`."""
     if isinstance(attribute, SymbolRefAttr) and attribute.root_reference.data == old:
         return SymbolRefAttr(new, attribute.nested_references)
     if isinstance(attribute, ArrayAttr):

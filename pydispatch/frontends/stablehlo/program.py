@@ -40,7 +40,9 @@ def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
 
 
 def _entries(module: ModuleOp) -> list[func.FuncOp]:
-    """Return the functions that callers see."""
+    """Return the functions that callers see: `main`, or else all public functions. CompileError without a public
+    function.
+    """
     public = public_functions(module)
     named = [op for op in public if op.sym_name.data == "main"]
     if not public:
@@ -50,7 +52,7 @@ def _entries(module: ModuleOp) -> list[func.FuncOp]:
 
 
 def _bound(b: Builder, expected: Input, given: tuple[str, Any]) -> Tensor:
-    """Return a weight in the place of an argument."""
+    """Create the weight that replaces an argument. CompileError when their shapes differ."""
     name, array = given
     if array.shape != expected.shape:
         raise b.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
@@ -63,8 +65,8 @@ def _argument_names(entry: func.FuncOp) -> list[str]:
 
 
 def _name(argument: BlockArgument, number: int) -> str:
-    """Return what the location of an argument calls it (JAX: `x`, or `params['w']`, which becomes params_w), or its own
-    name.
+    """Return the name that the location of an argument states (JAX: `x`, or `params['w']`, which becomes params_w), or
+    its own name.
 
     Where `main` only passes arguments on, as in exported programs, the called function has their names.
     """
@@ -79,7 +81,7 @@ def _name(argument: BlockArgument, number: int) -> str:
 
 
 def _passed_to(op: Operation, index: int) -> BlockArgument | None:
-    """Return the argument of a function of the module that an operand of a call becomes."""
+    """Return the argument of the called function that an operand of a call is passed to; None for other operations."""
     if not isinstance(op, func.CallOp):
         return None
     module = op.parent_op().parent_op()  # type: ignore[union-attr]
@@ -90,7 +92,8 @@ def _passed_to(op: Operation, index: int) -> BlockArgument | None:
 
 
 def _result_names(entry: func.FuncOp, count: int) -> list[str]:
-    """Return what JAX says of each result, as far as these are names; `result0`, ... otherwise."""
+    """Return the names that JAX states for the results, if they are distinct; otherwise `result0`, `result1` and so on.
+    """
     attributes = list(entry.res_attrs or ())
     names = []
     for number in range(count):

@@ -56,7 +56,7 @@ def _asserted(entry: func.FuncOp) -> list[tuple[Place, Place]]:
 
 
 def _named(entry: func.FuncOp) -> list[tuple[Place, str]]:
-    """Return sizes that are passed on as an argument with the attribute `jax.global_constant`."""
+    """Return the sizes that are passed to an argument with the attribute `jax.global_constant`, with their names."""
     module = entry.parent_op()
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)} if isinstance(
         module, ModuleOp) else {}  # fmt: skip

@@ -86,7 +86,7 @@ class Tracer(trace.Tracer):
     # -- regions on single elements
 
     def scalar_function(self, region: Region) -> ScalarFunction:
-        """Return what a region computes of single elements, for the body of a reduction, a sort or a scatter."""
+        """Return the function of scalars that a region computes, for the body of a reduction, a sort or a scatter."""
         block = self.block_of(region)
         return lambda s, given: self._scalars(s, block, given)
 
@@ -134,7 +134,9 @@ class Tracer(trace.Tracer):
         return Tensor(dtype, tuple(value.get_shape()), known=elements_of(value, dtype))
 
     def dtype(self, op: Operation, number: int = 0) -> DType:
-        """Return the element type of a result: while numbers stand for quantized ones, the type of the numbers."""
+        """Return the element type of a result; for a quantized result the type of the numbers, while the operation is
+        converted on numbers.
+        """
         type = op.results[number].type
         quantization = quantization_of(type)
         if quantization is not None and self._numbers is op:
@@ -143,7 +145,9 @@ class Tracer(trace.Tracer):
 
     @contextmanager
     def numbers_of(self, op: Operation) -> Iterator[None]:
-        """Yield an operation on quantized tensors is converted as one on the numbers that they stand for."""
+        """Convert `op`, an operation on quantized tensors, as one on the numbers that they stand for, within the `with`
+        block.
+        """
         self._numbers = op
         try:
             yield
@@ -174,7 +178,7 @@ class Tracer(trace.Tracer):
         return self.axes([self.number(op, name)], name, rank)[0]
 
     def axes(self, axes: Sequence[int], what: str, rank: int, distinct: bool = True) -> tuple[int, ...]:
-        """Return axes that a tensor of this rank has, each once."""
+        """Return axes of a tensor of this rank. CompileError for axes that it lacks, and for repeated ones."""
         for axis in axes:
             if not 0 <= axis < rank:
                 raise self.b.fail(f"{what}: a tensor of rank {rank} has no axis {axis}")
@@ -183,7 +187,7 @@ class Tracer(trace.Tracer):
         return tuple(axes)
 
     def entries(self, given: Sequence[int], count: int, what: str, least: int | None = None) -> tuple[int, ...]:
-        """Return a list with one number for each of `count` axes, none of them below `least`."""
+        """Return a list as a tuple of `count` numbers, none of them below `least`. CompileError for other lists."""
         if len(given) != count:
             raise self.b.fail(f"{what} has {len(given)} entries, expected {count}")
         if least is not None and any(n < least for n in given):

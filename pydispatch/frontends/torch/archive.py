@@ -145,7 +145,7 @@ def _view(storage: memoryview, meta: TensorMeta, where: Value) -> Array:
 
 
 def _within(sizes: list[int], where: Value) -> list[int]:
-    """Return sizes with a 0 among them, where an array can have the others."""
+    """Return sizes of which one may be 0. Fault when the product of the other sizes is out of range."""
     if math.prod(n for n in sizes if n) >= 1 << 59:
         raise where.fault(f"the sizes {sizes} are out of range")
     return sizes

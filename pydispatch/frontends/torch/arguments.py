@@ -72,14 +72,16 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 @cache
 def takes_memory(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the parameters that get the memory of a tensor."""
+    """Return the names of the parameters that take a `Memory`, not a tensor."""
     return frozenset(n for n, p in _signature(function).parameters.items() if str(p.annotation).startswith("Memory"))
 
 
 def bind(
     function: Callable[..., Any], tracer: Any, positional: Sequence[Any], keywords: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """Return the arguments of a call. Memory becomes the tensor that is there, where a parameter takes a tensor."""
+    """Bind the arguments of a call to the parameters of a conversion. A `Memory` becomes its current tensor where a
+    parameter takes a tensor. ArgumentError for arguments that do not fit.
+    """
     signature = _signature(function)
     kept = {name: value for name, value in keywords.items() if name not in IGNORED or name in signature.parameters}
     try:
@@ -112,7 +114,7 @@ def _read(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return an argument for messages."""
+    """Return an argument as text for messages."""
     value = value.tensor if isinstance(value, Memory) else value
     if isinstance(value, Graph):
         return "a graph"

@@ -20,7 +20,9 @@ def symbol_name(size: SizeText) -> str | None:
 
 
 def evaluate(size: SizeText, symbols: Mapping[str, Size]) -> Size | None:
-    """Return a size of known symbols. None where it has others, or functions that sizes do not have."""
+    """Return the value of a size: a number, or an expression over known symbols. None for unknown symbols, and for
+    functions that sizes do not have.
+    """
     if not isinstance(size, Symbolic):
         return size
     node = _parsed(size.text)

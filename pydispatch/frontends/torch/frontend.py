@@ -48,7 +48,7 @@ class TorchFrontend(Frontend):
 
 
 def _with_flat_results(program: Any) -> Any:
-    """Return a copy of an exported program whose results are a tuple, as those of a compiled program are."""
+    """Return a copy of an exported program whose results are a flat tuple, like those of a compiled program."""
     structure = sys.modules["torch"].utils._pytree.tree_structure
     found = copy.copy(program)
     found._module_call_graph = [

@@ -88,7 +88,9 @@ class _Reader:
         )  # fmt: skip
 
     def _results(self, node: Any) -> tuple[Argument, ...]:
-        """Return the names of a node's results. Nodes that take one of several are left out: the name stands for it."""
+        """Return the names of a node's results. Nodes that select one of several results are omitted: the name stands
+        for the result.
+        """
         value = node.meta.get("val")
         if not isinstance(value, (tuple, list)):
             self._describe(node.name, value)
@@ -169,7 +171,7 @@ def _text(expression: Any) -> str:
 
 
 def _target(target: Any) -> str:
-    """Return the name of an operator as files have it."""
+    """Return the name of an operator as it is written in files."""
     if hasattr(target, "_schema"):
         return f"torch.ops.{target}"
     if hasattr(target, "namespace") and str(getattr(target, "namespace", "")) == "higher_order":

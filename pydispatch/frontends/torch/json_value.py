@@ -34,7 +34,7 @@ class Value:
         return f"{self._parent.where}{': ' if self._parent._parent is None else '.'}{self._key:.80}"
 
     def fault(self, message: str) -> Fault:
-        """Return a fault of this value."""
+        """Return a Fault whose message says where this value is in the file."""
         return Fault(f"{self.where}: {message}")
 
     def _expect(self, kind: type) -> Any:
@@ -46,7 +46,7 @@ class Value:
     # -- objects
 
     def get(self, key: str) -> Value:
-        """Return the value of a key that must be there."""
+        """Return the value of a key. Fault when the key is missing."""
         if key not in self._expect(dict):
             raise self.fault(f"'{key}' is missing")
         return Value(self.raw[key], key, self)
@@ -62,7 +62,7 @@ class Value:
             yield key, Value(raw, key, self)
 
     def tagged(self) -> tuple[str, Value]:
-        """Return the only key of an object, and its value."""
+        """Return the only key of this object, and its value. Fault when it has another number of keys."""
         if len(self._expect(dict)) != 1:
             raise self.fault(f"expected an object with one key, got {len(self.raw)}")
         ((key, raw),) = self.raw.items()
@@ -71,33 +71,33 @@ class Value:
     # -- lists and plain values
 
     def elements(self) -> list[Value]:
-        """Return the elements of a list."""
+        """Return the elements of this value. Fault unless it is a list."""
         return [Value(raw, i, self) for i, raw in enumerate(self._expect(list))]
 
     def text(self) -> str:
-        """Return a text."""
+        """Return this value as text. Fault unless it is a string."""
         return self._expect(str)
 
     def truth(self) -> bool:
-        """Return a truth value."""
+        """Return this value as a bool. Fault unless it is one."""
         return self._expect(bool)
 
     def integer(self) -> int:
-        """Return an integer of 64 bits."""
+        """Return this value as an integer. Fault unless it is one of 64 bits."""
         number = self._expect(int)
         if not -(1 << 63) <= number < 1 << 63:
             raise self.fault("the integer has more than 64 bits")
         return number
 
     def size(self) -> int:
-        """Return an integer that is not negative."""
+        """Return this value as an integer. Fault when it is negative."""
         number = self.integer()
         if number < 0:
             raise self.fault(f"expected an integer of at least 0, got {number}")
         return number
 
     def number(self) -> float:
-        """Return a number; infinities and NaN are texts."""
+        """Return this value as a float; files store infinities and NaN as strings."""
         if isinstance(self.raw, str) and self.raw in ("Infinity", "-Infinity", "NaN"):
             return float(self.raw)
         return float(self.integer()) if type(self.raw) is int else self._expect(float)

@@ -40,7 +40,7 @@ def default_type(number: Number) -> DType:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """Return the least type that both convert to."""
+    """Return the least type that both types convert to."""
     if a == b:
         return a
     if category(a) < category(b):
@@ -60,7 +60,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def result_type(operands: Sequence[Operand]) -> DType:
-    """Return the type that the operands of an operation have together."""
+    """Return the type that the operands of an operation are promoted to."""
     groups: list[DType | None] = [None, None, None]  # tensors with axes, without, numbers
     for operand in operands:
         place, dtype = 2, BOOL
@@ -76,7 +76,9 @@ def result_type(operands: Sequence[Operand]) -> DType:
 
 
 def _over(higher: DType | None, lower: DType | None) -> DType | None:
-    """Return the type of a group and of one that only counts where its category is a larger one."""
+    """Return the promoted type of two groups of operands, of which the lower one counts only where its category is
+    higher.
+    """
     if higher is None or lower is None:
         return higher or lower
     if category(higher) >= category(lower):
@@ -87,7 +89,7 @@ def _over(higher: DType | None, lower: DType | None) -> DType | None:
 
 
 def as_tensor(t: Tracer, operand: Operand, dtype: DType | None = None) -> Tensor:
-    """Return an operand as a tensor of a type; without one, of its own."""
+    """Return an operand as a tensor of `dtype`, or of its own type without one."""
     if isinstance(operand, Tensor):
         return elementwise.convert(t.b, operand, dtype or operand.dtype)
     dtype = dtype or default_type(operand)
@@ -107,7 +109,7 @@ def _symbolic(size: Expr) -> object:
 
 
 def together(t: Tracer, *operands: Operand, floats: bool = False) -> list[Tensor]:
-    """Return operands as tensors of the type that they have together. floats: integers become floats of 32 bits."""
+    """Return operands as tensors of the type that they are promoted to. floats: integers become floats of 32 bits."""
     dtype = result_type(operands)
     if floats and category(dtype) < 2:
         dtype = F32

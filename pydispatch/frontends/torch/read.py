@@ -139,7 +139,9 @@ class _Program:
             self.symbols.setdefault(name, size)
 
     def _weight(self, spec: GraphInput) -> Tensor | Memory:
-        """Return a parameter or buffer; tied ones share their memory."""
+        """Return the tensor of a parameter or buffer; tied ones share their memory, and small constants are part of the
+        program.
+        """
         array = self._array(spec)
         meta = self.program.graph.tensors.get(_name(spec))
         if meta is None or meta.dtype != array.dtype or meta.sizes != array.array.shape:

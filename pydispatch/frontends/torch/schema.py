@@ -144,7 +144,7 @@ class ExportedProgram:
 
 
 def read_program(json: Value) -> ExportedProgram:
-    """Return a program. Raises Fault for another version, and for what is no program."""
+    """Read an exported program. Raises Fault for another version, and for a value that is not a program."""
     version = json.get("schema_version")
     major, minor = version.get("major").integer(), version.get("minor").integer()
     if major != MAJOR:
@@ -170,7 +170,7 @@ def _range(v: Value) -> Range:
 
 
 def _argument_names(module: Value) -> tuple[str, ...]:
-    """Return what the arguments of the model's function are called, where it takes tensors alone."""
+    """Return the names of the arguments of the model's function; none where the file does not state them."""
     for entry in module.get("module_call_graph").elements():
         if entry.get("fqn").text() == "" and (signature := entry.maybe("signature")):
             names = signature.maybe("forward_arg_names")
@@ -182,7 +182,7 @@ def _argument_names(module: Value) -> tuple[str, ...]:
 
 
 def read_graph(v: Value) -> Graph:
-    """Return a graph, with the graphs inside."""
+    """Read a graph, with its nested graphs."""
     return Graph(
         inputs=tuple(read_argument(a) for a in v.get("inputs").elements()),
         outputs=tuple(read_argument(a) for a in v.get("outputs").elements()),
@@ -242,14 +242,14 @@ def _module(metadata: Value) -> str:
 
 
 def _line(metadata: Value) -> str:
-    """Return the innermost line of the model's sources."""
+    """Return the innermost line of the stack trace in the model's sources; "" without a trace."""
     trace = metadata.maybe("stack_trace")
     frames = [line.strip() for line in trace.text().splitlines() if line.lstrip().startswith("File ")] if trace else []
     return frames[-1] if frames else ""
 
 
 def read_tensor_meta(v: Value) -> TensorMeta:
-    """Return the type of a tensor, and where in its storage the elements lie."""
+    """Return the type of a tensor, and the layout of its elements in the storage."""
     layout = v.get("layout").integer()
     if layout != _STRIDED:
         raise v.fault(f"the tensor is not dense (layout {layout})")
@@ -282,7 +282,7 @@ def _size(v: Value) -> SizeText:
 
 
 def read_argument(v: Value) -> Argument:
-    """Return a tagged value."""
+    """Read a tagged value. Raises Fault for an unknown tag."""
     tag, inner = v.tagged()
     read = _ARGUMENTS.get(tag)
     if read is None:
@@ -295,7 +295,7 @@ def _name(v: Value) -> Name:
 
 
 def _symbol(v: Value) -> Argument:
-    """Return a number that is computed, or a plain one."""
+    """Read a number: the name of a computed number, or a constant."""
     tag, inner = v.tagged()
     if tag == "as_name":
         return Name(inner.text())

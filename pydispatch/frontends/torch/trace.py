@@ -64,7 +64,7 @@ class Tracer:
         return [self._value(output, values, graph) for output in graph.outputs]
 
     def tensors(self, graph: Graph, given: Sequence[Any]) -> list[Tensor]:
-        """Return the same, where all outputs are tensors."""
+        """Write a graph whose outputs are all tensors, and return its outputs. CompileError for other outputs."""
         outputs = [found.tensor if isinstance(found, Memory) else found for found in self.graph(graph, given)]
         for found in outputs:
             if not isinstance(found, Tensor):
@@ -130,7 +130,7 @@ class Tracer:
     def _custom(
         self, graph: Graph, node: Node, positional: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        """Return a call of a user's kernel, with the results that the file states."""
+        """Call a user's kernel, and return the results with the types that the file states."""
         name = _qualified(_without_overload(node.target))
         given = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
         tensors = {key: value.tensor for key, value in given.items() if isinstance(value, Memory)}
@@ -214,7 +214,7 @@ class Tracer:
                 self._name(graph, target, result, values)
 
     def _saved(self, graph: Graph, target: Argument, tensor: Tensor) -> Tensor | None:
-        """Return a saved result as the graph states it, None where the graph states another shape."""
+        """Return a saved result in the type that the graph states; None where the graph states another shape."""
         meta = graph.tensors.get(target.name) if isinstance(target, Name) else None
         made = tensor if meta is None else elementwise.convert(self.b, tensor, meta.dtype)
         return made if meta is None or _agrees(made, meta) else None
@@ -235,7 +235,7 @@ class Tracer:
         values[name.name] = result
 
     def _with_sizes(self, tensor: Tensor, meta: TensorMeta) -> Tensor:
-        """Return a tensor with the sizes that PyTorch found for it, where it knows more of them than we do."""
+        """Return a tensor with the sizes that PyTorch has inferred, where more of them are known than here."""
         if is_static(tensor.shape):
             return tensor
         shape: list[Size] = []
@@ -267,7 +267,7 @@ class _NotConverted:
 
 
 def writes(operator: str) -> bool:
-    """Return whether an operator writes its first argument: those are named with an underscore at the end."""
+    """Return whether an operator writes its first argument: the name of such an operator ends with one underscore."""
     name = _without_overload(operator)
     return name.endswith("_") and not name.endswith("__")
 
@@ -288,7 +288,7 @@ def _names(results: Sequence[Argument], name: str) -> bool:
 
 
 def _agrees(tensor: Tensor, meta: TensorMeta) -> bool:
-    """Return whether a tensor is what the file says, as far as its sizes are known."""
+    """Return whether the type and the shape of a tensor are those in the file, as far as its sizes are known."""
     return (
         tensor.dtype == meta.dtype
         and tensor.rank == len(meta.sizes)

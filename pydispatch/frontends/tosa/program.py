@@ -17,7 +17,7 @@ from pydispatch.ir.dialects.tosa.control import VariableOp
 
 
 def translated(module: ModuleOp) -> ModuleOp:
-    """Return the program of a module: each of its public functions, with those that they call inside."""
+    """Return the program of a module: each of its public functions, with the functions that they call inlined."""
     for op in module.ops:
         if not isinstance(op, func.FuncOp | VariableOp):
             raise CompileError(f"'{op.name}' is not supported beside functions of a TOSA program", location_of(op))

@@ -72,7 +72,9 @@ class Tracer(trace.Tracer):
     def zero_point(
         self, op: Operation, x: Sequence[Tensor], at: int, name: str, dtype: DType, of: str = ""
     ) -> Tensor:  # fmt: skip
-        """Return a zero point: an operand, or an attribute as releases before 1.0 have it. of: its name there."""
+        """Return a zero point: an operand, or an attribute as releases before 1.0 have it. of: the name of the
+        attribute.
+        """
         if at < len(x):
             if x[at].known is None and any(isinstance(n, Expr) or n != 1 for n in x[at].shape):
                 raise self.b.fail(f"the {name} is {x[at]}, expected one number")
@@ -124,7 +126,7 @@ class Tracer(trace.Tracer):
         return value.data if isinstance(value, Enumeration | StringAttr) else default
 
     def text(self, op: Operation, *names: str) -> str:
-        """Return an attribute that is text, by the first of its names that is there."""
+        """Return the text of the first of these attributes that is present; "" without one."""
         found = (op.properties.get(name) for name in names)
         return next((value.data for value in found if isinstance(value, StringAttr)), "")
 

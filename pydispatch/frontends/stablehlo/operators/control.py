@@ -153,7 +153,8 @@ def _added(t: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: 
 
 
 def _source(value: SSAValue, frame: Frame) -> SSAValue:
-    """Return what a value is, past conversions to its own type and the borders of functions."""
+    """Return the value that a value is passed on from, through conversions to its own type and boundaries of functions.
+    """
     while True:
         if value in frame:
             value = frame[value]

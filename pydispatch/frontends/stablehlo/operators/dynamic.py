@@ -24,7 +24,7 @@ def sizes_in(t: Tracer, x: Tensor, hint: str) -> list[Size]:
 
 
 def _result_shape(t: Tracer, op: Operation, x: Tensor) -> list[Size]:
-    """Return the shape that an operand gives, with the sizes that the type states."""
+    """Return the shape of the result: static sizes of its type, and the sizes in the operand x for the others."""
     declared = shape_of(op.results[0].type)
     given = sizes_in(t, x, "shape")
     if len(given) != len(declared):

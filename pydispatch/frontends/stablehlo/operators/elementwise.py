@@ -66,14 +66,14 @@ def _compare(s: Scalars, op: Operation, a: Scalar, b: Scalar) -> Scalar:
 
 
 def comparison(op: Operation) -> tuple[str, bool]:
-    """Return the order that a comparison asks for, and whether NaN and signs of zero have a place in it."""
+    """Return the order that a comparison uses, and whether it is a total order of floats."""
     direction: Any = op.properties["comparison_direction"]
     kind: Any = op.properties.get("compare_type")
     return _ORDER[direction.data], kind is not None and kind.data == "TOTALORDER"
 
 
 def compared(s: Scalars, order: str, total: bool, a: Scalar, b: Scalar) -> Scalar:
-    """Return whether a `order` b. total: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
+    """Return whether a is in the order `order` to b. total: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
     if total and a.dtype.is_float:
         a, b = special.total_order(s, a), special.total_order(s, b)
     return s.compare(order, a, b)
@@ -156,7 +156,7 @@ def _foldable(fold: Callable[..., Tensor], name: str) -> Convert:
 
 
 def _guarded(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return division by numbers that are known and not 0 needs no care."""
+    """Convert a binary operation; a division by known positive numbers, or of floats, is emitted without checks."""
     _check_shapes(t, op, operands)
     name = {"stablehlo.divide": "div", "stablehlo.remainder": "rem"}.get(op.name)
     x, y = operands
@@ -227,7 +227,7 @@ def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def _placed(t: Tracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:
-    """Return the operand of fewer axes, with its axes where `broadcast_dimensions` say."""
+    """Return an operand of fewer axes with the rank of the others, its axes where `broadcast_dimensions` puts them."""
     rank = max(other.rank for other in operands)
     if x.rank == rank:
         return x

@@ -41,7 +41,7 @@ def _dynamic_update_slice(t: Tracer, op: Operation, operands: list[Tensor]) -> T
 
 
 def gather(t: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """Return a gather of slices of these sizes."""
+    """Gather slices of these sizes from x, as the dimension numbers of the operation state."""
     numbers = t.record(op, "dimension_numbers")
     axes = gathers.GatherAxes(
         numbers.offset_dims, numbers.collapsed_slice_dims, numbers.operand_batching_dims,

@@ -55,7 +55,7 @@ def _triangular_solve(t: Tracer, op: Operation, operands: list[Tensor]) -> Tenso
 
 
 def _letter(t: Tracer, op: Operation, name: str) -> str:
-    """Return a letter among the attributes of a call."""
+    """Return the letter in an attribute of a call of LAPACK."""
     config = op.attributes.get("mhlo.backend_config")
     value: Any = config.data.get(name) if isinstance(config, DictionaryAttr) else None
     if value is None:
@@ -92,12 +92,12 @@ def geqrf(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def orgqr(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return the orthogonal factor of reflections."""
+    """Return the orthogonal factor that a product of reflections is."""
     return factors.of_reflections(t.b, *operands)
 
 
 def refused(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    """Return what no loop of a fixed length computes."""
+    """Raise CompileError for a factorization that no loop of a fixed length computes."""
     target: Any = op.properties["call_target_name"]
     raise t.b.fail(
         f"'{target.data}' of LAPACK is not computed here: eigenvalues and singular values are found by iteration",

@@ -25,12 +25,12 @@ class _Batch:
         self.epsilon = epsilon.value.data
 
     def spread(self, v: Tensor) -> Tensor:
-        """Return one number for each feature, along the axis of the features."""
+        """Reshape a vector with one number for each feature, so that it broadcasts along the axis of the features."""
         shape: list[Size] = [self.x.shape[self.axis] if d == self.axis else 1 for d in range(self.x.rank)]
         return shapes.reshape(self.b, v, shape)
 
     def mean(self, v: Tensor) -> Tensor:
-        """Return the mean over all axes but that of the features."""
+        """Return the mean over all axes other than that of the features."""
         return reductions.mean(self.b, v, self.others)
 
     def normalized(self, scale: Tensor, offset: Tensor, mean: Tensor, variance: Tensor) -> Tensor:

@@ -88,8 +88,9 @@ def convolution(t: Tracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Si
 
 
 def _empty(x: Tensor, w: Tensor, window: products.Window, input_dilations: Sequence[int]) -> list[Size] | None:
-    """Return the spatial sizes of a convolution that multiplies nothing: of no elements, or without a window that
-    fits. None for every other one, and where a size is known in calls only."""
+    """Return the spatial sizes of the result of a convolution that multiplies nothing: one without elements, or without
+    a window that fits. None for all other convolutions, and where a size is only known in calls.
+    """
     low, high = window.low, window.high
     if any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *low, *high)):
         return None

@@ -89,7 +89,8 @@ _OF_STORED = frozenset({
 
 
 def on_numbers(convert: Convert) -> Convert:
-    """Return a conversion for quantized operands and results too: it sees the numbers that they stand for."""
+    """Wrap a conversion so that it takes quantized operands and results, too: it sees the numbers that they stand for.
+    """
 
     def converted(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
         types = [v.type for v in (*op.operands, *op.results)]

@@ -28,7 +28,9 @@ def _bits(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def _rng(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return numbers that differ from call to call, by the state of the program: this operation has none of its own."""
+    """Return random numbers that differ from call to call; they use the random state of the program, as this operation
+    has none.
+    """
     low, high, sizes = operands
     shape = sizes.sizes()
     if shape is None or any(isinstance(n, Expr) for n in shape):

@@ -59,7 +59,8 @@ def _moved(t: Tracer, x: Tensor, axis: int) -> Tensor:
 
 
 def _computes_elements(block: Block, op: ScanOp) -> bool:
-    """Return whether each value of the region has one shape, that of a row, and each operation is one of elements."""
+    """Return whether each value of the region has the shape of a row, and each operation of the region is elementwise.
+    """
     shape = list(shape_of(block.args[0].type))
     last = block.last_op
     if None in shape or last is None:

@@ -41,7 +41,7 @@ def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def broadcast_axes(t: Tracer, op: Operation, x: Tensor) -> tuple[int, ...]:
-    """Return which axis of the result each axis of the operand is."""
+    """Return the axis of the result that each axis of the operand becomes."""
     axes = t.entries(t.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions")
     return t.axes(axes, "broadcast_dimensions", len(shape_of(op.results[0].type)))
 
@@ -75,7 +75,7 @@ def _dimension_size(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def _set_dimension_size(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    """Return what lies beyond the new size is not part of the tensor."""
+    """Return x cut to the new size along an axis: elements beyond the size are not part of the tensor."""
     x, size = operands
     axis = t.axis(op, "dimension", x.rank)
     return shapes.slice_axis(t.b, x, axis, 0, size_in(t, size, "size"))
@@ -127,7 +127,7 @@ def _transpose(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def _number_of_device(t: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
-    """Return a program runs on one device."""
+    """Return the constant 0 as the number of the device: a program runs on one device."""
     return t.b.constant(0, t.dtype(op))
 
 

@@ -44,7 +44,9 @@ def reduced(
     t: Tracer, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
     base: Sequence[int], combine: Combine,
 ) -> list[Tensor]:  # fmt: skip
-    """Return windows over tensors of one shape, reduced."""
+    """Reduce windows over tensors of one shape. CompileError for tensors of other ranks and initial values that are not
+    scalars.
+    """
     first = tensors[0]
     if any(x.rank != first.rank for x in tensors) or any(x.rank for x in starts):
         raise t.b.fail("windows move over tensors of one shape, with a single element to begin with for each")

@@ -25,7 +25,8 @@ repeat the last one of these. The axis before `axis` numbers windows; counts [wi
 def _pooled(
     t: Tracer, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
 ) -> list[Tensor]:
-    """Return each of the last axes of tensors of one shape cut into windows, which are reduced together."""
+    """Cut each of the last axes of tensors of one shape into windows, and reduce each window over the tensors together.
+    """
     made = tensors
     for d, out in enumerate(output_size):
         axis = tensors[0].rank - len(output_size) + d
@@ -47,7 +48,7 @@ def _pooled(
 
 
 def _windows(t: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
-    """Return the indices [out, longest window] of the elements of each window of an axis, and how many it has [out, 1].
+    """Return the indices [out, longest window] of the elements of each window of an axis, and their number [out, 1].
 
     Windows that are shorter than the longest one repeat their last index.
     """
@@ -83,7 +84,7 @@ def adaptive_avg_pool(t: Tracer, self: Tensor, output_size: Sizes) -> Tensor:
 
 
 def adaptive_max_pool(t: Tracer, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
-    """Return the largest element of each window, and its number in the image: of equal ones the first, of NaN the last.
+    """Return the largest element of each window, and its index in the image: the first of equal elements, the last NaN.
     """
     spatial = len(output_size)
 

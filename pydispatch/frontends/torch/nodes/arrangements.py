@@ -18,7 +18,7 @@ Tensors = Sequence[Tensor]
 
 
 def _without_legacy(tensors: Tensors) -> list[Tensor]:
-    """Return empty vectors join with everything."""
+    """Return the tensors without empty vectors, which PyTorch joins with tensors of any rank."""
     kept = [x for x in tensors if x.shape != (0,)]
     return kept or list(tensors[:1])
 
@@ -35,7 +35,7 @@ def stack(t: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
 
 
 def _around(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
-    """Return how much comes before and after each axis; the file has pairs, those of the last axis first."""
+    """Return the padding before and after each axis; files have it in pairs, that of the last axis first."""
     low: list[Size] = [0] * x.rank
     high: list[Size] = [0] * x.rank
     for n in range(len(pad) // 2):

@@ -58,7 +58,9 @@ _SOURCE_MASK, _PADDING_MASK = 0, 1
 
 
 def _kept(t: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
-    """Return which keys queries see, as a mask for [batch, heads, l, s]; the operators mark what they do not see."""
+    """Return a mask that marks the keys that queries see, for [batch, heads, l, s]; bool masks of operators mark the
+    others.
+    """
     if mask is None or not mask.dtype.is_bool:
         return mask
     axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type if mask_type is not None else 2, [])

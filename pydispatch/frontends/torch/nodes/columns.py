@@ -18,7 +18,7 @@ _MOST = 1024  # elements of a window
 
 
 def _one_each(t: Tracer, x: Tensor, kernel: Ints) -> Tensor:
-    """Return filters that select one element of a window each: [elements of the kernel, 1, kernel...]."""
+    """Return filters that each select one element of a window: [elements of the kernel, 1, kernel...]."""
     count = math.prod(kernel)
     if not 0 < count <= _MOST:
         raise t.b.fail(f"windows of {list(kernel)} elements; supported are 1 to {_MOST}")
@@ -40,7 +40,8 @@ def im2col(t: Tracer, self: Tensor, kernel_size: Ints, dilation: Ints, padding: 
 def col2im(
     t: Tracer, self: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> Tensor:
-    """Return the inverse, where elements that windows share are sums."""
+    """Add up columns of windows to an image, as the adjoint of `im2col`: elements of several windows become their sum.
+    """
     x = self if self.rank == 3 else shapes.expand_dims(t.b, self, [0])
     count = math.prod(kernel_size)
     n, rows = x.shape[:2]

@@ -30,7 +30,8 @@ def bincount(t: Tracer, self: Tensor, weights: Tensor | None = None, minlength: 
 
 
 def histc(t: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
-    """Return how many elements are in each of equal intervals from min to max; of the elements where both are the same.
+    """Return the number of elements in each of equal intervals from min to max; the range of the elements where min and
+    max are equal.
     """
     b, dtype = t.b, self.dtype
     if not dtype.is_float or isinstance(min, complex) or isinstance(max, complex) or bins < 1:
@@ -56,7 +57,7 @@ def histc(t: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number
 
 
 def _sources(t: Tracer, repeats: Tensor, output_size: Size | None) -> Tensor:
-    """Return the number of each element of `repeats`, as often as it states."""
+    """Return the index of each element of `repeats`, repeated as often as the element states."""
     counts = ew.convert(t.b, repeats, I64)
     if output_size is None:
         output_size = t.b.size_of(t.b.scalar(reductions.reduce(t.b, "add", counts)), "count")

@@ -20,7 +20,7 @@ _SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT,
 
 
 def _scaled(t: Tracer, x: Tensor, count: Size, normalization: int, back: bool = False) -> Tensor:
-    """Return what a transform gave, scaled. back: it was divided by the number of elements."""
+    """Return the result of a transform, normalized. back: the transform has divided it by the number of elements."""
     if isinstance(count, Expr):
         raise t.b.fail("a Fourier transform along an axis whose size is not known")
     factor = {_BY_ROOT: 1 / math.sqrt(max(count, 1)), _BY_COUNT: 1 / max(count, 1)}.get(normalization, 1.0)

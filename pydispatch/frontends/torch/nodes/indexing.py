@@ -34,9 +34,7 @@ def index(t: Tracer, self: Tensor, indices: MaybeTensors) -> Tensor:
 
 
 def _places(t: Tracer, x: Tensor, indices: MaybeTensors) -> list[Tensor | None]:
-    """Return indices with the places of what is true instead of truth values, which stand for as many axes as they
-    have.
-    """
+    """Return indices with masks replaced by the indices of their true elements, one vector for each axis of a mask."""
     found: list[Tensor | None] = []
     for i in indices:
         if i is None or not (i.dtype.is_bool or i.dtype == U8):
@@ -66,7 +64,7 @@ def masked_select(t: Tracer, self: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_scatter(t: Tracer, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Return the elements that a mask marks replaced by those of a source, in their order."""
+    """Return `self` with the elements that a mask marks replaced by those of a source, in their order."""
     shape = ew.broadcast_shape(t.b, self.shape, mask.shape)
     x, marked = (shapes.broadcast_to(t.b, v, shape) for v in (self, mask))
     flat = ew.convert(t.b, shapes.reshape(t.b, marked, [-1]), I64)
@@ -75,7 +73,7 @@ def masked_scatter(t: Tracer, self: Tensor, mask: Tensor, source: Tensor) -> Ten
 
 
 def put(t: Tracer, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return elements replaced, or added to, by their number in the whole tensor."""
+    """Return `self` with elements at row-major indices replaced, or added to where `accumulate` is set."""
     flat, places, given = (shapes.reshape(t.b, v, [product(v.shape)]) for v in (self, index, source))
     made = scatters.put_along(t.b, flat, places, given, 0, "add" if accumulate else None)
     return shapes.reshape(t.b, made, self.shape)
@@ -121,7 +119,7 @@ def one_hot(t: Tracer, self: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def _spread_to(t: Tracer, source: Operand, like: Tensor, dtype: DType) -> Tensor:
-    """Return the first elements of a source for each index, or a number for all."""
+    """Return the elements of a source for each index, or a number broadcast to all of them."""
     if not isinstance(source, Tensor):
         return shapes.broadcast_to(t.b, as_tensor(t, source, dtype), like.shape)
     starts: list[Size] = [0] * source.rank
@@ -202,7 +200,9 @@ def _along(t: Tracer, x: Tensor, dim: int, index: Tensor, source: Operand, combi
 
 
 def _slices_at(t: Tracer, x: Tensor, axis: int, index: Tensor) -> tuple[Tensor, list[Size]]:
-    """Return the places of the elements of slices of x, a vector of places along an axis, and their shape."""
+    """Return the indices of the elements of slices of x, a vector of indices along an axis, and the shape of the
+    slices.
+    """
     vector = shapes.reshape(t.b, index, [-1, *[1] * (x.rank - axis - 1)])
     shape = [vector.shape[0] if d == axis else n for d, n in enumerate(x.shape)]
     return shapes.broadcast_to(t.b, vector, shape), shape
@@ -263,7 +263,7 @@ def index_put_impl(
 
 
 def _masked_put(t: Tracer, x: Tensor, mask: Tensor, values: Tensor, accumulate: bool) -> Tensor:
-    """Return one value for what a mask over the first axes marks."""
+    """Return x with one value at, or added to, all elements that a mask over the first axes marks."""
     spread = shapes.reshape(t.b, mask, [*mask.shape, *[1] * (x.rank - mask.rank)])
     value = ew.convert(t.b, shapes.reshape(t.b, values, []), x.dtype)
     return ew.select(t.b, spread, ew.binary(t.b, "add", x, value) if accumulate else value, x)

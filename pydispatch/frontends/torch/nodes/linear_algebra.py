@@ -23,7 +23,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _batched(t: Tracer, a: Tensor, y: Tensor) -> Pair:
-    """Return two batches of matrices with the batch axes that they have together."""
+    """Broadcast the batch axes of two batches of matrices to one shape."""
     lead = ew.broadcast_shape(t.b, a.shape[:-2], y.shape[:-2])
     return tuple(shapes.broadcast_to(t.b, v, [*lead, *v.shape[-2:]]) for v in (a, y))  # type: ignore[return-value]
 
@@ -43,7 +43,9 @@ def lu_factor(t: Tracer, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N80
 
 
 def _rows_in_order(t: Tracer, pivots: Tensor, n: Size) -> Tensor:
-    """Return the row of the matrix that each row of L U is, [..., n]. pivots: exchanges of rows, counted from 1."""
+    """Return the index of the matrix row that each row of L U corresponds to, [..., n]. pivots: row exchanges, counted
+    from 1.
+    """
     b = t.b
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     given = shapes.reshape(b, pivots, [product(lead), count])

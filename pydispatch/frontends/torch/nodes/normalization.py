@@ -84,7 +84,9 @@ def _by_statistics(
     t: Tracer, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
 ) -> tuple[Normalized, list[Tensor | None]]:  # fmt: skip
-    """Return normalized by the batch's own statistics: with them, and with the running ones after it."""
+    """Normalize x by the statistics of the batch, and return it with these statistics, and with the updated running
+    statistics.
+    """
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(t.b, m, axes) for m in normalization.moments(t.b, x, axes))
     made = normalization.batch_norm(t.b, x, 1, mean, variance, weight, bias, eps)

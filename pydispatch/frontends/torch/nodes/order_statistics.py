@@ -13,13 +13,13 @@ Pair = tuple[Tensor, Tensor]
 
 
 def _numbers(t: Tracer, x: Tensor, axis: int) -> Tensor:
-    """Return how many elements along an axis are no NaN, with size 1 there."""
+    """Return the number of elements along an axis that are not NaN, with size 1 along this axis."""
     known = formula(t.b, lambda v: v.is_equal(v).to(I64), x)
     return reductions.reduce(t.b, "add", known, [axis], keep=True)
 
 
 def _median(t: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Pair:
-    """Return the lower one of the elements in the middle, and its place: that of the first NaN, or without these."""
+    """Return the lower median along an axis and its index; the first NaN when there is one, unless NaN are skipped."""
     b = t.b
     values, places = ordering.sort_with_places(b, x, axis)
     size, numbers = reductions.size_as(b, x.shape[axis], I64), _numbers(t, x, axis)
@@ -58,7 +58,7 @@ def _without(t: Tracer, found: Pair, axis: int) -> Pair:
 
 
 def mode(t: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
-    """Return the least of the elements that occur most often, and the last place where it is."""
+    """Return the least of the most frequent elements, and the index of its last occurrence."""
     b = t.b
     if not self.rank:
         return self, b.constant(0, I64)

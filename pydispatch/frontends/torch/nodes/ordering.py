@@ -62,7 +62,7 @@ def _running(name: str) -> Conversion:
 
 
 def logcumsumexp(t: Tracer, self: Tensor, dim: int) -> Tensor:
-    """Return the logarithm of the running sum of exponentials, without computing these."""
+    """Return the logarithm of the running sum of exponentials, without computing the exponentials themselves."""
     x = ew.convert(t.b, self, wide(self.dtype))
     if not x.rank:
         return self
@@ -78,7 +78,8 @@ def logcumsumexp(t: Tracer, self: Tensor, dim: int) -> Tensor:
 
 
 def _running_extreme(name: str) -> Conversion:
-    """Return the largest or smallest element so far, and the last place where it was."""
+    """Return the conversion of a running "max" or "min", which gives the extreme and the index of its last occurrence.
+    """
 
     def convert(t: Tracer, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         if not self.rank:
@@ -103,7 +104,8 @@ def searchsorted(
     t: Tracer, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return how many elements of ordered rows are below each element; of equal ones, too, with `right`."""
+    """Return the number of elements of ordered rows that are below each element; with `right`, that are below or equal.
+    """
     x, rows = as_tensor(t, self), sorted_sequence
     if sorter is not None:
         rows = gathers.take_along(t.b, rows, sorter, rows.rank - 1)
@@ -124,7 +126,7 @@ Distinct = tuple[Tensor, Tensor, Tensor]
 
 
 def _asked(t: Tracer, found: Distinct, inverse: bool, counts: bool) -> Distinct:
-    """Return empty vectors in the place of what nobody asks for."""
+    """Replace the inverse and the counts by empty vectors where a call does not request them."""
     none = t.b.constant([], I64)
     return found[0], found[1] if inverse else none, found[2] if counts else none
 

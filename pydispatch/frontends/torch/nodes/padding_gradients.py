@@ -23,7 +23,8 @@ def replication_pad_backward(t: Tracer, grad_output: Tensor, self: Tensor, paddi
 
 
 def _without_padding(t: Tracer, grad: Tensor, axis: int, before: int, after: int) -> Tensor:
-    """Return a gradient in which the outermost elements along an axis have the sums of their copies beyond them.
+    """Return the gradient before padding along an axis: the outermost elements have the sums of their copies in the
+    padding.
 
     Elements that a negative padding takes away have the gradient 0.
     """

@@ -20,7 +20,9 @@ Sizes = Sequence[Size]
 
 
 def _bound(place: Size | None, n: Size, missing: Size) -> Size:
-    """Return a place as Python's slices have it: from the end when it is negative, and within 0 to n."""
+    """Return the bound of a slice with the meaning of Python: negative bounds count from the end, and it is clamped to
+    0 to n. missing: for None.
+    """
     if place is None:
         return missing
     if isinstance(place, int) and place >= (1 << 62):
@@ -129,7 +131,7 @@ def _unbound_back(t: Tracer, whole: Tensor, written: Tensor, number: int, dim: i
 
 
 def _part_back(conversion: Conversion) -> Inverse:
-    """Return a write to one of the parts that an operator splits a tensor into."""
+    """Return a function that writes to one of the parts that an operator splits a tensor into."""
 
     def back(t: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
         parts = conversion(t, whole, *args, **kwargs)
@@ -140,7 +142,7 @@ def _part_back(conversion: Conversion) -> Inverse:
 
 
 def diagonal(t: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return the elements where both axes have the same place, along a last axis."""
+    """Return the elements whose indices along both axes are equal, shifted by `offset`, along a last axis."""
     i, j = axis_of(t, dim1, self.rank), axis_of(t, dim2, self.rank)
     rest = [d for d in range(self.rank) if d not in (i, j)]
     rows, columns = self.shape[i], self.shape[j]
@@ -158,7 +160,7 @@ def diagonal(t: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int 
 def diagonal_scatter(
     t: Tracer, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
-    """Return the tensor with other elements where `diagonal` reads them."""
+    """Return `self` with the elements that `diagonal` reads replaced by those of `src`."""
     b, (i, j) = t.b, (axis_of(t, dim1, self.rank), axis_of(t, dim2, self.rank))
     rows = shapes.iota(b, [self.shape[i]], 0, I64)
     last = reductions.size_as(b, src.shape[-1] - 1, I64)
@@ -192,7 +194,7 @@ def _narrow_back(
 
 
 def unfold(t: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return windows along an axis; their elements are the last axis."""
+    """Return windows along an axis; the elements of each window are the last axis."""
     if self.rank == 0:  # as a vector of one element
         return shapes.slice_axis(t.b, shapes.reshape(t.b, self, [1]), 0, 0, size)
     axis = axis_of(t, dimension, self.rank)

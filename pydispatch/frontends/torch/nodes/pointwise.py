@@ -15,7 +15,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def in_floats(t: Tracer, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
-    """Return a formula over floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
+    """Evaluate a formula over floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
     given = together(t, *tensors, floats=True)
     dtype = given[0].dtype
     inner = wide(dtype)
@@ -103,7 +103,7 @@ def nan_to_num(
 
 
 def truth(t: Tracer, operand: Operand) -> Tensor:
-    """Return which elements are not 0."""
+    """Return whether each element is not 0."""
     return as_tensor(t, operand, BOOL)
 
 
@@ -136,7 +136,7 @@ mul = _together("mul")
 
 
 def _number_of_two(name: str) -> Conversion:
-    """Return the smaller or larger one, where a NaN counts for nothing beside a number."""
+    """Return the conversion of the "min" or "max" of two operands; of a number and NaN the result is the number."""
 
     def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
         def written(e: Element, n: Element) -> Element:

@@ -52,7 +52,7 @@ def baddbmm(t: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Nu
 
 
 def addbmm(t: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """Return the products of all pairs of matrices, added up."""
+    """Return the sum of the products of all pairs of matrices, added to `self`."""
     total = products.dot_general(
         t.b, shapes.transpose(t.b, batch1, [1, 0, 2]), batch2, [], [(1, 0), (2, 1)], normalization.wide(self.dtype)
     )
@@ -117,7 +117,7 @@ def trilinear(
     t: Tracer, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Ints, expand2: Ints, expand3: Ints, sumdim: Ints,
     unroll_dim: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the sum of products of three tensors, each with axes of size 1 put in."""
+    """Return the product of three tensors, each with axes of size 1 inserted, summed over `sumdim`."""
     given = ((i1, expand1), (i2, expand2), (i3, expand3))
     x, y, z = (shapes.expand_dims(t.b, i, list(axes)) if axes else i for i, axes in given)
     made = ew.binary(t.b, "mul", ew.binary(t.b, "mul", x, y), z)
@@ -125,7 +125,7 @@ def trilinear(
 
 
 def distances(t: Tracer, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
-    """Return the norm of order p of the difference of each row of x1 and each of x2."""
+    """Return the norm of order p of the difference of each row of x1 and each row of x2."""
     rows, columns = shapes.expand_dims(t.b, x1, [x1.rank - 1]), shapes.expand_dims(t.b, x2, [x2.rank - 2])
     return normalization.lp_norm(t.b, ew.binary(t.b, "sub", rows, columns), p, [-1])
 
@@ -140,7 +140,7 @@ def distances_of_pairs(t: Tracer, self: Tensor, p: float = 2.0) -> Tensor:
 
 
 def count_of_rows(t: Tracer, x: Tensor) -> int:
-    """Return the number of rows whose pairs are compared."""
+    """Return the number of rows whose pairs are compared. CompileError where it is unknown or too large."""
     count = x.shape[0]
     if isinstance(count, Expr) or count > _MOST_ROWS:
         raise t.b.fail(f"pairs of rows of {x} are compared: their number must be known, {_MOST_ROWS} at most")
@@ -151,7 +151,7 @@ def count_of_rows(t: Tracer, x: Tensor) -> int:
 
 
 def _each(values: Sizes, count: int) -> tuple[Size, ...]:
-    """Return one entry for each axis; a single one stands for all."""
+    """Return one entry for each axis; a single entry is repeated."""
     return tuple(values) * count if len(values) == 1 else tuple(values)
 
 
@@ -163,7 +163,7 @@ def _numbers(t: Tracer, what: str, values: Sizes, count: int) -> tuple[int, ...]
 
 
 def window_of(t: Tracer, spatial: int, stride: Sizes, padding: Sizes, dilation: Sizes) -> products.Window:
-    """Return how the filters of a convolution over `spatial` axes move; one entry of an argument counts for all."""
+    """Return the window of a convolution over `spatial` axes; an argument with one entry applies to all axes."""
     around = _each(padding, spatial)
     strides, dilations = _numbers(t, "strides", stride, spatial), _numbers(t, "dilations", dilation, spatial)
     return products.Window(strides, around, around, dilations)

@@ -90,7 +90,7 @@ def dequantize_per_token(
 
 
 def _groups(t: Tracer, x: Tensor, scales: Tensor, group_size: int) -> Tensor:
-    """Return the elements of a matrix in rows that have a scale each."""
+    """Return the elements of a matrix in rows, each of which has one scale."""
     size = x.shape[-1]
     if isinstance(size, int) and group_size > size and scales.shape[-1] == 1:
         group_size = size

@@ -99,7 +99,7 @@ def bernoulli_p(t: Tracer, self: Tensor, p: float = 0.5) -> Tensor:
 
 
 def kept(t: Tracer, shape: Sizes, p: float) -> Tensor:
-    """Return True with a probability."""
+    """Return a mask of this shape whose elements are True with the probability p."""
     if not 0 <= p <= 1:
         raise t.b.fail(f"a probability of {p}; it is from 0 to 1")
     return ew.compare(t.b, "lt", _unit(t, shape), t.b.constant(p, F32))
@@ -133,7 +133,7 @@ def exponential(t: Tracer, self: Tensor, lambd: float = 1.0) -> Tensor:
 
 
 def normal_of(t: Tracer, mean: Operand, std: Operand) -> Tensor:
-    """Return each number with a mean and a deviation of its own."""
+    """Return normally distributed numbers, each with its own mean and standard deviation."""
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
     dtype, shape = _check_float(t, tensors[0].dtype), ew.broadcast_shape(t.b, *(v.shape for v in tensors))
     return pointwise.add(t, pointwise.mul(t, randn(t, shape, dtype=dtype), std), mean)
@@ -155,7 +155,9 @@ def cauchy(t: Tracer, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> 
 
 
 def geometric(t: Tracer, self: Tensor, p: float) -> Tensor:
-    """Return how often something with a probability is tried until it happens."""
+    """Return geometrically distributed numbers: how many trials with the success probability p precede and include a
+    success.
+    """
     if not 0 < p < 1:
         raise t.b.fail(f"a geometric distribution with the probability {p}; it is between 0 and 1")
     rate = -math.log1p(-p)
@@ -163,8 +165,7 @@ def geometric(t: Tracer, self: Tensor, p: float) -> Tensor:
 
 
 def multinomial(t: Tracer, self: Tensor, num_samples: Size, replacement: bool = False) -> Tensor:
-    """Return numbers of elements of each row, drawn with the probabilities that these are after division by their sum.
-    """
+    """Return indices of elements of each row, drawn with probabilities proportional to the elements."""
     weights = ew.convert(t.b, self, F32)
     axis = weights.rank - 1
     if replacement:

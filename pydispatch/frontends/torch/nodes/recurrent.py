@@ -74,8 +74,8 @@ def _simple_cell(function: Callable[[Element], Element]) -> Cell:
 def _direction(
     t: Tracer, cell: Cell, x: Tensor, state: list[Tensor], w: _Weights, backwards: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return one layer in one direction over x [steps, batch, features]: its outputs, and the state after the last
-    step.
+    """Compute one layer in one direction over x [steps, batch, features]: return its outputs, and the state after the
+    last step.
     """
     steps = x.shape[0]
     given = linear(t, x, w.inputs, w.input_bias)
@@ -100,7 +100,7 @@ def _network(
     t: Tracer, cell: Cell, x: Tensor, states: Sequence[Tensor], params: Tensors, has_biases: bool, num_layers: int,
     bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return all layers: the outputs of the last one, and the state of each after its last step."""
+    """Compute all layers: return the outputs of the last layer, and the state of each layer after its last step."""
     directions = 2 if bidirectional else 1
     each, rest = divmod(len(params), num_layers * directions)
     plain = 4 if has_biases else 2

@@ -18,7 +18,7 @@ Ints = Sequence[int]
 
 
 def axes_of(t: Tracer, x: Tensor, dim: int | Ints | None) -> list[int]:
-    """Return the axes that a reduction takes: all for None and for an empty list."""
+    """Return the axes that a reduction reduces: all for None and for an empty list."""
     if dim is None or (not isinstance(dim, int) and not dim) or not x.rank:
         return list(range(x.rank))
     return shapes.axes_of(t.b, [dim] if isinstance(dim, int) else dim, x.rank)

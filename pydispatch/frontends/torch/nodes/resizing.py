@@ -52,7 +52,8 @@ class Interpolation:
         return len(self.taps) == 1
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
-        """Return the places [out, taps] of the elements that new ones are made of, and their weights."""
+        """Return the indices [out, taps] of the elements that each new element is interpolated from, and their weights.
+        """
         real = dtype.numpy.type
         at = self.place(np.arange(out, dtype=real), real(_step(n, out, scale, corners)), corners)
         low = np.floor(at)
@@ -62,7 +63,7 @@ class Interpolation:
     def dynamic_taps(
         self, t: Tracer, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Return places and weights [out] of each tap, where a call decides one of the sizes."""
+        """Return the indices and weights [out] of each tap, where one of the sizes is dynamic."""
         size, count = (reductions.size_as(t.b, v, I64) for v in (n, out))
 
         def distance(n: Element, m: Element) -> Element:
@@ -89,7 +90,7 @@ class Interpolation:
 
 
 def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
-    """Return how far apart the places of neighbors of the result are in the source."""
+    """Return the distance in the source between the positions of neighbouring elements of the result."""
     if corners:
         return (n - 1) / (out - 1) if out > 1 else 0.0
     return 1.0 / scale if scale else n / out
@@ -131,7 +132,8 @@ class Antialiased:
     is_nearest = False
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
-        """Return the places [out, taps] of the elements that new ones are made of, and their weights."""
+        """Return the indices [out, taps] of the elements that each new element is interpolated from, and their weights.
+        """
         step = _step(n, out, scale, corners)
         width = max(step, 1.0)
         middle = (np.arange(out) + 0.5) * step
@@ -178,7 +180,7 @@ def _resized(t: Tracer, x: Tensor, axis: int, out: Size, scale: float | None, co
 def _each_axis(
     t: Tracer, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
 ) -> Tensor:
-    """Return the last axes resized, one after the other. output_size: None where the scales decide."""
+    """Resize the last axes, one after the other. output_size: None where the scales decide."""
     if not x.dtype.is_float and not how.is_nearest:
         raise t.b.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
     first = x.rank - len(scales)
@@ -197,7 +199,8 @@ def _scales(t: Tracer, given: Sequence[float | None] | None, spatial: int) -> li
 
 
 def _by_scales(spatial: int, how: Method) -> Conversion:
-    """Return the overloads with a list of scales. They have a parameter for aligned corners where weights depend on it.
+    """Return the conversion of overloads with a list of scales. It has a parameter for aligned corners where weights
+    depend on it.
     """
 
     def copied(t: Tracer, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
@@ -212,7 +215,7 @@ def _by_scales(spatial: int, how: Method) -> Conversion:
 
 
 def _by_axis(spatial: int, how: Method) -> Conversion:
-    """Return the overloads with a scale for each axis."""
+    """Return the conversion of overloads with a scale for each axis."""
 
     def copied(t: Tracer, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
         return _each_axis(t, self, output_size, _scales(t, scales, spatial), False, how)

@@ -17,7 +17,7 @@ def grid_sampler(
 
 
 def grid_of(t: Tracer, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.Grid:
-    """Return how an image is sampled, by the numbers that PyTorch has for it."""
+    """Return the grid parameters of sampling an image, from PyTorch's numbers for its modes."""
     if not 0 <= interpolation_mode < len(_MODES) or not 0 <= padding_mode < len(_BEYOND):
         raise t.b.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
     return sampling.Grid(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)

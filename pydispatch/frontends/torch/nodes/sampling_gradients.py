@@ -19,7 +19,9 @@ Sizes = Sequence[Size]
 
 
 def _upsample(spatial: int, how: Method) -> Conversion:
-    """Return the gradient of an operator that resizes, with `align_corners` where its weights depend on that."""
+    """Return the conversion of the gradient of a resizing operator, with `align_corners` where the weights depend on
+    it.
+    """
 
     def back(t: Tracer, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]) -> Tensor:
         made = ew.convert(t.b, grad, normalization.wide(grad.dtype))
@@ -44,7 +46,8 @@ def _upsample(spatial: int, how: Method) -> Conversion:
 def _gathered(
     t: Tracer, grad: Tensor, axis: int, n: Size, scale: float | None, corners: bool, how: Method
 ) -> Tensor:
-    """Return the gradient of the n elements along an axis that the elements of `grad` were made of."""
+    """Return the gradient of the n elements along an axis that the elements of the resized axis were interpolated from.
+    """
     out = grad.shape[axis]
     if how is NEAREST and (repeats := out // n) * n == out and isinstance(repeats, int):
         split = shapes.reshape(t.b, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])

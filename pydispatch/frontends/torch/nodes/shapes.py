@@ -18,7 +18,7 @@ Tensors = Sequence[Tensor]
 
 
 def axis_of(t: Tracer, dim: int, rank: int) -> int:
-    """Return an axis counted from the front."""
+    """Return an axis that may be counted from the end, as one counted from the front."""
     return shapes.axis_of(t.b, dim, rank)
 
 

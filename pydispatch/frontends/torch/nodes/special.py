@@ -16,7 +16,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def _of_floats(t: Tracer, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
-    """Return a function of floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
+    """Apply a function of floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
     given = together(t, *operands, floats=True)
     dtype = given[0].dtype
     inner = wide(dtype)
@@ -54,7 +54,7 @@ def nextafter(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
 
 
 def angle(t: Tracer, self: Tensor) -> Tensor:
-    """Return the argument of a complex number; of a real one 0 or pi."""
+    """Return the argument of a complex number; 0 or pi for a real number."""
     if self.dtype.is_complex:
         return ew.apply(t.b, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
 

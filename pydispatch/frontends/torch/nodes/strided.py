@@ -67,8 +67,7 @@ def _elements(t: Tracer, memory: Memory) -> tuple[Tensor, list[int], Size]:
 def _first(
     t: Tracer, memory: Memory, flat: Tensor, offset: Size, size: Sizes, stride: Sizes, start: Size | None
 ) -> Size:
-    """Return the place of the first element in the vector of a storage. Calls that read beyond the vector are refused.
-    """
+    """Return the index of the first element in the vector of a storage. Accesses beyond the vector are refused."""
     if len(size) != len(stride):
         raise t.b.fail(f"as_strided has the sizes {list(size)} and the strides {list(stride)}")
     first = (_layout(t, memory)[1] if start is None else start) - offset
@@ -109,7 +108,7 @@ def as_strided(t: Tracer, self: Memory, size: Sizes, stride: Sizes, storage_offs
 def as_strided_scatter(
     t: Tracer, self: Memory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
-    """Return the tensor with other elements at the places that `as_strided` reads."""
+    """Return the tensor with the elements that `as_strided` reads replaced by those of `src`."""
     b, whole = t.b, self.whole
     flat, order, offset = _elements(t, self)
     if whole is not self:

@@ -27,7 +27,9 @@ def sym_size(t: Tracer, self: Tensor, dim: int) -> Size:
 def _arithmetic(
     on_numbers: Callable[[Any, Any], Any], on_tensors: Callable[[Tracer, Tensor, Tensor], Tensor]
 ) -> Conversion:
-    """Return a function of two numbers. Those that are no sizes, such as fractions, are tensors of rank 0."""
+    """Return the conversion of an operator of two numbers. Results that are not sizes, such as fractions, are tensors
+    of rank 0.
+    """
 
     def convert(t: Tracer, a: Operand, b: Operand) -> Operand:
         if isinstance(a, Tensor) or isinstance(b, Tensor):
@@ -120,7 +122,9 @@ def functional_check(t: Tracer, *args: Any, **__: Any) -> Any:
 
 
 def with_effects(t: Tracer, token: Tensor, op: Any, *args: Any, **keywords: Any) -> tuple[Tensor, None]:
-    """Return a check that is ordered by a token: not done, as other checks are not."""
+    """Return the token of an assertion that is ordered by tokens; the assertion is not checked, like all assertions.
+    CompileError for other effects.
+    """
     name = op.text.removeprefix("torch.ops.") if isinstance(op, Other) else shown(op)
     if name.rpartition(".")[0] not in _ASSERTIONS and name not in _ASSERTIONS:
         raise t.b.fail(f"operator {name} has effects that are ordered by tokens, which is not supported")

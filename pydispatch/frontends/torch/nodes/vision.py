@@ -13,7 +13,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def nms(t: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """Return the numbers of the boxes that overlap no better one too much, the best first."""
+    """Return the indices of the boxes that non-maximum suppression keeps, the best first."""
     b = t.b
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise b.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")

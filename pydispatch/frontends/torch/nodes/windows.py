@@ -40,11 +40,11 @@ class Pool:
         self.out = products.window_sizes(t.b, self.x.shape[2:], self.kernel, self.window, ceil)
 
     def batched(self, x: Tensor) -> Tensor:
-        """Return a tensor of the rank of the operand with an axis of batches."""
+        """Return the operand, with a batch axis of size 1 inserted where it has none."""
         return x if x.rank == self.spatial + 2 else shapes.expand_dims(self.t.b, x, [0])
 
     def done(self, made: Tensor) -> Tensor:
-        """Return a result, without the axis of batches where the operand has none."""
+        """Return a result, without the batch axis where the operand has none."""
         return made if made.rank == self.rank else shapes.squeeze(self.t.b, made, [0])
 
 
@@ -89,7 +89,7 @@ def _avg_pool(spatial: int) -> Conversion:
 
 
 def elements_in_windows(t: Tracer, p: Pool, padding_counts: bool, dtype: Any) -> Tensor:
-    """Return how many elements each window has, as a tensor that broadcasts to the result."""
+    """Return the number of elements of each window, as a tensor that broadcasts to the result."""
     made = t.b.constant(1, I64)
     for d, (out, n) in enumerate(zip(p.out, p.x.shape[2:], strict=True)):
         around, step, reach = p.window.low[d], p.window.strides[d], p.kernel[d]

@@ -66,7 +66,7 @@ def _call(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
 
 
 def _custom(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    """Return the kernel `domain::operator`, or `operator` where there is no domain."""
+    """Call the kernel `domain::operator`, or `operator` without a domain, and return its results."""
     name, domain = t.text(op, "operator_name", "identifier"), t.text(op, "domain_name", "config")
     results: list[Any] = []
     for result in op.results:

@@ -19,7 +19,7 @@ from pydispatch.frontends.tosa.types import element_dtype
 
 
 def accumulator(t: Tracer, op: Operation) -> DType:
-    """Return the attribute `acc_type`; the type of the result where there is none."""
+    """Return the type in the attribute `acc_type`; the type of the result without the attribute."""
     declared = op.properties.get("acc_type")
     return t.dtype(op) if declared is None else element_dtype(getattr(declared, "type", declared))
 
@@ -49,7 +49,7 @@ def _with_bias(t: Tracer, op: Operation, made: Tensor, bias: Tensor) -> Tensor:
 
 
 def _pairs(numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return padding as it is written, before and after each axis in turn."""
+    """Return the padding before, and the padding after, each axis, from a list that alternates them."""
     return tuple(numbers[::2]), tuple(numbers[1::2])
 
 
@@ -105,7 +105,7 @@ def _depthwise(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
 
 
 def _transpose_conv(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    """Return a convolution of the image with zeros between its elements, by the kernel from its other end."""
+    """Return a convolution of the image, with zeros inserted between its elements, by the reversed kernel."""
     image, kernel = _operands(t, op, x, 2)
     around = t.numbers(op, "out_pad", 4)
     strides = t.numbers(op, "stride", 2, 1)

@@ -54,7 +54,9 @@ def _shift(function: str) -> Convert:
 
 
 def extreme(name: str, ignore_nan: bool, u: Element, v: Element) -> Element:
-    """Return the "max" or "min" of two numbers. ignore_nan: of a number and NaN the number; NaN otherwise."""
+    """Return the "max" or "min" of two numbers. ignore_nan: of a number and NaN the result is the number; otherwise
+    NaN.
+    """
     made = u.binary(name, v)
     if not ignore_nan or not u.dtype.is_float:
         return made
@@ -62,7 +64,7 @@ def extreme(name: str, ignore_nan: bool, u: Element, v: Element) -> Element:
 
 
 def ignores_nan(t: Tracer, op: Operation) -> bool:
-    """Return the attribute `nan_mode`."""
+    """Return whether the attribute `nan_mode` says that NaN is ignored."""
     return t.word(op, "nan_mode", "PROPAGATE") == "IGNORE"
 
 
@@ -165,8 +167,8 @@ def _cast(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
 
 
 def _rounded(u: Element, dtype: DType) -> Element:
-    """Return the nearest integer, of ties the even one; what lies beyond becomes the nearest that the type has, and NaN
-    0.
+    """Return a float rounded to the nearest integer, ties to even; out-of-range numbers are clamped to the range of the
+    type, and NaN becomes 0.
     """
     low, high = int(least(dtype)), int(largest(dtype))
     whole = u.of("round_even")

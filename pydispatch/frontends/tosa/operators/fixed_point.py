@@ -29,7 +29,7 @@ def reciprocal(count: Element) -> tuple[Element, Element]:
 
 
 def saturated(value: Element, dtype: DType) -> Element:
-    """Return an integer as one of a smaller type; what lies beyond becomes the nearest."""
+    """Return an integer in a smaller type, clamped to its range."""
     return value.at_least(int(least(dtype))).at_most(int(largest(dtype))).to(dtype)
 
 

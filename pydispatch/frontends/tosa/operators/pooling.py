@@ -26,7 +26,7 @@ Combine = Callable[[Element, Element], Element]
 
 
 def _attributes(t: Tracer, op: Operation, x: list[Tensor], first: int) -> tuple[list[Size], Window]:
-    """Return the kernel and how it moves: operands from `first` on, or attributes."""
+    """Return the kernel and its window, from operands `first` onwards, or from attributes."""
     t.rank(x[0], 4, "the image")
     kernel, strides, pad = (
         t.listed(op, x if len(x) > first else [], first + n, name, count)

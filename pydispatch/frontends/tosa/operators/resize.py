@@ -62,7 +62,7 @@ def _taken(b: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns
 
 
 def _along(b: Builder, x: Tensor, axis: int) -> Tensor:
-    """Return a vector along an axis of an image."""
+    """Reshape a vector so that it broadcasts along an axis of an image."""
     return shapes.reshape(b, x, [x.shape[0] if d == axis else 1 for d in range(4)])
 
 
@@ -94,7 +94,7 @@ def _blend(
     dtype: DType, height: int, width: int, v00: Element, v01: Element, v10: Element, v11: Element, dy: Element,
     dx: Element,
 ) -> Element:  # fmt: skip
-    """Return the four neighbours by their nearness; of integers times the scales."""
+    """Return the sum of four neighbours weighted by their nearness; of integers multiplied by both scales."""
     dy, dx = dy.to(dtype), dx.to(dtype)
     if dtype.is_float:
         dy, dx, height, width = dy / height, dx / width, 1, 1
