@@ -42,7 +42,7 @@ class Kernel(KernelSource):
         self._loaded: dict[tuple[str, bool], Loaded] = {}
 
     def specialize(self, **statics: Any) -> Kernel:
-        """Return the kernel with values for static parameters. InvalidArgumentError for a name that is no static
+        """Return the kernel with these values of static parameters. InvalidArgumentError for a name that is no static
         parameter.
         """
         return Kernel(self.source.function, self.workgroup, self.grid, {**self.statics, **statics}, self.checks)
@@ -62,7 +62,7 @@ class Kernel(KernelSource):
         return html_of(self)
 
     def checked(self) -> Kernel:
-        """Return the kernel for CPUs with checks.
+        """Return the kernel compiled with checks, which run on CPUs.
 
         Calls raise KernelError, with the line, where an index is outside of its view, and where two invocations access
         an element of which one writes it, with no barrier between them. They raise it, too, when elements are left
@@ -71,7 +71,7 @@ class Kernel(KernelSource):
         return Kernel(self.source.function, self.workgroup, self.grid, self.statics, True)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
-        """Return the kernel over a grid of that many workgroups."""
+        """Return a function that launches the kernel over a grid of that many workgroups."""
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
 
         def launch(*args: Any) -> None:
@@ -119,8 +119,8 @@ class Kernel(KernelSource):
             raise self._explained(error) from None
 
     def _explained(self, error: KernelError | InvalidArgumentError) -> KernelError | InvalidArgumentError:
-        """Return an error with the line of the kernel that it is about: a workgroup of a CPU returns the code of an
-        assertion, other devices run the kernel to its end, and its program says which one did not hold.
+        """Return an error with the source line of its assertion. A workgroup on a CPU returns the code of the
+        assertion; other devices run the kernel to its end, and its program names the failed assertion.
         """
         asserts = self.launched.asserts
         if isinstance(error, InvalidArgumentError):
@@ -149,7 +149,7 @@ class Kernel(KernelSource):
         return self.checked()
 
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
-        """Return the kernel's function on the device of its arrays, compiled when it is first called there."""
+        """Return the kernel's function on the device of its arrays; the first call on a device compiles it."""
         view, device = args[self._view], self._device(args)
         found = self._loaded.get((device, grid_in_call))
         if found is None or is_closed(found[0]):
@@ -173,7 +173,7 @@ class Kernel(KernelSource):
 
 
 def are_traced(args: tuple[Any, ...]) -> bool:
-    """Return whether a program is being written, of which these are arrays."""
+    """Return whether the arguments include arrays of a program that is being traced."""
     return any(getattr(type(each), "is_traced", False) for each in args)
 
 
@@ -195,7 +195,9 @@ def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
 
 
 def is_closed(function: Callable[..., Any]) -> bool:
-    """Return whether the device of a loaded function was closed or lost: one of its name is opened again."""
+    """Return whether the device of a loaded function was closed or lost. The caller then loads the function on a
+    reopened device.
+    """
     return not getattr(function, "is_usable", True)  # functions of CPUs can be called after `close`
 
 

@@ -41,7 +41,7 @@ class Captures:
         _Search(self).run(function, statics)
 
     def changed(self) -> str | None:
-        """Return the path of a value that has changed, such as `layers[0].weight`; None without one."""
+        """Return the path of a value that has changed, such as `layers[0].weight`; None when all are unchanged."""
         try:
             return next(self._changes(), None)
         except ValueError:  # a closure variable that was deleted

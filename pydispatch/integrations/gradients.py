@@ -56,8 +56,8 @@ def vjp(function: Kernel | TracedProgram, rule: TracedProgram, wrt: Sequence[str
 
 
 def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
-    """Return a function of a program on the CPU; a kernel or a program in Python compiled for this CPU, with its
-    derivative. InvalidArgumentError for anything else, and for a derivative that does not fit.
+    """Return a function of a program on the CPU and its derivative, or None; kernels and programs in Python are
+    compiled for this CPU. InvalidArgumentError for other objects, and for a derivative that does not fit.
     """
     if not isinstance(value, Kernel | TracedProgram):
         return public_function(value), None

@@ -47,7 +47,7 @@ def array_of_rank_0(function: PublicFunction, place: int, value: Any) -> np.ndar
 
 
 def place_text(function: PublicFunction, place: int) -> str:
-    """Return the words for an argument in a message."""
+    """Return the name of an argument for error messages."""
     name = function.inputs[place].name
     return f"@{function.name}: argument {place}" + (f" '{name}'" if name else "")
 

@@ -44,7 +44,7 @@ def from_jax(
 
 @translated()
 def module_of(text: str, name: str, options: ReadOptions) -> Any:
-    """Return the program of StableHLO. name: of the function, for messages."""
+    """Read the program of StableHLO text. name: of the function, for messages."""
     return FRONTEND.read(ir.parse(text, name), options)
 
 
@@ -60,5 +60,5 @@ def _text(jax: Any, function: Callable[..., Any], given: tuple[Any, ...]) -> str
 
 
 def _name(path: Any) -> str:
-    """Return the names of a place in a tree, joined by dots."""
+    """Return the keys of a path in a pytree, joined by dots."""
     return ".".join(str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path)

@@ -25,7 +25,7 @@ def kernel(
     function: Callable[..., Any] | None = None, /, *, workgroup: Sequence[int] | int = (64,), grid: Grid = None,
     configs: Sequence[Mapping[str, Any]] | None = None, key: Sequence[str] = (),
 ) -> Any:  # fmt: skip
-    """Return a function over views and numbers as a kernel for every target.
+    """Create a kernel for every target from a function over views and numbers.
 
     workgroup: invocations of a workgroup along one to three axes, at most 1,024 in all. grid: numbers of workgroups, or
     a function of the kernel's parameters that gives them; without it the first view that the kernel writes is covered,

@@ -25,11 +25,14 @@ class TracedProgram(ProgramSource):
         self._loaded: dict[str, tuple[Callable[..., Any], Captures]] = {}
 
     def specialize(self, **statics: Any) -> TracedProgram:
-        """Return the program with values for static parameters. InvalidArgumentError for a name that is none."""
+        """Return the program with these values of static parameters. InvalidArgumentError for a name that is no static
+        parameter.
+        """
         return TracedProgram(self.function, {**self.statics, **statics})
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Return what the function gives for arrays. In another program, or a part of one, it is traced there.
+        """Call the function with arrays, and return its results. In another program, or a part of one, it is traced
+        there.
 
         InvalidArgumentError for arguments that do not fit, CompileError for what is no part of programs.
         """
@@ -65,7 +68,7 @@ class TracedProgram(ProgramSource):
 
 
 def program(function: Callable[..., Any], /) -> TracedProgram:
-    """Return a function over arrays, in the manner of NumPy, as a program for every target.
+    """Create a program for every target from a function over arrays, in the manner of NumPy.
 
     Its parameters have types, as those of kernels do (docs/python-programs.md). InvalidArgumentError for one without.
     """

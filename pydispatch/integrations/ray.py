@@ -170,6 +170,6 @@ class Predictor:
 
 
 def _stacked(column: Any) -> np.ndarray:
-    """Return a column as one array: Ray gives one of arrays in some formats."""
+    """Return a column as one array; in some formats, Ray passes an array of arrays."""
     array = np.asarray(column)
     return np.stack(array) if array.dtype == object and len(array) else array  # type: ignore[call-overload]

@@ -52,7 +52,7 @@ def from_torch(
 
 
 def _is_known(operator: Any) -> bool:
-    """Return whether an operator is converted as a whole."""
+    """Return whether an operator has a conversion, and so is not decomposed."""
     name = str(operator)
     return name in CONVERSIONS or name.rpartition(".")[0] in CONVERSIONS
 
@@ -61,7 +61,7 @@ def _is_known(operator: Any) -> bool:
 
 
 def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
-    """Return the backend "pydispatch" of `torch.compile`.
+    """Compile a graph for `torch.compile`, as its backend "pydispatch", and return the compiled function.
 
     options: of `pydispatch.compile`, and "device", the name of the device that runs the program ("cpu").
     """
@@ -136,9 +136,7 @@ class _Layout:
 
 
 def _traced(module: Any) -> _Traced:
-    """Return a graph of AOTAutograd. Sizes of tensors, which come as inputs of their own, are no arguments of the
-    program.
-    """
+    """Read a graph of AOTAutograd. Sizes of tensors, which are inputs of the graph, are no arguments of the program."""
     try:
         graph, constants = fx.graph_of(module)
     except Fault as fault:
@@ -190,7 +188,7 @@ def _view(node: Any, root: Any, nodes: Sequence[Any]) -> _Result:
 
 
 def _layout(traced: Any) -> _Layout:
-    """Return the layout of a traced tensor; of sizes that are symbols the traced values count."""
+    """Return the layout of a traced tensor; a symbolic size counts as its value during tracing."""
     sizes, strides = ([n if isinstance(n, int) else n.node.hint for n in values] for values in
                       (traced.shape, traced.stride()))  # fmt: skip
     if None in sizes or None in strides or traced.is_contiguous():
@@ -240,8 +238,7 @@ class _Runner:
         return self._tensor(next(found), result.layout)
 
     def _tensor(self, array: Any, layout: _Layout) -> Any:
-        """Return a result as the tensor that PyTorch has in its place: the same element type and order of axes in
-        memory.
+        """Return a result as the tensor that PyTorch expects: with its element type, and its order of axes in memory.
         """
         import numpy as np
 

@@ -44,8 +44,8 @@ class _Operator:
 
 
 def to_torch(function: Any, name: str) -> TorchFunction:
-    """Return registers `function`, a function of a program on the CPU, as the operator `name` of PyTorch; or a kernel
-    or a program in Python, which is compiled for this CPU.
+    """Register `function`, a function of a program on the CPU, or a kernel or a program in Python, which is compiled
+    for this CPU, as the operator `name` of PyTorch, and return it as a callable.
 
     name: "library::operator", then `torch.ops.library.operator`. It takes tensors of the function's element types and
     ranks, contiguous or not, and numbers; the object returned here takes numbers for tensors of rank 0, too. Results
@@ -141,7 +141,7 @@ class TorchFunction:
                 del _functions[self._name]
 
     def _shapes(self, args: Sequence[Any]) -> list[Any]:
-        """Return tensors without elements, like the results for `args`."""
+        """Return uninitialized tensors with the shapes and types of the results for `args`."""
         torch, function = self._torch, self._function
         given = []
         for i, (value, (_, kind, dims), arg) in enumerate(zip(function.inputs, function.arguments, args, strict=True)):
@@ -164,8 +164,8 @@ class TorchFunction:
 
 
 def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_state: bool) -> Any:
-    """Return registers an operator, its kernel and what computes the shapes of its results. Gives what keeps it
-    registered.
+    """Register an operator, its kernel, and the function that computes the shapes of its results. Return the library
+    object that keeps the operator registered.
     """
     namespace, _, operator = name.partition("::")
     tags = [torch.Tag.pt2_compliant_tag]
@@ -249,7 +249,7 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
 
 
 def _mapped(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
-    """Return the operator for one element of a batch after another, and the dimensions of the results that are its."""
+    """Call the operator for each element of a batch, and return the stacked results and their batch dimensions."""
     function = _functions.get(name)
     if function is None:
         raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
@@ -276,7 +276,7 @@ def _fake(name: str, args: Sequence[Any]) -> Any:
 
 
 def _schema(function: PublicFunction) -> str:
-    """Return the arguments and results of an operator."""
+    """Return the schema of an operator: its arguments and results."""
     names = [value.name for value in function.inputs]
     usable = [n.isidentifier() and n.isascii() and not keyword.iskeyword(n) and names.count(n) == 1 for n in names]
     arguments = [

@@ -19,7 +19,7 @@ def shared_roots(nodes: Sequence[Any]) -> dict[Any, Any]:
 
 
 def root(node: Any) -> Any:
-    """Return the node that made the memory of a node's tensor."""
+    """Return the node that allocated the memory of a node's tensor."""
     while node.op == "call_function" and node.args and hasattr(node.args[0], "meta"):
         source = node.args[0]
         if isinstance(source.meta.get("val"), (tuple, list)) and source.args and hasattr(source.args[0], "meta"):
@@ -37,7 +37,9 @@ def _storage(node: Any) -> int | None:
 
 
 def computed(value: Any, known: Mapping[Any, Any]) -> Any:
-    """Return an argument of a node with nodes replaced by what they compute. known: values of nodes."""
+    """Return an argument of a node with nodes replaced by their values. known: values of nodes; other nodes are
+    evaluated.
+    """
     if isinstance(value, (tuple, list)):
         return [computed(each, known) for each in value]
     if not hasattr(value, "meta"):

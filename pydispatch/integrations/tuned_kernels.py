@@ -46,8 +46,8 @@ class TunedKernel(Kernel):
         (self.kernels[0] if are_traced(args) else self.best(*args))(*args)
 
     def best(self, *args: Any, measures: bool = True) -> Kernel:
-        """Return the kernel with the fastest configuration for such arguments, which are left as they are. measures:
-        whether those that the database does not know are measured; else the first one is taken.
+        """Return the kernel with the fastest configuration for such arguments, which are not modified. measures:
+        whether configurations that the database does not have are measured; else the first one is returned.
         """
         self.kernels[0].check_count(args)
         values = tuple(args[place] if at is None else args[place].shape[at] for place, at in self._places)
@@ -61,9 +61,10 @@ class TunedKernel(Kernel):
         return found
 
     def for_shapes(self, shapes: Mapping[str, Sequence[Any]], measures: bool) -> Kernel:
-        """Return the kernel with the fastest configuration on the CPU for arguments of these shapes, by name; those of
-        views whose sizes are known, also by others, may be left out. measures: else what the database has, or the
-        first. InvalidArgumentError for a size that is not known.
+        """Return the kernel with the fastest configuration on the CPU for arguments of these shapes, by name. Shapes
+        whose sizes are known, or given by another view, may be omitted. measures: whether configurations are measured;
+        else the choice of the database, or the first one, is returned. InvalidArgumentError for a size that is not
+        known.
         """
         sizes: dict[str, int] = {}
         views = [each for each in self.kernels[0].passed if each.is_view]
@@ -88,7 +89,7 @@ class TunedKernel(Kernel):
         return np.ones(shape, dtype_from(DType(parameter.type.dtype)).numpy)
 
     def _place(self, name: str) -> tuple[int, int | None]:
-        """Return which argument, and which of its sizes, a part of the key is."""
+        """Return which argument, and which of its sizes, a component of the key is."""
         for number, each in enumerate(self.kernels[0].passed):
             if each.type is None:
                 continue
@@ -151,5 +152,5 @@ def _copied(value: Any) -> Any:
 
 
 def microseconds(calls: Mapping[str, Callable[[], object]]) -> list[float]:
-    """Return the least time of each call."""
+    """Return the least time of each call, in microseconds."""
     return [1e6 * each.least for each in measure(calls, SECONDS, warm_up=SECONDS / 4)]

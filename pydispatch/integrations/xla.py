@@ -75,7 +75,7 @@ class JaxFunction:
         return self._call(*[self._array(i, value) for i, value in enumerate(function.arranged(args, named))])
 
     def _differentiable(self, gradient: Gradient) -> Any:
-        """Return the call with its derivative."""
+        """Return the call as a function of JAX with a derivative."""
         call, rule = self._jax.custom_vjp(self._run), self._rule
         assert rule is not None
         count = len(self._function.inputs)

@@ -40,7 +40,9 @@ def is_identity(map: AffineMap) -> bool:
 
 
 def is_exact(e: AffineExpr) -> bool:
-    """Return whether the ends of an expression's range follow from those of its parts: no dimension counts twice."""
+    """Return whether the bounds of an expression are exactly those derived from its operands: no dimension occurs
+    twice, and `mod` applies to single dimensions only.
+    """
     dims = [d.position for d in e.dfs() if isinstance(d, AffineDimExpr)]
     return len(dims) == len(set(dims)) and all(
         part.kind is not AffineBinaryOpKind.Mod or isinstance(part.lhs, AffineDimExpr)

@@ -181,7 +181,7 @@ def info_of(op: Operation) -> OpInfo:
 
 
 def info_named(name: str) -> OpInfo:
-    """Return the facts about an operation of a dialect that is listed here."""
+    """Return the facts about an operation by its name; those of its dialect when only the dialect is listed."""
     return _OPERATIONS.get(name) or _DIALECTS.get(name.partition(".")[0]) or _UNLISTED
 
 
@@ -198,7 +198,7 @@ def _info(name: str, kind: type[Operation]) -> OpInfo:
 
 
 def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | None:
-    """Return the constant of a type that changes nothing when `op` combines it with a value; None when it has none."""
+    """Return the identity element of `op`, a constant of the given type; None when `op` has none."""
     identity = info_of(op).identity
     if callable(identity) and isinstance(type_, IntegerType | IndexType):
         bits = type_.width.data if isinstance(type_, IntegerType) else 64

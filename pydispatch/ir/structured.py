@@ -100,13 +100,13 @@ class Structured:
         return [next((n for p in places if (n := shape_of(p.tensor)[p.axis]) >= 0), None) for places in self.places]
 
     def extent(self, loop: int) -> int:
-        """Return the trip count of a loop whose caller has checked that a type states it."""
+        """Return the trip count of a loop whose size is stated by a type, which the caller has checked."""
         extent = self.extents[loop]
         assert extent is not None, f"no type states the size of d{loop}"
         return extent
 
     def fact(self, of: Callable[[Structured], T]) -> T:
-        """Return what `of` finds out about the operation, found out once."""
+        """Return the result of `of` for the operation; it is computed once and cached."""
         if of not in self._facts:
             self._facts[of] = of(self)
         return cast(T, self._facts[of])
@@ -135,7 +135,7 @@ def structured(op: Operation) -> Structured:
 
 
 def is_reduction(op: Operation) -> bool:
-    """Return whether an operation is a generic with a loop that reduces."""
+    """Return whether an operation is a generic with a reduction loop."""
     return op.name == GENERIC and structured(op).reduces
 
 
@@ -173,7 +173,7 @@ def reading() -> Iterator[None]:
 
 
 def _state(op: Operation) -> tuple[object, ...]:
-    """Return everything that the structure of a generic and facts about it follow from."""
+    """Return everything that the structure of a generic, and the facts about it, are derived from."""
     operands, properties, body = op._operands, op.properties, list[object]()
     block = op.regions[0].first_block
     assert block is not None

@@ -29,7 +29,7 @@ def reordered_type(value: SSAValue, order: Sequence[int]) -> TensorType[Attribut
 
 
 def constant_index(value: SSAValue) -> int | None:
-    """Return the integer that a value is, when it is a constant."""
+    """Return the integer that defines a constant value; None for other values."""
     if isinstance(value, OpResult) and value.op.name == "arith.constant":
         number = value.op.properties.get("value")
         return number.value.data if isinstance(number, IntegerAttr) else None

@@ -55,8 +55,8 @@ class Parameter:
 
 
 def type_of(annotation: object) -> TensorType | type[Static] | None:
-    """Return the type that an annotation means, `Static` for a value known when compiling; None for no type of a
-    kernel.
+    """Return the type that an annotation means, `Static` for a compile-time value; None for an annotation that is no
+    type of kernels.
     """
     if annotation is Static or annotation is static:
         return Static

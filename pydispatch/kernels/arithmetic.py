@@ -24,7 +24,7 @@ def is_float(type: str) -> bool:
 
 
 def joined(a: Number, b: Number, what: str) -> str:
-    """Return the type that two operands meet in. TypeMismatch when there is none."""
+    """Return the common type of two operands. TypeMismatch when there is none."""
     if isinstance(a, Literal) and isinstance(b, Literal):
         return default_type(a if isinstance(a.value, float) else b)
     if isinstance(a, Literal) or isinstance(b, Literal):
@@ -68,7 +68,9 @@ def default_type(literal: Literal) -> str:
 
 
 def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> Scalar:
-    """Return a number as another type, whatever it takes."""
+    """Convert a number to another type, even where that loses information. TypeMismatch for a literal that the type
+    cannot hold.
+    """
     if isinstance(value, Literal):
         number = value.value
         if is_float(type):
@@ -108,7 +110,7 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
 
 
 def _as_float(number: complex, type: str) -> float:
-    """Return a number of Python as a float; infinity is written as such, not by a number that is too large."""
+    """Return a Python number as a float. TypeMismatch for complex numbers and for integers that are too large."""
     if isinstance(number, complex):
         raise TypeMismatch(f"the number {number} is complex", "kernels compute with real numbers")
     try:
@@ -163,7 +165,9 @@ _PYTHON: dict[str, Callable[[float, float], float]] = {
 
 
 def folded(symbol: str, a: Literal, b: Literal) -> Literal:
-    """Return two numbers, computed while compiling."""
+    """Evaluate a binary operator on two literals at compile time. TypeMismatch for an error or a result that is too
+    long.
+    """
     if _bits(symbol, a.value, b.value) > MOST_BITS:
         raise TypeMismatch(f"the result of '{symbol}' has more than {MOST_BITS} bits", "give other numbers")
     try:
@@ -178,7 +182,7 @@ MOST_BITS = 4096
 
 
 def _bits(symbol: str, a: Any, b: Any) -> int:
-    """Return how long the result of a power or a shift of two integers is; 0 for other operations."""
+    """Return an upper bound of the bit length of a power or a shift of two integers; 0 for other operations."""
     if not isinstance(a, int) or not isinstance(b, int) or b < 0:
         return 0
     return a.bit_length() * b if symbol == "**" and abs(a) > 1 else a.bit_length() + b if symbol == "<<" and a else 0
@@ -278,7 +282,7 @@ def inverted(writer: Writer, value: Number) -> Number:
 
 
 def neutral(symbol: str, type: str) -> str:
-    """Return what changes no sum, maximum or minimum, in MLIR text."""
+    """Return the identity element of a sum, maximum or minimum, as MLIR text."""
     if symbol == "+":
         return spelled(0, type)
     if is_float(type):

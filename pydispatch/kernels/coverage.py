@@ -99,7 +99,9 @@ class Coverage(Races):
             self._record("compared", values[number], values[bound])
 
     def workgroups(self) -> list[tuple[SizeOf, int]]:
-        """Return for each axis a size and how many elements of it a workgroup covers. CompileError without grid=."""
+        """Return for each axis a size and how many of its elements a workgroup covers. CompileError for an axis without
+        a size, which needs grid=.
+        """
         grid: list[tuple[SizeOf, int]] = [(Literal(1), 1)] * 3
         for axis in range(3):
             used = {kind: self._evidence[kind, axis] for kind in ("global", "group") if (kind, axis) in self._evidence}
@@ -112,14 +114,14 @@ class Coverage(Races):
         return grid
 
     def _is_used(self, kind: str, axis: int) -> bool:
-        """Return whether an operation has a number of the axis as an operand."""
+        """Return whether an operation has an invocation or workgroup number along the axis as an operand."""
         names = [re.escape(name) for name, found in self._axis_of.items() if found == (kind, axis)]
         operand = re.compile(rf"(?:{'|'.join(names)})\b(?! = )")
         return any(operand.search(line) for line in self.writer.lines)
 
 
 def is_size(node: ast.AST, value: Scalar | Literal) -> bool:
-    """Return whether a bound is the size of a view, not another number."""
+    """Return whether a bound is the size of a view, and not another number."""
     if isinstance(value, Scalar):
         return value.name.startswith("%n_")
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"

@@ -92,8 +92,8 @@ class Expressions(Numbers):
         return self._formula(node, found) if isinstance(found, Formula) else found
 
     def _formula(self, node: ast.Name, formula: Formula) -> Entity:
-        """Return the value of a variable that is computed where it is used. What cannot be said there is an error
-        there.
+        """Return the value of a variable that is recomputed at each use. An error in its formula is reported at the
+        use.
         """
         try:
             return self.evaluate(formula.node)
@@ -178,7 +178,7 @@ class Expressions(Numbers):
     def index(
         self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int
     ) -> Scalar:
-        """Return the index of one dimension. part: what of `node` it is."""
+        """Return the index of one dimension as a value of type index. part: the part of `node` that is the index."""
         value = self.as_number(node, entity)
         if isinstance(value, Literal):
             value = self._fixed(node, value, size, dimension)
@@ -203,7 +203,7 @@ class Expressions(Numbers):
         self.writer.has_effects = True
 
     def _fixed(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:
-        """Return a known index; below zero it counts from the end."""
+        """Return a known index; a negative one counts from the end."""
         if not isinstance(value.value, int) or isinstance(value.value, bool):
             raise self.error(node, f"the index {value.value!r} is not a whole number", "write a whole number")
         if isinstance(size, Literal) and not -size.value <= value.value < size.value:
@@ -262,7 +262,9 @@ class Expressions(Numbers):
         return self.writer.value(f"arith.andi {a.name}, {b.name} : i1", "i1")
 
     def _boolop(self, node: ast.BoolOp) -> Entity:
-        """Return the second part is computed only where the first does not decide, unless that shows nowhere."""
+        """Evaluate `and` or `or`; a later operand is computed only where the earlier ones do not decide, unless that
+        has no visible effect.
+        """
         is_and = isinstance(node.op, ast.And)
         made = self.condition(node.values[0])
         for each in node.values[1:]:
@@ -305,7 +307,9 @@ class Expressions(Numbers):
         return self.merged(node, condition, writers, values)
 
     def merged(self, node: ast.AST, condition: Scalar, writers: Sequence[Writer], values: Sequence[Entity]) -> Entity:
-        """Return one of two values, computed by two writers."""
+        """Merge two values that are computed by two writers: return the first where the condition holds, else the
+        second.
+        """
         made = [self.unified(node, writers, values)]
         scalars = [flat(each) or [] for each in made[0]]
         types = [each.type for each in scalars[0]]
@@ -323,7 +327,7 @@ class Expressions(Numbers):
         return rebuilt(made[0][0], results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
-        """Return two values of the same form and the same types."""
+        """Convert two values to the same form and the same types. CompileError when they have none."""
         a, b = values
         if isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
             pairs = [self.unified(node, writers, pair) for pair in zip(a.items, b.items, strict=True)]
@@ -376,7 +380,7 @@ class Expressions(Numbers):
         )
 
     def _imported(self, node: ast.Call, function: ImportedSource, given: list[Entity]) -> Scalar:
-        """Return a call of what is linked later."""
+        """Call a function that is linked later, and return its result."""
         calls.count_of(self, node, given, len(function.parameters))
         values = [
             self.converted(at, entity, type, f"an argument of '{function.name}'")
@@ -391,7 +395,7 @@ class Expressions(Numbers):
     handlers: Mapping[Any, calls.Handler] = calls.TABLE
 
     def called(self, node: ast.Call, handler: calls.Handler, given: list[Entity]) -> Entity:
-        """Return what a function of `handlers` makes of its arguments."""
+        """Call a handler of `handlers`, and return its result."""
         return handler(self, node, given)
 
     def writes(self, node: ast.AST, memory: Memory) -> None:
@@ -404,7 +408,7 @@ _LIBRARIES = ("numpy", "pydispatch")
 
 
 def known(value: object) -> Entity:
-    """Return an object of Python that a name stands for."""
+    """Return the entity of a Python object that a name stands for."""
     if isinstance(value, (bool, int, float)):
         return Literal(value)
     if isinstance(value, tuple):

@@ -14,19 +14,19 @@ def outside(name: str) -> NoReturn:
 
 
 def global_id(axis: int) -> int:
-    """Return the number of this invocation along an axis of the grid: 0 runs along the last dimension of the result.
-    index.
+    """Return the number of this invocation along an axis of the grid, of type index. Axis 0 runs along the last
+    dimension of the result.
     """
     outside("global_id")
 
 
 def local_id(axis: int) -> int:
-    """Return the number of this invocation in its workgroup, along an axis. index."""
+    """Return the number of this invocation in its workgroup along an axis, of type index."""
     outside("local_id")
 
 
 def group_id(axis: int) -> int:
-    """Return the number of this workgroup along an axis of the grid. index."""
+    """Return the number of this workgroup along an axis of the grid, of type index."""
     outside("group_id")
 
 
@@ -46,7 +46,7 @@ def barrier() -> None:
 
 
 def shared(shape: Any, dtype: Any) -> Any:
-    """Return memory of the workgroup, the same for all its invocations. Its content is undefined at first."""
+    """Allocate memory of the workgroup, which all of its invocations share. Its initial content is undefined."""
     outside("shared")
 
 
@@ -71,7 +71,7 @@ def group_sum(value: Any) -> Any:
 
 
 def group_max(value: Any) -> Any:
-    """Return the largest value over the invocations of the workgroup; NaN when one is."""
+    """Return the largest value over the invocations of the workgroup; NaN when one of them is NaN."""
     outside("group_max")
 
 
@@ -96,7 +96,5 @@ def bitcast(value: Any, dtype: Any) -> Any:
 
 
 def cdiv(a: int, b: int) -> int:
-    """Return a / b rounded up, of whole numbers; b > 0. Works on sizes of kernels and programs, and on numbers of
-    Python.
-    """
+    """Return a / b rounded up, of integers; b > 0. Works on sizes of kernels and programs, and on Python numbers."""
     return -(-a // b)

@@ -39,7 +39,7 @@ class Sizes:
     compared: int = 0
 
     def compare(self, predicate: str, a: Size, b: Size) -> bool:
-        """Return the result that is chosen for a comparison."""
+        """Return the result that is assumed for a comparison. Raises _Undecided when none has been chosen."""
         self.compared += 1
         if self.compared > len(self.decided):
             made = self.writer.value(f"arith.cmpi {predicate}, {a.name}, {b.name} : index", "i1")

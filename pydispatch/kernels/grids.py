@@ -44,7 +44,7 @@ def workgroup_counts(
         )
 
     def results(sizes: Sizes) -> list[Size | int]:
-        """Return what the function of the grid computes."""
+        """Return the numbers of workgroups that the function of the grid computes."""
         assert callable(grid)
         views = {each.name: _Shape(shape(each, sizes)) if each.is_view else None for each in passed}
         return _counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
@@ -63,7 +63,7 @@ def workgroup_counts(
 
 
 def _counts(source: Source, chosen: Any) -> list[Size | int]:
-    """Return three numbers of workgroups. InvalidArgumentError for what is none."""
+    """Return three numbers of workgroups, padded with 1. InvalidArgumentError for a value that is no grid."""
     chosen = list(chosen) if isinstance(chosen, (tuple, list)) else [chosen]
     if not 1 <= len(chosen) <= 3 or not all(isinstance(each, (int, Size)) for each in chosen):
         raise InvalidArgumentError(
@@ -81,7 +81,7 @@ def _inferred(sizes: Sizes, phases: Phases) -> list[Size | int]:
 
 
 def _over_tiles(source: Source, view: str, shape: Sequence[Size | int], phases: TileKernel) -> list[Size | int]:
-    """Return the grid over a view of the tile that is stored into it, axis 0 along the last dimension."""
+    """Return the grid that covers a view by the tile that is stored into it, axis 0 along the last dimension."""
     extents, sizes = phases.covered(view), shape[::-1]
     if extents is None:
         raise source.error(

@@ -64,7 +64,8 @@ class Loops(Statements):
     def _by_count(
         self, low: Scalar | Literal, high: Scalar | Literal, step: Scalar
     ) -> tuple[Literal, Scalar, int, Position]:
-        """Return a range that counts the numbers of another one, whose step only the call knows, and what gives each.
+        """Return a range that counts the numbers of another one, whose step is dynamic, and a function from a count to
+        its number.
 
         The step may be negative; if it is 0, there are no numbers.
         """
@@ -93,7 +94,7 @@ class Loops(Statements):
                 self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
 
     def range_of(self, node: ast.For) -> tuple[Scalar | Literal, Scalar | Literal, int | Scalar]:
-        """Return first, end and step of `for i in range(...)`; the step is a Scalar if only the call knows it."""
+        """Return first, end and step of `for i in range(...)`; a dynamic step is a Scalar."""
         call = node.iter
         is_range = (
             isinstance(call, ast.Call)

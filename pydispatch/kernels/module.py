@@ -68,7 +68,7 @@ def lower(
     grid_in_call: bool = False,
     checks: bool = False,
 ) -> Lowered:
-    """Return the program of a kernel. CompileError.
+    """Lower a kernel to a program. CompileError for a kernel that cannot be lowered.
 
     grid: numbers of workgroups, or a function of the parameters. None: inferred from the numbers of invocations
     (`Coverage`); with tiles, the grid covers the first view that is written. grid_in_call: three more arguments of the
@@ -109,7 +109,7 @@ def lower(
 
 
 def _symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
-    """Return the name of every size that calls decide, by view and dimension: that of the first with the same symbol.
+    """Return the SSA name of every dynamic size, by view and dimension; sizes with the same symbol have the same name.
     """
     found: dict[tuple[str, int], str] = {}
     for each in passed:
@@ -205,7 +205,7 @@ def _stamps_type(view: Parameter) -> str:
 
 
 def _stamps_result(view: Parameter) -> str:
-    """Return the stamps of a view after the kernel."""
+    """Return the SSA name of the stamps of a view after the kernel."""
     return f"%stamps_{view.name}"
 
 

@@ -26,7 +26,7 @@ def assigned_in(statements: Iterable[ast.AST]) -> set[str]:
 
 
 def read_in(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return names that are read anywhere; one that is changed in place is."""
+    """Return the names that are read anywhere; a name that is changed in place is read."""
     found = set()
     for each in nodes:
         for node in ast.walk(each):
@@ -38,7 +38,8 @@ def read_in(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | None = None) -> set[str]:
-    """Return names that statements may read before they assign them. assigned: those that have been; others are added.
+    """Return the names that statements may read before they assign them. assigned: names that are already assigned;
+    newly assigned names are added.
     """
     done = set() if assigned is None else assigned
     found: set[str] = set()
@@ -61,7 +62,7 @@ def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | No
 
 
 def leaves(node: ast.AST) -> frozenset[str]:
-    """Return the exits that lead out of a statement: those of loops end at the loop."""
+    """Return the exits that leave a statement: `break` and `continue` of a loop end at the loop."""
     if isinstance(node, ast.stmt) and type(node) in _EXITS:
         return frozenset({_EXITS[type(node)]})
     found: set[str] = set()

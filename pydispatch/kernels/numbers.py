@@ -70,7 +70,7 @@ class Numbers:
     def elementwise(
         self, nodes: Sequence[ast.expr], entities: Sequence[Entity], make: Callable[..., Scalar | Literal]
     ) -> Entity:
-        """Return what an operation makes of numbers. nodes: what each stands for, for messages."""
+        """Call `make` with entities as numbers, and return its result. nodes: their expressions, for messages."""
         return make(*map(self.as_number, nodes, entities))
 
     def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal:
@@ -90,7 +90,7 @@ class Numbers:
         return self.as_number(node, self.evaluate(node))
 
     def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal:
-        """Return a value of type i1, or a known one."""
+        """Evaluate a condition: return a value of type i1, or a literal. CompileError for other types."""
         value = self.as_number(node, self.evaluate(node) if entity is None else entity)
         if isinstance(value, Literal):
             return Literal(bool(value.value))
@@ -105,14 +105,15 @@ class Numbers:
             raise self.error(node, error.args[0], error.args[1]) from None
 
     def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal:
-        """Return something that is computed while compiling."""
+        """Evaluate `make` at compile time. CompileError for its arithmetic errors."""
         try:
             return make()
         except (ValueError, OverflowError, ZeroDivisionError) as error:
             raise self.error(node, f"{ast.unparse(node)}: {error}", "give other numbers") from None
 
     def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar:
-        """Return a value that is stored where a type is given: numbers and shorter integers fit, others do not."""
+        """Convert a value for storing where a type is given: literals and shorter types fit; CompileError for others.
+        """
         value = self.as_number(node, entity)
         meets = self.number_or_error(node, lambda: joined(value, Scalar("", type), what))
         if meets != type:

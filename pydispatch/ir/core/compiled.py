@@ -30,7 +30,7 @@ Write = Callable[[Any, PrintingState, Any], None]
 
 
 def reader(directive: FormatDirective) -> Read:
-    """Return a function that does what `directive.parse` does."""
+    """Return a specialized function with the behaviour of `directive.parse`."""
     match directive:
         case OperandVariable(index=index):
             return _read_operand(index)
@@ -77,7 +77,7 @@ def _read_literal(directive: FormatDirective, text: str) -> Read:
 
 
 def _read_after(word: str, parse: Read) -> Read:
-    """Return what is left out unless `word` begins it."""
+    """Return a reader that calls `parse` only when the current token is `word`."""
 
     def read(p: Any, state: ParsingState) -> None:
         if p._parser_state.current_token.text == word:
@@ -98,7 +98,7 @@ def _read_group(group: OptionalGroupDirective, word: str) -> Read:
 
 
 def _emptiers(directives: Sequence[FormatDirective]) -> list[Read]:
-    """Return functions that say what is not there, for those directives that have something to say."""
+    """Return functions that record that an operand or attribute is absent, for the directives that record it."""
 
     def emptier(directive: FormatDirective) -> Read:
         return lambda _, state: directive.set_empty(state)
@@ -110,7 +110,7 @@ def _emptiers(directives: Sequence[FormatDirective]) -> list[Read]:
 
 
 def writer(directive: FormatDirective, definition: OpDef) -> Write:
-    """Return a function that does what `directive.print` does."""
+    """Return a specialized function with the behaviour of `directive.print`."""
     match directive:
         case OperandVariable(index=index) if _all_single(definition.operands):
             return _write_operand(index)
@@ -126,7 +126,7 @@ def writer(directive: FormatDirective, definition: OpDef) -> Write:
 
 
 def _all_single(parts: Sequence[tuple[str, Any]]) -> bool:
-    """Return whether each name stands for one value, so that its number is that of the value."""
+    """Return whether each name stands for one value, so that the index of a name is the index of its value."""
     return not any(isinstance(part, VariadicDef) for _, part in parts)
 
 

@@ -52,7 +52,7 @@ _FLOATS: dict[type, str] = {Float16Type: "<f2", Float32Type: "<f4", Float64Type:
 
 
 def unhex(text: str, start: int, end: int) -> bytes | None:
-    """Return the bytes of `text[start:end]`, two digits each; None when something else stands there."""
+    """Return the bytes of `text[start:end]`, two hexadecimal digits each; None for other text."""
     if (end - start) % 2:
         return None
     out = io.BytesIO()
@@ -68,8 +68,8 @@ def unhex(text: str, start: int, end: int) -> bytes | None:
 
 
 def parse_dense(p: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
-    """Return the literal at `<`, after which the parser then stands; None, with nothing read, when it is an ordinary
-    one.
+    """Parse the literal at `<`, and leave the parser after it. Return None, with nothing consumed, for a literal that
+    the library parses.
 
     type: when None, it follows the literal. Raises ParseError when the data does not fit the type.
     """
@@ -114,7 +114,9 @@ def _parse_blob(p: AttrParser, content: str, open: int, start: int, type: Any) -
 
 
 def blob_constant(p: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrFPElementsAttr[Any]:
-    """Return the constant of raw bytes, one element's bytes being a splat."""
+    """Return the constant of raw bytes; the bytes of one element are a splat. Raises ParseError for another number of
+    bytes.
+    """
     size = element_bytes(type.element_type)
     expected = math.prod(type.get_shape()) * size
     if len(data) == size:
@@ -125,7 +127,7 @@ def blob_constant(p: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrF
 
 
 def element_bytes(element: Any) -> int:
-    """Return bytes of one element in a constant; elements of less than a byte have one."""
+    """Return the number of bytes of one element in a constant; elements of less than a byte have one."""
     return int(element.compile_time_size)
 
 
@@ -136,7 +138,7 @@ def splat(type: Any, value: Any) -> DenseIntOrFPElementsAttr[Any]:
 
 
 def splat_of_bytes(type: Any, element: bytes) -> DenseIntOrFPElementsAttr[Any]:
-    """Return the constant whose elements all have the bytes `element`; a large one is stored as these alone."""
+    """Return the constant whose elements all have the bytes `element`; a large constant stores only these bytes."""
     count = math.prod(type.get_shape())
     return DenseIntOrFPElementsAttr(type, BytesAttr(element if count > _WHOLE_SPLAT_ELEMENTS else element * count))
 
@@ -198,7 +200,7 @@ def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:
 
 
 def list_bytes(body: str, type: Any) -> bytes | None:
-    """Return the elements of a list whose brackets are right; None when one is not a number, or out of range."""
+    """Return the elements of a list whose brackets match its shape; None when one is not a number, or out of range."""
     import numpy as np
 
     element = type.element_type

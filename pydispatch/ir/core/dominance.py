@@ -74,7 +74,9 @@ def _successors(block: Block) -> tuple[Block, ...]:
 
 
 def _postorder(entry: Block) -> Iterator[Block]:
-    """Yield the blocks that paths from the entry reach, each after its successors that are not on the path."""
+    """Yield the blocks that are reachable from the entry in postorder: each after its successors that are not on the
+    path.
+    """
     seen = {entry}
     pending = [(entry, iter(_successors(entry)))]
     while pending:

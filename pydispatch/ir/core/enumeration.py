@@ -23,7 +23,7 @@ class Enumeration(Data[str]):
 
     @classmethod
     def parse_short(cls, parser: AttrParser) -> Attribute:
-        """Return the attribute where the place says which one it is."""
+        """Parse the attribute where its kind is known from the context: a keyword, a string, or the full attribute."""
         start = parser.pos
         word = parser.parse_optional_identifier()
         if word is None:

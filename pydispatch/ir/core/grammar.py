@@ -196,7 +196,7 @@ class AnyOrder(FormatDirective):
 
 
 def _word(clause: tuple[FormatDirective, ...]) -> str:
-    """Return the token that begins a clause: custom directives name it as `OPENS`."""
+    """Return the token that begins a clause; custom directives state it as `OPENS`."""
     first = clause[0]
     return first.keyword if isinstance(first, KeywordDirective) else str(getattr(first, "OPENS"))  # noqa: B009
 
@@ -265,5 +265,5 @@ class Grammar(FormatParser):
 
 
 def _as(kind: Any, variable: Any) -> Any:
-    """Return the same variable, read and printed as `kind` does."""
+    """Return a copy of a variable that is parsed and printed as `kind` does."""
     return kind(*(getattr(variable, field.name) for field in fields(variable)))

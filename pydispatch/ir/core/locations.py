@@ -33,8 +33,7 @@ class Source:
         self._origins: dict[str, int] | None = None
 
     def origin(self, start: int) -> str:
-        """Return the name in what the text itself says of an origin, at the parenthesis of `loc(...)`; "" when it has
-        none.
+        """Return the name that the location at the parenthesis of `loc(...)` states; "" when it states none.
 
         That is the name in `loc("name"(...))`, in `loc(callsite(a at b))` that of a. Aliases (`#loc3`) are followed.
         """
@@ -57,7 +56,7 @@ class Source:
         return line, offset - self._starts[line - 1] + 1
 
     def locate(self, start: int, end: int | None = None) -> Location:
-        """Return the place of `text[start:end]`; a range over several lines is cut at the end of its first."""
+        """Return the location of `text[start:end]`; a range over several lines ends with its first line."""
         start = max(0, min(start, len(self.text)))
         line, column = self.line_column(start)
         stop = self.text.find("\n", start)
@@ -91,7 +90,7 @@ class SourceLoc(BuiltinAttribute):
         setter(self, "origin", origin)
 
     def place(self) -> Location:
-        """Return the place as errors carry it; its layer is what the text says of the origin."""
+        """Return the location for errors; its layer is the name that the location in the text states."""
         place = self.source.locate(self.start, self.end)
         return place if self.origin < 0 else replace(place, layer=self.source.origin(self.origin))
 
@@ -133,7 +132,7 @@ class LayerLoc(BuiltinAttribute):
 
 
 def place_of(location: Any) -> Location | None:
-    """Return the place that a location attribute names, None for one that names none."""
+    """Return the location that a location attribute names; None for an attribute that names none."""
     if isinstance(location, LayerLoc):
         return Location(location.filename, 0, 0, layer=location.layer)
     if isinstance(location, SourceLoc):
@@ -144,7 +143,7 @@ def place_of(location: Any) -> Location | None:
 
 
 def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
-    """Return where `item` stands; an item without a place of its own has the one of the nearest parent that has."""
+    """Return the location of `item`; an item without a location has that of its nearest parent that has one."""
     while item is not None:
         if isinstance(item, SSAValue):
             found = place_of(getattr(item, "location", None))

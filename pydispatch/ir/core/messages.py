@@ -60,7 +60,7 @@ _CAUSES = {
 
 
 def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
-    """Return the message and the note for what the library, or our own code, says against an operation."""
+    """Return the message and the note for an error that the library, or our own code, raises about an operation."""
     text, note = _first(error), None
     if match := _ELEMENTS.match(text):
         text = f"{match[1]} is wanted where it has {match[2]}"
@@ -89,7 +89,9 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
 
 
 def _first(error: Exception) -> str:
-    """Return the sentence of an exception that says what is wrong."""
+    """Return the line of an exception that states the error; for an internal error, a general message with this line in
+    parentheses.
+    """
     lines = [line.strip() for line in _text_of(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0] == _SEVERAL:
         del lines[0]
@@ -102,7 +104,7 @@ def _first(error: Exception) -> str:
 
 
 def _text_of(error: Exception) -> str:
-    """Return what an exception says; of several arguments each, as Python shows a tuple of them otherwise."""
+    """Return the text of an exception; the strings among several arguments are joined with spaces."""
     parts = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], tuple) else error.args
     texts = [part for part in parts if isinstance(part, str)]
     return " ".join(texts).strip() if len(texts) > 1 else str(error).strip()
@@ -124,7 +126,7 @@ def _type(token: str, what: str) -> tuple[str, str | None]:
 
 
 def end_of_previous(text: str, start: int) -> int | None:
-    """Return the offset after the token before `start`, when that token stands on an earlier line."""
+    """Return the offset after the token before `start`, when that token is on an earlier line; None otherwise."""
     before = text[:start]
     if not before.rpartition("\n")[2].strip() and "\n" in before:
         kept = before.rstrip()

@@ -71,7 +71,9 @@ class _ComplexElement(AttrParser._TensorLiteralElement):
 
 @cache
 def unregistered(name: str, is_type: bool) -> type[UnregisteredAttr]:
-    """Return the class of an unknown attribute or type: one for each name, so that equal texts are equal attributes."""
+    """Return the class of an unknown attribute or type: one class for each name, so that equal texts are equal
+    attributes.
+    """
     return UnregisteredAttr.with_name_and_type(name, is_type)
 
 
@@ -189,7 +191,8 @@ class ProgramParser(FastParser):
         return _UNKNOWN_LOC if named is None else NamedLoc(named[1])  # type: ignore[return-value]
 
     def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
-        """Return the offset after the `close` that ends what begins at `pos`; strings and comments are skipped."""
+        """Return the offset after the `close` that matches the bracket before `pos`; strings and comments are skipped.
+        """
         content = self.lexer.input.content
         assert isinstance(content, str)
         start = pos
@@ -235,7 +238,7 @@ class ProgramParser(FastParser):
         return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
 
     def _later_alias(self, alias: str) -> Attribute:
-        """Return an alias that is used before its definition."""
+        """Parse the definition of an alias that is used before it is defined, and return its attribute."""
         at = self._current_token.span.start
         start = str(self.lexer.input.content).rfind(alias, 0, at)
         if self._alias_positions is None:
@@ -279,7 +282,7 @@ class ProgramParser(FastParser):
         return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
 
     def _parse_dialect_symbol_body(self) -> str:
-        """Return what is kept as text, on one line: printing would indent the others."""
+        """Parse the body of a dialect symbol, and return its text on one line: printing would indent other lines."""
         body = super()._parse_dialect_symbol_body()
         return body if "//" in body else _LINE_END.sub(" ", body)
 
@@ -330,7 +333,7 @@ class ProgramParser(FastParser):
     # --- the whole ---
 
     def parse_program(self) -> ModuleOp:
-        """Return the module; operations outside of one are put into one."""
+        """Parse the module; operations outside of a module are put into one."""
         try:
             return self.parse_module()
         except ParseError as e:
@@ -356,7 +359,7 @@ class ProgramParser(FastParser):
         raise CompileError(message, self.source.locate(start, end), note) from None
 
     def _current_start(self) -> int:
-        """Return where the next token is; -1 when the text has not even a first."""
+        """Return the offset of the current token; -1 before the first token has been read."""
         state = getattr(self, "_parser_state", None)
         return -1 if state is None else self.pos
 

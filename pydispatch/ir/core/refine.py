@@ -70,7 +70,7 @@ class _Verification:
 
 
 def _key(op: Operation) -> tuple[object, ...]:
-    """Return all that the definition of an operation without regions and successors looks at."""
+    """Return a key of everything that the definition of an operation without regions and successors reads."""
     key: list[object] = [type(op), *[value.type for value in op._operands], None, *[value.type for value in op.results]]
     for held in (op.properties, op.attributes):
         key.append(None)
@@ -132,5 +132,5 @@ def refine(
 
 
 def refinement(op: type[Operation]) -> Refinement | None:
-    """Return what programs have differently of an operation of the library; None for all others."""
+    """Return the refinement of an operation of the library; None for an operation that has none."""
     return _REFINED.get(op)

@@ -22,7 +22,7 @@ class Resources:
         self._spans: dict[str, tuple[int, int]] | None = None
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes of a resource, without the four bytes that state its alignment; None when it is not there.
+        """Return the bytes of a resource, without the four bytes that state its alignment; None for a missing resource.
         """
         if self._spans is None:
             start = self._text.rfind("{-#")
@@ -32,7 +32,7 @@ class Resources:
         return None if span is None else unhex(self._text, span[0] + 8, span[1])
 
     def constant(self, data: bytes, type: Any, parser: AttrParser, start: int) -> DenseIntOrFPElementsAttr:
-        """Return the blob as an ordinary constant of `type`; one byte for each i1."""
+        """Return a blob as an ordinary constant of `type`; one byte for each i1."""
         assert isinstance(type, ShapedType)
         element = type.get_element_type()  # type: ignore[attr-defined]
         bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64

@@ -43,7 +43,9 @@ def check_distinct(op: Operation) -> None:
 
 
 def missing(op: Operation, message: str) -> CompileError | None:
-    """Return the error for a message of the library that says a symbol is unknown, with the names that there are."""
+    """Return the error for a message of the library about an unknown symbol, with the names in the module; None for
+    other messages.
+    """
     match = MISSING.search(message)
     if match is None:
         return None

@@ -31,7 +31,7 @@ def dynamic_dims(type: Attribute) -> int:
 
 
 def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
-    """Return the dims of each type, out of the flat list in which operations keep them."""
+    """Split the flat list of dynamic dims of an operation, and return the dims of each type."""
     out, at = [], 0
     for type in types:
         n = dynamic_dims(type)
@@ -46,8 +46,8 @@ def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tup
 def exact_names(
     arguments: Sequence[Parser.Argument], values: Sequence[SSAValue], attrs: Sequence[DictionaryAttr]
 ) -> list[DictionaryAttr]:
-    """Return the attributes of a function's arguments. A name that the library shortens (`%x_1` becomes `%x`) is kept
-    there, since callers may use it.
+    """Return the attributes of a function's arguments. A name that the library shortens (`%x_1` becomes `%x`) is added
+    as `pyd.name`, since callers may use it.
     """
     found = []
     for argument, value, given in zip(arguments, values, attrs, strict=True):
@@ -149,7 +149,7 @@ def parse_tied_results(
 
 
 def tied_attr(tied: Sequence[int]) -> DenseArrayBase[Any] | None:
-    """Return the property for tied results; none when no result is tied."""
+    """Return the property for tied results; None when no result is tied."""
     return DenseArrayBase.from_list(i64, list(tied)) if any(t >= 0 for t in tied) else None
 
 
@@ -172,7 +172,7 @@ def parse_types(p: Parser) -> list[Attribute]:
 
 
 def parse_attr_of(p: AttrParser, kind: type[AttrT]) -> AttrT:
-    """Return an attribute of a kind that the place fixes, so that it may be printed without its name: `<...>`."""
+    """Parse an attribute whose kind is known from the context, so that it may be written without its name: `<...>`."""
     start = p.pos
     if p._current_token.text == "<":
         parameters = kind.parse_parameters(p)
@@ -191,7 +191,7 @@ def parse_attributes(p: Parser) -> dict[str, Attribute]:
 
 
 def parse_integer_attr(p: Parser, type: Attribute) -> IntegerAttr[Any]:
-    """Return an integer with or without its type, given the type that the operation wants."""
+    """Parse an integer attribute with or without its type, given the type that the operation requires."""
     value = p.parse_integer(allow_boolean=False)
     if p.parse_optional_punctuation(":") is not None:
         p.parse_type()
@@ -208,7 +208,7 @@ def take_inherent(
 
 
 def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | SSAValue]:
-    """Return a list of numbers, with a value wherever it has the dynamic index."""
+    """Return a list of numbers in which each dynamic index is replaced by a value."""
     if isinstance(numbers, ArrayAttr):
         listed = [n.value.data for n in numbers if isinstance(n, IntegerAttr)]
     else:

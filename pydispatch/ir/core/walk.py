@@ -8,7 +8,7 @@ from xdsl.ir import Block, Operation, Region
 
 
 def walk(root: Operation | Region | Block) -> Iterator[Operation]:
-    """Yield an operation and every operation inside of it, or those inside of a region or block.
+    """Yield an operation and all nested operations, or all operations inside of a region or block.
 
     Order, and what may be changed meanwhile, are those of `Operation.walk()`: the regions of an operation are read
     after it was yielded, its successor before that. The library resumes three generators for each level of nesting and

@@ -37,7 +37,7 @@ def directive(cls: type[DirectiveT]) -> type[DirectiveT]:
 
 
 def shared(cls: type[DirectiveT]) -> type[DirectiveT]:
-    """Return a directive that every format may use."""
+    """Register a directive for use in every format, and return the class. Use as a decorator."""
     SHARED[cls.__name__] = directive(cls)
     return cls
 
@@ -55,7 +55,7 @@ def word_printed(state: PrintingState) -> None:
 
 
 def stated(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
-    """Return what has been read for a type directive."""
+    """Return the types that were read for a type directive."""
     inner: Any = types.inner
     found = (state.result_types if isinstance(inner, _RESULTS) else state.operand_types)[inner.index]
     assert found is not None

@@ -24,13 +24,15 @@ Stated = list[Any]
 
 
 def attribute_of(type_: str, terms: Sequence[Sequence[int]]) -> ArrayAttr[Attribute]:
-    """Return the attribute in the compiler's form."""
+    """Return the attribute that states these floating-point operations, in the compiler's form."""
     rows = [ArrayAttr([IntegerAttr(number, i64) for number in term]) for term in terms]
     return ArrayAttr([StringAttr(type_), *rows])
 
 
 def flops_of(export: Operation) -> Stated | None:
-    """Return what an export states, None when it does not say. VerifyException for anything else."""
+    """Return the floating-point operations that an export states; None when it states none. VerifyException for a
+    malformed attribute.
+    """
     stated = export.attributes.get(FLOPS)
     if stated is None:
         return None

@@ -38,7 +38,7 @@ class ExecutableObjectAttr(ParametrizedAttribute):
         return self.entries.data.get("data")
 
     def strings(self, key: str) -> tuple[str, ...]:
-        """Return the strings of a list among the entries, none where it is not there."""
+        """Return the strings of the list at `key`; () for a missing key."""
         found = self.entries.data.get(key)
         return tuple(cast(StringAttr, each).data for each in found.data) if isinstance(found, ArrayAttr) else ()
 

@@ -16,7 +16,9 @@ PARAMETERS = "pydispatch.parameters"
 
 
 def described_parameters(export: Operation) -> list[Any] | None:
-    """Return the descriptions that an export states, None when it has none. VerifyException for anything else."""
+    """Return the descriptions of parameters that an export states; None when it states none. VerifyException for a
+    malformed attribute.
+    """
     stated = export.attributes.get(PARAMETERS)
     if stated is None:
         return None

@@ -15,7 +15,7 @@ _MOST = 1 << 31
 
 
 def tiles_of(export: Operation) -> tuple[int, ...]:
-    """Return the bytes of each binding; empty when the export does not say."""
+    """Return the bytes of each binding that a workgroup accesses; () when the export does not state them."""
     stated = export.attributes.get(TILES)
     if not isinstance(stated, ArrayAttr):
         return ()

@@ -63,14 +63,14 @@ class Attention(OnTensorsOp):
         return self.inputs[4] if len(self.inputs) == 5 else None
 
     def maps(self) -> list[AffineMap]:
-        """Return the map of each operand."""
+        """Return the indexing map of each operand."""
         maps: list[AffineMap] = maps_of(self.indexing_maps)
         if len(maps) == len(self.operands) - 1 and maps:
             maps.insert(3, AffineMap(maps[0].num_dims, 0, ()))
         return maps
 
     def loops(self) -> Loops:
-        """Return the iterations by their part. VerifyException for maps that no attention has."""
+        """Return the iterations, grouped by their role in attention. VerifyException for maps that no attention has."""
         maps = self.maps()
         query, key, value, output = (_dims(maps[n]) for n in (0, 1, 2, len(self.inputs)))
         columns = [d for d in value if d not in output]

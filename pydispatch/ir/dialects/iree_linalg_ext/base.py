@@ -103,7 +103,7 @@ RESULTS = "custom<ListedTypes>(type($res), ref(type($outputs)))"
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """Return the sizes of a shaped value; none of a scalar."""
+    """Return the sizes of a shaped value; () for a scalar."""
     return tuple(value.type.get_shape()) if isinstance(value.type, ShapedType) else ()
 
 

@@ -108,7 +108,7 @@ class Scatter(BodyOp):
         return bool(self.unique_indices.value.data)
 
     def windows(self) -> Windows:
-        """Return how the slices lie in the output."""
+        """Return the windows that the slices cover in the output."""
         return windows_of(self.outputs[0], self.inputs[1], self.inputs[0], self.indexed)
 
     def verify_operands(self) -> None:
@@ -148,7 +148,7 @@ class GatherOp(DestinationOp):
         return [int(d) for d in self.dimension_map.get_values()]
 
     def windows(self) -> Windows:
-        """Return how the slices lie in the tensor."""
+        """Return the windows that the slices cover in the tensor."""
         return windows_of(self.inputs[0], self.inputs[1], self.outputs[0], self.indexed)
 
     def verify_operands(self) -> None:

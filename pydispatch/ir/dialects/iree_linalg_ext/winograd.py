@@ -65,9 +65,7 @@ class Winograd(OnTensorsOp):
         return self.LAYOUTS[found]
 
     def transformed(self, letters: str) -> str:
-        """Return the letters of the dimensions of the transformed tensor, of which `a` and `b` count the numbers of a
-        tile.
-        """
+        """Return the letters of the dimensions of the transformed tensor; `a` and `b` index the elements of a tile."""
         listed = list(letters)
         for place, letter in sorted(zip(numbers(self.input_tile_dimensions) or [0, 1], "ab", strict=True)):
             listed.insert(place, letter)
@@ -92,7 +90,7 @@ class Winograd(OnTensorsOp):
         return len(self.letters()) + 2
 
     def letters(self) -> str:
-        """Return the dimensions of the transformed tensor but those of a tile, in their order."""
+        """Return the letters of the dimensions of the transformed tensor other than those of a tile, in their order."""
         raise NotImplementedError
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:

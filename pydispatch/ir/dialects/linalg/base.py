@@ -255,7 +255,9 @@ class LateAttributes(CustomDirective):
 
 
 def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]:
-    """Return the numbers of an attribute such as strides, for `count` dimensions; a splat has all of them."""
+    """Return the integers of an attribute such as strides, one for each of `count` dimensions; a splat is expanded, and
+    a missing attribute is `default`. VerifyException for another number of integers.
+    """
     if value is None:
         return [default] * count
     if isinstance(value, DenseArrayBase | DenseIntOrFPElementsAttr):
@@ -277,7 +279,7 @@ def maps_of(value: Attribute) -> list[Any]:
 
 
 def operand_names(inputs: int, outputs: int) -> list[str]:
-    """Return how errors call the operands."""
+    """Return the names of the operands for error messages."""
     return [f"input {i}" for i in range(inputs)] + [f"output {i}" for i in range(outputs)]
 
 
@@ -306,7 +308,8 @@ class StructuredOp(IRDLOperation):
     )
 
     def structure(self) -> Structure:
-        """Return the iterations of this operation and how its operands are reached. VerifyException when it has none.
+        """Return the iterations of this operation and the indexing maps of its operands. VerifyException when it has
+        none.
         """
         raise NotImplementedError
 

@@ -166,7 +166,7 @@ def _payload_body(
     payload: tuple[type[Operation], dict[str, Attribute]], arguments: Sequence[Attribute], order: Sequence[int],
     result: Attribute,
 ) -> Region:  # fmt: skip
-    """Return a body of one operation on the arguments of the numbers `order`."""
+    """Create a body of one operation on the block arguments with the indices `order`."""
     kind, attributes = payload
     assert issubclass(kind, IRDLOperation)
     block = Block(arg_types=[element_type(t) for t in arguments])
@@ -216,7 +216,9 @@ class MapForm(CustomDirective):
             parser.raise_error(f"linalg.map has one output, got {len(outputs)}", start, parser.pos)
 
     def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
-        """Return the types whose elements the body takes, and which of them are the operands of its one operation."""
+        """Return the types whose elements the body takes, and the indices of those that are operands of its one
+        operation.
+        """
         return inputs, list(range(len(inputs)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -48,7 +48,7 @@ class _MoveOp(IRDLOperation):
 
     @classmethod
     def keyword(cls) -> str:
-        """Return the one property."""
+        """Return the name of the only property, which the text has as a keyword."""
         return next(iter(cls.get_irdl_definition().properties))
 
     def numbers(self) -> list[int]:
@@ -214,7 +214,7 @@ class PackingOp(IRDLOperation):
 
 
 def numbers(value: DenseArrayBase[Any] | None) -> list[int]:
-    """Return the integers of a property; none when it is absent."""
+    """Return the integers of a property; [] when it is absent."""
     return [] if value is None else [int(v) for v in value.get_values()]
 
 

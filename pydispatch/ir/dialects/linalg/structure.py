@@ -46,15 +46,15 @@ def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int
 
 
 def of_maps(maps: Sequence[AffineMap]) -> Structure:
-    """Return the structure that maps of a contraction or of `linalg.elementwise` state: what the output lacks is
-    reduced.
+    """Return the structure that the maps of a contraction or of `linalg.elementwise` state: dimensions that the output
+    lacks are reduced.
     """
     used = {e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)}
     return Structure(tuple(maps), tuple(d in used for d in range(maps[-1].num_dims)))
 
 
 def identity(rank: int, operands: int) -> Structure:
-    """Return all operands have the same subscripts."""
+    """Return the structure of an elementwise operation, whose operands all have the identity map."""
     return Structure((AffineMap.identity(rank),) * operands, (True,) * rank)
 
 

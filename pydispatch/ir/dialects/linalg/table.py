@@ -88,7 +88,8 @@ def _subscripts(text: str, body: str, unsigned: bool = False) -> Meaning:
 
 
 def _convolution(name: str) -> Meaning:
-    """Return the names say it: letters of the input, letters of the kernel. Group g, channel c, filter f, multiplier m.
+    """Return the meaning of a convolution by its name: letters of the input, letters of the kernel. Group g, channel c,
+    filter f, multiplier m.
     """
     match = re.fullmatch(r"(depthwise_)?conv_(\d)d(?:_([a-z]+)_([a-z]{2,}))?(_q)?", name)
     assert match is not None

@@ -83,13 +83,13 @@ class NumPyArrayAttr(ParametrizedAttribute):
             )
 
     def raw(self) -> NDArray[Any]:
-        """Return its bytes in order; a copy only where the array is not contiguous."""
+        """Return the bytes of the array in row-major order; a copy only where the array is not contiguous."""
         import numpy as np
 
         return np.ascontiguousarray(self.array).reshape(-1).view(np.uint8)
 
     def dense(self) -> DenseIntOrFPElementsAttr[Any]:
-        """Return the same constant as part of the program."""
+        """Return the constant as a dense attribute, which the program stores."""
         return DenseIntOrFPElementsAttr(self.type, BytesAttr(self.raw().tobytes()))
 
     @classmethod

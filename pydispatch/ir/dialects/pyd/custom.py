@@ -35,7 +35,7 @@ class CustomOp(IRDLOperation):
     )
 
     def sizes_of(self, number: int) -> list[str]:
-        """Return the sizes of an operand, or of a result: their numbers follow those of the operands."""
+        """Return the sizes of an operand or of a result; results are numbered after the operands."""
         return [n.data for n in self.shapes.data[number]]
 
     def verify_(self) -> None:

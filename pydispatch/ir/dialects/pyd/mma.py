@@ -42,7 +42,7 @@ class LaneLayout:
 
 
 def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
-    """Return how a block of height x width lies in the lanes.
+    """Return how the elements of a block of height x width are distributed over the lanes.
 
     fma: four by eight lanes, each with runs of `run` neighbours in both directions (`run_of`), so that the lanes
     together read whole lines of A and B. tensor: as the accumulators of 16x8 products lie.
@@ -61,7 +61,8 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
 
 
 def run_of(bits: int) -> int:
-    """Return neighbours of 16 bytes, four at most."""
+    """Return the number of adjacent elements in a lane: as many as fit in 16 bytes, from 1 to 4. bits: of an element.
+    """
     return max(1, min(4, 128 // bits))
 
 

@@ -48,7 +48,7 @@ class ReleaseTilesOp(IRDLOperation):
 
 
 def configure_tiles(rows: int, columns: int, steps: int) -> ConfigureTilesOp:
-    """Return the operation for blocks of a shape."""
+    """Create the operation that configures tile registers for blocks of a shape."""
     sizes = {"rows": rows, "columns": columns, "steps": steps}
     return ConfigureTilesOp(properties={name: IntegerAttr(size, i64) for name, size in sizes.items()})
 

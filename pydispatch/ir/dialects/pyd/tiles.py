@@ -74,7 +74,7 @@ class MatmulOp(IRDLOperation):
 
 
 def sums_of(element: Attribute) -> tuple[Attribute, ...]:
-    """Return the types that products of two elements are added up in."""
+    """Return the types that products of two elements are accumulated in."""
     if isinstance(element, Float16Type | BFloat16Type):
         return (Float32Type(),)
     if element == IntegerType(8):

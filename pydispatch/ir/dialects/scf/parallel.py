@@ -82,7 +82,7 @@ def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
 
 
 def _parse_reduce(cls: type[scf.ReduceOp], p: Parser) -> scf.ReduceOp:
-    """Return `(%a, %b : T, U) {...}, {...}`."""
+    """Parse `(%a, %b : T, U) {...}, {...}`."""
     names = []
     types: list[Attribute] = []
     start = p.pos

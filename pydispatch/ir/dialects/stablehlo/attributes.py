@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 
 
 def integers(attribute: Attribute | None) -> tuple[int, ...]:
-    """Return the numbers of `array<i64: ...>` or, as older releases write them, of `dense<...>`; none of a missing one.
+    """Return the numbers of `array<i64: ...>` or, as older releases write them, of `dense<...>`; () for a missing one.
     """
     match attribute:
         case None:
@@ -338,7 +338,7 @@ class Token(ParametrizedAttribute, TypeAttribute):
 
 
 def flag(value: bool) -> IntegerAttr[Any]:
-    """Return `true` or `false`."""
+    """Return the attribute `true` or `false`."""
     return IntegerAttr(int(value), i1)
 
 

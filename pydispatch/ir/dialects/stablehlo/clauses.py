@@ -44,7 +44,7 @@ class Clause:
         return self.name in op.properties
 
     def opens(self, parser: Parser) -> bool:
-        """Return whether the clause begins here."""
+        """Return whether the clause begins at the current token."""
         return parser._current_token.text == self.word
 
     def parse(self, parser: Parser, properties: Properties) -> None:

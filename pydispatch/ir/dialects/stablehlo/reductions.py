@@ -113,7 +113,7 @@ def _combiner(parser: Parser) -> type[Operation]:
 
 
 def _region_of(parser: Parser, combiner: type[Operation], types: Types) -> Region:
-    """Return the region of one operation, on the elements of the first input."""
+    """Create a region of one operation, on elements of the type of the first input."""
     first = types.operands[0] if types.operands else None
     if not isinstance(first, TensorType):
         parser.raise_error("a reduction is of tensors")

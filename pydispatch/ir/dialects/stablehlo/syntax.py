@@ -192,7 +192,9 @@ class RegularOp(IRDLOperation):
 
 
 def parse_attributes(parser: Parser, kind: type[Operation], properties: Properties) -> dict[str, Attribute]:
-    """Return an optional dictionary; what belongs to the properties of `kind` is put there."""
+    """Parse an optional dictionary of attributes, and return them. Those that are properties of `kind` are added to
+    `properties` instead.
+    """
     assert issubclass(kind, IRDLOperation)
     given = parser.parse_optional_attr_dict()
     known = kind.get_irdl_definition().properties
@@ -211,7 +213,8 @@ def make(
     kind: type[Any], parser: Parser, operands: Sequence[UnresolvedOperand], types: Types, properties: Properties,
     attributes: Mapping[str, Attribute], regions: Sequence[Region] = (),
 ) -> Any:  # fmt: skip
-    """Return the operation with its operands found."""
+    """Create the operation, with its operands resolved. Raises ParseError when their number is not that of their types.
+    """
     if len(operands) != len(types.operands):
         parser.raise_error(f"{len(operands)} operand(s) are given, but {len(types.operands)} operand type(s)")
     return kind.create(
@@ -226,7 +229,7 @@ def operation(
     regions: str = "", pure: bool = True, parens: bool = False, base: type[IRDLOperation] = RegularOp,
     operand_type: Any = TensorType,
 ) -> type[IRDLOperation]:  # fmt: skip
-    """Return the class of an operation.
+    """Create the class of an operation.
 
     operands, results, regions: names in their order; one that ends in `*` is a list, and all lists have one length.
     required, optional: properties that are no clauses -> what they are.

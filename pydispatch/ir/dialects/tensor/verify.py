@@ -31,7 +31,7 @@ def element_of(value: SSAValue) -> Attribute:
 
 
 def known(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -> list[int | None]:
-    """Return a list of static and dynamic numbers, None for the latter."""
+    """Return a list of static and dynamic numbers, with None for dynamic ones."""
     values = [None if n == DYNAMIC else n for n in numbers(static)]
     if values.count(None) != len(dynamic):
         raise VerifyException(f"{values.count(None)} dynamic {what} in the list, got {len(dynamic)} value(s)")
@@ -114,7 +114,7 @@ def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int |
 
 
 def _drops_ones(sizes: Sequence[int | None], shape: Sequence[int | None]) -> bool:
-    """Return whether `shape` is `sizes` without some of its ones."""
+    """Return whether `shape` is `sizes` without some of its sizes of 1."""
     if not sizes:
         return not shape
     first, *rest = sizes
@@ -177,7 +177,7 @@ def _from_elements(op: tensor.FromElementsOp) -> None:
 
 
 def _constant(value: SSAValue) -> int | None:
-    """Return the number that an index is, where it is one in the text."""
+    """Return the number of an index that an `arith.constant` defines; None for other indices."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "arith.constant":
         attribute = owner.properties.get("value")

@@ -64,8 +64,8 @@ class TosaOp(IRDLOperation):
 def operation(
     mnemonic: str, operands: int | tuple[int, int], *, results: int | None = 1, pure: bool = True, **properties: Any
 ) -> type[TosaOp]:
-    """Return the class of an operation. operands: how many, or the least and the most. properties: what its attributes
-    are.
+    """Create the class of an operation. operands: their number, or the least and the greatest number. properties: the
+    attributes, with their kinds.
     """
     counts = operands if isinstance(operands, tuple) else (operands, operands)
     fields: dict[str, Any] = {name: opt_prop_def(kind) for name, kind in properties.items()}

@@ -126,7 +126,7 @@ class TransformOp(IRDLOperation):
     assembly_format = f"custom<One>($handles) {TYPED}"
 
     def positions(self, count: int) -> list[int] | None:
-        """Return the numbers that the brackets pick out of `count`; None when one is out of range."""
+        """Return the indices that the brackets select out of `count`; None when one is out of range."""
         listed = self.properties["positions"]
         assert isinstance(listed, DenseArrayBase)
         if "is_all" in self.properties:
