@@ -32,7 +32,9 @@ def widen_sums(function: Operation) -> None:
 
 
 def with_wide_sums(function: FuncOp) -> FuncOp:
-    """Return a dispatch function whose contractions accumulate in f32 too: for one that becomes plain loops."""
+    """Return a copy of a dispatch function whose reductions in narrow float types accumulate in f32; the function
+    itself if it has none.
+    """
     if not any(op.name == "linalg.generic" and _losing(cast(GenericOp, op)) for op in walk(function)):
         return function
     copy = function.clone()
@@ -44,7 +46,7 @@ def with_wide_sums(function: FuncOp) -> FuncOp:
 
 
 def _losing(op: GenericOp) -> list[int]:
-    """Return the results that `_loses` names."""
+    """Return the numbers of the results for which `_loses` holds."""
     last = op.body.block.last_op
     return [] if last is None else [n for n, value in enumerate(last.operands) if _loses(op, n, value)]
 
@@ -58,7 +60,9 @@ def _widen(op: GenericOp) -> None:
 
 
 def _loses(op: GenericOp, number: int, value: SSAValue) -> bool:
-    """Return whether result `number` is reduced in a small type, and nothing else reads what it is so far."""
+    """Return whether result `number` is reduced in a type of less than 32 bits, and nothing else reads its partial
+    value.
+    """
     if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
         return False
     if not isinstance(value, OpResult) or info_of(value.op).grouping is Grouping.FIXED or number >= len(op.results):
@@ -103,7 +107,7 @@ def _widen_result(op: GenericOp, number: int) -> None:
 
 
 def _extended(combine: Operation, value: SSAValue) -> SSAValue:
-    """Return what a step adds, in f32. A product is computed there."""
+    """Return the term that a step adds, converted to f32. A product is computed in f32."""
     if isinstance(value, OpResult) and isinstance(value.op, arith.MulfOp) and combine.name == "arith.addf":
         factors = [before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]
         return before(arith.MulfOp(factors[0], factors[1], value.op.fastmath), combine)
@@ -111,7 +115,7 @@ def _extended(combine: Operation, value: SSAValue) -> SSAValue:
 
 
 def _widened(op: Operation, value: SSAValue) -> SSAValue:
-    """Return what a reduction begins with, in f32."""
+    """Return the initial value of a reduction, converted to f32."""
     type_ = value.type
     assert isinstance(type_, TensorType)
     wide = TensorType(f32, type_.get_shape(), type_.encoding)

@@ -140,7 +140,9 @@ def rewrites_of(
     require_match: bool,
     load: Callable[[Any, str], tuple[ModuleOp, Any]],
 ) -> tuple[Rewrites, list[str]]:
-    """Return the rewrites of the compiler's options, and the folders of the specs, where their objects are searched."""
+    """Load the rewrites of the compiler's options. Return them, and the folders of the specs, which are searched for
+    objects.
+    """
     found = Rewrites(require_match=require_match)
     folders: list[str] = []
     for kind, given in (("transform", transform_spec), ("pdl", pdl_spec)):
@@ -162,7 +164,7 @@ def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
 
 
 def _patterns(given: Any) -> Iterable[Any]:
-    """Return one pattern or several; InvalidArgumentError for anything else."""
+    """Return the given pattern or patterns as an iterable of patterns; InvalidArgumentError for anything else."""
     from pydispatch.patterns import Pattern
 
     if not isinstance(given, (Pattern, Iterable)) or isinstance(given, (str, bytes, Mapping)):
@@ -187,7 +189,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def phase_of(name: str) -> str:
-    """Return the phase that a name means. CompileError for another."""
+    """Return the phase that a name stands for; CompileError for an unknown name."""
     if not isinstance(name, str) or name not in PHASES:
         raise CompileError(f"patterns cannot be attached to '{name}'", note=f"phases: {', '.join(PHASES)}")
     return PHASES[name]

@@ -13,7 +13,7 @@ from pydispatch.patterns.kernels import CustomOperation, kernel_of
 
 
 def patterns_for(kernels: Mapping[str, Any]) -> list[Pattern]:
-    """Return a pattern for each name. InvalidArgumentError for what is no mapping from names to kernels."""
+    """Build a pattern for each name; InvalidArgumentError if `kernels` is not a mapping from names to kernels."""
     if not isinstance(kernels, Mapping) or not all(isinstance(name, str) and name for name in kernels):
         raise InvalidArgumentError(
             f'kernels: expected a mapping such as {{"mylib::swish": pydispatch.CFunction(...)}}, got {kernels!r}'

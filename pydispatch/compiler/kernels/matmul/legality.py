@@ -97,7 +97,9 @@ def _only_copies(op: Operation) -> bool:
 
 
 def _beside(op: Operation, c: Contraction, after: Collection[Operation]) -> str | None:
-    """Return what is computed from the result reads this too: for every element, or once for the columns of a tile."""
+    """Return why `op`, whose results are read together with a contraction's result, cannot join its dispatch; None if
+    it can.
+    """
     if is_reduction(op):
         return reasons.REDUCED_BESIDE
     if isinstance(rule_of(op), Update):
@@ -110,7 +112,7 @@ def _beside(op: Operation, c: Contraction, after: Collection[Operation]) -> str 
 
 
 def _ends(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
-    """Return the values through which what `op` computes is read with a contraction's result."""
+    """Return the values computed by `op`, or from its results, that operations in `after` read."""
     found: list[SSAValue] = []
     pending, seen = [op], {op}
     while pending:

@@ -122,7 +122,7 @@ def linear(expression: AffineExpr) -> Linear | None:
 
 
 def contraction_of(op: Operation) -> Contraction | None:
-    """Return the parts of a contraction; None for what is none, or has no kernel of its own."""
+    """Return the parts of a contraction; None if `op` is not a contraction, or has no kernel of its own."""
     g = as_structured(op)
     return None if g is None or g.body is None else g.fact(_recognize)
 
@@ -219,7 +219,9 @@ def _static_size(g: Structured, dim: int) -> int:
 
 
 def _columns(a: Factor, b: Factor, parallel: set[int]) -> list[int]:
-    """Return the dimensions that the columns may be: b's own ones, of which neighbours are one element apart."""
+    """Return the dimensions that may become columns: parallel ones of b alone, along which adjacent elements are one
+    apart.
+    """
     own = [d for d in sorted(parallel) if d in b.dims and d not in a.dims]
     return [d for d in own if len(b.where(d)) == 1 and b.coordinates[b.where(d)[0]].of(d) == 1]
 

@@ -42,7 +42,7 @@ class Layout:
     steps: int | None = None
 
     def type_of(self, type: TensorType[Attribute]) -> TensorType[Attribute]:
-        """Return the panels of a tensor of this type."""
+        """Return the type of the panels of a tensor of this type."""
         shape = list(type.get_shape())
         if self.steps is not None:
             shape[self.steps] //= self.group
@@ -51,7 +51,7 @@ class Layout:
         return TensorType(type.element_type, [-(-columns // self.width), *shape, *inner])
 
     def places(self, rank: int) -> AffineMap:
-        """Return where the element of a tensor is in its panels."""
+        """Return the map from the indices of a tensor of rank `rank` to the indices in its panels."""
         dims: list[AffineExpr] = [AffineExpr.dimension(d) for d in range(rank)]
         column, inner = dims[self.axis], [dims[self.axis] % self.width]
         if self.steps is not None:
@@ -61,7 +61,7 @@ class Layout:
         return AffineMap(rank, 0, (column // self.width, *dims, *inner))
 
     def elements(self, rank: int) -> AffineMap:
-        """Return which element of a tensor of so many dimensions is at a place of its panels."""
+        """Return the map from the indices in the panels to the indices of the tensor of rank `rank`."""
         loops = rank + 1 + (self.steps is not None)  # [panel, other dimensions ..., column, step of a group]
         dims = [AffineExpr.dimension(d) for d in range(loops)]
         reads: list[AffineExpr] = dims[1:rank]
@@ -79,8 +79,8 @@ class Panels:
     layout: Layout
 
     def strides(self) -> list[int]:
-        """Return elements between neighbours along each dimension of the tensor, within a panel; along the groups'
-        dimension those between groups, divided by their size.
+        """Return the stride along each dimension of the tensor, in elements within a panel; along the dimension of
+        groups the stride between groups, divided by the group size.
         """
         layout = self.layout
         strides: list[int] = []
@@ -105,7 +105,7 @@ class Panels:
 
 
 def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
-    """Return the operations whose last one has the panels of a tensor of known sizes."""
+    """Build the operations that pack a tensor of static sizes into panels; the last one returns the panels."""
     assert isinstance(value.type, TensorType)
     panels, ops = layout.type_of(value.type), list[Operation]()
     shape = list(value.type.get_shape())
@@ -118,7 +118,9 @@ def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
 
 
 def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]) -> list[Operation]:
-    """Return the operations whose last one has zeros behind the elements of a tensor, so many along each dimension."""
+    """Build the operations that append `high` zeros along each dimension of a tensor; the last one returns the padded
+    tensor.
+    """
     assert isinstance(value.type, TensorType)
     zero = arith.ConstantOp(zero_attribute(value.type.element_type))
     block = Block(arg_types=[IndexType()] * len(shape))
@@ -130,7 +132,7 @@ def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]
 
 
 def from_panels(value: SSAValue, result: TensorType[Attribute], layout: Layout) -> list[Operation]:
-    """Return the operations whose last one has a tensor from its panels."""
+    """Build the operations that unpack a tensor from its panels; the last one returns the tensor."""
     return _copy(value, result, layout.places(result.get_num_dims()))
 
 
@@ -155,7 +157,7 @@ def panels_of(value: SSAValue) -> Panels | None:
 
 
 def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
-    """Return the layouts that panels of this shape may have, of a tensor of so many dimensions."""
+    """Return the layouts that panels of this shape may have for a tensor of rank `rank`."""
     if len(shape) == rank + 1:
         return [Layout(axis, shape[-1]) for axis in range(rank)]
     if len(shape) != rank + 2:

@@ -48,14 +48,14 @@ class _Ranges:
         return self.known[value]
 
     def _argument(self, value: BlockArgument) -> Range | None:
-        """Return an element that the body of a structured operation reads."""
+        """Return the range of an element that the body of a structured operation reads; None if it is not an input."""
         parent = value.owner.parent_op()
         g = None if parent is None else as_structured(parent)
         is_input = g is not None and g.body is not None and value.owner is g.block and value.index < len(g.inputs)
         return self.of(g.inputs[value.index]) if g is not None and is_input else None
 
     def _tensor(self, value: OpResult) -> Range | None:
-        """Return the elements of a tensor."""
+        """Return the range of the elements of a tensor, None when its operation is not understood."""
         op = value.op
         if op.name in SAME_ELEMENTS:
             return self.of(op.operands[0])
@@ -116,7 +116,7 @@ def _element_of(value: SSAValue) -> Attribute:
 
 
 def _all_of(type_: Attribute) -> Range | None:
-    """Return all values of a type of integers."""
+    """Return the range of all values of an integer type, None for another type."""
     return _signed(type_.width.data) if isinstance(type_, IntegerType) else None
 
 

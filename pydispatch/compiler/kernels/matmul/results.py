@@ -41,7 +41,8 @@ def positions(value: SSAValue, result: SSAValue, known: Places | None = None) ->
 
 
 def is_of_columns(value: SSAValue, c: Contraction, readers: Collection[Operation]) -> bool:
-    """Return whether those of `readers` that read `value` with the contraction's result need one element for a column.
+    """Return whether all operations in `readers` that use `value` read one element of it per column of the
+    contraction's result.
     """
     out = c.generic.output_maps[0].results
     for use in value.uses:
@@ -62,7 +63,7 @@ def is_of_columns(value: SSAValue, c: Contraction, readers: Collection[Operation
 
 
 def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation, None]:
-    """Return those of `operations`, in an order in which they can run, that need `op`, directly or through others."""
+    """Return the elements of `operations` that depend on `op`, directly or through others, in an executable order."""
     found: dict[Operation, None] = {}
     for other in operations:
         if any(v.owner is op or v.owner in found for v in inputs_of(other)):
@@ -119,7 +120,9 @@ def _comes_after(op: Operation, first: Operation) -> bool:
 
 
 def _through(op: Operation, number: int, below: list[list[int] | bool | None]) -> list[int] | None:
-    """Return the dimensions of a parallel generic whose maps permute dimensions; None for another operation."""
+    """Return the dimensions of the contraction's result along the axes of result `number` of a parallel generic whose
+    maps permute dimensions; None for another operation.
+    """
     g = structured(op)
     if cannot_lower(g) or not g.is_parallel:
         return None

@@ -39,7 +39,9 @@ def clone_block(
 
 
 def resolve(e: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
-    """Return the kernel value of a scalar of a body: its own, or one of the function around."""
+    """Return the kernel value of a scalar that a body reads: mapped if the body defines it, else a scalar of the
+    dispatch function.
+    """
     known = mapping.get(value)
     return e.scalar(value) if known is None else known
 
@@ -92,7 +94,7 @@ def clone_op(
 
 
 def _extract(e: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:
-    """Return an element at indices that the program computed: inside the tensor, whatever they are."""
+    """Return the element at computed indices, which are clamped into the tensor; zero if the tensor is empty."""
     assert isinstance(source.type, TensorType)
     element, sizes = source.type.element_type, e.dims(source)
     where = [build.clamp(i, n) for i, n in zip(indices, sizes, strict=True)]
@@ -100,7 +102,7 @@ def _extract(e: Elements, build: Builder, source: SSAValue, indices: Sequence[In
 
 
 def _flagged(e: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
-    """Return the properties of the copy of an operation. free: the order in which it combines is left open.
+    """Return the properties of the copy of an operation. free: whether it may be reassociated.
 
     Where the target keeps the written order, divisions are divisions too.
     """
@@ -138,7 +140,7 @@ def _clone_region(
 
 
 def scalarized(e: Elements, build: Builder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
-    """Return an elementwise tensor operation on single elements."""
+    """Emit an elementwise tensor operation on single elements, and return its results."""
     types = [r.type.element_type if isinstance(r.type, TensorType) else r.type for r in op.results]
     copy = type(op).create(
         operands=operands, result_types=types, properties=_flagged(e, op),

@@ -68,8 +68,8 @@ class Builder(IndexArithmetic[SSAValue]):
         raise AssertionError("a value of a block that is not around")
 
     def pure(self, op: Operation) -> SSAValue:
-        """Return the first result of an operation without effects: an earlier equal one, or `op` as far out as it may
-        be.
+        """Emit an operation without effects in the outermost possible block, and return its first result; an equal
+        operation that was emitted before is reused.
         """
         key = (op.name, tuple(op.operands), frozenset(op.properties.items()), tuple(op.result_types))
         known = self.recall(key)
@@ -83,7 +83,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return value
 
     def recall(self, key: Hashable) -> SSAValue | None:
-        """Return what was remembered under `key` here or around."""
+        """Return the value remembered under `key` in this block or an enclosing one, None if there is none."""
         for level in self.chain():
             if key in level._known:
                 return level._known[key]
@@ -95,11 +95,11 @@ class Builder(IndexArithmetic[SSAValue]):
     # Indices
 
     def index(self, value: int) -> SSAValue:
-        """Return an index constant."""
+        """Emit an index constant, unless an equal one exists, and return it."""
         return self.pure(arith.ConstantOp.from_int_and_width(value, IndexType()))
 
     def value(self, index: Index) -> SSAValue:
-        """Return an index as a value."""
+        """Return an index as an SSA value; an integer becomes a constant."""
         return self.index(index) if isinstance(index, int) else index
 
     def bounded(self, value: SSAValue, limit: Index) -> SSAValue:
@@ -108,7 +108,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return value
 
     def bound(self, value: Index) -> Index | None:
-        """Return what `bounded` stated last, None for nothing."""
+        """Return the limit that `bounded` recorded for a value, None if there is none."""
         return self._bounds.get(value) if isinstance(value, SSAValue) else None
 
     def _sum(self, a: SSAValue, b: Index) -> SSAValue:
@@ -158,7 +158,8 @@ class Builder(IndexArithmetic[SSAValue]):
         return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)
 
     def quotient(self, a: Index, b: Index) -> Index:
-        """Return a / b of numbers that are not negative. A divisor that is 0 while running gives some number, no trap.
+        """Return a / b of numbers that are not negative. A divisor that is 0 at run time gives an unspecified number,
+        no trap.
         """
         if isinstance(a, int) and isinstance(b, int):
             return a // b if b else 0
@@ -178,7 +179,9 @@ class Builder(IndexArithmetic[SSAValue]):
         return self._divide(arith.DivUIOp, a, b)
 
     def remainder(self, a: Index, b: Index) -> Index:
-        """Return the remainder of `quotient`."""
+        """Return a % b of numbers that are not negative. A divisor that is 0 at run time gives an unspecified number,
+        no trap.
+        """
         if isinstance(a, int) and isinstance(b, int):
             return a % b if b else 0
         if b == 1:
@@ -202,7 +205,9 @@ class Builder(IndexArithmetic[SSAValue]):
         return self._hoisted(kind(self.value(a), divisor))
 
     def _hoisted(self, op: Operation) -> SSAValue:
-        """Return a division whose divisor is never 0 may stand anywhere."""
+        """Emit a division whose divisor is never 0, which may be hoisted as far as its operands allow, and return its
+        result.
+        """
         key = (op.name, tuple(op.operands), "safe")
         known = self.recall(key)
         if known is None:
@@ -265,7 +270,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return pair
 
     def split(self, linear: Index, sizes: Sequence[Index]) -> list[Index]:
-        """Return a row-major number as one index per size."""
+        """Return the multi-dimensional indices, one per size, of a row-major linear index."""
         found: list[Index] = []
         for position in range(len(sizes) - 1, 0, -1):
             if all(size == 1 for size in sizes[:position]):
@@ -277,7 +282,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return [linear if not sizes or sizes[0] != 1 else 0, *reversed(found)] if sizes else []
 
     def join(self, indices: Sequence[Index], sizes: Sequence[Index]) -> Index:
-        """Return the row-major number of `indices`."""
+        """Return the row-major linear index of `indices`."""
         number: Index = 0
         for index, size in zip(indices, sizes, strict=True):
             number = self.linear(number, size, index)
@@ -286,7 +291,9 @@ class Builder(IndexArithmetic[SSAValue]):
     # Control flow
 
     def nested(self, block: Block, guarded: bool = False) -> Builder:
-        """Return a builder of a block inside this one, whose operation is added when the block is finished."""
+        """Create a builder of a block nested in this one. The caller adds the operation that has the block when it is
+        finished.
+        """
         return Builder(block, self.source, self, guarded)
 
     def loop(

@@ -34,7 +34,7 @@ def splat_of(attribute: Attribute | None) -> IntegerAttr | FloatAttr | None:
 
 
 def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:
-    """Return the first element, without unpacking the others."""
+    """Return the first element of a dense constant, without unpacking the others."""
     type_ = TensorType(attribute.get_element_type(), [1])
     one = DenseIntOrFPElementsAttr(type_, BytesAttr(attribute.data.data[:width]))
     return next(iter(one.iter_attrs()))
@@ -43,7 +43,8 @@ def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:
 def table_of(
     entry: Builder, function: str, tables: list[Operation], attribute: DenseIntOrFPElementsAttr
 ) -> SSAValue:
-    """Return a `memref.global` with the elements of `attribute`, gotten at the entry; a new one is added to `tables`.
+    """Return the memref of a constant table with the elements of `attribute`, loaded at the entry; add its
+    `memref.global` to `tables` when it is new.
     """
     known = entry.recall(("table", attribute))
     if known is not None:

@@ -13,7 +13,7 @@ EXPENSIVE_BODY = 12
 
 
 def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
-    """Return whether an element of a result costs more than loading it would."""
+    """Return whether computing an element of the result of `op` costs more than loading it."""
     if op.name == "linalg.generic":
         body = list(op.regions[0].block.ops)
         return len(body) > EXPENSIVE_BODY or any(info_of(o).cost >= Cost.SHORT for o in body)
@@ -21,7 +21,7 @@ def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
 
 
 def is_costly(value: SSAValue) -> bool:
-    """Return whether an expensive operation is among the elementwise ones that make an element."""
+    """Return whether one of the elementwise operations that compute an element of `value` is expensive."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         v = pending.pop()

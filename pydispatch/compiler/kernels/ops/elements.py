@@ -41,7 +41,7 @@ class Kept:
     filled: Builder | None = None
 
     def holds(self, row: Sequence[Index], indices: Sequence[Index], build: Builder) -> bool:
-        """Return whether code at `build` finds the element at `indices` stored.
+        """Return whether code at `build` can load the element at `indices` from the buffer.
 
         The buffer has elements of the row `row` only, and the loop that stores them has ended there.
         """
@@ -57,10 +57,10 @@ class LoopCompanion(Protocol):
     results: list[SSAValue]
 
     def initial(self, build: Builder) -> list[SSAValue]:
-        """Return what the reduction begins with."""
+        """Return the initial values of the reduction."""
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return one iteration of the reduction."""
+        """Emit one iteration of the reduction, and return the carried values."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Elements:
         return self._dims[value]
 
     def scalar(self, value: SSAValue) -> SSAValue:
-        """Return a scalar of the dispatch function in the kernel."""
+        """Return the kernel value of a scalar of the dispatch function; emit its computation on first use."""
         if value in self.scalars:
             return self.scalars[value]
         if not isinstance(value, OpResult) or isinstance(value.type, TensorType):
@@ -131,12 +131,12 @@ class Elements:
         return self.scalars[value]
 
     def index(self, value: SSAValue) -> Index:
-        """Return a scalar of type index of the dispatch function."""
+        """Return the kernel index of an index scalar of the dispatch function; an integer if it is constant."""
         known = constant_index(value)
         return self.scalar(value) if known is None else known
 
     def indices(self, values: Sequence[int | SSAValue]) -> list[Index]:
-        """Return integers and scalars of type index of the dispatch function."""
+        """Return the kernel indices of integers and index scalars of the dispatch function."""
         return [n if isinstance(n, int) else self.index(n) for n in values]
 
     # Elements
@@ -156,11 +156,11 @@ class Elements:
         return value in self._buffers
 
     def stored_values(self) -> list[SSAValue]:
-        """Return the values that are materialized and no arguments."""
+        """Return the materialized values that are not arguments."""
         return [value for value in self._buffers if isinstance(value, OpResult)]
 
     def buffer_of(self, value: SSAValue) -> tuple[SSAValue, IndexMap | None]:
-        """Return where a value that is materialized lies."""
+        """Return the buffer of a materialized value, and the map from its indices to those of the buffer."""
         return self._buffers[value]
 
     def at(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
@@ -220,8 +220,8 @@ class Elements:
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in places]))
 
     def _joined(self, build: Builder, buffer: SSAValue, places: list[Index]) -> tuple[SSAValue, list[Index]]:
-        """Return two indices that are the halves of one become that one, in a view of the buffer with one dimension
-        less.
+        """Replace two indices that are the halves of one by that one, in a view of the buffer with one dimension less.
+        Return the buffer or view, and the indices.
         """
         type_ = buffer.type
         assert isinstance(type_, MemRefType)
@@ -256,22 +256,24 @@ class Elements:
     # Constants
 
     def zero(self, build: Builder, type: Attribute) -> SSAValue:
-        """Return the element that undefined tensors have."""
+        """Return the element of tensors without defined contents: a zero of this type."""
         return build.pure(arith.ConstantOp(zero_attribute(type)))
 
     def table(self, build: Builder, attribute: DenseIntOrFPElementsAttr, indices: Sequence[Index]) -> SSAValue:
-        """Return an element of a small constant: a load from a constant of the module."""
+        """Emit a load of an element of a small constant, which becomes a constant of the module, and return the
+        element.
+        """
         buffer = table_of(self.entry, self.source.sym_name.data, self.globals, attribute)
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in indices]))
 
     def fresh(self, element: Attribute, size: int) -> SSAValue:
-        """Return a buffer of workgroup memory, made at the entry."""
+        """Allocate a buffer of workgroup memory at the entry, and return it."""
         op = memref.AllocOp.get(element, shape=[size])
         op.results[0]._type = workgroup_memory(element, size)
         return self.entry.add(op)
 
     def view(self, op: Operation, make: Callable[[Operation], object]) -> object:
-        """Return what `make` found out about an operation, once."""
+        """Return the result of `make` for an operation; it is computed once and cached."""
         if op not in self._views:
             self._views[op] = make(op)
         return self._views[op]

@@ -28,7 +28,7 @@ def generic_of(op: Operation) -> Structured:
 
 
 def cannot_lower(g: Structured) -> str:
-    """Return why loops cannot be made of a generic, "" where they can."""
+    """Return why a generic cannot be lowered to loops, "" if it can."""
     return g.fact(_problem)
 
 
@@ -68,7 +68,9 @@ def loop_sizes(e: Elements, g: Structured) -> list[Index]:
 
 
 def element_of_generic(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
-    """Return an element of a result. All results of the operation are remembered at their indices."""
+    """Emit the computation of an element of a generic, and return it. All results of the generic are remembered at
+    their indices.
+    """
     g = view_of(e, value.op)
     point: list[Index | None] = [None] * len(g.iterators)
     if e.flat is not None:
@@ -105,8 +107,8 @@ def body_at(
     point: Sequence[Index],
     carried: Sequence[SSAValue] | None = None,
 ) -> list[SSAValue]:
-    """Return the body for one iteration of the loops. carried: the values of the outputs so far; else they are
-    computed.
+    """Emit the body for one iteration of the loops, and return the values that it yields. carried: the current values
+    of the outputs; else they are computed.
     """
     mapping: dict[SSAValue, SSAValue] = {}
     for number, argument in enumerate(g.block.args):
@@ -155,7 +157,7 @@ SHORT = 512
 
 
 def _merges(g: Structured, sizes: Sequence[Index]) -> bool:
-    """Return whether the two innermost reduced dimensions lie together in memory, so that one loop may run over both.
+    """Return whether the two innermost reduced dimensions are contiguous in memory, so that one loop may run over both.
     """
     if len(g.loops) < 2:
         return False
@@ -176,7 +178,8 @@ def _merges(g: Structured, sizes: Sequence[Index]) -> bool:
 
 
 def reduce_at(e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
-    """Return loops over the dimensions that the results do not have, in order, around the body; long sums go in blocks.
+    """Emit the loops over the dimensions that the results do not have, in order, around the body, and return the
+    results. Long sums are computed in blocks.
     """
     e.reduced.append((g.op, build))
     if e.distribute is not None and (made := e.distribute(e, build, g, point)) is not None:

@@ -28,7 +28,7 @@ MIN_VALUES = 4
 
 
 def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
-    """Return what `step` compares with `before`, when it is one of KINDS on f32 or f64."""
+    """Return the operand that `step` compares with `before`, when `step` is one of KINDS on f32 or f64; else None."""
     if not isinstance(step, OpResult) or step.op.name not in KINDS:
         return None
     if SIMPLE_FLAGS & set(flags(step.op, "fastmath").split()):
@@ -40,7 +40,7 @@ def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
 
 
 def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
-    """Return the result of the operation `name`, one of KINDS, over all values."""
+    """Emit the reduction of all values by the operation `name`, one of KINDS, and return its result."""
     type_ = values[0].type
     assert isinstance(type_, Float32Type | Float64Type)
     values = [v for v in values if not _is(v, info_named(name).identity)] or [values[0]]

@@ -29,7 +29,7 @@ Carried = list[SSAValue]
 
 
 def nothing(build: Builder, type_: Attribute) -> SSAValue:
-    """Return what a sum begins with: the number that changes no other, not even -0."""
+    """Return the initial value of a sum: -0, the number whose addition changes no other."""
     assert isinstance(type_, AnyFloat)
     return build.pure(arith.ConstantOp(FloatAttr(-0.0, type_)))
 
@@ -81,7 +81,8 @@ def nest(
     build: Builder, levels: Sequence[Level], sizes: Sequence[Index], sums: Sequence[bool], carried: Carried,
     body: Callable[[Builder, dict[int, Index], Carried], Carried],
 ) -> Carried:  # fmt: skip
-    """Return the loops of `levels` around `body`, which gets the index of every loop."""
+    """Emit the loops of `levels` around `body`, which receives the index of every loop, and return the carried values.
+    """
     where: dict[int, Index] = {}
     ranges: dict[int, tuple[Index, Index]] = {i: (0, size) for i, size in enumerate(sizes)}
 

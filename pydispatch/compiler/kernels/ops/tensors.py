@@ -34,7 +34,7 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
 
 
 def collapsed(buffer: SSAValue, number: int) -> Operation:
-    """Return the view of a buffer in which dimensions `number` and the next are one."""
+    """Build the view of a buffer in which dimensions `number` and `number + 1` are collapsed into one."""
     type_ = buffer.type
     assert isinstance(type_, MemRefType)
     shape = list(type_.get_shape())

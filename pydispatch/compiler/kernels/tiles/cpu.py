@@ -63,8 +63,8 @@ def _is_for_products(tile: SSAValue, found: Mapping[MatmulOp, Sequence[ReadTileO
 
 
 def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
-    """Return what a tile was read from, right before an operation: only such reads, and what has no effects, lie
-    between.
+    """Return the operation that read a tile directly before `op`, None if there is none. Only other reads and
+    operations without effects may be between them.
     """
     before = op.prev_op
     while before is not None:
@@ -147,7 +147,7 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
 
 
 def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, number: int) -> Part:
-    """Return a factor in memory, in the type of the sums."""
+    """Return a factor in memory, in the type of the sums; copy and convert it when its tile has another type."""
     if element_of(tile) == element_of(op.c):
         return Part(op, tile)
     memory = _memory(op, tile, number)
@@ -156,9 +156,7 @@ def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, number: int) -> Part:
 
 
 def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, number: int) -> Part:
-    """Return a factor that is a part of a view: in place, where its rows (of A) or columns (of B) exist, else as a
-    copy.
-    """
+    """Return a factor that is a part of a view: in place if its rows (of A) or columns (of B) exist, else as a copy."""
     memory = _memory(op, tile, number)
     if element_of(part.value) != element_of(memory) or (part.turned and number == 1):
         _read(build, part, memory)
@@ -176,7 +174,9 @@ def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, number: int
 
 
 def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
-    """Return memory for a factor in the type of the sums: that of the tile where it has it."""
+    """Return memory for a factor in the type of the sums: the tile if it has that type, else a workgroup buffer,
+    allocated at the entry on first use.
+    """
     type_ = element_of(op.c)
     if element_of(tile) == type_:
         return tile

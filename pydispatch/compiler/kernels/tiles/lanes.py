@@ -49,7 +49,9 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
 
 
 def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) -> tuple[int, int] | None:
-    """Return blocks down and across, one for each 32 invocations, as square as can be."""
+    """Return the numbers of blocks down and across, one block for each 32 invocations, as square as possible; None if
+    none fits.
+    """
     count = invocations // LANES
     fitting = [
         (down, count // down)
@@ -136,7 +138,7 @@ class _Writer:
         return lane, row, build.times(build.remainder(group, self.groups[1]), self.columns)
 
     def _slots(self, build: Builder, invocation: Index) -> Iterator[tuple[SSAValue, Index, Index]]:
-        """Yield (number, row, column) of each sum of an invocation."""
+        """Yield (slot number, row, column) of each sum of an invocation."""
         lane, row, column = self._block(build, invocation)
         layout = self.layout
         row = build.plus(row, build.times(build.quotient(lane, layout.across), layout.down))

@@ -45,7 +45,7 @@ class Part:
         return (right, down) if self.turned else (down, right)
 
     def view(self, build: Builder, row: Index, column: Index, sizes: tuple[Index, Index]) -> SSAValue:
-        """Return the block of these sizes from a place of the matrix on."""
+        """Emit a view of a block of the matrix with these sizes that begins at `row` and `column`, and return it."""
         at = (column, row) if self.turned else (row, column)
         offset = self.layout.offset
         for start, own, stride in zip(self.first, at, self.layout.strides, strict=True):
@@ -53,22 +53,26 @@ class Part:
         return view_as(build, self.layout.storage, offset, sizes, self.strides)
 
     def place(self, build: Builder, row: Index, column: Index) -> list[SSAValue]:
-        """Return the indices of an element."""
+        """Return the indices in the memref of an element of the matrix."""
         at = (column, row) if self.turned else (row, column)
         return [build.value(build.plus(start, own)) for start, own in zip(self.first, at, strict=True)]
 
     def _along(self, dimension: int) -> tuple[Index, Index]:
-        """Return where the matrix begins along its rows or columns, and how many of these the memref has."""
+        """Return the index in the memref at which the matrix begins along its rows or columns, and the memref's extent
+        there.
+        """
         own = 1 - dimension if self.turned else dimension
         return self.first[own], self.layout.sizes[own]
 
     def is_inside(self, dimension: int, size: int) -> bool:
-        """Return whether so many rows, or columns, are known to exist."""
+        """Return whether it is statically known that `size` rows, or columns, exist."""
         start, extent = self._along(dimension)
         return isinstance(start, int) and isinstance(extent, int) and 0 <= start <= extent - size
 
     def is_whole(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
-        """Return whether so many rows, or columns, exist, and the others from the beginning."""
+        """Return whether `size` rows, or columns, exist, and whether the first index in the other dimension is not
+        negative.
+        """
         found: SSAValue | bool = True
         start, extent = self._along(dimension)
         other, _ = self._along(1 - dimension)
@@ -80,17 +84,21 @@ class Part:
         return found
 
     def inside(self, build: Builder, shape: tuple[int, int]) -> SSAValue | bool:
-        """Return whether a matrix of this shape lies in the memref as a whole."""
+        """Return whether the memref contains all of a matrix of this shape."""
         return both(build, self.is_whole(build, 0, shape[0]), self.is_whole(build, 1, shape[1]))
 
     def existing(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
-        """Return the rows, or columns, of so many that exist: the first, and that after the last; never less than 0."""
+        """Return the range of the rows, or columns, out of `size` that exist: the first, and one past the last; never
+        less than 0.
+        """
         start, extent = self._along(dimension)
         low = build.least(build.most(build.minus(0, start), 0), size)
         return low, build.most(build.least(build.minus(extent, start), size), 0)
 
     def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: Part) -> Part:
-        """Return the matrix where it is when the condition holds, else its copy, that `other` writes."""
+        """Emit the choice between the matrix in place when the condition holds, and its copy, which `other` writes;
+        return the chosen matrix.
+        """
         rows, columns = shape_of(copy.value)
         layout = StridedLayoutAttr([None, None if self.turned else 1], None)
         type_ = MemRefType(element_of(self.value), [rows, columns], layout)
@@ -108,7 +116,7 @@ class Part:
         return Part(build.source, made, layout=Strided(made, offset, (rows, columns), stated))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
-        """Return an element, zero where the memref has none."""
+        """Emit the load of an element, and return it; zero if it is outside the memref."""
         places = self.place(build, row, column)
         exists: SSAValue | bool = True
         for place, extent in zip(places, self.layout.sizes, strict=True):
@@ -118,7 +126,7 @@ class Part:
 
 
 def part_of(op: ReadTileOp) -> Part:
-    """Return what a tile is read from."""
+    """Return the part of a matrix from which a tile is read."""
     return Part(op, op.view, (op.row, op.column), op.turned is not None)
 
 
@@ -136,7 +144,7 @@ def branch(build: Builder) -> Builder:
 
 
 def converted(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
-    """Return a factor in the type of the sums."""
+    """Emit the conversion of a factor to the type of the sums, and return the result."""
     if value.type == type_:
         return value
     kind = arith.ExtFOp if isinstance(type_, AnyFloat) else arith.ExtSIOp

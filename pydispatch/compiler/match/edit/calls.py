@@ -36,7 +36,7 @@ class Inserter:
         return op
 
     def cast(self, value: SSAValue, wanted: Attribute, why: Callable[[str], Exception], shapes: bool) -> SSAValue:
-        """Return the value, cast to the requested type."""
+        """Return the value, cast to the requested type; raise `why` if the types are not compatible."""
         if value.type == wanted:
             return value
         ok = (
@@ -56,7 +56,7 @@ class Inserter:
         return self.add(tensor.CastOp(value, wanted)).results[0]
 
     def empty(self, type: Attribute, like: SSAValue | None) -> SSAValue:
-        """Return an empty tensor with the sizes of another."""
+        """Emit an empty tensor of a type, with the dynamic sizes of `like`, and return it."""
         assert isinstance(type, TensorType)
         like = None if like is None else shape_source(like)
         sizes = []

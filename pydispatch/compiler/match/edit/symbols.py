@@ -26,7 +26,7 @@ def table_of(module: ModuleOp) -> dict[str, Operation]:
 
 
 def clone(op: Operation) -> Operation:
-    """Return a copy that keeps the places in the source."""
+    """Return a copy of an operation that keeps the source locations."""
     copy: Operation = op.clone()
     for new, old in zip(walk(copy), walk(op), strict=True):
         new.location = old.location

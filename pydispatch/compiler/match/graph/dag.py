@@ -94,13 +94,13 @@ class Pattern:
             pending += inner.children
 
     def leaf(self, child: SSAValue | Node) -> int | None:
-        """Return the input that a child is."""
+        """Return the index of the pattern input that a child is, None if it is not an input."""
         if isinstance(child, Node):
             return None
         return self._index.get(source_of(child))
 
     def name_only(self, child: SSAValue | Node) -> str | None:
-        """Return the name of an operation of which only the name counts."""
+        """Return the name of a child's operation if the pattern compares only its name, else None."""
         op = child.op if isinstance(child, Node) else source_of(child).owner
         return op.name if isinstance(op, Operation) and NAME_ONLY in op.attributes else None
 
@@ -169,7 +169,9 @@ class _Search:
         return True
 
     def alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
-        """Return the two compute the same of their operands, and their types fit."""
+        """Return whether the two nodes compute the same function of their operands, and their types fit; record the
+        reason if not.
+        """
         if mine.key != theirs.key:
             return self.fail(differ(mine, theirs), where, op)
         if not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType) and not where:
@@ -229,7 +231,7 @@ class _Search:
         return True
 
     def _element(self, value: SSAValue) -> SSAValue:
-        """Return what every element of a tensor is, when it was filled with that; else the tensor itself."""
+        """Return the scalar with which a tensor was filled, or the tensor itself if it is no splat of one."""
         node = self.view.node(value)
         inner = node.children[0] if node.label == "splat" else value
         return value if isinstance(inner, Node) else inner
@@ -246,7 +248,7 @@ def _what(node: Node) -> str:
 
 
 def differ(mine: Node, theirs: Node) -> str:
-    """Return two nodes with different keys: the first thing that differs."""
+    """Describe the first difference between two nodes with different keys."""
     if mine.label != theirs.label:
         return f"expected {_what(mine)}, got {_what(theirs)}"
     have = dict(theirs.parts)

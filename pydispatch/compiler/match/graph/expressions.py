@@ -37,7 +37,7 @@ _numbers: dict[Hashable, int] = {}
 
 
 def number(key: Hashable) -> int:
-    """Return the number of a key, one for each process: patterns and programs share it."""
+    """Return the number of a key; it is unique in the process, so that patterns and programs share it."""
     return _numbers.setdefault(key, len(_numbers) + 1)
 
 
@@ -117,7 +117,7 @@ class Body:
         return text if len(text) <= 160 else text[:157] + "..."
 
     def key(self, value: SSAValue) -> int:
-        """Return the number of an expression. Done without recursion: bodies may be long chains."""
+        """Return the number of the expression that computes a value. Not recursive: bodies may be long chains."""
         pending = [value]
         while pending:
             top = pending[-1]
@@ -168,7 +168,8 @@ class Body:
 
 
 def region_key(op: Operation, captured: list[SSAValue]) -> list[Hashable]:
-    """Return what the regions of an operation compute; a region with branches is only equal to itself."""
+    """Return keys of the computations in the regions of an operation; a region with branches is only equal to itself.
+    """
     keys: list[Hashable] = []
     for region in op.regions:
         blocks = list(region.blocks)

@@ -74,7 +74,7 @@ def size_of(value: SSAValue, dim: int) -> Size:
 
 
 def _stated(value: SSAValue, dim: int) -> Stated | None:
-    """Return what the operation of a tensor says of a dynamic size."""
+    """Return the size that the operation of a tensor states for a dynamic dimension, None if it states none."""
     if not isinstance(value, OpResult):
         return None
     rule = rule_of(value.op)
@@ -126,7 +126,7 @@ def size_from(value: SSAValue) -> Size:
 
 
 def size_identity(value: SSAValue, dim: int) -> Hashable:
-    """Return a number, or a key that two sizes share only when they are equal in every run."""
+    """Return the static size, or a key that two sizes share only when they are equal in every run."""
     while True:
         value = source_of(value)
         known = shape_of(value)[dim]

@@ -141,7 +141,7 @@ def _nodes_of(op: Operation, view: View) -> list[Node]:
 
 
 def _splat(op: Operation, scalar: SSAValue, view: View, unread: Sequence[SSAValue]) -> Node:
-    """Return a tensor of equal elements: a constant when the element is one."""
+    """Return the node of a tensor of equal elements: a constant when the element is one."""
     inner = view.node(scalar)
     result = op.results[0]
     if inner.is_constant:
@@ -206,8 +206,8 @@ def _scalar_root(g: Structured, value: SSAValue, result: SSAValue, made: dict[SS
 def _scalar(
     g: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
-    """Return one scalar of the body, as a tensor of the shape of the result. Bodies may be long, so nothing here
-    recurses.
+    """Return the node of one scalar of the body, as a tensor of the shape of the result. Not recursive: bodies may be
+    long.
     """
     pending = [value]
     while pending:
@@ -263,8 +263,8 @@ def _is_named(op: Operation) -> bool:
 
 
 def _of_named(op: Operation, view: View) -> list[Node] | None:
-    """Return the nodes of what a named operation is normalised to, over its own operands; None when that is not one
-    core.
+    """Return the nodes of the operation to which a named operation is normalised, over its own operands; None if
+    normalisation fails or keeps the operation, or a result has no node.
     """
     from pydispatch.compiler.normalize import normalize
 
@@ -309,7 +309,7 @@ def _of_named(op: Operation, view: View) -> list[Node] | None:
 
 
 def _reads(node: Node, value: SSAValue) -> bool:
-    """Return whether a node, inside of its operation, has the value for an operand."""
+    """Return whether a node has the value as an operand, directly or through its child nodes."""
     pending: list[SSAValue | Node] = [node]
     while pending:
         child = pending.pop()
@@ -331,7 +331,7 @@ def _inside(value: SSAValue, op: Operation) -> bool:
 def _moved(
     node: Node, inside: View, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
 ) -> SSAValue | Node:
-    """Return a node of the scratch function as one of the program: its arguments become the operands."""
+    """Translate a node of the scratch function into one of the program: arguments become the operands."""
     if node in done:
         return done[node]
     if node.value in back:

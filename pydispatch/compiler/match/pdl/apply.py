@@ -60,7 +60,7 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
 
 
 def _counted(program: ModuleOp, most: int, patterns: Sequence[PdlPattern], report: Report) -> list[Operation]:
-    """Return the operations of a program. CompileError where patterns have made more than `most`."""
+    """Return the operations of a program; CompileError if patterns have grown it to more than `most`."""
     ops = list(walk(program))
     if len(ops) > most:
         raise _endless(patterns, report, f"the program has grown to {len(ops)} operations")

@@ -78,7 +78,7 @@ class PdlPattern:
         return path
 
     def match(self, op: Operation) -> Bound | Mismatch:
-        """Return what the pattern's values are in the program."""
+        """Match the pattern with its root at `op`. Return the bound values, or the reason for the mismatch."""
         search = _Search()
         if not search.operation(self.root, op, ""):
             assert search.best is not None
@@ -103,7 +103,7 @@ class _Search:
         return False
 
     def known(self, value: SSAValue) -> Any:
-        """Return the value of the pattern in the program; constants of the pattern are known from the start."""
+        """Return what a pattern value is bound to in the program; for a constant of the pattern, the constant."""
         if value in self.bound:
             return self.bound[value]
         return constant_of(value)

@@ -120,7 +120,7 @@ def _executable(
     function: str, inputs: Sequence[Attribute], results: Sequence[Attribute], others: Sequence[Attribute],
     program: ModuleOp, place: Operation,
 ) -> str:  # fmt: skip
-    """Return the name of the executable that calls the function; made when the program has none yet."""
+    """Return the name of the executable that calls the function; create the executable if the program has none yet."""
     types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
     name = f"{function}_{'_'.join(map(str, types))}_executable"
     if name in table_of(program):

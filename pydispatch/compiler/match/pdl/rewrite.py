@@ -49,7 +49,7 @@ class Rewriting:
         self._check()
 
     def get(self, value: SSAValue) -> Any:
-        """Return what a value of the pattern is."""
+        """Return what a pattern value is bound to; CompileError if it is not bound."""
         if value not in self.env:
             constant = constant_of(value)
             if constant is None:
@@ -115,7 +115,7 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
 
 
 def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SSAValue]) -> list[Attribute]:
-    """Return result types that the pattern does not state."""
+    """Infer the result types that the pattern does not state; CompileError if they cannot be inferred."""
     uses = [u.operation for u in op.op.uses]
     if any(isinstance(u, pdl.ReplaceOp) for u in uses):
         return [r.type for r in self.root.results]

@@ -77,7 +77,7 @@ _Taken = tuple[Compiled, Match, "Replacement | None"]
 
 
 def _decided(accepted: list[_Taken], replacer: Replacer, decide: Decide) -> list[_Taken]:
-    """Return the matches, without replacements where these are not wanted."""
+    """Return the matches; the replacement is None in those that `decide` rejects."""
     candidates = [Candidate(e.pattern, m, replacer.describe(c)) for e, m, c in accepted if c is not None]
     wanted = iter(decide(candidates) if candidates else ())
     return [(e, m, c if c is not None and next(wanted) else None) for e, m, c in accepted]
@@ -107,7 +107,7 @@ def _find(
 
 
 def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
-    """Return the selected matches: none shares an operation with an earlier one."""
+    """Select matches by their sort keys so that none shares an operation with an earlier one."""
     taken: set[Operation] = set()
     accepted = []
     for _, item in sorted(found, key=lambda each: each[0]):
@@ -120,7 +120,7 @@ def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
 
 
 def _choose(each: Compiled, match: Match, targets: tuple[str, ...], report: Report) -> Replacement | None:
-    """Return the first replacement whose predicate holds."""
+    """Return the first replacement whose predicate holds, None if there is none; report each failed predicate."""
     info: Any = MatchInfo(each, match, targets)
     for replacement in each.pattern.replacements:
         if replacement.when is None:

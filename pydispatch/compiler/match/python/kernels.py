@@ -10,8 +10,8 @@ from pydispatch.patterns.types import TensorType
 
 
 def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) -> str:
-    """Return a function that runs a kernel; its symbols are NAME and NAME_kernel. The kernel's parameters are called
-    like inputs and outputs of the pattern. CompileError where they do not fit.
+    """Generate a function that runs a kernel; its symbols are NAME and NAME_kernel. The kernel's parameters are named
+    like inputs and outputs of the pattern. CompileError if they do not fit.
     """
     lowered = kernel.lowered()
     inputs, outputs = dict(signature.inputs), dict(signature.outputs)
@@ -56,7 +56,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) ->
 
 
 def _as_called(outputs: dict[str, TensorType], signature: Signature, parameters: list[str]) -> dict[str, TensorType]:
-    """Return the results by the names that the kernel has for them."""
+    """Return the output types by the names that the kernel uses for the outputs."""
     called = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.others}
     return {called.get(name, name): type for name, type in outputs.items()}
 

@@ -21,7 +21,7 @@ class Lowering:
         self.count = 0
 
     def value(self, value: Value) -> str:
-        """Return the name of a value, whose operations are written before."""
+        """Return the SSA name of a value; on first use write the operations that compute it."""
         if value in self.names:
             return self.names[value]
         if value.op == "input":
@@ -43,7 +43,9 @@ class Lowering:
         return f"%v{self.count}"
 
     def size(self, size: Size) -> str:
-        """Return a dynamic size as a value: of the first input that has it."""
+        """Return the SSA name of a dynamic size, read from the first input that has it; on first use write the
+        operations.
+        """
         if size not in self.sizes:
             for name, type in self.inputs:
                 for axis, other in enumerate(type.shape or ()):
@@ -67,7 +69,9 @@ class Lowering:
         self, maps: Sequence[str], iterators: Sequence[str], ins: Sequence[Value],
         outs: Sequence[tuple[str, TensorType]], body: Sequence[str], results: Sequence[str],
     ) -> str:  # fmt: skip
-        """Return a linalg.generic; the elements are %x0, ... and %o0, ... in its body."""
+        """Write a linalg.generic, and return the name of its results. In its body the elements are %x0, ... and %o0,
+        ...
+        """
         names = [self.value(v) for v in ins]
         types = [v.type for v in ins]
         taken = f"ins({', '.join(names)} : {', '.join(t.mlir for t in types)}) " if names else ""

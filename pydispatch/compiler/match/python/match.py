@@ -86,7 +86,7 @@ class OpInfo:
 
 
 def compile_pattern(pattern: Pattern, order: int) -> Compiled:
-    """Return the pattern's operations, from its trace."""
+    """Compile a pattern from its trace to the operations that it matches."""
     if pattern.match_op is not None:
         return Compiled(pattern, order, None, [])
     from pydispatch import ir
@@ -131,7 +131,7 @@ def _dag(pattern: Pattern, block: Block, root: Operation) -> Dag:
 
 
 def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
-    """Return a CompileError for an exception of a user's pattern function, located at the operation."""
+    """Build a CompileError for an exception of a user's pattern function, located at the operation."""
     ours = str(Path(__file__).parents[3])
     lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(ours)]
     note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None
@@ -165,7 +165,7 @@ class MatchInfo:
         raise AttributeError(f"the match has no size '{name}'; sizes: {', '.join(sizes) or 'none'}")
 
     def value(self, name: str) -> SSAValue:
-        """Return an input, or 'out', 'out1', ..."""
+        """Return the matched value of an input, or of 'out', 'out1', ...; AttributeError for another name."""
         found = self.inputs.get(name)
         if found is None and name.startswith("out"):
             found = self.outputs[int(name[3:] or 0)]

@@ -18,7 +18,7 @@ from pydispatch.patterns import Pattern
 
 
 def function_of(pattern: Pattern) -> FuncOp:
-    """Return a copy of the function of a pattern that is a program, without what only states sizes."""
+    """Return a copy of the function of a pattern that is a program, without the operations that only state sizes."""
     module: ModuleOp = pattern.program
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == pattern.name)
     made = function.clone()

@@ -39,7 +39,9 @@ class Parameter:
     text: str
 
     def takes(self, dtype: str, is_pointer: bool) -> bool:
-        """Return whether a number of a type, or a pointer to such elements, may be passed. Unknown types are taken."""
+        """Return whether a number of this dtype, or a pointer to such elements, may be passed. Unknown types accept
+        any.
+        """
         if is_pointer != self.is_pointer:
             return self.type not in _FLOATS and self.type not in _BITS and not self.is_pointer
         if self.type in _FLOATS:

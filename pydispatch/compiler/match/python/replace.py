@@ -66,8 +66,8 @@ class Replacer:
         call_in_place(function, function.properties["sym_name"].data, inputs, outputs, at, match.root)  # type: ignore[attr-defined]
 
     def _generated(self, compiled: Compiled, match: Match, kernel: Generated) -> Any:
-        """Return what the user's function makes for this match: C text and the bytes of an object are called as its
-        symbol.
+        """Call the user's generator for this match, and return its kernel; C text or the bytes of an object become a
+        CFunction.
         """
         info = MatchInfo(compiled, match, self.targets)
         try:
@@ -90,7 +90,9 @@ class Replacer:
     def _text(
         self, pattern: Pattern, kernel: Any, inputs: list[SSAValue], outputs: list[SSAValue], match: Match
     ) -> tuple[str, str]:
-        """Return the symbols that do the work, as text, and the name of the function among them."""
+        """Generate the functions that implement a kernel, as text. Return the text, and the name of the function to
+        call.
+        """
         signature = signature_of(pattern, inputs, outputs, match, not isinstance(kernel, Traced))
         if isinstance(kernel, Traced):
             return self._traced(pattern, kernel, signature), pattern.name
@@ -125,7 +127,9 @@ class Replacer:
         )
 
     def _function(self, name: str, text: str, place: Operation) -> Operation:
-        """Return the function of `text`; its symbols are called NAME and NAME_kernel there."""
+        """Add the functions of `text` to the program under a unique name, unless they are there, and return the one to
+        call. In `text` the symbols are NAME and NAME_kernel.
+        """
         key = (name, text)
         known = table_of(self.program)
         if key in self.known and self.known[key] in known:

@@ -61,7 +61,7 @@ def disagreement(
 
 
 def _axes(value: Value, same: SameSizes, done: dict[Value, Sequence[Axis]]) -> Sequence[Axis]:
-    """Return the axes of inputs that the axes of a value are."""
+    """Return, for each axis of a value, the axis of an input that has the same size."""
     if value not in done:
         done[value] = _made(value, [_axes(v, same, done) for v in value.operands], same)
     return done[value]

@@ -46,11 +46,11 @@ class Signature:
         return [(n, t) for n, t in self.inputs if t.shape is None and not self.is_size(n)]
 
     def is_size(self, input: str) -> bool:
-        """Return whether an input is a size itself, and no size of a tensor."""
+        """Return whether an input is itself a size, rather than a size being read from a tensor."""
         return self.sizes.get(input) == (input, OWN)
 
     def name_of(self, asked: str) -> str:
-        """Return the name here of what a kernel asks for."""
+        """Return the signature's name for a name that a kernel uses."""
         own = {name for name, _ in (*self.inputs, *self.outputs)} | self.sizes.keys()
         return asked if asked in own else self.others.get(asked, asked)
 
@@ -161,7 +161,7 @@ def _result(value: SSAValue, match: Match) -> TensorType:
 
 
 def _function(signature: Signature, lines: list[str], dispatch: str) -> str:
-    """Return the function around a dispatch; NAME is its name."""
+    """Generate the function around a dispatch; NAME stands for its name."""
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     types = [t.mlir for _, t in signature.outputs]
     results = ", ".join(f"%r#{i}" for i in range(len(types))) if len(types) > 1 else "%r"
@@ -210,7 +210,7 @@ def _text(text: str) -> str:
 
 
 def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
-    """Return an executable whose workgroups call a C function, and the function that dispatches it."""
+    """Generate an executable whose workgroups call a C function, and the function that dispatches it."""
     values = _values(name, kernel, signature)
     file = kernel.source_file()
     parameters = parameters_of(file.name, file.data, kernel.symbol)
@@ -284,7 +284,7 @@ def _default_arguments(kernel: CFunction, signature: Signature) -> list[str]:
 
 
 def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tuple[str, str]]:
-    """Return name of an argument -> (value, type) in the kernel."""
+    """Return the values that kernel arguments may name: name -> (value, type)."""
     found = {n: (f"%m_{n}", f"memref<{t.dtype}>") for n, t in (*signature.tensors, *signature.outputs)}
     found |= {n: (f"%in_{n}", t.dtype) for n, t in signature.scalars}
     found |= {s: (f"%size_{s}", "index") for s in signature.sizes if s not in found}
@@ -294,12 +294,12 @@ def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tup
 
 
 def _backend_of(format: str) -> str:
-    """Return the name of the backend with a format; that of the format where there is none, for messages."""
+    """Return the name of the backend with a format, or the format itself if there is none; for messages."""
     return next((each.name for each in backends() if each.has_format(format)), format)
 
 
 def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> str:
-    """Return a function around a `hal.dispatch.extern`."""
+    """Generate a function around a `hal.dispatch.extern`."""
     kernel = replace(
         kernel, constants=tuple(map(signature.name_of, kernel.constants)),
         workgroups=tuple((signature.name_of(w[0]), w[1]) if isinstance(w, tuple) else w for w in kernel.workgroups),

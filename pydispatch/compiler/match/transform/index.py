@@ -40,7 +40,7 @@ def _is_local(matcher: Any) -> bool:
 
 
 def _steps(matcher: Any) -> Iterator[Operation]:
-    """Yield the operations of a matcher, without what `iree.match.regions` compares with."""
+    """Yield the operations of a matcher, except those inside `iree.match.regions`."""
     pending = list(matcher.body.block.ops)
     while pending:
         op = pending.pop()
@@ -50,7 +50,7 @@ def _steps(matcher: Any) -> Iterator[Operation]:
 
 
 def kind_of(op: Operation) -> Hashable:
-    """Return operations of one kind differ in nothing but their operands, their place and discardable attributes."""
+    """Return a key that operations share if they differ only in operands, position and discardable attributes."""
     regions = tuple(expressions.region_key(op, [])) if op.regions else ()
     types = (tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
     segments = op.properties.get("operandSegmentSizes")
@@ -134,7 +134,7 @@ class Index:
         return sorted(found)
 
     def near(self, number: int, op: Operation) -> bool:
-        """Return whether a matcher can come near to `op`: it is like the root."""
+        """Return whether the root of a matcher can match `op`."""
         if number not in self.roots:
             names = {name for name, numbers in self.by_name.items() if number in numbers}
             return not names or op.name in names

@@ -98,7 +98,9 @@ class Interpreter:
         raise CompileError(message, location_of(op), note)
 
     def ops(self, op: Operation, env: Env, index: int = 0) -> list[Operation]:
-        """Return the operations that operand `index` holds; those that are gone are an error."""
+        """Return the operations that operand `index` holds; raise an error if one is not an operation, or has been
+        erased.
+        """
         return self.check(op, env[op.operands[index]])
 
     def check(self, op: Operation, held: list[Any]) -> list[Operation]:

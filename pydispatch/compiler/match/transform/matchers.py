@@ -213,7 +213,7 @@ def _contraction(root: Operation, structure: Structured, names: list[str]) -> No
 
 
 def pattern_of(run: Interpreter, op: Any) -> Pattern:
-    """Return the pattern of a `cast_compatible_dag_from_root`, made once."""
+    """Return the pattern of a `cast_compatible_dag_from_root`; it is built once and cached."""
     found: Pattern | None = run.patterns.get(op)
     if found is None:
         block = op.body.block
