@@ -9,7 +9,7 @@ from pydispatch.compiler.kernel_ir.indices import IndexArithmetic
 
 
 def as_index(operand: Index) -> Index:
-    """Return a Python int when the operand is a literal."""
+    """Return an operand as a Python int when it is a literal, else as it is."""
     if isinstance(operand, str) and operand.lstrip("-").isdigit():
         return int(operand)
     return operand
@@ -48,13 +48,15 @@ class Body(IndexArithmetic[str]):
         self.lines.append(f"  {text}")
 
     def let(self, text: str, hint: str = "v") -> str:
-        """Return one instruction with a result."""
+        """Append an instruction with a result, and return the result's name."""
         name = self.name(hint)
         self.lines.append(f"  {name} = {text}")
         return name
 
     def let_entry(self, text: str, hint: str = "e") -> str:
-        """Return an instruction of the entry block, which dominates everything; its operands must lie there too."""
+        """Append an instruction to the entry block, which dominates everything, and return its result's name. Its
+        operands must be defined in the entry block too.
+        """
         name = self.name(hint)
         self.entry.append(f"  {name} = {text}")
         return name
@@ -76,13 +78,13 @@ class Body(IndexArithmetic[str]):
         self.terminate(f"br i1 {condition}, label %{then}, label %{other}{suffix}")
 
     def phi(self, type_: str) -> Phi:
-        """Return a phi at this place; add edges to `incoming` until the function is finished."""
+        """Create a phi at this position; add edges to `incoming` until the function is finished."""
         phi = self.detached_phi(type_)
         self.place_phi(phi)
         return phi
 
     def detached_phi(self, type_: str) -> Phi:
-        """Return a phi that has a name, and gets its place when its block begins."""
+        """Create a named phi that place_phi() inserts at the start of its block."""
         return Phi(-1, self.name("p"), type_)
 
     def place_phi(self, phi: Phi) -> None:
@@ -117,7 +119,7 @@ class Body(IndexArithmetic[str]):
         return self.let(f"mul nsw i64 {a}, {b}")
 
     def shift_right(self, a: Index, count: int) -> Index:
-        """Return an offset over 2^count, rounded down."""
+        """Return an offset divided by 2^count, rounded down; a shift is emitted where it is not known."""
         a = as_index(a)
         if count == 0:
             return a
@@ -128,5 +130,5 @@ class Body(IndexArithmetic[str]):
         return a & mask if isinstance(a, int) else self.let(f"and i64 {a}, {mask}")
 
     def byte_address(self, pointer: str, offset: Index) -> str:
-        """Return a pointer so many bytes further, inside the same object."""
+        """Return a pointer `offset` bytes further, inside the same object."""
         return pointer if offset == 0 else self.let(f"getelementptr inbounds i8, ptr {pointer}, i64 {offset}")

@@ -25,7 +25,7 @@ _WITH_F16 = PLAIN | {Float16Type}
 
 
 def native(platform: Platform[FunctionEmitter]) -> Native:
-    """Return what a target does by itself."""
+    """Return the float types that a target's own instructions compute in, and convert between."""
     return _native(platform.arch, platform.features)
 
 

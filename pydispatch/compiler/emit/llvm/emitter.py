@@ -41,7 +41,7 @@ SUBJECTS = (arith, divide, math, memref, atomics, views, scf, parallel, calls, h
 
 @functools.cache
 def lowerings(subjects: tuple[ModuleType, ...] = SUBJECTS) -> dict[str, Lowering]:
-    """Return every row of every subject. Two rows for one op are an error of this package."""
+    """Return the lowerings of all subjects, by operation. Two rows for one op are an error of this package."""
     table: dict[str, Lowering] = {}
     for subject in subjects:
         rows: dict[str, Lowering] = subject.ROWS

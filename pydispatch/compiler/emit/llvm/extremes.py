@@ -54,7 +54,7 @@ class Order:
         return f"i{self.width}"
 
     def _flipped(self, f: FunctionEmitter, bits: str) -> str:
-        """Return its own inverse."""
+        """Emit the inversion of all bits but the sign, where the sign is set. The inversion is its own inverse."""
         type_ = self.integer
         # In this form LLVM makes no masks of signs, which few units compute.
         others = f.body.let(f"xor {type_} {bits}, {f.body.let(f'ashr {type_} {bits}, {self.width - 1}')}")
@@ -68,17 +68,17 @@ class Order:
         return ((1 << fraction) - 1) * (-1 if self.kind == "smax" else 1)
 
     def integer_of(self, f: FunctionEmitter, value: str) -> str:
-        """Return the integer of a float."""
+        """Emit the conversion of a float to the integer that represents it in this order."""
         flipped = self._flipped(f, f.body.let(f"bitcast {self.float} {value} to {self.integer}"))
         return f.body.let(f"add {self.integer} {flipped}, {self._moved}")
 
     def float_of(self, f: FunctionEmitter, value: str) -> str:
-        """Return the float of an integer."""
+        """Emit the conversion of an integer of this order back to its float."""
         flipped = f.body.let(f"sub {self.integer} {value}, {self._moved}")
         return f.body.let(f"bitcast {self.integer} {self._flipped(f, flipped)} to {self.float}")
 
     def combined(self, f: FunctionEmitter) -> str:
-        """Return the integer that a step hands on."""
+        """Emit one step of the minimum or maximum on integers, and return the integer that the loop carries."""
         type_, (value,) = self.integer, (o for o in self.combine.operands if o is not self.carried)
         step = self.integer_of(f, f.get(value))
         return f.intrinsic(f"llvm.{self.kind}.{type_}", type_, (type_, f.get(self.carried)), (type_, step))

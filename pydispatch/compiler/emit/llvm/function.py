@@ -79,7 +79,9 @@ class FunctionEmitter:
         self.values[value] = operand
 
     def once(self, key: object, make: Callable[[], str]) -> str:
-        """Return what `make` returns, made once for this function (for values of the entry block and metadata)."""
+        """Return the cached value of `key`; on a miss, call `make`, once for this function (for values of the entry
+        block and metadata).
+        """
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
@@ -174,7 +176,7 @@ class FunctionEmitter:
     # The function
 
     def run(self) -> str:
-        """Return the whole function as text."""
+        """Emit the whole function, and return it as text."""
         parameters = list(self.platform.parameters)
         entry = self.function.body.blocks[0]
         for number, argument in enumerate(entry.args):
@@ -279,7 +281,7 @@ class FunctionEmitter:
             phi.incoming.append((operand, self.body.label))
 
     def target(self, block: Block, operands: Sequence[SSAValue]) -> str:
-        """Return the label of a branch to `block` with these arguments."""
+        """Record an edge from the current block to `block` with these arguments, and return the label to branch to."""
         self._edges.setdefault(block, []).append((self.body.label, self.flat(operands)))
         return self._labels[block]
 

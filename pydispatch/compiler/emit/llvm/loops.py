@@ -107,20 +107,22 @@ def nest(
 
 
 def rolled(f: FunctionEmitter) -> str:
-    """Return metadata: LLVM's first passes leave the loop whole; unrolled, it would not be vectorised."""
+    """Return metadata by which LLVM's first passes leave the loop whole; unrolled, it would not be vectorised."""
     return f.once("no unrolling", lambda: str(f.module.metadata('!{!"llvm.loop.unroll.disable"}')))
 
 
 def kept_whole(f: FunctionEmitter) -> int:
-    """Return metadata for one loop: LLVM never unrolls it, which would spill the registers of a block."""
+    """Create metadata for one loop that LLVM never unrolls, which would spill the registers of a block, and return its
+    number.
+    """
     plain, node = rolled(f), f.module.metadata()
     f.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
     return node
 
 
 def known_lanes(f: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False) -> int | None:
-    """Return metadata for a loop that carries these values; None where it needs none. whole: LLVM's first passes leave
-    it so.
+    """Return metadata for a loop that carries these values; None where it needs none. whole: LLVM's first passes do not
+    unroll it.
 
     A sum of floats that may be reordered has a lane for each element of a vector, so its vectors have a length that
     does not depend on the machine: the same code gives the same bits on SVE and RVV of every length.

@@ -79,12 +79,12 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def grid(self, f: F, what: str, dimension: int) -> str:
-        """Return an i64. what: "id", "count" or "size"."""
+        """Return the id, count or size of workgroups along a dimension, as an i64. what: "id", "count" or "size"."""
 
     @abstractmethod
     def workgroup_memory(self, f: F, byte_size: int, align: int) -> str:
-        """Return a pointer to bytes that the invocations of a workgroup share, a place of their own for each call of
-        this.
+        """Reserve bytes that the invocations of a workgroup share, and return a pointer to them. Each call of this method
+        reserves other bytes.
         """
 
     @abstractmethod

@@ -42,7 +42,7 @@ def memory(type_: Attribute) -> str:
 
 
 def int_constant(value: int, type_: Attribute) -> str:
-    """Return an integer constant in range of its type."""
+    """Return the LLVM text of an integer constant, wrapped to the range of its type."""
     width = bit_width(type_)
     value &= (1 << width) - 1
     if width == 1:
@@ -51,7 +51,9 @@ def int_constant(value: int, type_: Attribute) -> str:
 
 
 def float_constant(value: float, type_: Attribute) -> str:
-    """Return a float constant as hexadecimal bits, so that no value, infinity or NaN loses anything on the way."""
+    """Return the LLVM text of a float constant as hexadecimal bits, so that no value, infinity or NaN loses anything on
+    the way.
+    """
     if isinstance(type_, Float64Type):
         return f"0x{_bits64(value):016X}"
     if isinstance(type_, Float32Type):

@@ -61,21 +61,21 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else index_width(kernel.ops)
 
     def constant(self, value: int, type_: Attribute) -> V:
-        """Return an integer of a scalar type."""
+        """Return an integer constant in the register of a scalar type."""
         raise NotImplementedError
 
     def idx(self, value: int | V) -> V:
-        """Return an index that is no plain int."""
+        """Return an index as a handle; an int becomes a constant."""
         raise NotImplementedError
 
     def divide(self, a: int | V, b: int, remainder: bool = False) -> int | V:
-        """Return quotient or remainder of an index that is not negative."""
+        """Return the quotient, or the remainder, of a non-negative index divided by `b`."""
         raise NotImplementedError
 
     # Values
 
     def get(self, value: SSAValue) -> V:
-        """Return a scalar."""
+        """Return the handle of a scalar; a number known while compiling becomes a constant."""
         found = self.values[value]
         if type(found) is self.handle:
             return found  # type: ignore[return-value]
@@ -100,7 +100,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         self.values[value] = operand
 
     def width(self, type_: Attribute) -> int:
-        """Return bits of the register of a scalar type: 1, 32 or 64."""
+        """Return the bits of the register of a scalar type: 1, 32 or 64."""
         return register_width(type_, self.index_width)
 
     def error(self, message: str, note: str | None = None) -> CompileError:
@@ -110,7 +110,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     # Values that travel
 
     def parts(self, values: Sequence[SSAValue]) -> list[V]:
-        """Return what values travel as, memrefs taken apart."""
+        """Return the handles that values are passed as, memrefs taken apart."""
         found: list[V] = []
         for value in values:
             mine = self.values[value]

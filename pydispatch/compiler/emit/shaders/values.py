@@ -36,7 +36,7 @@ def known(value: Index) -> bool:
 
 
 def register_width(type_: Attribute, index_width: int) -> int:
-    """Return bits of the register of a scalar type: 1, 32 or 64. CompileError for what has no register."""
+    """Return the bits of the register of a scalar type: 1, 32 or 64. CompileError for a type that has no register."""
     kind = type(type_)
     if kind is Float32Type:
         return 32
@@ -60,7 +60,7 @@ def is_native_float(type_: Attribute) -> bool:
 
 
 def signed(value: int, width: int) -> int:
-    """Return the low bits of a number as a signed one."""
+    """Return the low `width` bits of a number as a signed number."""
     value &= (1 << width) - 1
     return value - (1 << width) if value >> (width - 1) else value
 
@@ -106,20 +106,22 @@ class MemRef:
 
 
 def fresh(memref: MemRefType, root: Root) -> MemRef:
-    """Return all of some storage."""
+    """Return a memref that covers all of a storage."""
     _, sizes, strides = layout_of(memref)
     known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)
     return MemRef(root, 0, 0, known_sizes, known_strides, memref.element_type)
 
 
 def open_parts(type_: MemRefType) -> int:
-    """Return how many numbers of a memref travel with it: base, and what its type leaves open."""
+    """Return how many numbers a memref is passed as: its base, and the offset, sizes and strides that are dynamic in
+    its type.
+    """
     offset, sizes, strides = layout_of(checked_memref(type_))
     return 1 + sum(part is None for part in (offset, *sizes, *strides))
 
 
 def flatten(value: MemRef, type_: MemRefType) -> list[Index]:
-    """Return those numbers."""
+    """Return the numbers that a memref is passed as; `open_parts` counts them."""
     offset, sizes, strides = layout_of(type_)
     parts = zip((value.offset, *value.sizes, *value.strides), (offset, *sizes, *strides), strict=True)
     return [value.base, *(part for part, fixed in parts if fixed is None)]

@@ -40,7 +40,7 @@ SUBJECTS = (arith, floats, casts, math, memref, atomics, views, scf, simt, calls
 
 @functools.cache
 def lowerings() -> dict[str, Lowering]:
-    """Return every row of every subject. Two rows for one op are an error of this package."""
+    """Return the lowerings of all subjects, by operation. Two rows for one op are an error of this package."""
     table: dict[str, Lowering] = {}
     for subject in SUBJECTS:
         rows: dict[str, Lowering] = subject.ROWS
@@ -58,7 +58,7 @@ def emit_module(
     libraries: Sequence[tuple[str, bytes]] = (),
     watch: bool = False,
 ) -> bytes:
-    """Return a SPIR-V module with an entry point for each export.
+    """Emit a SPIR-V module with an entry point for each export, and return its bytes.
 
     module: is rewritten in place, so that its functions say what one invocation does.
     watch: entry points whose loops may be longer than some device runs take a buffer more, see iterations.py.

@@ -48,13 +48,13 @@ class FunctionEmitter(BlockArithmetic):
     # Values
 
     def type(self, type_: Attribute) -> Id:
-        """Return the register of a scalar type."""
+        """Return the SPIR-V type of the register of a scalar type."""
         if type(type_) is Float32Type:
             return self.m.float(32)
         return register_type(self.m, type_, self.index_width)
 
     def constant(self, value: int, type_: Attribute) -> Id:
-        """Return an integer of a scalar type."""
+        """Return an integer constant in the register of a scalar type."""
         width = self.width(type_)
         return self.m.truth(bool(value & 1)) if width == 1 else self.m.integer(value, width)
 
@@ -64,7 +64,9 @@ class FunctionEmitter(BlockArithmetic):
         return self._cache[key]
 
     def at_entry(self, key: object, make: Callable[[], Id]) -> Id:
-        """Return what `make` writes, once, at the beginning of the function, where it dominates everything."""
+        """Return the cached value of `key`; on a miss, call `make`, whose code is emitted at the beginning of the
+        function, where it dominates everything.
+        """
         if key not in self._cache:
             lines, self.code.lines = self.code.lines, self.entry
             self._block = None  # sums of the block do not reach the entry
@@ -115,8 +117,10 @@ class FunctionEmitter(BlockArithmetic):
         width: int = 0,
         most: int | None = None,
     ) -> list[Id]:
-        """Return a counted loop. carried: (type, value before it); body: gets the counter and them, returns the next.
-        most: iterations that there are at most, where the bounds do not say it."""
+        """Emit a counted loop, and return the carried values after it. carried: (type, value before it); body: gets the
+        counter and the carried values, returns the next. most: iterations that there are at most, where the bounds do
+        not say it.
+        """
         if known(lower) and known(upper) and known(step) and step > 0:
             most = max(0, -(-(upper - lower) // step))
         copies = 1
@@ -201,7 +205,7 @@ class FunctionEmitter(BlockArithmetic):
     def choose(
         self, condition: Id, then: Callable[[], list[Id]], other: Callable[[], list[Id]], types: Sequence[Id]
     ) -> list[Id]:
-        """Return two ways of which one runs; their results meet."""
+        """Emit two ways of which one runs, and return their merged results."""
         code, m = self.code, self.m
         labels = m.id(), m.id()
         after = m.id()

@@ -24,7 +24,7 @@ class BlockArithmetic(ShaderFunction[Id]):
         return self.m.int(self.index_width)
 
     def idx(self, value: Index) -> Id:
-        """Return an index as an id."""
+        """Return an index as an id; an int becomes a constant."""
         return value if type(value) is Id else self.m.integer(value, self.index_width)
 
     def _sum(self, a: Id, b: Index) -> Id:
@@ -54,7 +54,7 @@ class BlockArithmetic(ShaderFunction[Id]):
         return found
 
     def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
-        """Return quotient or remainder of a number that is not negative."""
+        """Return the quotient, or the remainder, of a non-negative number divided by `b`."""
         if type(a) is int:
             return a % b if remainder else a // b
         if b == 1:

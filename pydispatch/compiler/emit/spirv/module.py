@@ -55,7 +55,7 @@ class Module:
         return made
 
     def once(self, key: object, make: Callable[[], Id]) -> Id:
-        """Return what `make` returns, made once for the module."""
+        """Return the cached id of `key`; on a miss, call `make`, once for the module."""
         found = self._made.get(key)
         if found is None:
             found = self._made[key] = make()
@@ -84,7 +84,7 @@ class Module:
     # Types and constants
 
     def type(self, op: str, *operands: Int) -> Id:
-        """Return a type, made once."""
+        """Return the id of a type; it is declared once."""
         key = (op, operands)
         found = self._made.get(key)
         if found is None:
@@ -151,7 +151,7 @@ class Module:
         return self.constant(self.float(64), bits & 0xFFFFFFFF, bits >> 32)
 
     def array(self, element: Int, count: Int, stride: Int = 0) -> Id:
-        """Return a fixed array. stride: bytes, for memory with a layout."""
+        """Return a fixed-size array type. stride: bytes, for memory with a layout."""
         length = self.integer(count)
         if not stride:
             return self.type("TypeArray", element, length)
@@ -169,7 +169,7 @@ class Module:
         return made
 
     def block(self, key: object, member: Int) -> Id:
-        """Return a structure with one member at offset 0, decorated as an interface block."""
+        """Return a structure type with one member at offset 0, decorated as an interface block."""
 
         def make() -> Id:
             made = self.id()
@@ -181,14 +181,14 @@ class Module:
         return self.once(("block", key, member), make)
 
     def variable(self, storage: str, pointee: Int, *initializer: Int) -> Id:
-        """Return a variable of the module."""
+        """Declare a variable of the module, and return its id."""
         type_ = self.pointer(storage, pointee)
         made = self.id()
         self.globals += [(4 + len(initializer)) << 16 | OP["Variable"], type_, made, STORAGE[storage], *initializer]
         return made
 
     def constant_table(self, key: object, type_: Int, elements: Callable[[], list[Id]]) -> Id:
-        """Return a variable of every invocation that holds an array of constants, made once for each key."""
+        """Return a variable of every invocation that holds an array of constants; it is declared once for each key."""
 
         def make() -> Id:
             parts, made = elements(), self.id()
@@ -198,7 +198,7 @@ class Module:
         return self.once(key, make)
 
     def glsl(self) -> Id:
-        """Return the import of GLSL.std.450."""
+        """Return the id of the import of GLSL.std.450, which it requests."""
         if self._glsl is None:
             self._glsl = self.id()
         return self._glsl
@@ -211,7 +211,7 @@ class Module:
     # Bytes
 
     def words(self) -> list[Int]:
-        """Return the whole module."""
+        """Return the words of the whole module."""
         head: list[Int] = [MAGIC, VERSION, 0, self.bound, 0]
         for name in sorted(self.capabilities, key=CAPABILITY.__getitem__):
             head += [2 << 16 | OP["Capability"], CAPABILITY[name]]
@@ -240,7 +240,7 @@ class Code:
         self.open = True
 
     def let(self, op: str, type_: int, *operands: int) -> Id:
-        """Return an instruction with a result."""
+        """Append an instruction with a result, and return the result's id."""
         module = self.module
         made = Id(module.bound)
         module.bound += 1
@@ -274,7 +274,7 @@ class Code:
         self.lines += [(3 + len(flat)) << 16 | 245, type_, made, *flat]
 
     def local(self, pointee: int) -> Id:
-        """Return a variable of the invocation."""
+        """Declare a variable of the invocation, and return its id."""
         type_ = self.module.pointer("Function", pointee)
         made = self.module.id()
         self.variables += [4 << 16 | OP["Variable"], type_, made, STORAGE["Function"]]

@@ -114,7 +114,9 @@ class _Outer:
         self.makes: list[tuple[Make, list[int]]] = []
 
     def needs(self, id: int) -> bool:
-        """Return whether an id is of this kind; then it is noted, after what it needs itself."""
+        """Return whether an id is that of a declaration outside functions; if so, record it after the declarations that
+        it needs.
+        """
         if id in self.ids:
             return True
         if self._keys.get(id) == "glsl":

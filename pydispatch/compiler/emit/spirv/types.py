@@ -41,7 +41,7 @@ class Unit:
 
 
 def unit_of(element: Attribute) -> Unit:
-    """Return how elements lie in a buffer; packed ones lie in bytes."""
+    """Return the unit in which elements are stored in a buffer; packed elements are stored in bytes."""
     bits = max(8, storage_bits(element))
     if bits > 64:
         raise CompileError(f"elements of type {element} cannot lie in a buffer of this target")

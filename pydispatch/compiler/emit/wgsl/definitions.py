@@ -92,7 +92,7 @@ def _write(
 
 
 def _stem(op: Operation, exponent: int | None) -> str:
-    """Return a name by the operation, its types and what else its definition depends on."""
+    """Return a name of the operation, its types and the other properties that its definition depends on."""
     types = [*(each.type for each in op.operands), *(each.type for each in op.results)]
     parts = [op_name(op).split(".")[-1], *dict.fromkeys(map(str, types)), *flags(op, "fastmath").split()]
     if exponent is not None:
@@ -101,7 +101,7 @@ def _stem(op: Operation, exponent: int | None) -> str:
 
 
 def _name(stem: str, key: _Key) -> str:
-    """Return a unique name: the stem, with a number if another definition has that name."""
+    """Reserve a unique name, and return it: the stem, with a number if another definition has that name."""
     name, number = stem, 1
     while _names.setdefault(name, key) != key:
         number += 1

@@ -43,7 +43,7 @@ class EntryPoint:
 
 @functools.cache
 def lowerings() -> dict[str, Lowering]:
-    """Return every row of every subject. Two rows for one op are an error of this package."""
+    """Return the lowerings of all subjects, by operation. Two rows for one op are an error of this package."""
     table: dict[str, Lowering] = {}
     for subject in SUBJECTS:
         rows: dict[str, Lowering] = subject.ROWS
@@ -56,7 +56,7 @@ def lowerings() -> dict[str, Lowering]:
 def emit_module(
     module: ModuleOp, exports: Sequence[Export], constants: Sequence[str] = (), has_f16: bool = False
 ) -> tuple[str, list[EntryPoint]]:
-    """Return the text of a WGSL module with an entry point for each export, and these.
+    """Emit a WGSL module with an entry point for each export, and return its text and the entry points.
 
     module: is rewritten in place, so that its functions say what one invocation does.
     constants: the keys of the executable constants, in order. has_f16: f16 is that of the language, not computed in

@@ -61,7 +61,7 @@ class FunctionEmitter(ShaderFunction[Name]):
     # Statements
 
     def fresh(self, stem: str = "v") -> Name:
-        """Return a name for a value."""
+        """Return a new name for a value."""
         self._count += 1
         return Name(f"{stem}{self._count}")
 
@@ -69,31 +69,33 @@ class FunctionEmitter(ShaderFunction[Name]):
         self.lines.append(self._pad + statement)
 
     def let(self, expression: str, stem: str = "v") -> Name:
-        """Return a value with a name."""
+        """Append a `let` statement, and return its name."""
         made = self.fresh(stem)
         self.lines.append(f"{self._pad}let {made} = {expression};")
         return made
 
     def call(self, function: str, *arguments: object) -> Name:
-        """Return the result of a function of the library."""
+        """Emit a call of a function of the library, and return its result."""
         return self.let(f"{self.module.library(function)}({', '.join(map(str, arguments))})")
 
     def var(self, type_: str, value: str = "", stem: str = "r") -> Name:
-        """Return a variable of this scope, zero or with a value."""
+        """Declare a variable of this scope, zero or with a value, and return its name."""
         made = self.fresh(stem)
         self.do(f"var {made}: {type_}{f' = {value}' if value else ''};")
         return made
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Yield the statements of a block: what they name is unknown after it."""
+        """Indent the statements of a block; the indices that it names are unknown after it."""
         pad, sums = self._pad, self._sums
         self._pad, self._sums = pad + "  ", dict(sums)
         yield
         self._pad, self._sums = pad, sums
 
     def at_entry(self, key: object, make: Callable[[], Name]) -> Name:
-        """Return what `make` writes, once, at the beginning of the function, where all code sees it."""
+        """Return the cached name of `key`; on a miss, call `make`, whose code is emitted at the beginning of the
+        function, where all code sees it.
+        """
         found = self._cache.get(key)
         if found is None:
             lines, pad, sums = self.lines, self._pad, self._sums
@@ -110,13 +112,13 @@ class FunctionEmitter(ShaderFunction[Name]):
         return found
 
     def held(self, value: Name) -> Name:
-        """Return a literal by a name."""
+        """Bind a literal to a name at the entry of the function, and return the name."""
         return self.at_entry(("literal", value), lambda: self.let(value, "k"))
 
     # Types and constants
 
     def type(self, type_: Attribute) -> str:
-        """Return the register of a scalar type."""
+        """Return the WGSL type of the register of a scalar type."""
         if type(type_) is Float32Type:
             return "f32"
         if self.is_f16(type_):
@@ -128,15 +130,15 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self.has_f16 and type(type_) is Float16Type
 
     def from_bits(self, value: Name, type_: Attribute) -> Name:
-        """Return the register of what lies in memory as these bits."""
+        """Convert bits as they are in memory to a register."""
         return self.call("pyd_f16", value) if self.is_f16(type_) else value
 
     def to_bits(self, value: Name, type_: Attribute) -> Name:
-        """Return the bits of a register, as they lie in memory."""
+        """Convert a register to bits as they are in memory."""
         return self.call("pyd_f16_bits", value) if self.is_f16(type_) else value
 
     def constant(self, value: int, type_: Attribute) -> Name:
-        """Return an integer of a scalar type."""
+        """Return an integer constant in the register of a scalar type."""
         return self.number(value, self.width(type_))
 
     def number(self, value: int, width: int) -> Name:
@@ -174,7 +176,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         return found
 
     def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
-        """Return quotient or remainder of an index that is not negative."""
+        """Return the quotient, or the remainder, of a non-negative index divided by `b`."""
         if type(a) is int:
             return a % b if remainder else a // b
         if b == 1:
@@ -187,7 +189,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self._reused(f"{a} {'%' if remainder else '/'} {b}")
 
     def place(self, index: Index) -> str:
-        """Return an index in brackets: of 64 bits the low word, since no buffer has more elements."""
+        """Return the text of an index for brackets: of 64 bits the low word, since no buffer has more elements."""
         return str(index) if type(index) is int or self.index_width == 32 else f"{index}.x"
 
     # Invocations
@@ -197,7 +199,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         return name
 
     def index_of(self, word: str) -> Name:
-        """Return a u32 that is below 2^31 as an index, made at the entry."""
+        """Emit a u32 that is below 2^31 as an index, at the entry of the function, and return its name."""
         narrow = self.index_width == 32
         text = f"i32({word})" if narrow else f"vec2u({word}, 0u)"
         return self.at_entry(("index", word), lambda: self.let(text, "at"))
@@ -207,7 +209,8 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self.index_of(f"{self.built_in(built_in)}.{'xyz'[dimension]}")
 
     def agreed(self, text: Name, value: SSAValue | None, type_: str) -> Name:
-        """Return a value that a barrier depends on, uniform also for the language. All invocations come here together.
+        """Emit a value that a barrier depends on so that it is uniform also by the rules of WGSL. All invocations must
+        reach this code together.
         """
         if type(text) is Literal or (value is not None and self.uniformity.is_uniform(value)):
             return text
@@ -222,7 +225,7 @@ class FunctionEmitter(ShaderFunction[Name]):
     def choose(
         self, condition: Name, then: Callable[[], list[Name]], other: Callable[[], list[Name]], types: Sequence[str]
     ) -> list[Name]:
-        """Return two ways of which one runs; their results meet."""
+        """Emit two ways of which one runs, and return their merged results."""
         results = [self.var(type_) for type_ in types]
 
         def way(make: Callable[[], list[Name]]) -> None:
@@ -254,8 +257,9 @@ class FunctionEmitter(ShaderFunction[Name]):
         unsigned: bool = False,
         most: int | None = None,
     ) -> list[Name]:
-        """Return a counted loop from, to, by. carried: (type, value before it); body: gets the counter and them,
-        returns the next. most: iterations that there are at most, where the bounds do not say it.
+        """Emit a counted loop from, to, by, and return the carried values after it. carried: (type, value before it);
+        body: gets the counter and the carried values, returns the next. most: iterations that there are at most, where
+        the bounds do not say it.
         """
         lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:  # type: ignore[operator]
@@ -322,7 +326,7 @@ class FunctionEmitter(ShaderFunction[Name]):
             self.do(f"{variable} = {value};")
 
     def part_types(self, values: Sequence[SSAValue]) -> list[str]:
-        """Return the types of the parts that values travel as."""
+        """Return the types of the parts that values are passed as."""
         found: list[str] = []
         for value in values:
             if isinstance(value.type, MemRefType):

@@ -67,7 +67,7 @@ def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple
 
 
 def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
-    """Return how a declaration calls its symbol."""
+    """Return the signature by which a declaration calls its symbol."""
     bare = is_set(function, "llvm.bareptr")
     arguments: list[str] = []
     for type_ in function.function_type.inputs.data:
@@ -83,7 +83,7 @@ def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
 
 
 def signatures_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[ImportSignature, ...]:
-    """Return every way in which the exports call their imports, sorted by symbol."""
+    """Return every signature by which the exports call their imports, sorted by symbol."""
     optional = {entry.symbol: entry.optional for entry in imports_of(functions, exports)}
     users: dict[ImportSignature, list[str]] = {}
     for export in exports:
@@ -104,8 +104,8 @@ class ImportCalls:
         self._load = load
 
     def call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
-        """Return a structure of results, arguments and fields through the thunk; a status other than 0 ends the
-        workgroup.
+        """Emit a call of an import through the thunk, with a structure of results, arguments and fields, and return the
+        results. A status other than 0 ends the workgroup.
 
         The structure is on the stack once per function and size, not per call.
         """

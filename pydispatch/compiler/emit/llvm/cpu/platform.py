@@ -77,7 +77,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         f.body.terminate(f"ret i32 {status or 0}")
 
     def _field_of(self, f: FunctionEmitter, base: str, offset: int, type_: str, align: int, note: str = "") -> str:
-        """Return a load from one of the state structures, which do not change while a workgroup runs."""
+        """Load a field of one of the state structures, which do not change while a workgroup runs."""
 
         def make() -> str:
             empty = f.once("empty", lambda: str(f.module.metadata("!{}")))
@@ -97,8 +97,8 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return self._word(f, table, ordinal, type_, words)
 
     def _word(self, f: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
-        """Return a scalar from word `ordinal` on; narrow ones are the low bits of a word, index is one without sign or
-        two.
+        """Load a scalar from word `ordinal` on; narrow scalars are the low bits of a word, an index is one unsigned
+        word or two.
         """
         width = 32 * count if isinstance(type_, IndexType) else bit_width(type_)
         if width == 64 or (width == 32 and not isinstance(type_, IndexType)):
@@ -133,7 +133,9 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return f.once((what, dimension), lambda: f.body.let_entry(f"zext {type_} {value} to i64"))
 
     def workgroup_memory(self, f: FunctionEmitter, byte_size: int, align: int) -> str:
-        """Return slices of the module's local memory; none overlap, whichever functions they are in."""
+        """Reserve a slice of the module's local memory, and return a pointer to it; no slices overlap, whichever
+        functions they are in.
+        """
         self.local_memory = -(-self.local_memory // max(align, 64)) * max(align, 64)
         start, self.local_memory = self.local_memory, self.local_memory + byte_size
         if self.local_memory > MAX_PAGES * PAGE:

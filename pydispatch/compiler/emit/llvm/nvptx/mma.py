@@ -81,7 +81,7 @@ def _fma(f: FunctionEmitter, lane: Index, a: MemRef, b: MemRef, c: MemRef) -> No
 
 
 def _run(f: FunctionEmitter, m: MemRef, base: str, along: int, step: int, first: int, run: int) -> list[str]:
-    """Return neighbours of a row or column, one load where they are contiguous."""
+    """Load neighbours of a row or column, by one load where they are contiguous."""
     stride, across = m.strides[along], m.strides[1 - along]
     assert isinstance(stride, int) and isinstance(across, int)
     type_, size = scalar(m.element), bit_width(m.element) // 8
@@ -122,7 +122,7 @@ def _tensor(f: FunctionEmitter, lane: Index, a: MemRef, b: MemRef, c: MemRef) ->
 
 
 def _matrices(f: FunctionEmitter, m: MemRef, lane: Index) -> str:
-    """Return where the line begins that a lane names for `ldmatrix`: eight neighbours of a matrix of 8x8.
+    """Emit the pointer that a lane passes to `ldmatrix`: to the start of a line of eight neighbours in a matrix of 8x8.
 
     Four matrices are 16x16 elements; the first two are neighbours along the first dimension.
     """
@@ -138,8 +138,7 @@ def _matrices(f: FunctionEmitter, m: MemRef, lane: Index) -> str:
 
 
 def _fragment(f: FunctionEmitter, m: MemRef, base: str, row: int, column: int, turned: bool) -> list[str]:
-    """Return four registers with the 16x16 elements from (row, column) on. turned: lines go across what a register
-    holds.
+    """Load four registers with the 16x16 elements from (row, column) on. turned: lines go across what a register holds.
     """
     offset = row * cast(int, m.strides[0]) + column * cast(int, m.strides[1])
     place = base

@@ -137,7 +137,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return f.once(("constant", ordinal, words, str(type_)), make)
 
     def _scalar(self, f: FunctionEmitter, whole: str, type_: Attribute, words: int) -> str:
-        """Return a scalar in the low bits of one word or two."""
+        """Emit the conversion of one word or two to the scalar in their low bits."""
         let, wide = f.body.let_entry, 32 * words
         if isinstance(type_, IndexType):
             return whole if words == 2 else let(f"zext i32 {whole} to i64")
@@ -241,7 +241,8 @@ def _elements(function: FuncOp) -> dict[int, int]:
 
 
 def binding_alignment(function: FuncOp) -> int:
-    """Return bytes that the bindings of a kernel must be aligned to: what its elements need, and what accesses state.
+    """Return the bytes that the bindings of a kernel must be aligned to: that of its elements, and that stated by
+    accesses.
     """
     stated = [integer(op, "alignment", 1) for op in walk(function) if op.name in ("memref.load", "memref.store")]
     return max([1, *_elements(function).values(), *stated])

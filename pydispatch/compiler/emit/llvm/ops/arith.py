@@ -148,7 +148,9 @@ def _intrinsic_float(name: str) -> Lowering:
 
 
 def _extreme(name: str) -> Lowering:
-    """Return a maximum or minimum that propagates NaN, of floats or of what a loop carries for them."""
+    """Return the lowering of a maximum or minimum that propagates NaN, of floats or of the integers that a loop carries
+    for them.
+    """
     plain = _intrinsic_float(name)
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
@@ -246,8 +248,8 @@ INEXACT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
 
 
 def _saturated(f: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
-    """Return a conversion to an integer by selects: on x86, LLVM makes branches for each lane of a vector of its own
-    where the limits are inexact.
+    """Emit a conversion to an integer by selects: where the limits are inexact, LLVM lowers a saturating conversion of
+    a vector on x86 to branches for each lane.
     """
     bits, signed = int(target[1:]), instruction == "fptosi"
     least, beyond = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)

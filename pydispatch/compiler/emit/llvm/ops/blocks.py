@@ -149,7 +149,9 @@ def run_all(
 def run_dims(
     f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, types: Sequence[str], start: list[str], step: Steps
 ) -> list[str]:
-    """Return what `step` makes of values of these types in all steps of K, of which the last dimension is innermost."""
+    """Emit `step` for all steps of K, of which the last dimension is innermost, and return the values after the last
+    step. types: of the values; start: the values before the first step.
+    """
     dims = len(b.sizes) - (2 if a.element != c.element else 1)
     sizes = [x if isinstance(x, int) else y for x, y in zip(a.sizes[1 : dims + 1], b.sizes[:dims], strict=True)]
 
@@ -163,7 +165,7 @@ def run_dims(
 
 
 def unrolling(independent: int) -> int:
-    """Return a power of two."""
+    """Return the unroll factor for a loop body; always a power of two."""
     return 1 << max(1, min(8, BUSY // max(1, independent))).bit_length() - 1
 
 

@@ -54,7 +54,7 @@ def first_element(f: FunctionEmitter, memref: MemRef) -> str:
 
 
 def extension(f: FunctionEmitter, type_: Attribute | None, attributes: Attribute | None) -> str:
-    """Return how a narrow integer travels: see the top of this file."""
+    """Return the attribute by which a narrow integer is extended, "" for none: see the top of this file."""
     if type_ is None or not is_integer(type_) or bit_width(type_) > 32:
         return ""
     stated = attributes.data if isinstance(attributes, DictionaryAttr) else {}
@@ -71,7 +71,7 @@ def _nth(attributes: Attribute | None, number: int) -> Attribute | None:
 
 
 def linked_call(f: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
-    """Return a plain C call of the symbol `name`."""
+    """Emit a plain C call of the symbol `name`, and return its results."""
     outputs = callee.function_type.outputs.data
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
         raise f.error(
@@ -112,7 +112,9 @@ def _as_bits(f: FunctionEmitter, type_: Attribute | None) -> bool:
 
 
 def _helper_call(f: FunctionEmitter, callee: FuncOp, op: Operation) -> list[str]:
-    """Return a function of the program: it gets the platform's parameters first, and may return a status first."""
+    """Emit a call of a function of the program, and return its results. It gets the platform's parameters first, and
+    may return a status first.
+    """
     name = callee.sym_name.data
     f.module.need(name)
     arguments = list(f.platform.parameters)

@@ -102,7 +102,7 @@ def _constants(f: FunctionEmitter) -> int:
 
 
 def _widened(f: FunctionEmitter, m: MemRef, piece: Piece, *indices: Index) -> str:
-    """Return a load of an operand whose elements may be shorter floats than those of the sums."""
+    """Load an operand, widened where its elements are shorter floats than those of the sums."""
     if m.element == piece.element:
         return load(f, m, piece.type, *indices)
     type_ = f"<{piece.lanes} x {memory(m.element)}>"
@@ -200,8 +200,8 @@ def _sum(f: FunctionEmitter, type_: str, a: str, b: str, element: Attribute) -> 
 
 
 def _sums_of_lanes(f: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
-    """Return the sum of the lanes of each vector: the upper half is added to the lower one, until a lane is left.
-    Halves of two vectors share one: the same bits as one vector after the other.
+    """Emit the sum of the lanes of each vector: the upper half is added to the lower one, until a lane is left. Halves
+    of two vectors share one addition: the bits are those of one vector after the other.
     """
     element, lanes = piece.element, piece.lanes
     if len(values) > lanes:

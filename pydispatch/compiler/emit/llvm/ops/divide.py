@@ -15,7 +15,7 @@ def _zero(type_: str) -> str:
 
 
 def quotient(f: FunctionEmitter, instruction: str, type_: str, a: str, b: str) -> str:
-    """Return one division, in 32 bits where an index needs no more and the machine has only those."""
+    """Emit one division, in 32 bits where an index needs no more and the machine has only those."""
     parts = [as_index(part) for part in (a, b)]
     small = all(not isinstance(part, int) or abs(part) < 1 << 31 for part in parts)
     index = f.op.results and isinstance(f.op.results[0].type, IndexType)
@@ -67,7 +67,9 @@ def _rounded_division(adjust_when: str, sign: str) -> Lowering:
 
 
 def rounded_division(f: FunctionEmitter, type_: str, a: str, b: str, adjust_when: str, sign: str) -> str:
-    """Return signed a / b, rounded down (`slt`, `sub`) or up (`sge`, `add`): moved where the remainder's sign asks."""
+    """Emit signed a / b, rounded down (`slt`, `sub`) or up (`sge`, `add`): the quotient is adjusted where the
+    remainder's sign requires it.
+    """
     whole, remainder = divided(f, "sdiv", type_, a, b), divided(f, "srem", type_, a, b)
     inexact = f.body.let(f"icmp ne {type_} {remainder}, {_zero(type_)}")
     if not isinstance(as_index(b), int):  # by zero the remainder is the dividend, and the quotient stays 0

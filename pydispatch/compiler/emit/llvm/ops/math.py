@@ -40,8 +40,8 @@ def _call(*names: str) -> Lowering:
 
 
 def _where(feature: str, name: str) -> Lowering:
-    """Return the intrinsic where the target has the instruction, else the C function, which inlines; LLVM would call
-    it.
+    """Return a lowering to the intrinsic where the target has the instruction, else to the C function, which inlines;
+    LLVM would call it.
     """
 
     def lower(f: FunctionEmitter, op: Operation) -> None:

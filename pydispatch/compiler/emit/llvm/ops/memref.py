@@ -32,7 +32,7 @@ from pydispatch.compiler.kernel_ir.types import (
 
 
 def _offset(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
-    """Return the place of an element, in elements."""
+    """Return the linear offset of the element at `indices`, in elements."""
     if len(indices) != len(memref.strides):
         raise f.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
     offset: Index = memref.offset
@@ -63,7 +63,7 @@ def _packed_place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) 
 
 
 def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: int = 1) -> str:
-    """Return the element at `indices`. least: bytes that its address is said to be a multiple of."""
+    """Load the element at `indices`. least: bytes that its address is said to be a multiple of."""
     element = memref.element
     if packed(element):
         pointer, shift = _packed_place(f, memref, indices)

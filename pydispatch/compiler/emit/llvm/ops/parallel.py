@@ -78,7 +78,7 @@ def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> No
 def _iteration(
     f: FunctionEmitter, loop: scf.ParallelOp, carried: list[str], orders: Sequence[Order | None]
 ) -> list[str]:
-    """Return the body once; what it gives is combined with `carried`."""
+    """Emit the body once, and return its results combined with `carried`."""
     combined: list[str] = []
 
     def leave(terminator: Operation) -> None:

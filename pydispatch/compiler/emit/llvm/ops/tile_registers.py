@@ -39,7 +39,8 @@ Shape = tuple[int, int, int]
 
 
 def tile_shape(f: FunctionEmitter, op: Operation) -> Shape | None:
-    """Return what the matrix registers are set up for where an operation is; None where they are not, or are not there.
+    """Return the shape that the matrix registers are configured for at an operation; None where they are not configured
+    or do not exist.
     """
     if "amx-tile" not in f.platform.features:
         return None
@@ -113,7 +114,7 @@ def multiply_tiles(
 
 
 def _from(f: FunctionEmitter, m: MemRef, dim: int, start: Index) -> MemRef:
-    """Return what follows `start` along a dimension."""
+    """Return the slice of a memref from `start` on along a dimension."""
     size = f.body.minus(m.sizes[dim], start)
     offset = f.body.plus(m.offset, f.body.times(start, m.strides[dim]))
     return replace(m, offset=offset, sizes=(*m.sizes[:dim], size, *m.sizes[dim + 1 :]))

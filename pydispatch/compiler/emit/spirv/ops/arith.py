@@ -29,7 +29,7 @@ INT_COMPARISONS = dict(
 
 
 def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
-    """Return bits that a value of an integer type means; its register may have more."""
+    """Return the significant bits of an integer type; its register may have more."""
     if not is_integer(type_):
         raise f.error(
             f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
@@ -39,7 +39,7 @@ def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
 
 
 def wrap(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
-    """Return a register whose upper bits are the sign of the low `bits` again."""
+    """Sign-extend the low `bits` of a register to all of it."""
     if bits == width:
         return value
     if width == 32:
@@ -50,7 +50,7 @@ def wrap(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
 
 
 def zero_extended(f: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
-    """Return the number without sign."""
+    """Zero-extend the low `bits` of a register to all of it."""
     if bits == width:
         return value
     return f.code.let("BitwiseAnd", f.m.int(width), value, f.m.integer((1 << bits) - 1, width))
@@ -205,7 +205,7 @@ def _shift(instruction: str) -> Lowering:
 
 
 def rounded_division(f: FunctionEmitter, width: int, bits: int, a: Index, b: Index, up: bool, is_signed: bool) -> Id:
-    """Return a / b rounded down or up: the quotient, moved where the remainder asks."""
+    """Emit a / b rounded down or up: the quotient is adjusted where the remainder requires it."""
     m, let = f.m, f.code.let
     type_, kinds = m.int(width), ("SDiv", "SRem") if is_signed else ("UDiv", "UMod")
     quotient, remainder = (divided(f, kind, bits, width, a, b) for kind in kinds)
@@ -251,7 +251,8 @@ def _extreme(name: str, compare: str) -> Lowering:
 
 
 def extreme(f: FunctionEmitter, name: str, compare: str, width: int, a: Id, b: Id) -> Id:
-    """Return the smaller or the larger. Registers extended with their sign compare right without sign too."""
+    """Emit the minimum or maximum of two integers. Registers extended with their sign compare right without sign too.
+    """
     if width == 1:  # true is -1 where there is a sign
         return f.code.let("LogicalOr" if name in ("SMin", "UMax") else "LogicalAnd", f.m.bool(), a, b)
     if width == 32:
@@ -260,7 +261,7 @@ def extreme(f: FunctionEmitter, name: str, compare: str, width: int, a: Id, b: I
 
 
 def _wide_product(is_signed: bool) -> Lowering:
-    """Return the two halves of a product."""
+    """Return the lowering of a product to two results, its low and its high half."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
@@ -307,7 +308,9 @@ def _cmpi(f: FunctionEmitter, op: Operation) -> None:
 
 
 def compared(f: FunctionEmitter, predicate: str, width: int, a: Id, b: Id) -> Id:
-    """Return an i1. Registers extended with their sign keep their order without sign as well."""
+    """Emit a comparison of integers, and return a bool. Registers extended with their sign keep their order without
+    sign as well.
+    """
     m, let = f.m, f.code.let
     if width > 1:
         return let(INT_COMPARISONS[predicate], m.bool(), a, b)

@@ -56,7 +56,7 @@ def _atomic(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _word_of(f: FunctionEmitter, value: Id, element: Attribute, bits: int) -> Id:
-    """Return the word of a register."""
+    """Return a register as an integer of `bits` bits; a float is bitcast."""
     return f.code.let("Bitcast", f.m.int(bits), value) if is_native_float(element) else value
 
 

@@ -15,7 +15,7 @@ from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
 
 def resized(f: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
-    """Return a register in another width, keeping the sign."""
+    """Convert a register to another width, keeping the sign."""
     if from_width == to_width:
         return value
     if from_width == 1:
@@ -34,7 +34,7 @@ def resized(f: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id
 
 
 def unsigned_resized(f: FunctionEmitter, value: Id, bits: int, from_width: int, to_width: int) -> Id:
-    """Return a register as a number without sign in another, wider or equal, width."""
+    """Convert a register to a number without sign in another, wider or equal, width."""
     if from_width == 1:
         type_ = f.m.int(to_width)
         return f.code.let("Select", type_, value, f.m.integer(1, to_width), f.m.integer(0, to_width))

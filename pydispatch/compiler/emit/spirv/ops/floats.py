@@ -23,7 +23,7 @@ FLOAT_COMPARISONS = {
 
 
 def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Id:
-    """Return a float in its register."""
+    """Return a float constant in the register of its type."""
     bits = float_bits(value, type_)
     if is_native_float(type_):
         return f.m.number(bits, bit_width(type_))

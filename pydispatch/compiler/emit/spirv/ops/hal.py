@@ -28,7 +28,9 @@ def _constant(f: FunctionEmitter, op: Operation) -> None:
 
 
 def _push(f: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
-    """Return the words of constants: push constants, or a buffer after the bindings when they are too many."""
+    """Return a function that loads a word of a constant: from push constants, or from a buffer after the bindings when
+    there are too many.
+    """
     m, count = f.m, f.layout.constants
     spilled = are_spilled(count)
     storage, binding = "StorageBuffer" if spilled else "PushConstant", len(f.layout.bindings)
@@ -50,7 +52,7 @@ def _push(f: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
 
 
 def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[int], Id]) -> Id:
-    """Return a scalar from its words. A narrow one is the low bits of a word; an index of 32 bits the low word."""
+    """Combine the words of a scalar. A narrow scalar is the low bits of a word; an index of 32 bits the low word."""
     m, let, width = f.m, f.code.let, f.width(type_)
     low = word(0)
     if width == 64 and not is_native_float(type_):

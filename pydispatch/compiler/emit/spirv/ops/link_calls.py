@@ -67,7 +67,9 @@ def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is
 
 
 def available(f: FunctionEmitter, callee: FuncOp, name: str) -> Id:
-    """Return whether an external function is there: linking answers."""
+    """Return whether an external function is there, as a bool: linking decides it for an optional one, all others
+    are there.
+    """
     name = name.removeprefix("?")
     if not is_import(callee) or not is_optional(callee):
         return f.m.truth(True)
@@ -79,7 +81,7 @@ def available(f: FunctionEmitter, callee: FuncOp, name: str) -> Id:
 
 
 def _type(f: FunctionEmitter, type_: Attribute) -> Id:
-    """Return what a scalar is passed as."""
+    """Return the SPIR-V type that a scalar is passed as."""
     return f.m.int(32) if isinstance(type_, IndexType) else f.type(type_)
 
 
@@ -110,7 +112,7 @@ def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]
 
 
 def _declare(f: FunctionEmitter, name: str, result: Id, types: tuple[Id, ...]) -> Id:
-    """Return the declaration of a symbol with these types, made once for the module."""
+    """Declare a symbol with these types, once for the module, and return its id."""
     m = f.m
 
     def make() -> Id:

@@ -18,7 +18,7 @@ from pydispatch.compiler.kernel_ir.readers import operands_of
 
 
 def _glsl(name: str) -> Lowering:
-    """Return an instruction that is exact, or right to the last place, in f32 and f64."""
+    """Return the lowering to a GLSL instruction that is exact, or right to the last place, in f32 and f64."""
 
     head, which = 5 << 16 | OP["ExtInst"], GLSL[name]
 

@@ -26,7 +26,7 @@ _ACCESS, _LOAD, _STORE = 6 << 16 | OP["AccessChain"], 4 << 16 | OP["Load"], 3 <<
 
 
 def place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
-    """Return the place of an element, in elements."""
+    """Return the linear offset of the element at `indices`, in elements."""
     strides = memref.strides
     if len(indices) != len(strides):
         raise f.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
@@ -58,7 +58,7 @@ def buffer_variable(f: FunctionEmitter, root: Root, unit: Unit) -> Id:
 
 
 def buffer_pointer(f: FunctionEmitter, root: Root, unit: Unit, index: Index) -> Id:
-    """Return a pointer to a unit of a binding."""
+    """Emit a pointer to a unit of a binding."""
     m, variable = f.m, buffer_variable(f, root, unit)
     pointer = m.pointer("StorageBuffer", unit.type(m))
     return f.code.let("AccessChain", pointer, variable, m.integer(0), f.idx(index))
@@ -81,7 +81,7 @@ def _plain(f: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | None:
 
 
 def variable_pointer(f: FunctionEmitter, memref: MemRef, index: Index) -> Id:
-    """Return a pointer to an element of memory that is one variable."""
+    """Emit a pointer to an element of memory that is one variable."""
     storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
     pointer = f.m.pointer(storage, _held(f, memref.element, memref.root.key))
     return f.code.let("AccessChain", pointer, memref.root.variable, f.idx(index))
@@ -97,7 +97,7 @@ def _held(f: FunctionEmitter, element: Attribute, key: object) -> Id:
 
 
 def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Id:
-    """Return the element at `indices`."""
+    """Load the element at `indices`."""
     element, index = memref.element, place(f, memref, indices)
     if memref.root.kind == "binding" and (plain := _plain(f, memref)) is not None:
         type_, pointer, variable, zero = plain
@@ -118,7 +118,7 @@ def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Id:
 
 
 def from_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -> Id:
-    """Return a unit that was loaded, in the register of its element."""
+    """Convert a unit that was loaded to the register of its element."""
     width, m, let = f.width(element), f.m, f.code.let
     if width == 1:
         return let("INotEqual", m.bool(), let("UConvert", m.int(32), value), m.integer(0))
@@ -154,7 +154,7 @@ def store(f: FunctionEmitter, value: Id, memref: MemRef, indices: Sequence[Index
 
 
 def to_memory(f: FunctionEmitter, value: Id, element: Attribute, unit: Unit) -> Id:
-    """Return a register as its unit in memory."""
+    """Convert a register to its unit in memory."""
     width, m, let = f.width(element), f.m, f.code.let
     if width == 1:
         return let("UConvert", unit.type(m), let("Select", m.int(32), value, m.integer(1), m.integer(0)))
