@@ -14,7 +14,9 @@ _MARK = "capi.pxd"
 
 
 def folder() -> str:
-    """Return the folder that has `pydispatch/_core/capi.pxd`. Error where there are no declarations."""
+    """Return the folder that has `pydispatch/_core/capi.pxd`; in a checkout, create it with links to the sources. Error
+    where there are no declarations.
+    """
     if (_PACKAGE / "_core" / _MARK).is_file():
         return str(_PACKAGE.parent)
     sources = _PACKAGE.parent / "_core"

@@ -82,7 +82,7 @@ def origin_of(error: BaseException) -> tuple[object, ...]:
 
 
 def internal_error(error: BaseException, node: str = "", place: Location | None = None) -> InternalError:
-    """Return the InternalError for a fault.
+    """Build the InternalError that reports a fault.
 
     Args:
         error: The exception.
@@ -106,7 +106,9 @@ def internal_error(error: BaseException, node: str = "", place: Location | None 
 
 
 def with_source(error: InternalError, source: str) -> InternalError:
-    """Return an InternalError with a program that repeats it: `source`, and in its text, or in a file that it names."""
+    """Build an InternalError with a program that reproduces it: as `source`, and in its text, or in a file that the
+    text names.
+    """
     shown = f":\n{source}" if len(source) <= SHOWN else f" is in {_written(source)}"
     found = InternalError(f"{error}\nnote: a program that repeats it{shown}")
     found.source = source

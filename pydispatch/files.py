@@ -64,7 +64,8 @@ def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the same as UTF-8 text with line ends made \\n. UnicodeDecodeError when it is something else.
+    """Read a regular file or pipe as UTF-8 text, with line ends converted to \\n. UnicodeDecodeError when it is not
+    UTF-8.
 
     A text may have the weights of a model: it is decoded while it is read, and never held twice.
     """
@@ -76,7 +77,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def open_binary(path: str | os.PathLike[str], limit: int | None = None) -> IO[bytes]:
-    """Return a stream over a regular file, or over what a pipe holds, which is read whole. Raises as `read`."""
+    """Open a stream over a regular file, or over the contents of a pipe, which is read whole. Raises as `read`."""
     with _opened(path) as (stream, is_pipe):
         if is_pipe:
             return io.BytesIO(b"".join(_read_pipe(stream, path, LIMIT if limit is None else limit)))
@@ -84,7 +85,7 @@ def open_binary(path: str | os.PathLike[str], limit: int | None = None) -> IO[by
 
 
 def open_mapped(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Return a stream over a regular file of any size, to be mapped. Raises as `read`; a pipe cannot be mapped."""
+    """Open a stream over a regular file of any size, to be mapped. Raises as `read`; a pipe cannot be mapped."""
     with _opened(path) as (stream, is_pipe):
         if is_pipe:
             _refuse(path, "it is a pipe, which cannot be mapped into memory; write it to a file")
@@ -140,7 +141,7 @@ _recorders: list[Reads] = []
 
 @contextmanager
 def recording() -> Iterator[Reads]:
-    """Yield what is read within the block, by any thread, and what `record` is called with."""
+    """Record the paths read within the block, by any thread, and those passed to `record`; yield the record."""
     reads = Reads()
     _recorders.append(reads)
     try:
@@ -159,7 +160,7 @@ def record(found: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
-    """Yield an unbuffered stream, and whether it is a pipe."""
+    """Open a regular file or pipe, and yield an unbuffered stream over it, and whether it is a pipe."""
     name = path_of("path", path, "the path of a file")
     record([name])
     # Without O_NONBLOCK, opening a named pipe would wait for its writer.

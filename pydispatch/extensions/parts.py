@@ -32,7 +32,7 @@ class Part:
     dialects: tuple[str, ...] = ()
 
     def load(self) -> Any:
-        """Return what is at the place. ExtensionError when it cannot be imported."""
+        """Import the object that `place` names, and return it. ExtensionError when it cannot be imported."""
         module, _, name = self.place.partition(":")
         try:
             found: Any = importlib.import_module(module)
@@ -52,7 +52,7 @@ BUILT_IN = "pydispatch"
 
 
 def without(owner: str) -> str:
-    """Return what to do about a package that is wrong."""
+    """Return advice on how to work without a package that is broken."""
     return f"mend or uninstall {owner}, or set PYDISPATCH_EXTENSIONS=0 to do without extensions"
 
 

@@ -19,7 +19,9 @@ def parts(kind: str) -> list[Part]:
 
 
 def part(kind: str, name: str) -> Part | None:
-    """Return one part by its name. Other packages are looked at only when it is not built in."""
+    """Return the part of a kind with this name, None if there is none. Other packages are searched only when it is not
+    built in.
+    """
     for known in (_built_in, _everything):
         for found in known().get(kind, []):
             if found.name == name:
@@ -54,7 +56,9 @@ def _everything() -> dict[str, list[Part]]:
 
 
 def _packages() -> Iterator[tuple[str, Callable[[], Callable[[Extensions], object]]]]:
-    """Yield packages that add something, by name, and what gives the function that registers it."""
+    """Yield the packages that register extensions, in order of name, each with a function that loads its registration
+    function.
+    """
     if os.environ.get("PYDISPATCH_EXTENSIONS") == "0":
         return
     try:

@@ -53,7 +53,7 @@ def _dialect(name: str) -> str:
 
 @cache
 def row_of(name: str) -> Row | None:
-    """Return what replaces operations of a name; None where they stay."""
+    """Return the row that replaces operations of a name; None if they are kept."""
     return _rows_of(_dialect(name)).get(name)
 
 

@@ -55,7 +55,7 @@ class Body:
         return op.results[0]
 
     def finish(self, *values: SSAValue) -> Block:
-        """Return the block, with its end."""
+        """Add the terminator to the block, and return the block."""
         self.block.add_op(ops.YieldOp(*values))
         return self.block
 
@@ -65,7 +65,7 @@ class Body:
         return value if made is None else self.add(made)
 
     def binary(self, function: str, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Return a function of two values of one type."""
+        """Emit a function of two values of one type, and return its result; VerifyException if it is not supported."""
         of_floats, of_integers = _BINARY[function]
         if a.type != b.type:
             raise VerifyException(f"{function} of {a.type} and {b.type}: the elements differ in type")
@@ -80,7 +80,7 @@ class Body:
         return self.add(made(a, b))
 
     def unary(self, function: str, a: SSAValue) -> SSAValue:
-        """Return a function of one float."""
+        """Emit a function of one value, and return its result; VerifyException if it is not supported."""
         if not isinstance(a.type, AnyFloat):
             if function == "square" and isinstance(a.type, IntegerType):
                 return self.binary("mul", a, a)
@@ -94,8 +94,8 @@ class Body:
 
 
 def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation | None:
-    """Return what makes `value` a `to`; None when it is one. Integers widen by their sign, or with zeros when
-    `unsigned`.
+    """Build the operation that converts `value` to type `to`; None if it has that type. Integers widen by their sign,
+    or with zeros when `unsigned`.
     """
     source = value.type
     if source == to:
@@ -129,7 +129,9 @@ def product_sum(types: Sequence[Attribute], unsigned: bool) -> Block:
 
 
 def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
-    """Return the running value and an element of the image; the window only has a shape."""
+    """Build the body of a pooling, which combines the running value with an element of the image; the window only has a
+    shape.
+    """
     body = Body(types)
     image, _, acc = body.block.args
     name = {"sum": "add", "max": "max_unsigned" if unsigned else "max", "min": "min_unsigned" if unsigned else "min"}
@@ -137,7 +139,7 @@ def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
 
 
 def elementwise(types: Sequence[Attribute], function: str, cast: bool, unsigned: bool) -> Block:
-    """Return a named function. cast: whether the inputs may have other types than the output."""
+    """Build the body that applies a named function. cast: whether the inputs may have other types than the output."""
     body = Body(types)
     *inputs, out = body.block.args
     values: list[SSAValue] = [*inputs]

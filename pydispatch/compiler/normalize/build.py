@@ -51,7 +51,7 @@ class Build:
         return new
 
     def index(self, value: int) -> SSAValue:
-        """Return a constant of type index."""
+        """Return a constant of type index; emit it on first use."""
         if value not in self._indices:
             self._indices[value] = self.add(arith.ConstantOp(IntegerAttr(value, IndexType()))).result
         return self._indices[value]
@@ -109,8 +109,8 @@ class Build:
         self, name: str, arguments: Sequence[SSAValue], results: Sequence[Attribute],
         result_dims: Sequence[SSAValue] = (), tied: Sequence[int] = (),
     ) -> Sequence[SSAValue]:  # fmt: skip
-        """Return a call of a host command; returns its results. result_dims: their dynamic sizes in a row. tied: per
-        result the argument that it is written into, or -1.
+        """Emit a call of a host command, and return its results. result_dims: their dynamic sizes, concatenated. tied:
+        for each result the argument that it is written into, or -1.
         """
         dims = [dim for value in arguments if isinstance(value.type, TensorType) for dim in self.dynamic_dims(value)]
         properties: dict[str, Attribute] = {

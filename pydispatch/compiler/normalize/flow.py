@@ -90,7 +90,7 @@ def _store(op: Operation, build: Build) -> None:
 
 
 def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
-    """Return a constant under the type that hides its dims."""
+    """Return a constant, cast to a type that hides its sizes unless it has that type."""
     assert isinstance(type, TensorType) or value.type == type
     return value if value.type == type else build.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]
 
@@ -118,7 +118,8 @@ def _value(build: Build, value: Attribute) -> SSAValue:
 
 
 def parameter_global(op: Operation, value: ParameterAttr) -> str:
-    """Return the name of the private global of the module that holds a parameter; made when there is none yet."""
+    """Return the name of the private global of the module that holds a parameter; create the global if there is none.
+    """
     module: Operation | None = op
     while module is not None and not isinstance(module, ModuleOp):
         module = module.parent_op()

@@ -19,7 +19,7 @@ def generic(
     build: Build, structure: Structure, inputs: list[SSAValue], outputs: list[SSAValue], body: Region | Block,
     attributes: Mapping[str, Attribute] | None = None,
 ) -> list[SSAValue]:  # fmt: skip
-    """Return a `linalg.generic` and its results; none on memrefs."""
+    """Emit a `linalg.generic`, and return its results; none on memrefs."""
     kinds = [IteratorTypeAttr.parallel() if p else IteratorTypeAttr.reduction() for p in structure.parallel]
     made = ops.GenericOp(
         inputs, outputs, body if isinstance(body, Region) else Region(body), [AffineMapAttr(m) for m in structure.maps],
@@ -33,8 +33,9 @@ def computed(
     build: Build, structure: Structure, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue],
     elements: Callable[..., Sequence[SSAValue]],
 ) -> list[SSAValue]:  # fmt: skip
-    """Return a `linalg.generic` and its results. elements: from the body and an element of each operand, those of the
-    results."""
+    """Emit a `linalg.generic`, and return its results. elements: from the body and an element of each operand, those of
+    the results.
+    """
     body = bodies.Body([element_type(v.type) for v in (*inputs, *outputs)])
     body.finish(*elements(body, *body.block.args))
     return generic(build, structure, list(inputs), list(outputs), body.block)

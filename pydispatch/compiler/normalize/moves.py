@@ -35,7 +35,9 @@ def _reduce(op: Operation, build: Build) -> None:
 
 
 def moved(build: Build, source: SSAValue, target: SSAValue, map: AffineMap) -> list[SSAValue]:
-    """Return the elements of `source` where `map` finds them for each of `target`."""
+    """Emit a copy to each element of `target` of the element of `source` that `map` gives for it, and return the
+    result.
+    """
     types = [element_type(source.type), element_type(target.type)]
     rank = len(shape_of(target.type))
     structure = Structure((map, AffineMap.identity(rank)), (True,) * rank)
@@ -83,7 +85,7 @@ def _pack(op: Operation, build: Build) -> None:
 
 
 def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAValue:
-    """Return the source with whole tiles; itself when it has them already."""
+    """Pad the source to whole tiles, and return it; unchanged if it has whole tiles already."""
     shape = shape_of(op.source.type)
     outer = op.outer_permutation(len(shape))
     packed = shape_of(op.dest.type)

@@ -37,7 +37,7 @@ def is_packed(type: Attribute) -> bool:
 def _retyped(
     build: Build, value: SSAValue, type: TensorType[Any], dims: Sequence[SSAValue] = (), to: Sequence[SSAValue] = ()
 ) -> SSAValue:
-    """Return the same bytes under another type. dims, to: the dynamic sizes of `value` and of the result."""
+    """Reinterpret the bytes of a tensor as another type. dims, to: the dynamic sizes of `value` and of the result."""
     if value.type == type:
         return value
     same = isinstance(value.type, TensorType) and value.type.element_type == type.element_type
@@ -46,7 +46,7 @@ def _retyped(
 
 
 def _count(type: TensorType[Any]) -> int:
-    """Return the bytes of packed bits."""
+    """Return the number of bytes of packed bits; VerifyException unless they have static sizes and fill whole bytes."""
     bits = prod(type.get_shape())
     if DYNAMIC in type.get_shape() or bits % 8:
         raise VerifyException(f"packed bits fill whole bytes and have static sizes here, got {type}")

@@ -39,7 +39,7 @@ def report_asserts(module: ModuleOp) -> None:
 
 
 def _functions(executable: stream.ExecutableOp) -> Iterator[FuncOp]:
-    """Yield those of its exports."""
+    """Yield the functions that an executable exports."""
     exports = {op.sym_name.data for op in walk(executable) if isinstance(op, stream.ExecutableExportOp)}
     for inner in walk(executable):
         if isinstance(inner, FuncOp) and inner.sym_name.data in exports:

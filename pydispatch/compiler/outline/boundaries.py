@@ -31,8 +31,8 @@ def jumps_of(function: Operation) -> Jumps:
 
 
 def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
-    """Return the dispatches whose results `dispatch` reads, directly or through what host code does with them -> the
-    last operation on the way that is more than a view: host code or control flow; None where there is none.
+    """Map each dispatch whose results `dispatch` reads, directly or through host code, to the last operation on the way
+    that is more than a view (host code or control flow), None if there is none.
 
     Of those that control flow chooses between, the nearest `MOST_CHOICES`.
     """
@@ -61,7 +61,9 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
 
 
 def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operation | None]]:
-    """Yield the values that `value` is made of, or may be, each with the operation that makes it so, None of a view."""
+    """Yield the values from which `value` is or may be computed, each with the operation that computes it, None for a
+    view.
+    """
     if isinstance(value, OpResult):
         op, place = value.op, len(value.op.results) - value.index
         if not is_fill(op):
@@ -78,14 +80,16 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
 
 
 def _yielded(op: Operation, place: int) -> Iterable[tuple[SSAValue, Operation]]:
-    """Return what the blocks of a loop or a branch give as the value at `place`, counted from the end."""
+    """Return the values that the blocks of a loop or a branch yield at `place`, counted from the end, each with `op`.
+    """
     ends = [block.last_op for region in op.regions for block in region.blocks]
     return ((v, op) for end in ends if end is not None for v in end.operands[-place:][:1])
 
 
 def separation(producer: Operation, consumer: Operation, between: Operation | None, formed: bool) -> str:
-    """Return why two dispatches were no candidates for one, and what would have to change. formed: both are groups that
-    formation has made, and not one of them a dispatch that the program states."""
+    """Return why two dispatches were not candidates for fusion, and what would have to change. formed: whether dispatch
+    formation has made both, so that neither is a dispatch that the program states.
+    """
     if not formed:
         return reasons.STATED
     control = _control(producer, consumer, between)
@@ -108,6 +112,6 @@ def _control(producer: Operation, consumer: Operation, between: Operation | None
 
 
 def _depth(op: Operation) -> int:
-    """Return how many operations a dispatch is inside of, the function included."""
+    """Return how many operations a dispatch is nested in, the function included."""
     parent = op.parent_op()
     return 0 if parent is None or parent.name == "builtin.module" else 1 + _depth(parent)

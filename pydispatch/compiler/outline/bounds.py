@@ -144,7 +144,7 @@ class Bounds:
         return self._put(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
 
     def _after(self, rest: Number, start: int) -> Number:
-        """Return elements from `start` down to 0, none where it lies outside."""
+        """Return the number of elements from `start` down to 0, or 0 if `start` is outside."""
         return self._binary(arith.MuliOp, lambda x, y: x * y, self._least(rest, 1), start + 1)
 
     def _steps(self, n: Number, step: Number) -> Number:

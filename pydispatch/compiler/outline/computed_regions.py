@@ -147,7 +147,8 @@ def _replace(old: Operation, new: Operation) -> None:
 
 
 def _as_region(op: flow.DispatchWorkgroupsOp) -> flow.DispatchRegionOp:
-    """Return the same dispatch as a region: loads are slices of the operands, stores are insertions into the results.
+    """Convert a dispatch of workgroups to a region: loads become slices of the operands, stores insertions into the
+    results.
     """
     return _Unfolding(op).region()
 

@@ -34,7 +34,7 @@ WRITTEN = "pyd.written"
 
 
 def contract_of(source: func.FuncOp, kernel: Kernel) -> func.FuncOp:
-    """Return the contract of the kernel of a dispatch function."""
+    """Build the contract of the kernel of a dispatch function."""
     return _Contract(source, kernel).build()
 
 
@@ -128,7 +128,9 @@ class _Contract:
         return [self._number(-1) if v is None else v for v in found]
 
     def _bytes(self) -> list[SSAValue]:
-        """Return the bytes of each binding up to the end of what the kernel looks at."""
+        """Return the number of bytes of each binding up to the end of the kernel's accesses, and require that none
+        exceeds 2^63.
+        """
         needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
         mapping: dict[SSAValue, SSAValue] = {}
         for op in walk(self.kernel.function):

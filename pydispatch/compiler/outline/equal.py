@@ -17,7 +17,7 @@ class Made:
         self._known: dict[Hashable, flow.DispatchOp] = {}
 
     def is_known(self, executable: flow.ExecutableOp, dispatch: flow.DispatchOp) -> bool:
-        """Return whether an equal executable was made before; `dispatch` then calls that one."""
+        """Return whether an equal executable was made before; if so, make `dispatch` call that one."""
         first = self._known.setdefault(shape_of_code(executable), dispatch)
         if first is dispatch:
             return False
@@ -26,8 +26,8 @@ class Made:
 
 
 def shape_of_code(op: Operation) -> Hashable:
-    """Return equal for operations that do the same: names of symbols, of values and places in the source do not count,
-    nor does the order of operations without effects.
+    """Return a key that is equal for operations that do the same: names of symbols and values, source locations, and
+    the order of operations without effects do not count.
     """
     numbers: dict[SSAValue | Block, int] = {}
 
@@ -48,9 +48,7 @@ def shape_of_code(op: Operation) -> Hashable:
 
 
 def _in_order_of_use(block: Block) -> Iterable[Operation]:
-    """Return the operations of a block, each directly before the first that needs it; as they are where one has
-    effects.
-    """
+    """Return the operations of a block, each directly before its first user; in their own order if one has effects."""
     ops = list(block.ops)
     if not all(is_pure(op) for op in ops[:-1]):
         return ops

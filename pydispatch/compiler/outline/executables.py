@@ -197,7 +197,9 @@ def _variant(
 
 
 def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[Attribute]:
-    """Return the objects that the executable lists for a target; those of all keys that match, in order."""
+    """Return the objects that the executable lists for a target, from all keys that match, in order. CompileError if
+    none match and the executable needs objects.
+    """
     attribute = objects_attribute(op)
     if isinstance(attribute, ArrayAttr):  # a list without keys is for every target
         return list(attribute.data)
@@ -295,7 +297,7 @@ def _hand_written(
 
 
 def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp]) -> func.FuncOp:
-    """Return the function that an export names; it is renamed to the export's name."""
+    """Rename the function that an export names to the export's name, and return it; CompileError if there is none."""
     reference = export.function_ref
     name = reference.data if isinstance(reference, StringAttr) else symbol_name(export)
     if isinstance(reference, SymbolRefAttr):

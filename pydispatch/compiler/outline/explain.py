@@ -81,7 +81,7 @@ class Report:
             self.dispatches = found
 
     def _end(self, number: int, place: int) -> str:
-        """Return the first or last operation of a dispatch."""
+        """Return the text of the operation at `place` (0 or -1) of a dispatch; "a copy" if it has no operations."""
         ops = self.dispatches[number].ops
         return ops[place] if ops else "a copy"
 

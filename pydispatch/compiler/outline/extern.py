@@ -52,7 +52,7 @@ def _name(op: hal.DispatchExternOp, taken: set[str]) -> str:
 
 
 def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
-    """Return what must be equal for two dispatches to be of one kernel."""
+    """Return a key that is equal for dispatches of the same kernel."""
     from io import StringIO
 
     from xdsl.printer import Printer

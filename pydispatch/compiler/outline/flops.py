@@ -104,7 +104,7 @@ class _Count:
             self._times(each, self._points(op), [*read, *made])
 
     def _points(self, op: Operation) -> list[Term]:
-        """Return how often each loop of an operation runs through its body."""
+        """Return the number of iterations of each loop of an operation."""
         structured = as_structured(op)
         if structured is None:
             updates = op.operands[0] if op.name == "iree_linalg_ext.scatter" else op.results[0]
@@ -161,7 +161,8 @@ def _multiply(one: Polynomial, other: Polynomial) -> Polynomial:
 
 
 def _per_point(op: Operation) -> int:
-    """Return operations of an operation on scalars."""
+    """Return the number of arithmetic operations of an operation on scalars; raise _Unknown for calls and control flow.
+    """
     if op.regions or op.name.startswith(("func.", "util.", "scf.", "cf.")):
         raise _Unknown
     return _per_element(op, op.results[0].type) if op.results else 0
@@ -176,7 +177,7 @@ def _per_element(op: Operation, type_: Attribute | None = None) -> int:
 
 
 def _is_element(type_: Attribute) -> bool:
-    """Return whether a type is that of numbers, not of indices or truth values."""
+    """Return whether a type is a number type, not an index or a truth value."""
     return not isinstance(type_, IndexType | TensorType) and not (
         isinstance(type_, IntegerType) and type_.width.data == 1
     )

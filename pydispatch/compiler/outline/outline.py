@@ -83,7 +83,7 @@ class Outline:
         self.wanted = list(wanted)
 
     def build(self) -> flow.ExecutableOp:
-        """Return the executable, into which the group moves; `dispatch` takes its place."""
+        """Move the group into a new executable, replace it by `dispatch`, and return the executable."""
         host = self._host_values()
         block, following = self.last.parent, self.last.next_op
         assert block is not None
@@ -160,7 +160,8 @@ class Outline:
         return function
 
     def _host_values(self) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
-        """Return the sizes that are arguments, those of the tensors and of the results, as values of the host."""
+        """Return host values: the sizes that are arguments, the dynamic sizes of the tensors, and those of the results.
+        """
 
         def host(terms: Sequence[Term]) -> list[SSAValue]:
             return [self.sizes.value(t, self.last) for t in terms]

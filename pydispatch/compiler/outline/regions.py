@@ -39,7 +39,9 @@ DERIVED_COUNTS = (
 
 
 def is_handwritten(op: Operation) -> bool:
-    """Return a dispatch of slices, microkernels and scalar code; grids that compute are computed_regions.py's."""
+    """Return whether a dispatch is composed of slices, microkernels and scalar code; computed_regions.py handles grids
+    that compute.
+    """
     return op.name in DISPATCHES and GRID not in op.attributes
 
 
@@ -132,7 +134,7 @@ class Kernel(Body):
         return executable
 
     def count(self) -> Region:
-        """Return the grid as a region of an export: what it uses from outside is workload too."""
+        """Build the grid as a region of an export; values that it uses from outside become workload too."""
         region = cast(flow.DispatchRegionOp, self.op).count
         self.block = block = Block(arg_types=[IndexType()] * len(self.workload))
         if not region.blocks or any(op.name in DERIVED_COUNTS for op in region.block.ops):
@@ -186,7 +188,7 @@ class Kernel(Body):
         return self.zero
 
     def subspan(self, binding: SSAValue, type_: TensorType[Attribute], dims: Sequence[SSAValue]) -> Operation:
-        """Return the whole of a binding as a memref."""
+        """Build the operation that returns the whole of a binding as a memref."""
         return stream.BindingSubspanOp(
             operands=[binding, self._zero(), list(dims)],
             result_types=[MemRefType(type_.element_type, type_.get_shape())],
@@ -220,7 +222,9 @@ class RegionKernel(Kernel):
         return super().scalar(value)
 
     def _argument(self, value: SSAValue, type_: Attribute) -> SSAValue:
-        """Return a new operand of the dispatch, as the argument of the kernel; results stay after it."""
+        """Add an operand to the dispatch, and return the kernel argument for it; the arguments of results stay after
+        it.
+        """
         self.arguments.append(value)
         argument = self.kernel.insert_arg(type_, len(self.arguments) - 1)
         argument.name_hint = value.name_hint
@@ -277,7 +281,7 @@ class RegionKernel(Kernel):
         return self.results[value]
 
     def _scratch(self, value: SSAValue) -> SSAValue:
-        """Return memory of the workgroup for a tensor that does not leave the dispatch."""
+        """Allocate memory of the workgroup for a tensor that does not leave the dispatch, and return it."""
         assert isinstance(value.type, TensorType)
         if any(n < 0 for n in value.type.get_shape()):
             raise self.error(
@@ -325,7 +329,9 @@ class RegionKernel(Kernel):
         return isinstance(value.owner, Operation) and value.owner.name in ("tensor.empty", "flow.tensor.empty")
 
     def _tie(self, root: SSAValue) -> int:
-        """Return the operand that a result is written into, -1 for a new tensor."""
+        """Add the tensor that a result is written into as an operand of the dispatch, and return its number; -1 for a
+        new tensor.
+        """
         if self._is_empty(root) or not self.is_outer(root):
             return -1
         assert isinstance(root.type, TensorType)

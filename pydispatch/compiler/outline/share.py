@@ -48,7 +48,7 @@ def share_executables(module: ModuleOp, reports: Sequence[Report], targets: Sequ
 
 
 def _alignment(executable: flow.ExecutableOp) -> int:
-    """Return bytes: the largest element among the tensors of its functions."""
+    """Return the alignment in bytes of the largest element among the tensors of an executable's functions."""
     functions = (op for op in walk(executable) if isinstance(op, FuncOp))
     types = (t for f in functions for t in (*f.function_type.inputs, *f.function_type.outputs))
     return max((alignment(t.element_type) for t in types if isinstance(t, TensorType)), default=1)

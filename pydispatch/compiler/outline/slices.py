@@ -306,7 +306,9 @@ class Body(ABC):
                 own += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in own]
 
     def all_objects(self) -> Attribute | None:
-        """Return what the microkernels are linked with: a list for every target, or one for each that they name."""
+        """Return the objects that the microkernels are linked with: a list for every target, or one for each target
+        key; None if there are none.
+        """
         if not self.keyed:
             return ArrayAttr(self.objects) if self.objects else None
         lists = [ArrayAttr([*own, *(o for o in self.objects if o not in own)]) for own in self.keyed.values()]
@@ -344,7 +346,9 @@ class Body(ABC):
     def _declare(
         self, op: iree_codegen.UkernelGenericOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
     ) -> func.FuncOp:
-        """Return the external function, once for each type; a second type gets another name for the same symbol."""
+        """Return the declaration of the external function, created once for each type; a second type gets another name
+        for the same symbol.
+        """
         symbol = op.u_kernel_fn_name.data
         extra = dict(op.fn_def_attrs.data) if op.fn_def_attrs is not None else {}
         key = (symbol, f"{[str(t) for t in inputs]} {[str(t) for t in outputs]} {sorted(map(str, extra.items()))}")

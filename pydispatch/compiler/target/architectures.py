@@ -24,7 +24,9 @@ def objects_attribute(op: Operation) -> Attribute | None:
 
 
 def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -> list[hal.ExecutableTargetAttr]:
-    """Return the targets of one executable: see above. Two that would get the same whole kernels are one."""
+    """Return the targets that one executable is compiled for, as the module docstring describes. Targets that would get
+    the same whole kernels are merged.
+    """
     chosen: list[hal.ExecutableTargetAttr] = []
     attribute = objects_attribute(op)
     for target in targets:
@@ -49,7 +51,7 @@ def _with_listed(target: hal.ExecutableTargetAttr, attribute: Attribute | None) 
 
 
 def _best(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> str | None:
-    """Return which of the architectures with objects fits that of a target best; None when it states none."""
+    """Return the architecture, of those with objects, that fits a target best; None when the target states none."""
     wanted, backend = architecture(target), backend_of(target)
     if not wanted or backend is None or backend.architectures is None:
         return None
@@ -66,7 +68,9 @@ def _architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr
 
 
 def objects_for(attribute: hal.ExecutableObjectsAttr, target: hal.ExecutableTargetAttr) -> list[Attribute]:
-    """Return the objects of all keys that match a target, in order; those of one architecture, and those of none."""
+    """Return the objects of all keys that match a target, in order: those of the best-fitting architecture, and those
+    of none.
+    """
     fitting = _best(target, attribute)
     found: list[Attribute] = []
     for key, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):

@@ -32,7 +32,7 @@ class Architectures(ABC):
 
     @abstractmethod
     def best(self, have: Iterable[str], wanted: str) -> str | None:
-        """Return which of several architectures fits a machine best; None when the code of none of them runs there."""
+        """Return the architecture in `have` that fits a machine best; None when the code of none of them runs there."""
 
     @abstractmethod
     def target(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
@@ -75,16 +75,16 @@ class Backend:
         return [target]
 
     def has_format(self, format: str) -> bool:
-        """Return whether binaries of a format are this backend's."""
+        """Return whether a binary format is this backend's."""
         return format == self.format
 
     def target(self, format: str = "", **configuration: str) -> ExecutableTargetAttr:
-        """Return a target attribute."""
+        """Build a target attribute of this backend with these configuration strings."""
         entries = DictionaryAttr({key: StringAttr(value) for key, value in configuration.items()})
         return ExecutableTargetAttr(StringAttr(self.name), StringAttr(format or self.format), entries)
 
     def compile_variant(self, variant: Variant, dump: Dump | None) -> Binary:
-        """Return the binary of a variant. dump: takes (suffix, content) of each intermediate. Raises CompileError."""
+        """Compile a variant to its binary. dump: takes (suffix, content) of each intermediate. Raises CompileError."""
         module, _, function = self.emitter.partition(":")
         binary: Binary = getattr(importlib.import_module(module), function)(variant, dump=dump)
         return binary

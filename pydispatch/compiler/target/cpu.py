@@ -99,7 +99,7 @@ _DETECTED_X86 = frozenset(f"{_V4} {_SAPPHIRE} amx-fp16 sse4a".split())
 
 
 def named_features(arch: str) -> frozenset[str]:
-    """Return features that the tables of this file name."""
+    """Return the features of an architecture that the tables of this file name."""
     return _NAMED.get(arch, frozenset())
 
 
@@ -199,7 +199,9 @@ def _model(arch: str, name: str, level: str, tune: str) -> MachineModel:
 
 
 def _resolve(arch: str, cpu: str) -> tuple[str, frozenset[str], str]:
-    """Return (a name that LLVM knows, features besides, name to tune for)."""
+    """Resolve a CPU name to a CPU that LLVM knows, its additional features, and the name to tune for; CompileError if
+    unknown.
+    """
     if cpu in NATIVE:
         return _native(arch)
     if cpu == "generic":

@@ -35,8 +35,8 @@ class Cache:
         return self.bytes // self.ways
 
     def reachable(self, width: int, stride: int) -> int:
-        """Return bytes of the cache that rows of `width` bytes, `stride` bytes apart, can occupy: rows a power of two
-        apart fall into few sets.
+        """Return the number of cache bytes that rows of `width` bytes, `stride` bytes apart, can occupy: rows a power
+        of two apart fall into few sets.
         """
         return self.share * min(width, gcd(stride, self.way)) // gcd(stride, self.way) if stride else self.share
 
@@ -165,7 +165,8 @@ def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
 
 
 def _worst(caches: list[Cache]) -> Cache:
-    """Return the least share of a core, in ways that are as long as the longest of those: the fewest rows fit its sets.
+    """Return a cache with the least share of a core, in ways as long as the longest of the caches: the fewest rows fit
+    its sets.
     """
     share, way = min(cache.share for cache in caches), max(cache.way for cache in caches)
     return Cache(share, max(1, share // way))

@@ -90,7 +90,9 @@ def select_targets(
 
 
 def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:
-    """Return the target for each default CPU; one variant where this machine has no more than generic code needs."""
+    """Return the target for each default CPU; only one if this machine requires no more features than generic code
+    does.
+    """
     backend = backend_of(target)
     if backend is None or not backend.names_cpus:
         return [target]
@@ -138,8 +140,8 @@ def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[Executable
 
 
 def apply_levels(target: ExecutableTargetAttr, levels: Sequence[str], features: str) -> list[ExecutableTargetAttr]:
-    """Return one target for each CPU level that fits `target`; itself when none does, or levels are nothing to its
-    backend.
+    """Return one target for each CPU level that fits `target`; only `target` itself when none fits, or its backend has
+    no levels.
     """
     backend = backend_of(target)
     return [target] if backend is None else backend.with_options(target, levels, features)

@@ -36,7 +36,9 @@ Stated = tuple[dict[int, tuple[int, int, int]], int, int]
 
 @functools.cache
 def stated() -> Stated:
-    """Return the caches of this machine, those of level 1 to 3 that make sense."""
+    """Return the caches of this machine at levels 1 to 3 that have plausible sizes, its cache line size and its page
+    size.
+    """
     page = os.sysconf("SC_PAGE_SIZE") if "SC_PAGE_SIZE" in getattr(os, "sysconf_names", {}) else 0
     if sys.platform == "darwin":
         levels, line = _of_macos()

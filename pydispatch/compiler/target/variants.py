@@ -51,8 +51,9 @@ MOST_ALIGNED = 4096
 
 
 def users_alignment(variant: hal.ExecutableVariantOp) -> int:
-    """Return bytes that the bindings of kernels without a module are aligned to: the most that an export wants in
-    `pydispatch.alignment`. CompileError for a number that is no alignment."""
+    """Return the alignment in bytes of the bindings of kernels without a module: the largest that an export states in
+    `pydispatch.alignment`. CompileError for a number that is no alignment.
+    """
     found = 1
     for export in exports_of(variant):
         stated = export.attributes.get("pydispatch.alignment")
@@ -144,7 +145,8 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
 def _stated(
     export: hal.ExecutableExportOp, read: Callable[[hal.ExecutableExportOp], list[Any] | None]
 ) -> list[Any] | None:
-    """Return what an attribute of an export states. CompileError where it has no such form."""
+    """Return the value that `read` parses from an attribute of an export; CompileError if the attribute is malformed.
+    """
     try:
         return read(export)
     except VerifyException as error:
@@ -257,7 +259,7 @@ def _include_dir(name: str, file: ObjectFile, folders: Folders) -> Path:
 
 
 def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders) -> ObjectFile:
-    """Return the bytes of an object: in place, or those of the file with its path.
+    """Load an object: its inline bytes, or those of the file with its path.
 
     A file next to the program or a spec holds, then the first of the search path, and the working directory is used
     last, with a warning. CompileError names both of two files that differ, unless the search path orders them.

@@ -45,7 +45,7 @@ class TensorOp:
         return [v for result, axis in open_ for v in values_in(self.size(op, result, axis)) if v in op.operands]
 
     def requirements(self, op: Any) -> Iterable[Requirement]:
-        """Return what sizes that only a call knows must satisfy for `element` to stay in bounds."""
+        """Return what dynamic sizes must satisfy for `element` to stay in bounds."""
         return ()
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -101,32 +101,34 @@ class Update(TensorOp):
     destination: ClassVar[int] = 1
 
     def ordered(self, op: Any) -> int:
-        """Return how many leading dimensions of what is written are walked in order, since they may meet in one
-        element.
+        """Return how many leading dimensions of the written elements are iterated in order, since their iterations may
+        write the same element.
         """
         return 0
 
     def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
-        """Return a number for indices of the `ordered` dimensions: those that may meet in an element have the same."""
+        """Return a number for indices of the `ordered` dimensions; it is equal for indices that may write the same
+        element.
+        """
         return 0
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Dim(op.operands[self.destination], axis)
 
     def written_sizes(self, e: Elements, op: Any) -> list[Index]:
-        """Return the sizes of what is written."""
+        """Return the sizes of the tensor of written elements."""
         return e.dims(op.operands[0])
 
     def written_element(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
-        """Return an element of what is written."""
+        """Return the written element at `indices`."""
         return e.at(build, op.operands[0], indices)
 
     def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        """Return where the element at `indices` of what is written goes."""
+        """Return the index in the destination of the written element at `indices`."""
         raise unsupported(op, "its rule has no `position`, which says where written elements go")
 
     def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        """Return whether the element at `indices` of what is written has a place: by default, where the destination is
-        not empty.
+        """Return whether the written element at `indices` is inside the destination; by default, whether the
+        destination is not empty.
         """
         return build.not_empty(e.dims(op.operands[self.destination]))

@@ -36,7 +36,7 @@ Stated = Term | Entry
 
 
 def add(parts: Sequence[Term]) -> Term:
-    """Return the sum, with its constants folded."""
+    """Return the sum of terms, with its constants folded."""
     constant, rest = 0, list[Term]()
     for part in parts:
         for p in part.parts if isinstance(part, Sum) else (part,):
@@ -50,7 +50,7 @@ def add(parts: Sequence[Term]) -> Term:
 
 
 def multiply(parts: Sequence[Term]) -> Term:
-    """Return the product, with its constants folded."""
+    """Return the product of terms, with its constants folded."""
     constant, rest = 1, list[Term]()
     for part in parts:
         for p in part.parts if isinstance(part, Product) else (part,):

@@ -31,7 +31,9 @@ THREAD_LOCAL = "kernels have no thread of their own: pass state through a bindin
 
 
 def not_empty(group: str) -> str:
-    """Return an attribute group with an attribute: LLVM refuses one without, such as that of a declaration of modf."""
+    """Add a placeholder to an attribute group that is empty, and return the group: LLVM refuses empty groups, such as
+    that of a declaration of modf.
+    """
     return re.sub(r"\{ *\}$", '{ "pyd.none" }', group)
 
 

@@ -80,8 +80,8 @@ x86-64 is up to 1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 t
 
 
 def opened(text: str, machine: Described) -> AbstractContextManager[Module]:
-    """Return a module of this text for a machine, for as long as a `with` block. CompileError when LLVM refuses the
-    text; `llvm_process.Died`, then or from a method, when LLVM ends over it.
+    """Open a module of LLVM IR for a machine, for the duration of a `with` block. CompileError when LLVM refuses the
+    text; `llvm_process.Died`, then or from a method, when the LLVM process dies on it.
     """
     m = machine
     spec = Machine(m.arch, m.cpu, m.triple, m.llvm_features, m.has, m.tune, m.vector_width)
@@ -89,7 +89,7 @@ def opened(text: str, machine: Described) -> AbstractContextManager[Module]:
 
 
 def words(machine: Described) -> tuple[object, ...]:
-    """Return what of a machine decides the code for it."""
+    """Return the fields of a machine that determine the code for it."""
     m = machine
     return m.arch, m.cpu, m.triple, m.llvm_features, sorted(m.has), m.tune, m.vector_width
 
@@ -101,7 +101,7 @@ def version() -> int:
 
 @functools.lru_cache(maxsize=32)
 def bitcode_symbols(bitcode: bytes) -> frozenset[str]:
-    """Return what a bitcode file defines for others."""
+    """Return the symbols that a bitcode file defines for others."""
     return llvm_process.call(_bitcode_symbols, bitcode)
 
 
@@ -226,12 +226,12 @@ class Module:
         return str(self._module)
 
     def undefined(self) -> set[str]:
-        """Return functions and variables that are declared, not defined."""
+        """Return the names of functions and variables that are declared, not defined."""
         functions = {f.name for f in self._module.functions if f.is_declaration and not f.name.startswith("llvm.")}
         return functions | {v.name for v in self._module.global_variables if v.is_declaration}
 
     def defined(self) -> set[str]:
-        """Return functions and variables that are defined and visible."""
+        """Return the names of functions and variables that are defined and visible."""
         return _visible([*self._module.functions, *self._module.global_variables])
 
     def link(self, name: str, bitcode: bytes, check_features: bool = False) -> None:
@@ -275,7 +275,7 @@ class Module:
                 module.close()
 
     def _adopt(self, text: str) -> str:
-        """Return the text with this module's triple and data layout."""
+        """Replace the triple and data layout in the text by this module's, and return the text."""
         text = re.sub(r"^target triple = .*$", f'target triple = "{self.machine.triple}"', text, flags=re.M)
         return re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(self.machine)}"', text, flags=re.M)
 

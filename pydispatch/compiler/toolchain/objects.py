@@ -95,7 +95,7 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
 
 @contextmanager
 def _tables(name: str, file: ObjectFile | None) -> Iterator[None]:
-    """Yield errors of the reader as errors about a user's object."""
+    """Convert errors of the ELF reader within the block to errors about a user's object."""
     try:
         yield
     except ElfError as error:
@@ -170,7 +170,7 @@ def _check_section(name: str, elf: ElfFile, number: int, section: Section, file:
 
 
 def _variables(elf: ElfFile, section: int) -> str:
-    """Return the variables in a section, for the message."""
+    """Return the names of the variables in a section, as text for a message."""
     names = [s.name for s in elf.symbols() if s.section == section and s.kind == reader.STT_OBJECT]
     return f" ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})" if names else ""
 
@@ -200,7 +200,7 @@ def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
 
 
 def undefined_symbols(codes: Sequence[bytes]) -> frozenset[str]:
-    """Return what objects of our own leave to others."""
+    """Return the symbols that objects of our own leave undefined."""
     symbols = [symbol for code in codes for symbol in ElfFile(code).symbols() if symbol.name]
     undefined = {symbol.name for symbol in symbols if symbol.section == reader.UNDEFINED}
     defined = {symbol.name for symbol in symbols if symbol.section != reader.UNDEFINED}

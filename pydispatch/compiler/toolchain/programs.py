@@ -89,8 +89,9 @@ def lld_is_named() -> bool:
 
 
 def state() -> list[tuple[str, int, int]]:
-    """Return every program that may be chosen, its size and the time of its last change: changes when the tools may,
-    without running any."""
+    """Return path, size and time of the last change of every program that may be chosen: the list changes when the
+    tools may have changed. No program is run.
+    """
     zig = _zig()
     paths = [zig] if zig else []
     for name, variable, minimum in (_CLANG, _LLD):

@@ -53,7 +53,7 @@ def _parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, ...] | N
 
 
 def _parameter(argument: Any, name: str) -> BitcodeParameter:
-    """Return a parameter. name: in debug information."""
+    """Build a parameter. name: its name in debug information, "" if there is none."""
     own = "" if argument.name.isdecimal() else argument.name
     return BitcodeParameter(name or own, str(argument.type), not _READ_ONLY.isdisjoint(argument.attributes))
 

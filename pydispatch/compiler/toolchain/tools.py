@@ -27,8 +27,8 @@ class Toolchain:
         self._found: dict[str, list[Tool]] = {}
 
     def describe(self) -> dict[str, str]:
-        """Return what is used: keys `clang`, `clang (bitcode)`, `linker`, `lld`, `cache`; each value names version,
-        origin and path, or states what is missing.
+        """Describe the tools in use: keys `clang`, `clang (bitcode)`, `linker`, `lld`, `cache`; each value names
+        version, origin and path, or states what is missing.
         """
         return {
             "clang": _shown(lambda: self.clang("obj")),

@@ -90,7 +90,7 @@ def _exactly(pipe: Any, size: int) -> bytes:
 
 
 def _without_packages(error: Exception) -> Exception:
-    """Return what a process's first message, or its end without one, says of packages that it cannot import."""
+    """Convert an error of a process to one that names the packages it cannot import; return other errors unchanged."""
     if isinstance(error, Died) and "ModuleNotFoundError" in error.said:
         what = f"the process for LLVM ({sys.executable}) cannot import what this one can: {error.said}"
         return CompileError(what, note=f"install it for that Python, or run LLVM in this process: {VARIABLE}=0")
@@ -118,7 +118,7 @@ class Process:
         return self._popen.poll() is None
 
     def has_failed(self) -> bool:
-        """Return whether it could not start, as `info` says."""
+        """Return whether the process could not start, as reported by `info`."""
         return self._failure is not None
 
     def info(self) -> dict[str, Any]:
@@ -137,7 +137,9 @@ class Process:
         return self._info
 
     def ask(self, *request: object) -> Any:
-        """Return the answer to a request. Died, CompileError of the job, InternalError for what it raised besides."""
+        """Send a request, and return its answer. Raises Died, CompileError of the job, InternalError for other
+        exceptions of the job.
+        """
         self.info()
         try:
             _send(self._popen.stdin, request)
@@ -229,7 +231,7 @@ class Pool:
 
     @contextlib.contextmanager
     def process(self) -> Iterator[Process | None]:
-        """Yield one for this thread; None where there is none and jobs run here."""
+        """Yield a process for this thread; None if there is none and jobs run in this process."""
         mine = getattr(self._mine, "process", None)
         if mine is not None or not can_start():
             yield mine
@@ -255,8 +257,8 @@ class Pool:
                         self._freed.notify()  # who waits for it starts another
 
     def _take(self) -> Process:
-        """Return one that is free. Where there is none another is started, and taken unless a job ends before it is
-        ready. The first job that finds none waits a while before: small jobs end sooner than a process starts.
+        """Take a free process from the pool. If there is none, another is started, and taken unless a job ends before
+        it is ready. The first job that finds none waits a while before: small jobs end sooner than a process starts.
         """
         with self._lock:
             while True:
@@ -294,13 +296,14 @@ class Pool:
         self._all, self._free = [], []
 
     def processes(self) -> list[int]:
-        """Return the numbers of those that run."""
+        """Return the process ids of the running processes."""
         with self._lock:
             return [process.pid for process in self._all if process.is_alive()]
 
 
 def _processes() -> int:
-    """Return what the variable says, or the number of processors that this process may use."""
+    """Return the number of processes that the variable states, or the number of processors that this process may use.
+    """
     with contextlib.suppress(ValueError):
         return max(1, int(os.environ.get(VARIABLE, "")))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -384,7 +387,7 @@ class _Remote:
 
 @contextlib.contextmanager
 def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: object) -> Iterator[T]:
-    """Yield an object that lives where LLVM does, for as long as the block: kind(*args), which is a context manager.
+    """Yield an object that is created where LLVM runs, for the duration of the block: kind(*args), a context manager.
     One per thread. Results of its methods are copies.
     """
     with POOL.process() as process:

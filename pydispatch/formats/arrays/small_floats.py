@@ -34,7 +34,7 @@ EXPONENT_ONLY = "f8E8M0FNU"
 
 
 def width(name: str) -> int:
-    """Return bits of a format."""
+    """Return the number of bits of a format."""
     return 8 if name == EXPONENT_ONLY else 1 + sum(FORMATS[name][:2])
 
 

@@ -288,7 +288,7 @@ class Artifact:
         yield plan.tail
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        """Return an artifact is pickled as its file."""
+        """Pickle the artifact as its file."""
         return Artifact.from_bytes, (self.to_bytes(),)
 
     def to_bytes(self) -> bytes:
@@ -318,7 +318,7 @@ class Artifact:
         return f"<pydispatch.Artifact: functions {names or 'none'}; {len(self.executables)} executables>"
 
     def _repr_html_(self) -> str:
-        """Return its functions and the binaries for each target, in notebooks."""
+        """Return an HTML view for notebooks: the functions, and the binaries for each target."""
         functions = [(each.name, each.signature) for each in self.manifest.functions]
         binaries = [
             (f"{self.read(variant.member).nbytes:,}", each.name, variant.format, ", ".join(each.exports))

@@ -52,13 +52,13 @@ class Choice:
 
 
 def encode(choices: Sequence[Choice]) -> str:
-    """Return the text, compact and deterministic; empty for none."""
+    """Encode choices as compact, deterministic text; empty for none."""
     rows = [[c.subject, c.chosen, c.us, c.default, c.default_us, c.machine] for c in choices]
     return json.dumps(rows, separators=(",", ":"), ensure_ascii=False) if rows else ""
 
 
 def decode(encoded: object) -> list[Choice]:
-    """Return inverse of `encode`. Raises ArtifactError for anything else."""
+    """Decode the text that `encode` returns. Raises ArtifactError for anything else."""
     try:
         return [_choice(*listed(row, 6)) for row in listed(json.loads(text(encoded)))]
     except (ValueError, TypeError, RecursionError) as error:

@@ -60,7 +60,7 @@ class Decomposition:
         return TensorType(element, sizes)
 
     def sizes(self, dims: Dims) -> list[SSAValue]:
-        """Return the dynamic ones."""
+        """Return the dynamic sizes among these dimensions, as values."""
         type = self.type(dims, f32)
         return [
             self.build.dim(*self.places[d]) for d, n in zip(dims, type.get_shape(), strict=True) if n == DYNAMIC
@@ -70,7 +70,7 @@ class Decomposition:
         return self.build.empty(self.type(dims, element or self.wide), self.sizes(dims))
 
     def structure(self, loops: Dims, *operands: Dims, reduced: Dims = ()) -> Structure:
-        """Return iterations over `loops` with operands that have some of these."""
+        """Build the structure of iterations over `loops`, with operands whose dimensions are some of the loops."""
         maps = [AffineMap(len(loops), 0, tuple(AffineExpr.dimension(loops.index(d)) for d in o)) for o in operands]
         return Structure(tuple(maps), tuple(d not in reduced for d in loops))
 
@@ -116,7 +116,7 @@ class Decomposition:
         return made
 
     def _modified(self, body: Body, score: SSAValue) -> SSAValue:
-        """Return what the body of the attention makes of a score."""
+        """Emit the body of the attention for a score, and return the modified score."""
         if self.op.body is None:
             return score
         block = self.op.body.block
@@ -175,7 +175,7 @@ def _online_attention(op: Operation, build: Build) -> None:
     lowest = build.scalar(LOWEST[wide], wide)
 
     def of_difference(body: Body, x: SSAValue, most: SSAValue) -> SSAValue:
-        """Return the exponential of x - most; 0 where nothing was looked at yet and both are -inf."""
+        """Return the exponential of x - most; 0 where no score was read yet and both are -inf."""
         return body.add(power(body.add(arith.SubfOp(x, body.add(arith.MaximumfOp(most, lowest))))))
 
     (new_most,) = computed(

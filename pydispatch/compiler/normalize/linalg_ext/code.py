@@ -54,7 +54,9 @@ class Code(Body):
         return self.add(arith.SelectOp(condition, a, b))
 
     def extract(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-        """Return an element of a tensor; an index outside of it reads some element."""
+        """Emit the extraction of an element of a tensor, and return it; an index out of bounds gives an unspecified
+        element.
+        """
         assert isinstance(source.type, TensorType)
         return self.add(tensor.ExtractOp(source, list(indices), source.type.element_type))
 
@@ -92,7 +94,7 @@ def recurrence(
     first: Callable[[Code, list[SSAValue]], Sequence[SSAValue]],
     step: Callable[[Code, list[SSAValue], list[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
 ) -> list[SSAValue]:  # fmt: skip
-    """Return a `pyd.recurrence` and its results.
+    """Emit a `pyd.recurrence`, and return its results.
 
     first: the values that a row begins with, from its index. step: the values to carry on and the elements, from the
     index of an element and the values carried so far.
@@ -138,6 +140,6 @@ def require_tensors(op: Operation) -> None:
 
 
 def element_of(value: SSAValue) -> Any:
-    """Return the type of an element."""
+    """Return the element type of a tensor."""
     assert isinstance(value.type, TensorType)
     return value.type.element_type

@@ -17,7 +17,9 @@ from pydispatch.ir.dialects.util.scalars import OptimizationBarrierOp
 
 
 def _own(build: Build, destination: SSAValue) -> SSAValue:
-    """Return a destination that nothing else reads, so that the update is made in it."""
+    """Emit an optimization barrier, and return its result: a destination with no other reader, so that the update is
+    made in place.
+    """
     return build.add(OptimizationBarrierOp(operands=[[destination]], result_types=[[destination.type]])).results[0]
 
 
@@ -39,7 +41,7 @@ def _scatter(op: Operation, build: Build) -> None:
 
 
 def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
-    """Return the indices, where the mask is not set outside of every tensor."""
+    """Return the indices, with those whose mask is not set replaced by -1, which is outside every tensor."""
     rank = len(shape_of(indices.type))
     element = element_of(indices)
     body = Code([element, IntegerType(1), element])

@@ -51,7 +51,7 @@ def sorted_rows(
 
 
 def _block(build: Build, size: Mixed) -> Mixed:
-    """Return elements of a block, at least one."""
+    """Return the number of elements of a block: the row size, at most BLOCK, and at least one if it is dynamic."""
     if isinstance(size, int):
         return min(size, BLOCK)
     low = build.add(arith.MaxSIOp(size, build.index(1))).result
@@ -118,8 +118,8 @@ def _taken(
     code: Code, read: Callable[[SSAValue], list[SSAValue]], before: Before, ours: tuple[SSAValue, SSAValue],
     theirs: tuple[SSAValue, SSAValue],
 ) -> tuple[list[SSAValue], list[SSAValue]]:  # fmt: skip
-    """Return one step of a merge of two runs, each a place and its end: the places after it, and the elements that come
-    next. Of equal elements ours come first.
+    """Emit one step of a merge of two runs, each given by its position and end. Return the positions after the step,
+    and the elements that come next; of equal elements those of `ours` come first.
     """
     (left, middle), (right, end) = ours, theirs
     mine, other = read(left), read(right)
@@ -134,8 +134,8 @@ def _taken(
 
 
 def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
-    """Return how often runs of one double until they hold everything; at least once where sizes are dynamic, and `most`
-    at most.
+    """Return how many times the runs must double in length until one run holds everything; at least once where sizes
+    are dynamic, and at most `most` times.
     """
     if isinstance(size, int):
         needed = (size - 1).bit_length()
@@ -173,8 +173,8 @@ def _merged(
         high = code.least(taken, code.minus(middle, start))
 
         def bisect(inner: Code, step: SSAValue, ends: list[SSAValue]) -> list[SSAValue]:
-            """Return whether the element half way is among those taken: it comes first against what would be taken
-            instead.
+            """Emit one step of a binary search for how many of the `taken` elements come from the first run; return the
+            narrowed bounds.
             """
             low, high = ends
             half = inner.add(arith.ShRUIOp(inner.plus(low, high), inner.index(1)))

@@ -29,7 +29,7 @@ from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 
 
 def _by(body: Region) -> Before:
-    """Return the order of a comparator over as many tensors as its body takes pairs."""
+    """Return the comparison function of a comparator region, over as many tensors as its body takes pairs."""
     count = len(body.block.args) // 2
 
     def before(code: Code, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> SSAValue:
@@ -40,7 +40,7 @@ def _by(body: Region) -> Before:
 
 
 def _ordered(build: Build, tensors: Sequence[SSAValue], along: int, before: Before, count: Mixed) -> list[SSAValue]:
-    """Return the first `count` elements of the tensors, reordered together along a dimension."""
+    """Order the tensors together along a dimension, and return the first `count` elements of each."""
     turned = [along_last(build, t, along) for t in tensors]
     shape = list(shape_of(turned[0].type))
     outer = [build.dim(turned[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]
@@ -86,7 +86,7 @@ def _positions(build: Build, values: SSAValue, along: int, element: Attribute) -
 
 
 def _converted(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:
-    """Return integers as those of another type, in tensors of the same sizes."""
+    """Return a tensor of integers, converted to the integer type of another tensor type."""
     assert isinstance(type_, TensorType)
     rank = len(shape_of(type_))
     if element_of(value) != type_.element_type:

@@ -90,7 +90,7 @@ def joined_blocks(build: Build, value: SSAValue) -> SSAValue:
 
 
 def sliced_rows(build: Build, value: SSAValue, count: Mixed) -> SSAValue:
-    """Return the first `count` elements of each row."""
+    """Return the first `count` elements of each row of a matrix."""
     rows, size = shape_of(value.type)
     if size == count:
         return value
@@ -136,7 +136,7 @@ def as_value(build: Build, size: Mixed) -> SSAValue:
 
 
 def blocks_of(build: Build, size: Mixed, block: Mixed) -> Mixed:
-    """Return how many blocks hold so many elements."""
+    """Return how many blocks of `block` elements hold `size` elements."""
     if isinstance(size, int) and isinstance(block, int):
         return -(-size // max(1, block))
     return build.add(arith.CeilDivUIOp(as_value(build, size), as_value(build, block))).result

@@ -66,7 +66,7 @@ def _combining(op: Scan, reassociate: bool) -> Operation | None:
 
 
 def _in_order(op: Scan, build: Build) -> SSAValue:
-    """Return each row from its first element on."""
+    """Scan each row sequentially from its first element, and return the results."""
     values, (out, before) = op.inputs[0], op.outputs
     assert isinstance(out.type, TensorType)
 
@@ -87,8 +87,8 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
 
 
 def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
-    """Return the totals of blocks, what each block begins with, and the blocks. Elements beyond the last change
-    nothing.
+    """Scan rows in blocks, and return the results: compute the total of each block, its initial value, then the
+    elements. Padding elements after the last change nothing.
     """
     values, before = collapsed_rows(build, op.inputs[0]), op.outputs[1]
     element = element_of(values)
@@ -148,7 +148,7 @@ def _split(code: Code, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
 
 
 def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
-    """Return the last result of each row; of an empty one what the scan begins with."""
+    """Return the last result of each row; for an empty row the initial value of the scan."""
     before = op.outputs[1]
     rank = len(shape_of(before.type))
     size = build.dim(results, op.along)

@@ -74,12 +74,12 @@ class Scatter(Update):
 
 
 def _batch(op: Any) -> int:
-    """Return how many dimensions count the slices."""
+    """Return the number of dimensions of the indices that count the slices."""
     return len(shape_of(op.indices)) - 1
 
 
 def _picked(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tuple[list[int], bool]:
-    """Return the dimensions that the coordinates pick in, and whether the slices have lost them."""
+    """Return the dimensions of the tensor that the coordinates index, and whether the slices lack these dimensions."""
     picked = [int(d) for d in dims.get_values()]
     kept, rank = len(shape_of(slices)) - _batch(op), len(shape_of(whole))
     if kept not in (rank, rank - len(picked)):
@@ -90,7 +90,7 @@ def _picked(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tuple[list
 def _coordinates(
     e: Elements, build: Builder, op: Any, sizes: Sequence[Index], batch: Sequence[Index]
 ) -> list[Index]:
-    """Return where the slice at `batch` is picked, moved inside `sizes` where it lies outside."""
+    """Return the coordinates of the slice at `batch`, clamped to `sizes`."""
     found: list[Index] = []
     for number, size in enumerate(sizes):
         value = e.at(build, op.indices, [*batch, number])

@@ -57,7 +57,7 @@ class Generic(TensorOp):
         )
 
     def repeats_cheaply(self, op: Any) -> bool:
-        """Return a broadcast with little work for each element."""
+        """Return whether the operation is a broadcast with little work for each element."""
         g = structured(op)
         if any(kind != "parallel" for kind in g.iterators) or len(op.results) != 1:
             return False

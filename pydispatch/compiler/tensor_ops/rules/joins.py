@@ -36,7 +36,7 @@ class Pad(TensorOp):
         return build.choose(inside, lambda b: e.at(b, op.source, where), padding)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
-        """Yield padding adds elements; taking some away is what slices are for."""
+        """Require that dynamic padding amounts are not negative: padding adds elements, slices remove them."""
         for side in ("low", "high"):
             for axis, amount in enumerate(mixed_operands(op, side)):
                 if not isinstance(amount, int):

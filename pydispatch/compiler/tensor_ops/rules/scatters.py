@@ -17,7 +17,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 def inside(build: Builder, place: Sequence[Index], sizes: Sequence[Index]) -> SSAValue | bool:
-    """Return whether an index is one of a tensor."""
+    """Return whether the index `place` is inside a tensor of these sizes."""
     found: SSAValue | bool = True
     for index, size in zip(place, sizes, strict=True):
         found = both(build, found, both(build, not_less(build, index, 0), build.less(index, size)))
@@ -40,7 +40,9 @@ class Scatter(Update):
         return rows
 
     def ordered(self, op: Any) -> int:
-        """Return slices that begin anywhere may meet in different elements of theirs."""
+        """Return how many leading dimensions are iterated in order: none if slices are disjoint, all if slices may
+        begin anywhere and overlap at different elements, else those that count the slices.
+        """
         if op.is_unique:
             return 0
         windows = op.windows()
@@ -79,7 +81,7 @@ class Scatter(Update):
         return found
 
     def _coordinates(self, e: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:
-        """Return the numbers that the indices of one slice are."""
+        """Return the coordinates that the indices state for the slice at `batch`."""
         listed = len(shape_of(op.operands[1])) > len(batch)
         found: list[Index] = []
         for number in range(len(op.indexed)):

@@ -50,7 +50,7 @@ class InsertSlice(Update):
         return list(op.sizes)
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Return the source where the index is one of the slice, the destination elsewhere."""
+        """Return the element of the source if `indices` are inside the slice, else that of the destination."""
         inside: SSAValue | bool = True
         where: list[Index] = []
         rows = (e.indices(row) for row in slice_of(op).rows)
@@ -135,8 +135,8 @@ def _kept(op: Any, part: TensorType[Attribute]) -> list[int]:
 def in_slice(
     e: Elements, build: Builder, op: Any, whole: SSAValue, part: TensorType[Attribute], indices: Sequence[Index]
 ) -> list[Index]:
-    """Return where the element at `indices` of a slice lies in the whole tensor. A slice that begins where it does not
-    fit is moved inside.
+    """Return the indices in the whole tensor of the element at `indices` of a slice. A slice whose computed offset does
+    not fit is moved inside.
     """
     offsets, sizes, strides = (e.indices(row) for row in slice_of(op).rows)
     where: list[Index] = [0] * len(offsets)
