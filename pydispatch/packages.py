@@ -12,7 +12,7 @@ _MEMORY = ("annot allocate memory", "failed to map segment", "ut of memory")  # 
 
 @contextmanager
 def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """Yield a block of imports for `what`, provided by the packages of `extra` ("" for only NumPy).
+    """Run a block of imports for `what`, provided by the packages of `extra` ("" for only NumPy).
 
     Raises `error`, with the cause and a remedy, for a package that is missing or cannot be imported.
     """
@@ -26,7 +26,7 @@ def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[Non
 
 @contextmanager
 def running(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """Yield a block that may import more. ImportError becomes `error`, MemoryError OutOfMemoryError."""
+    """Run a block that may import more. ImportError becomes `error`, MemoryError OutOfMemoryError."""
     try:
         yield
     except ImportError as cause:

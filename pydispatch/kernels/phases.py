@@ -228,8 +228,9 @@ class Phases(Coverage):
         outer.region(f"{end}{head}{reduced}", inner)
 
     def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Return where all of a phase is under `if i < n` of the first global_id, the loop ends there instead: loops
-        without conditions become vectors.
+        """Return the statements of a phase and the end of its loop. Where all of the phase is under `if i < n` of the
+        first global_id, the loop ends at n instead, so that loops without conditions become vectors; else the end is
+        None.
         """
         *before, last = nodes
         if not isinstance(last, ast.If) or last.orelse or self.variables.kept & assigned_in(nodes) or _has_exit(last):
@@ -276,7 +277,7 @@ class Phases(Coverage):
         return nodes, None
 
     def _end_of(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
-        """Return where the loop over the first axis ends because of `i < n`; None when the test says something else."""
+        """Return the end of the loop over the first axis that a test `i < n` implies; None for any other test."""
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
             return None
         left, right = test.left, test.comparators[0]

@@ -16,12 +16,12 @@ REMEDY = "put pydispatch.barrier() between the two within a workgroup, or change
 
 
 def stamps_type(sizes: str, space: str = "") -> str:
-    """Return the memref of the stamps of a memory. sizes: its own, `?x4x` for example."""
+    """Return the memref type of the stamps of a memory. sizes: of that memory, `?x4x` for example."""
     return f"memref<{STAMPS}x{sizes}i64{space}>"
 
 
 def stamps_name(memory: str) -> str:
-    """Return where the stamps of a memory are. memory: its name in the kernel's text."""
+    """Return the name of the memref with the stamps of a memory. memory: its name in the kernel's text."""
     return f"%race_{memory.removeprefix('%')}"
 
 
@@ -132,7 +132,7 @@ class Races(WorkgroupMemory):
     _passed = f"memref<1xi64, {WORKGROUP_MEMORY}>"
 
     def _is_other(self, stamp: str) -> str:
-        """Return whether a stamp is one, of another invocation."""
+        """Write the test whether a stamp is set and of another invocation, and return the name of its result."""
         bits = self._literal(PHASE_BITS)
         theirs, mine = (self._long("shrui", each, bits) for each in (stamp, self._stamp.name))
         is_one = self.writer.value(f"arith.cmpi ne, {stamp}, %race_none : i64", "i1")
@@ -140,7 +140,9 @@ class Races(WorkgroupMemory):
         return self._truth("andi", is_one.name, differs.name)
 
     def _races(self, stamp: str) -> str:
-        """Return whether an access with that stamp and one of this invocation now are in no order."""
+        """Write the test whether the access of a stamp and one of this invocation now are unordered, and return the
+        name of its result.
+        """
         number = self._long("subi", self._long("shrui", stamp, self._literal(PHASE_BITS)), self._literal(1))
         group = self._long("divui", number, self._literal(math.prod(self.workgroup)))
         elsewhere = self.writer.value(f"arith.cmpi ne, {group}, %race_group : i64", "i1")

@@ -97,8 +97,8 @@ class Source:
             raise internal_error(error, f"kernel '{self.name}'", where) from error
 
     def meaning(self, name: str) -> Any:
-        """Return what a name that the function does not assign means: of an enclosing function, of the module, built
-        in.
+        """Return the value of a name that the function does not assign: of an enclosing function, of the module, or
+        built in. MISSING when there is none.
         """
         code = self.function.__code__
         for free, cell in zip(code.co_freevars, self.function.__closure__ or (), strict=False):
@@ -110,7 +110,7 @@ class Source:
         return self.function.__globals__.get(name, getattr(builtins, name, MISSING))
 
     def parameters(self) -> tuple[Parameter, ...]:
-        """Return those of a kernel. CompileError for one without a type."""
+        """Return the parameters of a kernel. CompileError for one without a type, and for `*`, `/` and `**`."""
         arguments = self.tree.args
         if (unwanted := self.unwanted()) is not None:
             raise self.error(
@@ -159,7 +159,7 @@ class Source:
         return Parameter(node.arg, type, is_partial=is_partial(annotation))
 
     def _annotation(self, node: ast.expr) -> object:
-        """Return what an annotation means, also under `from __future__ import annotations`."""
+        """Return the object that an annotation evaluates to, also under `from __future__ import annotations`."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node = ast.parse(node.value, mode="eval").body
         code = self.function.__code__

@@ -209,7 +209,7 @@ class Statements(Expressions):
     """Parameters whose values are known when the kernel is compiled."""
 
     def _settled(self, node: ast.AST, value: Entity) -> Entity:
-        """Return a value with types: bare numbers get theirs."""
+        """Return a value with types: bare numbers are cast to their default types."""
         if isinstance(value, Literal):
             return cast(self.writer, value, default_type(value))
         if isinstance(value, Group):
@@ -217,7 +217,7 @@ class Statements(Expressions):
         return value
 
     def _alike(self, node: ast.AST, old: Entity, value: Entity, what: str) -> Entity:
-        """Return a value as one of the types of another."""
+        """Convert a value to the type of another, item by item for groups. what: names the value in errors."""
         if isinstance(old, Group):
             if not isinstance(value, Group) or len(value.items) != len(old.items):
                 raise self.error(
@@ -293,7 +293,9 @@ class Statements(Expressions):
         self._take(before, [(name, pair[0]) for name, pair in values], results)
 
     def _flag_or(self, name: str, environment: Environment) -> Entity | None:
-        """Return a value of a branch; exits that it did not take are false."""
+        """Return the value that a variable has after a branch, None without one; exits that the branch did not take are
+        false.
+        """
         found = environment.get(name)
         return Literal(False) if found is None and name in (BREAK, CONTINUE, RETURN) else found
 
@@ -323,7 +325,7 @@ class Statements(Expressions):
         self.stated(node, condition, text)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
-        """Return a call of a function of Python: its statements, in the place of the call."""
+        """Inline a call of a Python function: lower its statements in place of the call, and return its result."""
         if any(function is source.function for source in self.calling) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
         if (fault := self.inlined_calls.fault(function.__name__)) is not None:
@@ -362,7 +364,7 @@ class Statements(Expressions):
 
 
 def _ends(statements: Sequence[ast.stmt]) -> bool:
-    """Return whether no way goes on after a block."""
+    """Return whether every path through a block ends in an exit, so that no statement after it runs."""
     if not statements:
         return False
     last = statements[-1]

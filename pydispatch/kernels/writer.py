@@ -32,7 +32,7 @@ class Writer:
 
     @contextmanager
     def at(self, source: Source, node: ast.AST) -> Iterator[None]:
-        """Yield operations written meanwhile belong to a part of the source."""
+        """Attribute operations that the `with` block writes to a part of the source."""
         before = self.source, self.node
         self.source, self.node = source, node
         try:
@@ -44,7 +44,7 @@ class Writer:
         return f"%{next(self.numbers)}"
 
     def value(self, text: str, type: str) -> Scalar:
-        """Return one operation with one result."""
+        """Write one operation with one result, and return the result."""
         name = self.fresh()
         self.line(f"{name} = {text}")
         return Scalar(name, type)

@@ -194,7 +194,7 @@ def _traced(function: Callable[..., Any], benefit: int, phase: str) -> Pattern:
 
 
 def _of_program(program: Any, benefit: int, phase: str) -> Pattern:
-    """Return the pattern that finds what a program computes."""
+    """Return the pattern that matches the computation of a program."""
     module = program.module()
     function = next(op for op in module.body.block.ops if op.name == "func.func" and op.sym_name.data == program.name)
     inputs = tuple((name, type) for name, type in program.parameters.items() if type is not None)
@@ -237,7 +237,7 @@ def _closure(function: Callable[..., Any]) -> dict[str, Any]:
 def matcher(
     function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing"
 ) -> Any:
-    """Return a pattern that is a function over one operation.
+    """Create a pattern from a function over one operation.
 
     Its argument is an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`). It returns None
     or a string (why it does not match), or the (inputs, outputs) to replace, each a list of values.

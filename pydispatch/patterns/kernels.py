@@ -72,7 +72,7 @@ class CFunction:
         object.__setattr__(self, "include_dirs", _folders("CFunction: include_dirs", include_dirs))
 
     def source_file(self) -> SourceFile:
-        """Return its file: the suffix of the name is its kind."""
+        """Return the source as a file, whose suffix is its kind."""
         if isinstance(self.source, bytes):
             return SourceFile(f"{self.symbol}{'.bc' if self.source[:2] == b'BC' else '.o'}", self.source)
         if isinstance(self.source, str) and ("\n" in self.source or "{" in self.source):

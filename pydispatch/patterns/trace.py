@@ -118,8 +118,7 @@ def unary(name: str, x: Value) -> Value:
 
 
 def elementwise(name: str, x: Any) -> Any:
-    """Return a function of one operand: of a value of a pattern, or of what NumPy takes: arrays, and arrays of
-    programs.
+    """Apply a function of one operand to a value of a pattern, or to what NumPy takes: arrays, and arrays of programs.
     """
     if isinstance(x, Value) or not (hasattr(x, "__array_ufunc__") or isinstance(x, (int, float))):
         return unary(name, x)
@@ -168,12 +167,12 @@ def matmul(a: Value, b: Value) -> Value:
 
 
 def maximum(a: Value | float, b: Value | float) -> Value:
-    """Return the larger of two, elementwise."""
+    """Return the larger of two values, elementwise."""
     return binary("maximum", a, b)
 
 
 def minimum(a: Value | float, b: Value | float) -> Value:
-    """Return the smaller of two, elementwise."""
+    """Return the smaller of two values, elementwise."""
     return binary("minimum", a, b)
 
 

@@ -55,7 +55,7 @@ class DType:
         return TensorType(self.name, sizes)
 
     def __call__(self, value: Any) -> Any:
-        """Return a number as this type; in kernels a conversion of a value."""
+        """Convert a number to this type; in kernels, convert a value."""
         import numpy as np
 
         if self.name == "bf16":

@@ -29,7 +29,7 @@ def cond(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any]
 
 
 def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
-    """Return what a body makes of values, again and again.
+    """Run a body again and again on values, and return the last ones.
 
     count: a number or a size: body(i, *values) gives the next values; or a function of the values: body(*values) runs
     while it holds. A value keeps its type and its shape. Gives the last values: one, or a tuple.
@@ -79,7 +79,7 @@ def _branch(
 
 
 def _listed(made: Any, forms: list[bool]) -> list[Any]:
-    """Return the values that a function gives. forms: gets whether they are a tuple."""
+    """Return the result of a function as a list of values, and append to `forms` whether it was a tuple or a list."""
     forms.append(isinstance(made, (tuple, list)))
     return list(made) if forms[-1] else [made]
 

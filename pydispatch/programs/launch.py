@@ -73,7 +73,7 @@ def _named(name: str) -> Any:
 
 
 def _function(trace: Trace, kernel: KernelSource, grid_in_call: bool) -> tuple[Lowered, func.FuncOp]:
-    """Return the function that runs a kernel, put into the module once."""
+    """Return a kernel as lowered, and the function that runs it, which is added to the module once."""
     known: dict[tuple[int, bool], tuple[Lowered, func.FuncOp]] = trace.__dict__.setdefault("launched", {})
     found = known.get((id(kernel), grid_in_call))
     if found is None:

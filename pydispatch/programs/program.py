@@ -37,7 +37,7 @@ class ProgramSource:
         self.parameters = self._parameters()
 
     def _parameters(self) -> dict[str, TensorType | None]:
-        """Return their types by name; None for those that are known when the program is compiled."""
+        """Return the types of the parameters by name; None for those that are known when the program is compiled."""
         code = self.function.__code__
         cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
         names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
@@ -67,8 +67,8 @@ class ProgramSource:
 
     @translated()
     def module(self, weights: str = "embed") -> ModuleOp:
-        """Return the program. CompileError for what is no part of programs, with the line; what the function raises
-        else.
+        """Return the program as a module. CompileError, with the line, for what programs do not support;
+        InvalidArgumentError for a static parameter without a value; any exception of the function itself.
         """
         missing = next((n for n, type in self.parameters.items() if type is None and n not in self.statics), None)
         if missing is not None:

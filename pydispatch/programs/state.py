@@ -85,5 +85,5 @@ def states_of(trace: Trace) -> States:
 
 
 def state(first: Any) -> State:
-    """Return state of programs. first: its array when a program is loaded; its type and shape stay."""
+    """Create state of programs. first: its array when a program is loaded; its type and shape stay."""
     return State(first)

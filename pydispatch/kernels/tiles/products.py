@@ -69,7 +69,8 @@ class Products(Slices):
         self.writer.has_effects = True
 
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
-        """Return a factor as memory, and what reads it there right before the product."""
+        """Return a factor of a product in memory: the lines that read it there right before the product, and its tile.
+        """
         part = tile.part
         if tile.buffer or not isinstance(part, Part) or any(each.size is None for each in part.ranges):
             return [], self.placed(node, tile, lent=True)

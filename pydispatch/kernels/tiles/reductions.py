@@ -15,7 +15,9 @@ class Reductions(TileValues):
     """Code generator for reductions of tiles."""
 
     def reduced(self, node: ast.AST, tile: Tile, symbol: str, axis: int | None, keepdims: bool) -> Scalar | Tile:
-        """Return the tile without an axis, or the number that all elements make."""
+        """Reduce a tile along an axis, or over all its elements, and return the tile without that axis (with it, of
+        size 1, with keepdims), or the number.
+        """
         if axis is None or len(tile.shape) == 1:
             total = self._total(tile, symbol)
             return self.filled((1,) * len(tile.shape), total) if keepdims else total
@@ -28,7 +30,7 @@ class Reductions(TileValues):
         return made if keepdims else self.without(node, made, axis)
 
     def _pair(self, symbol: str, a: Scalar, b: Scalar) -> Scalar:
-        """Return two partial results as one; floats may be added in any order."""
+        """Combine two partial results into one; floats may be added in any order."""
         first = len(self.writer.lines)
         made = binary(self.writer, symbol, a, b)
         assert isinstance(made, Scalar)

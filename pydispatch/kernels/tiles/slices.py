@@ -146,7 +146,9 @@ class Slices(Reductions):
     # ---- accesses
 
     def _inside(self, part: Part, indices: Sequence[Scalar]) -> tuple[str, Scalar | None]:
-        """Return the indices of an element of the view, and whether it exists; None where it always does."""
+        """Return the indices of an element in the view, and the condition under which it exists; None where it always
+        does.
+        """
         left, places = iter(indices), []
         inside: Scalar | None = None
         for each in part.ranges:
@@ -166,7 +168,9 @@ class Slices(Reductions):
         return ", ".join(places), inside
 
     def loaded(self, node: ast.AST, part: Part, other: Scalar | None = None) -> Tile:
-        """Return the tile of a part of a view. other: outside of it, instead of zero."""
+        """Return the tile that a slice of a view loads. other: the value of elements outside of the view, instead of
+        zero.
+        """
         memory = part.memory
 
         def element(indices: Sequence[Scalar]) -> Scalar:
@@ -227,8 +231,8 @@ class Slices(Reductions):
         self._within_bounds = None
 
     def _bounds(self, axis: Range) -> tuple[Scalar, Scalar]:
-        """Return the elements of an axis that exist. Parts that begin at the same place in a view of the same size, as
-        others in an elementwise expression do, have these, too.
+        """Return the first element of an axis that exists in the view, and the end of those that do. Slices that begin
+        at the same place in a view of the same size, as in one elementwise expression, have the same bounds.
         """
         start, extent, size = axis.start, axis.extent, Literal(axis.size or 1)
         low = binary(self.writer, "max", Literal(0), binary(self.writer, "-", Literal(0), start))

@@ -17,7 +17,7 @@ from pydispatch.patterns.types import DType
 
 
 def _arguments(low: Slices, node: ast.Call, given: list[Entity], names: tuple[str, ...], least: int) -> dict[str, Any]:
-    """Return arguments by name, given in order or by name: (their node, what they are)."""
+    """Return the arguments of a call by name, given in order or by name: (the node, the value) of each."""
     found = dict(zip(names, zip(node.args, given, strict=True), strict=False))
     for each in node.keywords:
         if each.arg not in names or each.arg in found:

@@ -110,8 +110,8 @@ class TileKernel(Products):
             self.environment[name] = value
 
     def _own(self, name: str, value: Tile, origin: ast.AST) -> Tile:
-        """Return a tile in memory of its own: that of a variable which ends here, where each element needs no other of
-        it.
+        """Store a tile in memory of its own, and return it there. It takes over the memory of a variable that ends
+        here, where each element needs no other element of that memory.
         """
         is_kept, place = self._lifetimes.assigned[name] > 1, (self.source.tree, name)
         statement = self._statement

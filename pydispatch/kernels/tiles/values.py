@@ -37,7 +37,7 @@ class TileValues(WorkgroupMemory):
     # ---- loops over elements
 
     def extent(self, size: int) -> Scalar:
-        """Return a number that everything in the kernel can use."""
+        """Return a size as a constant that everything in the kernel can use."""
         if size < 2:
             return ONE if size else ZERO
         if size not in self._extents:
@@ -79,7 +79,9 @@ class TileValues(WorkgroupMemory):
         return f"memref<{'x'.join(map(str, shape))}x{dtype}, {WORKGROUP_MEMORY}>"
 
     def buffer(self, node: ast.AST, shape: Shape, dtype: str, is_kept: bool = False, lent: bool = False) -> Tile:
-        """Return a tile in memory that nothing has been written to. lent: until the end of the statement."""
+        """Allocate or reuse memory for a tile, and return the tile, not yet written. lent: until the end of the
+        statement.
+        """
         key = shape, dtype
         if free := self._free.get(key):
             name = free.pop()
@@ -101,7 +103,7 @@ class TileValues(WorkgroupMemory):
         self._free.setdefault((tile.shape, tile.dtype), []).append(tile.buffer)
 
     def at_rest(self, name: str, shape: Shape, dtype: str, is_kept: bool = False) -> Tile:
-        """Return the tile in a buffer."""
+        """Return a tile whose elements are stored in the buffer `name`."""
         type = self.memory_type(shape, dtype)
 
         def element(indices: Sequence[Scalar]) -> Scalar:
@@ -125,7 +127,9 @@ class TileValues(WorkgroupMemory):
         self.writer.line(f"memref.store {value.name}, {target.buffer}[{places}] : {type}")
 
     def placed(self, node: ast.AST, value: Tile, is_kept: bool = False, lent: bool = False) -> Tile:
-        """Return a tile as memory. is_kept: in memory of its own. lent: until the end of the statement."""
+        """Return a tile that is stored in memory, after storing one that is not. is_kept: in memory of its own. lent:
+        until the end of the statement.
+        """
         if value.buffer and not is_kept:
             return value
         made = self.buffer(node, value.shape, value.dtype, is_kept, lent)
@@ -143,7 +147,9 @@ class TileValues(WorkgroupMemory):
         self, node: ast.AST, shape: Shape, dtype: str, of: Sequence[Tile],
         element: Callable[[Sequence[Scalar]], Scalar], moved: bool = False,
     ) -> Tile:  # fmt: skip
-        """Return a tile that is computed where it is used. of: what it is computed from; moved: at other places."""
+        """Return a tile that is computed where it is used. of: the tiles it is computed from; moved: it reads their
+        elements at other indices.
+        """
         reads: dict[str, object] = {}
         for each in of:
             for name, place in each.reads.items():
@@ -158,7 +164,7 @@ class TileValues(WorkgroupMemory):
         return Tile(shape, dtype, located, reads)
 
     def broadcast(self, node: ast.AST, shapes: Sequence[Shape]) -> Shape:
-        """Return the shape that tiles meet in, as in NumPy."""
+        """Return the shape that tiles broadcast to, as in NumPy."""
         rank = max(map(len, shapes))
         padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
         found = []
@@ -188,7 +194,9 @@ class TileValues(WorkgroupMemory):
     def combined(
         self, node: ast.AST, operands: Sequence[Tile | Any], make: Callable[..., Any]
     ) -> Tile:
-        """Return the tile of what `make` makes of elements; operands that are no tiles are given as they are."""
+        """Return the tile whose elements `make` computes from elements of the operands; operands that are no tiles are
+        passed unchanged.
+        """
         tiles = [each for each in operands if isinstance(each, Tile)]
         shape = self.broadcast(node, [each.shape for each in tiles])
 
@@ -213,7 +221,7 @@ class TileValues(WorkgroupMemory):
             raise self.error(node, f"{stated}, and this is {described(tile)}", f"convert it: pydispatch.{dtype}(...)")
 
     def computed(self, node: ast.AST, tile: Tile) -> Tile:
-        """Return a tile whose elements can be asked for: products are computed as a whole."""
+        """Return a tile whose elements can be computed one by one: a product is first computed as a whole."""
         return self.placed(node, tile, lent=True) if tile.product is not None else tile
 
     def filled(self, shape: Shape, value: Scalar) -> Tile:

@@ -58,7 +58,9 @@ class Segment:
 
 
 def gathered(parts: Iterable[Part]) -> dict[str, Section]:
-    """Return the sections of the file that sections of objects become, with these, each at its offset."""
+    """Return the sections of the output file by name, each with the sections of objects that it is composed of, at
+    their offsets.
+    """
     found = {
         ".rodata": Section(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, 1),
         ".text": Section(".text", reader.SHT_PROGBITS, reader.SHF_ALLOC | reader.SHF_EXEC, 1),
@@ -126,8 +128,8 @@ def place(segments: Sequence[Segment], headers: int, page: int) -> int:
 
 
 def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequence[Section], end: int) -> bytes:
-    """Return the file. sections: in order, without the first, empty one and without their names. end: of what is
-    loaded.
+    """Return the bytes of the file. sections: in order, without the first, empty one and without the section of their
+    names. end: of what is loaded.
     """
     names = Section(".shstrtab", reader.SHT_STRTAB, 0, 1)
     every = [*sections, names]

@@ -126,8 +126,7 @@ def _headers(segments: Sequence[Segment], sections: Sequence[Section], page: int
 
 
 def _is_named(symbol: Symbol) -> bool:
-    """Return whether debuggers and profilers want to know it: functions and objects, but for names that compilers made.
-    """
+    """Return whether debuggers and profilers use a symbol: functions and objects, but for names that compilers made."""
     placed = symbol.part is not None and symbol.part.address >= 0
     return placed and symbol.kind in (reader.STT_FUNCTION, reader.STT_OBJECT) and symbol.name[:2] != ".L"
 

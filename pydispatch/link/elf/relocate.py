@@ -64,7 +64,7 @@ class Plan:
 
 
 def _relative(machine: Machine) -> int:
-    """Return the type of the plain relocation that is like an entry's, without the entry."""
+    """Return the type of a machine's PC-relative relocation, which replaces one through an entry."""
     return next(kind for kind, rule in machine.rules.items() if rule.formula is Formula.RELATIVE)
 
 

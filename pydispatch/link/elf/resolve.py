@@ -72,7 +72,7 @@ class Loading:
 def load(
     objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], machine: int
 ) -> tuple[list[Object], Names]:
-    """Return the objects that take part, and their names."""
+    """Load the objects of a link and resolve their names; return the objects that take part, and the names."""
     loading = Loading(machine, exports)
     for label, data in objects:
         (loading.offer if archive.is_archive(data) else loading.add)(label, data)

@@ -309,7 +309,9 @@ class _Linker:
         return text.rstrip() + "\n"
 
     def _presence_test(self, name: str, item: Item) -> str | None:
-        """Return a function that tests whether a symbol was found, or a trapping stub for an absent one."""
+        """Return a function that returns whether a symbol was found, or a trapping stub for an absent optional one;
+        None for any other name.
+        """
         function = item.what
         if not isinstance(function, Function) or name in BUILT_IN:
             return None

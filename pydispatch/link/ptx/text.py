@@ -13,7 +13,9 @@ _BOUND = {"": 0, "f": 1, "a": 2}  # how specific sm_100, sm_100f, sm_100a are
 
 
 def higher(a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
-    """Return the higher one of two targets, each with whose it is."""
+    """Return the higher one of two targets, each with the name of the module it is from. InvalidArgumentError when they
+    cannot be linked.
+    """
     (one, exact), (other, also_exact) = interface.split(a[0]), interface.split(b[0])
     if one == other:
         return a if _BOUND[exact] >= _BOUND[also_exact] else b

@@ -150,7 +150,7 @@ class _Linker:
         return found is not None and found[0] == Storage.STORAGE_BUFFER
 
     def _bind(self, function: Function, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
-        """Return the function of the output that calls of an import with these buffers become."""
+        """Bind calls of an import with these buffers to a function of the output, and return its id."""
         symbol = text.removeprefix(PRESENCE_PREFIX)
         source = sources.get(symbol)
         if text.startswith(PRESENCE_PREFIX):
@@ -170,7 +170,7 @@ class _Linker:
         return made
 
     def _constant(self, function: Function, value: int, name: str) -> int:
-        """Return a function that returns a constant, or nothing."""
+        """Add a function that returns a constant, or nothing, and return its id."""
         out, made = self.out, self.out.id()
         rest = [p.type_id for p in function.parameters if not self._is_buffer(p.type_id)]
         type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *rest])
@@ -186,8 +186,8 @@ class _Linker:
         return made
 
     def view(self, variable: int, block: int) -> int:
-        """Return a variable with the library's block type and the kernel's binding; the kernel's variable where it
-        fits.
+        """Return a variable with the library's block type and the kernel's binding: the kernel's variable where it
+        fits, else an added one.
         """
         out = self.out
         own = out.types[out.variables[variable][0]][1][1]
@@ -248,7 +248,9 @@ class _Binding:
         return given
 
     def _value_type(self, type_: int) -> int:
-        """Return what is passed: GLSL's parameters are pointers to variables of the caller."""
+        """Return the type of the value passed for a parameter: GLSL's parameters are pointers to variables of the
+        caller.
+        """
         found = self.taker.parts.pointee(type_)
         return found[1] if found is not None and found[0] == FUNCTION else type_
 
@@ -296,7 +298,9 @@ class _Binding:
         return self.linker.view(variable, self.taker.type(found[1]))
 
     def _adapter(self, function: Function, copy: Copy, callee: int, type_: int) -> int:
-        """Return a function with the types of the import that calls the one of the library with its types."""
+        """Add a function with the types of the import that calls the one of the library with its types, and return its
+        id.
+        """
         out, taker, made = self.out, self.taker, self.out.id()
         result, theirs = self.function.head.type_id, taker.type(function.head.type_id)
         skipped = {place for place, _ in copy.arguments}

@@ -134,7 +134,7 @@ class Output:
         decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
-        """Return a global of its own."""
+        """Add a global, also where an equal one exists, and return its id."""
         made = self.id()
         self._note(op, instruction(op, [*([type_] if type_ else []), made, *operands]), made)
         if decorations:
@@ -147,7 +147,7 @@ class Output:
         return self.share(Op.CONSTANT, [value], self.share(Op.TYPE_INT, [32, 0]))
 
     def set(self, text: str) -> int:
-        """Return the import of an extended instruction set."""
+        """Return the id of the import of an extended instruction set, added on first use."""
         if text not in self.sets:
             self.sets[text] = self.id()
         return self.sets[text]
@@ -237,7 +237,7 @@ class Output:
     # Bytes
 
     def bytes(self, declared: dict[int, tuple[str, int]]) -> bytes:
-        """Return the module. declared: functions that are still imported, with their symbols."""
+        """Return the bytes of the module. declared: functions that are still imported, with their symbols."""
         kernel, lines = self.kernel, []
         linkage = {id: found for id, found in kernel.tables.linkage.items() if found[1] == 0 or id in declared}
         lines += [instruction(Op.CAPABILITY, [c]) for c in self.capabilities if c != 5 or linkage]

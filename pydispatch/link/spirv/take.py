@@ -187,7 +187,7 @@ class Taker:
     # Functions
 
     def request(self, copy: Copy) -> int:
-        """Return the id of a copy, which `finish` will write."""
+        """Request a copy of a function, which `finish` will write, and return its id."""
         if copy not in self.copies:
             if len(self.copies) >= MAX_COPIES + len(self.parts.functions):
                 raise self.refuse(f"linking it makes more than {MAX_COPIES} copies of functions for different buffers")
@@ -283,7 +283,8 @@ class _Writer:
         return words
 
     def _call(self, inst: Inst) -> list[int]:
-        """Return a call inside the library; buffers among the arguments make another copy of the callee."""
+        """Return the words of a call inside the library; buffers among the arguments make another copy of the callee.
+        """
         taker, callee = self.taker, inst.words[3]
         parameters = taker.parts.functions[callee].parameters
         given: list[tuple[int, int]] = []

@@ -46,7 +46,7 @@ def import_line(entry: Import) -> str:
 
 
 def available_line(symbol: str, name: str) -> str:
-    """Return the comment that asks whether a function is there."""
+    """Return the comment that declares a query of whether a function is available."""
     return f"// available {symbol} as {name}"
 
 
@@ -144,7 +144,7 @@ def check(entry: Import, library: Library, function: Declaration, kernel: Module
 
 
 def _buffer(entry: Import, library: Library, variable: Declaration, kernel: Module) -> str:
-    """Return the variable of the kernel that a buffer of a library is."""
+    """Return the name of the kernel's variable for a buffer of a library. InvalidArgumentError when they do not fit."""
     number, what = variable.number("binding"), f"'{variable.name}'"
     if variable.space != "storage" or number is None:
         raise _misfit(entry, library, f"{what} is var<{variable.space}>; functions use storage buffers alone")

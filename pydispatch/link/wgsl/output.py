@@ -37,8 +37,8 @@ class Output:
         self._parts.append(text)
 
     def take(self, number: int, module: Module, function: Declaration, variables: Mapping[str, str]) -> str:
-        """Return the name of a function of library `number`, which is added with all that it needs. variables: of the
-        kernel, for the buffers of the library.
+        """Add a function of library `number` with all that it needs, and return its name. variables: of the kernel, for
+        the buffers of the library.
         """
         declarations = [d for d in module.reached([function]) if d.name not in variables]
         renamed = dict(variables)
@@ -60,7 +60,7 @@ class Output:
         return renamed[function.name]
 
     def _name(self, module: Module, each: Declaration) -> str:
-        """Return the name of a declaration of a library here."""
+        """Choose the name of a library's declaration in this module."""
         if each.kind == "var" and each.space == "private" and BUILT_INS.get(each.name) == each.type:
             if each.name not in self._built_ins:
                 self._built_ins[each.name] = self._unused(f"library_{each.name}")
@@ -103,7 +103,7 @@ class Output:
         return "\n\n".join([head + edit(text).rstrip("\n"), *self._parts]) + "\n"
 
     def _with_built_ins(self, text: str, entry: Declaration) -> str:
-        """Return the text where an entry point begins by writing the variables of built-in values."""
+        """Return the text with an entry point that begins by writing the variables of built-in values."""
         tokens = self.kernel.tokens
         start, body = tokens[entry.first].start, tokens[entry.body].end
         head = text[start:body]

@@ -38,7 +38,7 @@ def _compare(order: str) -> Callable[..., Array]:
 
 
 def _kept(name: str) -> Callable[..., Array]:
-    """Return a function that gives integers back as they are."""
+    """Return an elementwise function that gives integers back as they are."""
 
     def made(t: Trace, a: Any, dtype: Any = None) -> Array:
         (x,) = promoted(t, a)

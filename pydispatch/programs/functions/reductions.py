@@ -20,7 +20,7 @@ from pydispatch.programs.trace import Trace
 
 
 def _summed(x: Tensor, dtype: Any) -> DType:
-    """Return the type that NumPy adds up in."""
+    """Return the type in which NumPy adds up the elements of x: `dtype` when it is given."""
     if dtype is not None:
         return dtype_from(dtype)
     if x.dtype.is_bool or (x.dtype.is_integer and x.dtype.bits < 64):

@@ -54,7 +54,9 @@ def nothing(content: bytearray, offset: int, value: int) -> None:
 
 
 def word(layout: str) -> Put:
-    """Return a number of this layout, as of module struct."""
+    """Return a function that writes a number of this layout, as of module struct. It raises ValueError for one that
+    does not fit.
+    """
 
     def put(content: bytearray, offset: int, value: int) -> None:
         try:
@@ -66,7 +68,8 @@ def word(layout: str) -> Put:
 
 
 def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scale: int = 0, signed: bool = True) -> Put:
-    """Return an instruction with an immediate in pieces (lowest bit of the value, bits, lowest bit in the instruction).
+    """Return a function that writes an immediate into an instruction, in pieces (lowest bit of the value, bits, lowest
+    bit in the instruction). It raises ValueError for a value that does not fit.
 
     bits: of the value. scale: how many of its low bits must be zero.
     """
