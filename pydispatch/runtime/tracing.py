@@ -146,7 +146,7 @@ class _Clock:
         self.scale = (self.end - self.begin) / max(1, last - self.ticks)
 
     def of_ticks(self, ticks: int) -> int:
-        """Return what began earlier begins with the trace."""
+        """Return the nanoseconds from the beginning of the trace to a tick count; 0 for an earlier one."""
         return max(0, round((ticks - self.ticks) * self.scale))
 
     def of_time(self, nanoseconds: int) -> int:
@@ -210,7 +210,7 @@ def _nested(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def _file(tracks: list[Track], without: int) -> str:
-    """Return the text of the file, with an event in each line."""
+    """Return the text of the trace file, with an event in each line."""
     process = os.getpid()
     lost = {track.name: track.lost for track in tracks if track.lost}
     if without:

@@ -97,7 +97,7 @@ def _host(use: flow.DispatchOp, entry: SymbolRefAttr, name: str) -> func.FuncOp:
 
 
 def _given(block: Block, value: SSAValue) -> SSAValue:
-    """Return what a dispatch is given in place of a value: an argument of the function, or a constant."""
+    """Return the replacement for a value that a dispatch is given: an argument of the function, or a constant."""
     if isinstance(value.type, TensorType):
         if not is_constant(value):
             return block.insert_arg(value.type, len(block.args))

@@ -37,8 +37,8 @@ class Bench:
         return f"{self._device.describe()['model'] or 'a CPU without a name'}, {self._device.workers} workers"
 
     def load(self, built: Built) -> Call | None:
-        """Return a call with arguments of its own; None where the device cannot run it or lacks a function that it
-        calls.
+        """Load a function and return a call with arguments of its own; None where the device cannot run it or lacks a
+        function that it calls.
         """
         try:
             if self._loaded is None or self._loaded[0] is not built.artifact:

@@ -58,7 +58,9 @@ class Programs(Builder):
         self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, chooser=None)
 
     def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
-        """Return one program for all that import nothing, and where that does not compile one for each."""
+        """Build one program for all dispatches that import nothing, and where that does not compile one for each; and
+        one for each other dispatch.
+        """
         pairs = [(site, way) for site, way in wanted if isinstance(site, DispatchSite)]
         assert len(pairs) == len(wanted), "only dispatches are built here"
         together = [pair for pair in pairs if not pair[0].needs]

@@ -15,8 +15,8 @@ FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat
 
 
 def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> ModuleOp | None:
-    """Return a function `trial` of operations that gives some of their results; None where sizes are not known, nothing
-    is generated for an operation, or they are not in one block.
+    """Return a module with a function `trial` of operations that returns some of their results; None where sizes are
+    not known, nothing is generated for an operation, or they are not in one block.
     """
     block = next(iter(ops)).parent
     if block is None or any(op.parent is not block or op.name == "pyd.custom" for op in ops):
@@ -54,7 +54,7 @@ def _is_derived(op: Operation) -> bool:
 
 
 def _copy(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
-    """Return a copy of an operation, whose results are known then."""
+    """Copy an operation, and map its results to those of the copy."""
     copy = op.clone(mapping)
     mapping.update(zip(op.results, copy.results, strict=True))
     return copy

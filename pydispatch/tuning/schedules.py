@@ -28,7 +28,7 @@ def name_of(schedule: Schedule) -> str:
 
 
 def schedule_named(name: str) -> Schedule | None:
-    """Return inverse of `name_of`; None for what is no name."""
+    """Return the schedule of a name, as the inverse of `name_of`; None for text that is no name."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None

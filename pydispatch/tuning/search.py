@@ -66,7 +66,8 @@ class Search:
     spent: float = 0.0
 
     def run(self, sites: Sequence[Site], seconds: float) -> dict[Site, Entry]:
-        """Return what is known in the end of sites that are measured now or were before; `choose` is called on each.
+        """Measure sites, and return the entries of those that are measured now or were before; `choose` is called on
+        each.
 
         seconds: how long is measured at most, besides compiling what the defaults are; 0 for what the database has.
         However short it is, the site that takes most of the time is measured.
@@ -102,7 +103,7 @@ class Search:
         return entry
 
     def _begin(self, sites: Sequence[Site], found: dict[Site, Entry]) -> list[Race]:
-        """Return the defaults, measured; sites that cannot be measured are left out."""
+        """Measure the defaults of sites, and return their races; sites that cannot be measured are left out."""
         races = []
         for site, built in zip(sites, self.builder.build([(site, site.default) for site in sites]), strict=True):
             call = None if built is None else self.timer.load(built)
@@ -153,7 +154,7 @@ class Search:
         return fast
 
     def _compare(self, race: Race, fast: Sequence[tuple[float, str, Call]]) -> bool:
-        """Return whether one of those that looked faster is; it is the best then."""
+        """Measure the calls that looked faster, and return whether one of them is; it is the best then."""
         for _, name, call in sorted(fast, key=lambda each: each[0])[:FINALISTS]:
             best, us, faster = self._in_turns(race.call, call)
             race.us = min(race.us, best)
@@ -172,8 +173,8 @@ class Search:
             race.default_us = race.us
 
     def _in_turns(self, first: Call, second: Call) -> tuple[float, float, bool]:
-        """Return the least microseconds of two calls that take turns, so that what else the machine does meets both,
-        and whether the second is faster: by the margin, and in most turns.
+        """Measure two calls in turns, so that what else the machine does affects both. Return the least microseconds of
+        each, and whether the second is faster: by the margin, and in most turns.
         """
         turns = [[self.timer.microseconds(call, SLICE) for call in (first, second)] for _ in range(ROUNDS)]
         before, after = (min(times) for times in zip(*turns, strict=True))

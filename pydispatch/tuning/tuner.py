@@ -49,7 +49,9 @@ class Tuner:
         return [number not in dropped for number in range(len(candidates))]
 
     def convolutions(self, compilation: Pipeline, found: Sequence[Convolution]) -> Sequence[bool]:
-        """Return half of what is left, as for matches."""
+        """Return whether each convolution uses im2col columns, by measurements that take up to half of the time left,
+        else by `pays`.
+        """
         sites = convolution_sites(found)
         self._search(compilation, ConvolutionPrograms(compilation.options), list(sites), self._left / 2)
         wanted = list(map(pays, found))
@@ -78,7 +80,7 @@ class Tuner:
 
 
 def summary(found: Mapping[Site, Entry], count: int) -> str:
-    """Return what was gained, of so many places that there is a choice for."""
+    """Return a line on the time that was gained. count: how many choices the program has."""
     before = sum(entry.default_us * site.calls for site, entry in found.items())
     after = sum(entry.us * site.calls for site, entry in found.items())
     gain = f" (-{(1 - after / before) * 100:.1f} %)" if after < before else ""
@@ -99,7 +101,7 @@ def _machine(compilation: Pipeline) -> Machine:
 
 
 def sites_of(compilation: Pipeline, machine: Machine) -> list[DispatchSite]:
-    """Return what there is to choose in a program whose dispatches are formed."""
+    """Return the sites of a program, whose dispatches are formed, that have a choice."""
     backend = require_backend(compilation.targets()[0])
     executables = {symbol_name(op): op for op in compilation.module.body.block.ops if "sym_name" in op.properties}
     found: list[DispatchSite] = []

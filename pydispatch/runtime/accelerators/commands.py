@@ -23,7 +23,9 @@ class CommandExecutor:
         inner.calls = calls
 
     def __getattr__(self, name: str) -> Any:
-        """Return what every Executor does the same way runs plans through this object."""
+        """Return an attribute of the wrapped executor. Methods that every Executor shares are bound to this object
+        instead, so that they run plans through it.
+        """
         shared = vars(Executor).get(name)
         if callable(shared) and getattr(type(self.inner), name) is shared:
             return shared.__get__(self)
@@ -91,7 +93,7 @@ class CommandExecutor:
 
 
 def _part(record: Record, first: int, end: int) -> Record:
-    """Return commands of a plan as a plan of their own, over the same blocks."""
+    """Return commands `first` to `end` of a plan as a plan of their own, over the same blocks."""
     part = copy.copy(record)
     part.commands, part.state, part.pieces = record.commands[first:end], None, []
     part.numbers, part.patterns = record.numbers[first:end], record.patterns[first:end]

@@ -88,7 +88,7 @@ class Context(Protocol):
         return block
 
     def allocate(self, size: int) -> Any:
-        """Return a block whose content `acquire` may set."""
+        """Allocate a block, whose content `acquire` may set."""
 
     def release(self, block: Any) -> None:
         """Take a block back. Called from any thread and by the garbage collector: it blocks on nothing."""
@@ -109,8 +109,8 @@ class Context(Protocol):
         """Copy `size` bytes from byte `at` of a block to byte `to` of another block."""
 
     def view(self, block: Any, size: int) -> memoryview | None:
-        """Return the bytes where they lie, writable, or None when the processor cannot see them. Waits for work on
-        them.
+        """Return the bytes of a block in place, writable, or None when the processor cannot access them. Waits for work
+        on them.
         """
 
     def require_usable(self) -> None:

@@ -64,14 +64,14 @@ class AcceleratorDevice(MakesBuffers, Device):
 
     @abstractmethod
     def _host(self) -> Host:
-        """Return what variants are chosen by."""
+        """Return the host that variants are chosen for."""
 
     @abstractmethod
     def _executor(self) -> Executor:
-        """Return a new one, for one program."""
+        """Return a new executor, for one program."""
 
     def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
-        """Return what `load` returns."""
+        """Return the program that `load` returns."""
         return AcceleratorProgram(module, name, self, executor, imports)
 
     def _loaded(self) -> None:

@@ -88,7 +88,7 @@ class Executor(ABC):
         """Run all commands, or puts them in a queue. constants: the words of this call; patterns: one per command."""
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        """Return a run over memory that stays, to be started again and again: `run` each time, unless a device has
+        """Return a run over fixed memory, to be started again and again: it calls `run` each time, unless a device has
         more.
         """
         return _Repeated(self, record, blocks, constants, patterns)
@@ -98,7 +98,7 @@ class Executor(ABC):
         """Run once, one command after the other, and says how long each took; waits for it."""
 
     def keep(self, data: PlanData) -> Record:
-        """Return what is kept of a plan."""
+        """Return the record of a plan, which is cached for its calls."""
         return Record(data, self.alignments)
 
     # For programs with host commands
@@ -110,8 +110,8 @@ class Executor(ABC):
         return True
 
     def surroundings(self, synchronous: bool) -> Surroundings:
-        """Return what a host command is told, at which plans are cut. When it is synchronous, everything that was given
-        is complete when this returns.
+        """Return the surroundings that a host command is passed, at which plans are cut. When it is synchronous, all
+        work that was submitted is complete when this returns.
         """
         raise DeviceUnavailableError(f"{self.context.name} has no host commands")
 
@@ -129,7 +129,7 @@ class Executor(ABC):
             self.derivations.shared.blocks.clear()
 
     def _block(self, index: int) -> Any:
-        """Return the block of a constant that is given, or was derived."""
+        """Return the block of a constant of the program, uploaded on first use, or of a derived one."""
         found = self._uploaded.get(index)
         if found is None:
             data = self.constants[index]
@@ -152,7 +152,9 @@ class Executor(ABC):
             del self._uploaded[given]
 
     def _results(self, data: PlanData) -> list[DeviceMemory]:
-        """Return the results of a function without arguments, whose constants are there."""
+        """Run a function without arguments, whose constants are uploaded on first use or derived, and return its
+        results.
+        """
         record, context = self.keep(data), self.context
         results = {i: DeviceMemory(context, context.acquire(size), size) for _, i, size in record.results}
         blocks: Blocks = [None] * record.count
@@ -221,7 +223,7 @@ class Executor(ABC):
         return DeviceMemory(self.context, self.context.acquire(size), size)
 
     def constant_memory(self, index: int) -> DeviceMemory:
-        """Return where a constant is."""
+        """Return the memory of a constant, filled on first use."""
         self.constant(index)
         return self._uploaded[index]
 

@@ -73,14 +73,14 @@ class AcceleratorFunction(Submitted, Callee):
     def _bind_converted(
         self, args: tuple[Any, ...], known: Plan | None = None, copies: bool = True
     ) -> tuple[Plan, list[Any], bytes]:
-        """Return objects of others that lie on the device become buffers first."""
+        """Bind arguments, after converting objects of other libraries that are located on the device to buffers."""
         convert = self._context.convert
         return self._core.bind(tuple(a if isinstance(a, PLAIN) else convert(a) for a in args), known, copies)
 
     def _run(
         self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, given: list[Buffer | None] | None
     ) -> list[Any]:
-        """Return the results, in `given` buffers where there are some.
+        """Run a plan and return its results, in `given` buffers where there are some.
 
         What lives longest is acquired first, and given back last: the pool hands out again what came back last, so that
         a loop of equal calls sees equal blocks.
@@ -115,7 +115,7 @@ class AcceleratorFunction(Submitted, Callee):
         return made
 
     def _value(self, results: list[Any]) -> Any:
-        """Return what a call returns."""
+        """Return the value of a call: its result, a tuple of several, or None without results."""
         if len(results) == 1:
             return results[0]
         return tuple(results) if results else None
@@ -140,8 +140,8 @@ class AcceleratorFunction(Submitted, Callee):
         return self._value(results)
 
     def _outs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
-        """Return what the caller gave for each result, as it is and as a buffer or array that fits.
-        InvalidArgumentError.
+        """Return the output that the caller passed for each result, unchanged and as a buffer or array that fits.
+        InvalidArgumentError when it does not fit.
         """
         outs = list(out) if isinstance(out, tuple) else [out]
         if len(outs) != len(self._results) or (len(outs) != 1 and not isinstance(out, tuple)):

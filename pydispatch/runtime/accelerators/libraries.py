@@ -22,7 +22,7 @@ class Library(Protocol):
     def name(self) -> str: ...
 
     def names(self) -> Collection[str]:
-        """Return the functions that it has."""
+        """Return the names of the functions that the library has."""
 
 
 class Linked(Protocol):
@@ -59,14 +59,15 @@ class Dialect(Protocol):
     """The same within a sentence: "glslangValidator -V -g --keep-uncalled compiles a library"."""
 
     def is_code(self, data: bytes) -> bool:
-        """Return whether bytes are in this language at first sight."""
+        """Return whether bytes look like code in the dialect's language."""
 
     def open_library(self, data: bytes, name: str) -> Library:
         """ArtifactError when it is broken, InvalidArgumentError when it is no library."""
 
     def link(self, module: bytes, libraries: Sequence[Any], optional: Collection[str], where: str) -> Linked:
-        """Return a module with what it imports taken from libraries. optional: symbols that may be missing. where: for
-        messages. ArtifactError, InvalidArgumentError for a function that does not fit."""
+        """Link a module with the functions of libraries that it imports. optional: symbols that may be missing. where:
+        for messages. ArtifactError, InvalidArgumentError for a function that does not fit.
+        """
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Libraries:
         self._next = 1
 
     def add(self, source: str | os.PathLike[str] | bytes, priority: int, params: Mapping[str, object]) -> Provider:
-        """Return registers the path or bytes of a module.
+        """Register the path or bytes of a module as a library.
 
         Raises ArtifactError when it is broken, InvalidArgumentError when it is no library of functions, SystemError
         when it cannot be read.
@@ -118,7 +119,9 @@ class Libraries:
         self._added = [entry for entry in self._added if entry[1] != provider.id]
 
     def asked(self) -> list[Library]:
-        """Return the libraries in the order in which they are asked: the highest priority, then the last one, first."""
+        """Return the libraries in the order in which they are queried: by falling priority, the last one added first
+        among equals.
+        """
         return [library for _, _, library in sorted(self._added, key=lambda entry: entry[:2], reverse=True)]
 
 
@@ -184,7 +187,7 @@ class Resolution:
         return MissingImportError("\n".join(lines), tuple(symbols))
 
     def _calls(self, variant: Mapping[str, Any], where: str) -> Iterator[Call]:
-        """Yield what the manifest says about the calls."""
+        """Yield the calls that the manifest lists for a variant. ArtifactError when they cannot be read."""
         try:
             for entry in listed(variant.get("calls", [])):
                 exports = tuple(map(text, listed(table(entry)["exports"])))

@@ -144,7 +144,7 @@ def _unaligned(command: Command, alignments: Mapping[int, int]) -> list[Slot]:
 
 
 def label(command: Command, kernel: str) -> str:
-    """Return a command in words; kernel: the name of what a dispatch runs."""
+    """Return the description of a command; kernel: the name of the kernel that a dispatch runs."""
     if isinstance(command, Dispatch):
         return f"{kernel} {'x'.join(map(str, command.grid))}"
     if isinstance(command, Custom):

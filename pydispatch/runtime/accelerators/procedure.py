@@ -71,8 +71,8 @@ class AcceleratorProcedure(Submitted, Callee):
         return (found[0] if len(found) == 1 else tuple(found)) if found else None
 
     def _values(self, args: tuple[Any, ...]) -> list[Any]:
-        """Return the results of a call. What the device, a host command or a signal's handler raised in it comes out as
-        it is: C sees a status, which holds no exception.
+        """Run a call on the device and return its results. An exception that the device, a host command or a signal's
+        handler raised in it is raised here unchanged: C sees a status, which holds no exception.
         """
         raised, here = self._executor.raised, threading.get_ident()
         try:
@@ -90,7 +90,9 @@ class AcceleratorProcedure(Submitted, Callee):
             raised.pop(here, None)
 
     def _outs(self, out: Any) -> list[Any]:
-        """Return one entry per result, looked at before anything runs. InvalidArgumentError."""
+        """Return the output that the caller passed for each result, checked before anything runs; None for one that was
+        not passed. InvalidArgumentError when it does not fit.
+        """
         count = len(self.results)
         if out is None:
             return [None] * count
@@ -103,7 +105,7 @@ class AcceleratorProcedure(Submitted, Callee):
         return outs
 
     def _argument(self, given: Any) -> Any:
-        """Return a buffer of the device that kernels take where it lies, an array or a number."""
+        """Convert an argument to a buffer of the device that kernels can use in place, an array or a number."""
         context = self._context
         if context.convert is not None and not isinstance(given, PLAIN):
             given = context.convert(given)
@@ -122,7 +124,9 @@ class AcceleratorProcedure(Submitted, Callee):
         return isinstance(given.memory, DeviceMemory) and given.memory.context is self._context
 
     def _result(self, value: Any, out: Any) -> Any:
-        """Return what a call returns for a result: a number, or a buffer, which is `out` when there is one."""
+        """Return the value of one result of a call: a number, or a buffer; `out`, filled with the result, when there is
+        one.
+        """
         if not isinstance(value, tuple):
             return value
         made = self.BUFFER(*value)
@@ -137,7 +141,7 @@ class AcceleratorProcedure(Submitted, Callee):
     def prepare(
         self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
     ) -> Any:
-        """Return a call with these arguments. Its results are new in every run, fresh or not, unless given `out`.
+        """Prepare a call with these arguments. Its results are new in every run, fresh or not, unless given `out`.
         workers: a number from 1 to 1024, which changes nothing on this device.
         """
         check_workers(self.name, workers)
@@ -146,9 +150,9 @@ class AcceleratorProcedure(Submitted, Callee):
         return self._repeated(self._arranged(args, named), out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
-        """Return how long each command of a call takes on the device. A command that runs several times has one timing.
-        runs: whose means are taken, after one that is not counted; each changes the state of the program as a call
-        does.
+        """Measure how long each command of a call takes on the device. A command that runs several times has one
+        timing. runs: whose means are taken, after one that is not counted; each changes the state of the program as a
+        call does.
         """
         check_runs(self.name, runs)
         found: dict[tuple[int, int], _Repeated] = {}

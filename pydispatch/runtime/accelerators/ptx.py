@@ -18,7 +18,9 @@ FORMAT = "cuda-nvptx-fb"
 
 
 def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> Host:
-    """Return what variants are chosen by on a device of a compute capability. has_cubins: it runs machine code."""
+    """Return the host that variants are chosen for on a device of a compute capability. has_cubins: it runs machine
+    code.
+    """
     major, minor = capability
     known = capabilities(major, minor)
     runs = known if has_cubins else frozenset(n for n in known if not n.startswith("cubin_"))

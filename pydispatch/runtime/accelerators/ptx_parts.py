@@ -58,7 +58,7 @@ class Entry:
 
 
 def kind_of(data: bytes | memoryview) -> str:
-    """Return what a file holds without a description."""
+    """Return the kind of code in a file without a description: cubin for an ELF, else PTX."""
     return CUBIN if is_elf(data) else PTX
 
 
@@ -279,7 +279,7 @@ class DescribedPacker:
 
 
 def packer_of(entry: Entry) -> Packer | DescribedPacker:
-    """Return what packs the parameters of a kernel."""
+    """Return the packer of a kernel's parameters."""
     if entry.described is not None:
         return DescribedPacker(entry.described, entry.bindings, entry.constants)
     return Packer(entry.bindings, entry.sizes)

@@ -48,7 +48,7 @@ class CallThread:
     def submit(
         self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], priority: int = 1
     ) -> Future:
-        """Return a Future of a call that begins before waiting ones whose priority is a larger number."""
+        """Queue a call and return its Future. It begins before waiting calls whose priority is a larger number."""
         future = Future()
         self.pending[future] = None
         self._calls.put((priority, (future, function, args, named)))
@@ -111,7 +111,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def thread_of(owner: object) -> CallThread:
-    """Return the thread of a program's executor."""
+    """Return the thread of a program's executor, created on first use."""
     with _starting:
         thread = _threads.get(owner)
         if thread is None:

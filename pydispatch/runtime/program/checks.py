@@ -158,7 +158,7 @@ def _alike(values: list[Array]) -> bool:
 
 
 def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:
-    """Return equal as numbers (-0 equals +0) or as bits."""
+    """Return whether elements are equal as numbers (-0 equals +0) or as bits, elementwise."""
     with np.errstate(invalid="ignore"):
         equal: NDArray[np.bool_] = np.asarray(a == b)
     if equal.all():

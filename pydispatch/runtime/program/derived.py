@@ -33,7 +33,8 @@ class Sharing:
         self._lock = threading.Lock()
 
     def find(self, module: Module, file: ArtifactFile, variants: Sequence[Chosen]) -> Shared:
-        """Return those of a loaded program whose artifact has the same bytes and runs the same variants, else new ones.
+        """Return the derived constants of a loaded program whose artifact has the same bytes and runs the same
+        variants, else new ones.
         """
         key = (file.size, file.checksums(), *((v.number, *v.constants) for v in variants))
         with self._lock:

@@ -48,7 +48,9 @@ class CpuLinker:
                 self._link_member(module, file, chosen, elf)
 
     def _code(self, file: ArtifactFile, chosen: Chosen) -> tuple[memoryview | bytes | None, Code | None]:
-        """Return the ELF of an executable, and what the device was given for one that the program only declares."""
+        """Return the ELF of an executable, and the code that the device was given for one that the program only
+        declares.
+        """
         if chosen.entry.get("dynamic"):
             code = self._given(chosen)
             return code.elf, code
@@ -97,7 +99,9 @@ class CpuLinker:
         return code
 
     def _asked(self) -> Resolution | None:
-        """Return what asks the providers of the device."""
+        """Return the resolution that queries the providers of the device, created on first use; None without a
+        registry.
+        """
         if self.registry is not None and self._resolution is None:
             self._resolution = self.registry.manager.resolution()
         return self._resolution
@@ -119,7 +123,7 @@ class CpuLinker:
                                    each.provider or "nobody, and optional")  # fmt: skip
 
     def _missing(self, chosen: Chosen, symbols: Sequence[str]) -> MissingImportError:
-        """Return names all unresolved imports of an executable, the providers asked, and the remedy."""
+        """Return the error that names all unresolved imports of an executable, the providers asked, and the remedy."""
         from pydispatch.runtime.program.imports import missing_imports
 
         asked = [p.label for p in self._resolution.providers()] if self._resolution is not None else []
@@ -128,8 +132,8 @@ class CpuLinker:
 
 
 def not_given(chosen: Chosen, given: Iterable[str], file: str) -> MissingImportError:
-    """Return the error for an executable whose code the device was not given. given: names of those that it was; file:
-    what the code might be in.
+    """Return the error for an executable whose code the device was not given. given: names of the executables whose
+    code it was given; file: what the code might be in.
     """
     have = ", ".join(f"'{other}'" for other in given)
     exports = ", ".join(f"@{export}" for export in chosen.exports)

@@ -98,7 +98,7 @@ def _load(
 def _link_executables(
     module: Module, file: ArtifactFile, host: Host, linker: Linker, executables: list[Any]
 ) -> list[Chosen]:
-    """Return the variant that runs here of each executable, linked, with what its exports rely on."""
+    """Choose and link the variant of each executable that runs here, and load the contracts of its exports."""
     variants = [choose(module, file.name, host, i, executable) for i, executable in enumerate(executables)]
     linker.link(module, file, variants)
     module.flops = {chosen.index: chosen.entry["flops"] for chosen in variants if "flops" in chosen.entry}

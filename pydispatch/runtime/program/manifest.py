@@ -113,7 +113,7 @@ def _is_variant(variant: dict[str, Any]) -> bool:
 
 
 def _error(name: str, text: bytes) -> ArtifactError:
-    """Return what is wrong with a manifest, and where, according to the strict reader."""
+    """Return the error that states what is wrong with a manifest, and where, according to the strict reader."""
     from pydispatch.formats.artifact.manifest import Manifest
 
     try:

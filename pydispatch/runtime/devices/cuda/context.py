@@ -135,7 +135,7 @@ class Context(base.Context):
     # Results of the driver
 
     def check(self, result: tuple[Any, ...], what: str) -> Any:
-        """Return what a function of the driver gave, one value or a tuple."""
+        """Check the status of a driver's function, and return its value or a tuple of several."""
         if result[0]:
             self.failed(result[0], what)
         return result[1] if len(result) == 2 else result[1:]
@@ -258,7 +258,7 @@ class Context(base.Context):
         return not result[0] and int(result[1]) != 0
 
     def view(self, block: Block, size: int) -> memoryview | None:
-        """Return the processor sees nothing of it."""
+        """Return None: the processor cannot access device memory in place."""
         return None
 
     def stats(self) -> dict[str, int]:
@@ -272,7 +272,7 @@ class Context(base.Context):
     # Other streams
 
     def event(self) -> Any:
-        """Return an event that is only waited for; it goes back with `_events.append`."""
+        """Return an event that is only waited for; append it to `_events` to release it."""
         if self._events:
             return self._events.pop()
         return self.check(self.driver.cuEventCreate(_DISABLE_TIMING), "cuEventCreate")
@@ -348,7 +348,7 @@ class Context(base.Context):
 
 
 def _address(source: Source, size: int) -> tuple[int, Any]:
-    """Return where bytes of the process lie, and what keeps them."""
+    """Return the address of bytes of the process, and the object that keeps them alive; None for a bare address."""
     if type(source) is int:
         return source, None
     if isinstance(source, np.ndarray):

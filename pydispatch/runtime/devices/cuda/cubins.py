@@ -30,13 +30,14 @@ class Log:
         self.values = [self.error, _LOG_BYTES, self.info, _LOG_BYTES]
 
     def text(self) -> str:
-        """Return what was said, errors first."""
+        """Return the messages of the compiler, errors first."""
         parts = (bytes(part).split(b"\0")[0].decode(errors="replace").strip() for part in (self.error, self.info))
         return "\n".join(part for part in parts if part)
 
 
 def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) -> tuple[bytes, bool]:
-    """Return (the cubin of a PTX text for the device, whether it is from the cache). fresh: it is made again.
+    """Compile a PTX text for the device, and return the cubin and whether it is from the cache. fresh: compile even
+    when it is cached.
 
     ArtifactError with the log of the compiler when it refuses the text, DeviceUnavailableError when the driver is too
     old for it.
@@ -72,7 +73,7 @@ def _compile(context: Context, text: bytes, where: str) -> bytes:
 
 
 def refused(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
-    """Return what a refusal of the compiler means."""
+    """Return the error for PTX that the driver's compiler refuses."""
     code, driver = int(status), context.driver
     said = "".join(f"\n  {line}" for line in log.splitlines() if line.strip())
     what = f"{where}: {context.name} ({context.model}) cannot compile its PTX: {cuda.describe(driver, status)}{said}"

@@ -36,7 +36,7 @@ _contexts: dict[tuple[int, int, bool], Context] = {}
 
 
 def open_device(index: int, is_checked: bool) -> CudaDevice:
-    """Return the device with a number. Those of one process with the same number share memory and stream."""
+    """Open the device with a number. Devices of one process with the same number share memory and stream."""
     with _opening:
         key = (os.getpid(), index, is_checked)
         context = _contexts.get(key)
@@ -90,7 +90,7 @@ class CudaDevice(AcceleratorDevice):
         return dict(self._context.stats())
 
     def describe(self) -> Mapping[str, Any]:
-        """Return what the device is: its name, driver, compute capability and limits."""
+        """Return a description of the device: its name, driver, compute capability and limits."""
         context, facts = self._context, self._context.attributes
         major, minor = context.capability
         return {

@@ -75,8 +75,8 @@ def is_installed() -> bool:
 
 
 def binding() -> Any:
-    """Return the module, initialised. DeviceUnavailableError when the package, the driver or a device is missing, or
-    old.
+    """Return the module of the driver, initialised. DeviceUnavailableError when the package, the driver or a device is
+    missing, or old.
     """
     return _start(os.getpid())
 
@@ -120,7 +120,9 @@ def version_text(version: int) -> str:
 
 
 def check(found: Any, result: tuple[Any, ...], what: str) -> Any:
-    """Return what a function gave, one value or a tuple. Raises the error that its status stands for."""
+    """Check the status of a driver's function, and return its value or a tuple of several. Raises the error of the
+    status.
+    """
     if result[0]:
         raise failure(found, result[0], what)
     return result[1] if len(result) == 2 else result[1:]
@@ -152,7 +154,7 @@ def describe(found: Any, status: Any) -> str:
 
 
 def is_of_other_context(status: Any) -> bool:
-    """Return whether a call may succeed with the context of its device made current."""
+    """Return whether a call with this status may succeed once the context of its device is made current."""
     return int(status) in _OTHER_CONTEXT
 
 

@@ -128,8 +128,8 @@ class CudaExecutor(Executor):
     def _graph(
         self, record: Record, state: State, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> Graph:
-        """Return a graph over these addresses: the one that ran on them last, a new one, or the one not used for
-        longest.
+        """Return a graph over these addresses: the one that ran on them last, a new one, or the least recently used
+        one, updated.
         """
         key = (tuple(addresses), constants, tuple(patterns))
         graph = state.graphs.pop(key, None)
@@ -158,7 +158,7 @@ class CudaExecutor(Executor):
         return addresses if scratch is None else [*addresses, scratch.block.address]
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        """Return a graph of its own, which only has to be launched."""
+        """Return a run with a graph of its own, which only has to be launched."""
         return Fixed(self, record, blocks, constants, patterns)
 
     def _run_checked(

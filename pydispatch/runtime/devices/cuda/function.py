@@ -75,7 +75,7 @@ class CudaPrepared(Prepared):
 
 @contextmanager
 def _between(context: Context, stream: Any) -> Iterator[None]:
-    """Yield what happens inside runs after what is on a stream, and before what is put there later."""
+    """Order the work of the `with` block after work that is on a stream, and before work that is put there later."""
     number = stream_number(stream)
     context.follow(number)
     try:

@@ -62,7 +62,7 @@ class Graph:
                 driver.cuGraphDestroy(graph)
 
     def _joined(self, graph: Any, nodes: list[Any], what: str) -> list[Any]:
-        """Return what stands for all of `nodes`: an empty node, where edges would be many."""
+        """Return the nodes to depend on instead of all `nodes`: one added empty node, where edges would be many."""
         if len(nodes) <= 2:
             return nodes
         context = self.context

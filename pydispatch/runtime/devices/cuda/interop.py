@@ -42,8 +42,8 @@ class CudaBuffer(Buffer):
         return CUDA, self._context.index
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Return a capsule. stream: of the consumer, which waits on the device for what was given so far; -1: it knows
-        to wait by itself. A consumer on the CPU gets a copy.
+        """Return a DLPack capsule of the buffer. stream: of the consumer, which waits on the device for work submitted
+        so far; -1: it knows to wait by itself. A consumer on the CPU gets a copy.
         """
         wanted = options.get("dl_device")
         if wanted is not None and int(wanted[0]) == CPU:
@@ -79,7 +79,7 @@ class CudaBuffer(Buffer):
 
 
 def dlpack_code(buffer: Buffer) -> int:
-    """Return the type code of its elements."""
+    """Return the DLPack type code of a buffer's elements."""
     kind = buffer.element.word >> 24
     return SMALL_FLOATS.get(kind, EXTENDED.get(buffer.dtype.name, _CODES.get(buffer.dtype.kind, 1)))
 

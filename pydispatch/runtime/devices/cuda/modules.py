@@ -67,7 +67,7 @@ class Modules:
                 self.kernels[executable.index, entry.ordinal] = kernel
 
     def kernel_of(self, command: Dispatch) -> Kernel:
-        """Return what a dispatch runs."""
+        """Return the kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
     def _check_entry(self, entry: Entry, where: str) -> None:

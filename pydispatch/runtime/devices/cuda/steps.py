@@ -193,7 +193,8 @@ class Fill(Step):
 
 
 def fills(context: Context, command: commands.Fill, number: int, is_deferred: bool) -> list[Fill]:
-    """Return a fill with whole patterns of 1, 2, 4 or 8 bytes, which start at a multiple of themselves or anywhere.
+    """Return the fills that one fill command becomes, with whole patterns of 1, 2, 4 or 8 bytes, which start at a
+    multiple of themselves or anywhere.
 
     is_deferred: whether the pattern depends on the call, so that its bytes are not known.
     """
@@ -213,7 +214,7 @@ def fills(context: Context, command: commands.Fill, number: int, is_deferred: bo
 
 
 def copies(context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int) -> list[Step]:
-    """Return a copy, in pieces: a node of a graph has no more bytes than a row of an image."""
+    """Return the pieces of a copy: a node of a graph copies no more bytes than a row of an image has."""
     (first, at), (then, to) = source, target
     return [
         Copy(context, region, (first, at + done), (then, to + done), min(MOST_COPIED, size - done))

@@ -84,7 +84,7 @@ class Arena:
         return made
 
     def array(self, kind: str, items: Any) -> Any:
-        """Return an array from a list, or of a length."""
+        """Allocate an array of these items, or of this length, which lives as long as the arena."""
         made = self.ffi.new(f"{kind}[]", items)
         self.kept.append(made)
         if not isinstance(items, int):

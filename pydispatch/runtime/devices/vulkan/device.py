@@ -26,7 +26,7 @@ _contexts: dict[tuple[int, int, bool], Context] = {}
 
 
 def open_device(index: int, staging: bool) -> VulkanDevice:
-    """Return the device with a number. Those of one process with the same number share memory and queue."""
+    """Open the device with a number. Devices of one process with the same number share memory and queue."""
     with _opening:
         key = (os.getpid(), index, staging)
         context = _contexts.get(key)
@@ -74,7 +74,7 @@ class VulkanDevice(AcceleratorDevice):
         check(data, where)
 
     def describe(self) -> Mapping[str, Any]:
-        """Return what the device is: its name and kind, driver, limits and capabilities of shaders."""
+        """Return a description of the device: its name and kind, driver, limits and capabilities of shaders."""
         context = self._context
         features, version = context.features, context.features.properties.apiVersion
         limits = features.limits

@@ -82,7 +82,7 @@ class Executor(execute.Executor):
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
     ) -> Recorded:
-        """Return commands over these blocks; under the context's lock."""
+        """Record commands over these blocks; under the context's lock."""
         recorder = Recorder(self.context)
 
         def host(command: Custom) -> None:

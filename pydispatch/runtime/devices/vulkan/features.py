@@ -115,7 +115,7 @@ class Features:
         return {ffi.string(found[i].extensionName).decode() for i in range(count[0])}
 
     def _enable(self, ffi: Any, lib: Any, kinds: list[str]) -> Any:
-        """Return a VkPhysicalDeviceFeatures2 chain with what is wanted and there."""
+        """Enable the wanted features that the device has, and return their VkPhysicalDeviceFeatures2 chain."""
         have, enabled = [self.arena.new(kind) for kind in kinds], [self.arena.new(kind) for kind in kinds]
         heads = []
         for chain in (have, enabled):

@@ -27,7 +27,7 @@ class Chunk:
         self.free: list[tuple[int, int]] = [(0, size)]  # (offset, bytes), sorted, never touching
 
     def take(self, size: int) -> int | None:
-        """Return the offset of a free range, the first that is large enough."""
+        """Take the first free range that is large enough, and return its offset; None when there is none."""
         for i, (offset, room) in enumerate(self.free):
             if room >= size:
                 if room == size:
@@ -137,7 +137,7 @@ class Pool:
         return None
 
     def _merge(self) -> None:
-        """Return the blocks that are cached for reuse to the free ranges of their chunks."""
+        """Release the blocks that are cached for reuse to the free ranges of their chunks."""
         for blocks in self.ready.values():
             for block in blocks:
                 block.chunk.give(block.offset, block.size)

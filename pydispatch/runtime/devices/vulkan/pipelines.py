@@ -101,7 +101,7 @@ class Executables:
             self.kernels[executable.index, export.ordinal] = kernel
 
     def kernel_of(self, command: Dispatch) -> Kernel:
-        """Return what a dispatch runs."""
+        """Return the kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
     def _plan(
@@ -316,7 +316,7 @@ class Parts:
         return self.spilled[ordinal : ordinal + 1] == [True]
 
     def is_watched(self, ordinal: int) -> bool:
-        """Return whether the shader of an export says by a buffer that a loop was cut short."""
+        """Return whether the shader of an export reports in a buffer that a loop was cut short."""
         return self.watched[ordinal : ordinal + 1] == [True]
 
     def values(self, constants: Sequence[int]) -> dict[int, int]:

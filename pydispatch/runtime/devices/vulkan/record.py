@@ -142,7 +142,7 @@ class Recorder:
         self.copy(middle, 0, target, to, size)
 
     def own(self, size: int) -> Block:
-        """Return memory that lives as long as what is recorded."""
+        """Acquire memory that lives as long as the recording."""
         block = self.context.pool.acquire(size)
         self.blocks.append(block)
         return block
@@ -264,15 +264,15 @@ class Recorder:
         self.calls.vkUpdateDescriptorSets(self.context.handle, at, writes, 0, self.ffi.NULL)
 
     def _spilled(self, words: bytes) -> tuple[Block, int, int]:
-        """Return constants in memory that lives as long as what is recorded."""
+        """Copy constants into memory that lives as long as the recording, and return (block, offset, bytes)."""
         block = self.context.staging.acquire(len(words))
         self.blocks.append(block)
         self.ffi.memmove(block.pointer, words, len(words))
         return block, 0, len(words)
 
     def _watched(self, kernel: Kernel) -> tuple[Block, int, int]:
-        """Return two words of its own for a dispatch; see `emit/spirv/iterations.py` of the compiler for what they
-        mean.
+        """Acquire two words for a dispatch alone, and return (block, offset, bytes); see `emit/spirv/iterations.py` of
+        the compiler for what the words mean.
         """
         block = self.context.staging.acquire(8)
         self.blocks.append(block)
@@ -285,7 +285,9 @@ class Recorder:
     def _placed(
         self, number: int, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int
     ) -> tuple[Block, int, int]:
-        """Return where a binding of command `number` lies: in place, or moved to where the device can bind it."""
+        """Return the (block, offset, bytes) of a binding of command `number`: in place, or moved to where the device
+        can bind it.
+        """
         block, offset, length = _block(blocks, slot.buffer), slot.offset, slot.size
         bound = max(4, -(-length // 4) * 4)
         if bound > self.context.max_range:
@@ -302,7 +304,7 @@ class Recorder:
         return own, 0, bound
 
     def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
-        """Return a descriptor set per layout."""
+        """Allocate one descriptor set per layout, and return them."""
         made: list[Any] = []
         at = 0
         while at < len(layouts):
@@ -341,7 +343,7 @@ class Recorder:
                     self.copy(own, 0, block, offset, length)
 
     def finish(self) -> Recorded:
-        """Return the command buffer, whose results the processor sees when it is done."""
+        """End the recording and return it. The processor sees the results when the command buffer has run."""
         self.barrier(host=True)
         api.check(self.calls.vkEndCommandBuffer(self.buffer), "vkEndCommandBuffer")
         recorded = Recorded(self.context, self.buffer, self.sets, self.blocks)

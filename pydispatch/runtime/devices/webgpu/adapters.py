@@ -44,7 +44,7 @@ class Adapter:
         self.features = {name for name, number in known.items() if lib.wgpuAdapterHasFeature(handle, number)}
 
     def names(self) -> Names:
-        """Return what variants may require."""
+        """Return the names of features and limits that variants may require."""
         return Names(self.features & FEATURES.keys(), self.limits)
 
 
@@ -94,8 +94,8 @@ def instance_of(backend: str) -> Any:
 
 
 def adapters(backend: str, text: str = "") -> list[Adapter]:
-    """Return those of a back end, all but OpenGL for "", whose model has `text`. InvalidArgumentError for an unknown
-    one, DeviceUnavailableError without wgpu.
+    """Return the adapters of a back end, all but OpenGL for "", whose model has `text`. InvalidArgumentError for an
+    unknown back end, DeviceUnavailableError without wgpu.
     """
     if backend and backend not in BACKENDS:
         raise InvalidArgumentError(f"device 'webgpu': backend: expected one of {', '.join(BACKENDS)}, got '{backend}'")

@@ -37,7 +37,7 @@ def binding() -> tuple[Any, Any]:
 
 
 def text_of(view: Any) -> str:
-    """Return a WGPUStringView in Python."""
+    """Return a WGPUStringView as a Python string."""
     ffi, _ = binding()
     if view.data == ffi.NULL:
         return ""
@@ -67,7 +67,7 @@ class Arena:
         return made
 
     def array(self, kind: str, items: Any) -> Any:
-        """Return an array from a list, or of a length."""
+        """Allocate an array of these items, or of this length, which lives as long as the arena."""
         made = self.ffi.new(f"{kind}[]", items)
         self.kept.append(made)
         return made
@@ -101,7 +101,7 @@ class Errors:
         self.device: Any = None
 
     def callback(self, kind: str, has_mode: bool = True) -> dict[str, Any]:
-        """Return the fields of a callback whose messages come here."""
+        """Return the fields of a callback that passes its messages to this object."""
         cast = self.ffi.cast
         fields = {"callback": cast(kind, CALLBACKS[kind]), "userdata1": cast("void*", self.box.address)}
         return {"mode": SPONTANEOUS, **fields} if has_mode else fields

@@ -23,7 +23,7 @@ _contexts: dict[tuple[Any, ...], Context] = {}
 
 
 def open_device(number: int, adapter: str, backend: str, staging: bool, standard: bool) -> WebGPUDevice:
-    """Return the device with a number. Those of one process that are named alike share memory and queue."""
+    """Open the device with a number. Devices of one process that are named alike share memory and queue."""
     with _opening:
         key = (os.getpid(), number, adapter, backend, staging, standard)
         context = _contexts.get(key)
@@ -58,7 +58,7 @@ class WebGPUDevice(AcceleratorDevice):
         self._context.wait()
 
     def describe(self) -> Mapping[str, Any]:
-        """Return what the device is: its adapter and back end, limits, and features of shaders."""
+        """Return a description of the device: its adapter and back end, limits, and features of shaders."""
         context = self._context
         adapter, limits = context.adapter, context.limits
         sizes = "x".join(str(limits[f"maxComputeWorkgroupSize{axis}"]) for axis in "XYZ")

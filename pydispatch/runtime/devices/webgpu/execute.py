@@ -57,7 +57,7 @@ class Executor(execute.Executor):
 
     @contextmanager
     def _own(self, record: Record, blocks: Blocks) -> Iterator[Blocks]:
-        """Yield the blocks of a plan with those of its own."""
+        """Yield the blocks of a plan together with temporary blocks of this run, which are released at the end."""
         assert isinstance(record, Plan)
         if not record.apart:
             yield blocks
@@ -98,7 +98,7 @@ class Executor(execute.Executor):
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
     ) -> Recorded:
-        """Return what the commands do over these blocks; under the context's lock."""
+        """Record commands over these blocks; under the context's lock."""
         self.context.require_usable()
         recorder = Recorder(self.context)
         recorder.commands(record.commands, blocks, constants, patterns, self.kernels, timed)

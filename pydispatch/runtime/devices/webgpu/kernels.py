@@ -110,7 +110,7 @@ class Kernels:
         return adapted(module, layouts)
 
     def _kernel(self, executable: Executable, export: Export, module: Module, parts: Parts) -> Kernel:
-        """Return an export, checked against the program and the device."""
+        """Return the kernel of an export, checked against the program and the device."""
         name = parts.entry_name(export)
         function = module.entry(name)
         if function is None and len(module.entry_points) == 1 and executable.source is not None:
@@ -185,7 +185,7 @@ class Kernels:
         return shader
 
     def kernel_of(self, command: Dispatch) -> Kernel:
-        """Return what a dispatch runs."""
+        """Return the kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
     def form_of(self, kernel: Kernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -30,7 +30,7 @@ class Pipelines:
         self.context.moves.release()
 
     def module(self, code: str, where: str) -> Any:
-        """Return a shader module. ArtifactError with what wgpu says of the text, line and column included."""
+        """Create a shader module. ArtifactError with what wgpu says of the text, line and column included."""
         arena, context = api.Arena(), self.context
         source = arena.new("WGPUShaderSourceWGSL", code=code)
         source.chain.sType = api.WGSL_SOURCE
@@ -65,11 +65,11 @@ class Pipelines:
         return found
 
     def uniform_group(self) -> Any:
-        """Return the layout of a group that is a uniform buffer."""
+        """Return the layout of a bind group of one uniform buffer."""
         return self._group((api.UNIFORM,))
 
     def _group(self, kinds: tuple[int, ...]) -> Any:
-        """Return a layout of buffers with these binding types."""
+        """Return the layout of a bind group of buffers with these binding types, created on first use."""
         found = self._groups.get(kinds)
         if found is None:
             arena, context = api.Arena(), self.context
@@ -87,7 +87,9 @@ class Pipelines:
     def pipeline(
         self, module: Any, entry: str, layout: Any, values: Mapping[str, float], label: str, where: str
     ) -> Any:
-        """Return a compute pipeline. values: of overridable constants. where: for messages. ArtifactError."""
+        """Create a compute pipeline. values: of overridable constants. where: for messages. ArtifactError when wgpu
+        refuses it.
+        """
         arena, context = api.Arena(), self.context
         create = arena.new("WGPUComputePipelineDescriptor", label=label, layout=layout)
         create.compute.module = module
@@ -105,7 +107,7 @@ class Pipelines:
         return made
 
     def group(self, layout: Any, places: Sequence[tuple[Any, int, int]]) -> Any:
-        """Return a bind group. places: (buffer, offset, bytes) by binding."""
+        """Create a bind group. places: (buffer, offset, bytes) by binding."""
         arena, context = api.Arena(), self.context
         entries = arena.array("WGPUBindGroupEntry", max(1, len(places)))
         for number, (buffer, offset, size) in enumerate(places):

@@ -172,12 +172,12 @@ class Recorder:
         self._add(pipeline, group, (min(max(1, count), 65535), 1, 1), {CONSTANTS[0]: words})
 
     def _window(self, block: Block, at: int, size: int) -> tuple[tuple[Any, int, int], int]:
-        """Return what to bind of a block for a range, and where the range begins in it."""
+        """Return the (buffer, offset, bytes) to bind for a range of a block, and where the range begins in it."""
         start = at & -self.context.alignment
         return (block.buffer, start, min(block.size, at + size + 3 & ~3) - start), at - start
 
     def own(self, size: int) -> Block:
-        """Return memory that lives as long as what is recorded."""
+        """Acquire memory that lives as long as the recording."""
         block = self.context.pool.acquire(size)
         self.made.blocks.append(block)
         return block
@@ -266,8 +266,8 @@ class Recorder:
         self, command: Dispatch, blocks: Sequence[Block | None], kernel: Kernel, merged: Merged,
         back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[list[tuple[Any, int, int]], list[int]]:  # fmt: skip
-        """Return where the bindings of a kernel over fewer buffers lie, and the first element of each that it is made
-        of: several are copied to memory of their own.
+        """Return the (buffer, offset, bytes) of each binding of a kernel over fewer buffers, and the first element of
+        each original buffer in its binding: several are copied to memory of their own.
         """
         places, offsets = [], []
         for group, size in zip(merged.bindings, merged.bytes, strict=True):
@@ -305,7 +305,7 @@ class Recorder:
         self, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int,
         back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[Any, int, int]:  # fmt: skip
-        """Return where a binding lies: in place, or copied to where the device can bind it."""
+        """Return the (buffer, offset, bytes) of a binding: in place, or copied to where the device can bind it."""
         context, block, at = self.context, _block(blocks, slot), slot.offset
         declared = kernel.entry.buffers.get(binding)
         least = _LEAST if declared is None else max(_LEAST, declared.bytes + 3 & ~3)
@@ -327,7 +327,7 @@ class Recorder:
         return own.buffer, 0, size
 
     def finish(self) -> Recorded:
-        """Return what was recorded, with constants in memory of its own."""
+        """Finish the recording and return it, with constants in memory of its own."""
         made, context = self.made, self.context
         if self.words:
             block = self.own(len(self.words))

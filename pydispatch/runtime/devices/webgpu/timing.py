@@ -30,7 +30,7 @@ def seconds_of(context: LogicalDevice, recorded: Recorded, host: Host | None) ->
 
 
 def _alone(context: LogicalDevice, recorded: Recorded, span: list[Any], host: Host | None) -> float:
-    """Return one command in a submission of its own."""
+    """Run one command in a submission of its own, and return its seconds."""
     context.wait()
     begin = time.perf_counter()
     recorded.submit(span, context.name, host)

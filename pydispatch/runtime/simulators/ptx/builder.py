@@ -102,7 +102,8 @@ class Builder:
         self._prelude: list[Step] = []
 
     def declare(self, name: str, dtype: np.dtype[Any] | None, count: int = 0) -> int:
-        """Return a register (None: of a type that no instruction here accepts), or a `.param` variable of count bytes.
+        """Declare a register (None: of a type that no instruction here accepts), or a `.param` variable of count bytes,
+        and return its number.
         """
         if dtype is not None and dtype != BOOL:
             dtype = UNSIGNED[dtype.itemsize]
@@ -133,7 +134,7 @@ class Builder:
         return found
 
     def scratch(self) -> int:
-        """Return a slot for temporary values of one instruction."""
+        """Reserve a slot for temporary values of one instruction."""
         self.slots.append(None)
         return len(self.slots) - 1
 
@@ -209,18 +210,18 @@ class Builder:
         return slot
 
     def register_size(self, operand: Operand | None) -> int | None:
-        """Return bytes of a declared register, else None."""
+        """Return the bytes of a declared register, else None."""
         storage = self._index.get(operand.name) if isinstance(operand, Register) else None
         return None if storage is None else self.storages[storage].dtype.itemsize
 
     def operands(self, i: Instruction, least: int, most: int | None = None) -> tuple[Operand | None, ...]:
-        """Return the operands, whose number is checked."""
+        """Return the operands of an instruction, after checking their number."""
         if not least <= len(i.operands) <= (most or least):
             self.fail(i, f"has {len(i.operands)} operands, expected {least}" + (f" to {most}" if most else ""))
         return i.operands
 
     def take(self, step: Step) -> Step:
-        """Return the closure, preceded by the steps that compute its operands; resets them for the next instruction."""
+        """Take the steps that compute the operands of a closure, and return the closure preceded by them."""
         if self._prelude:
             before, self._prelude = tuple(self._prelude), []
 

@@ -97,7 +97,7 @@ class Frame:
         return part
 
     def shared_bases(self) -> Any:
-        """Return where the shared memory of each thread's block begins, int64 [n]."""
+        """Return the offset at which the shared memory of each thread's block begins, int64 [n]."""
         if self._shared is None:
             batch = self.batch
             stride = batch.launch.shared_stride

@@ -194,7 +194,7 @@ class Loaded:
 
 
 def offsets_of(function: Function) -> tuple[int, ...]:
-    """Return where the parameters of an entry begin: each at the next multiple of its alignment."""
+    """Return the offsets of the parameters of an entry: each at the next multiple of its alignment."""
     offsets, end = [], 0
     for param in function.params:
         align = max(param.align, SIZES[param.type])

@@ -79,7 +79,9 @@ class Memory:
         self._freed: list[Allocation] = []
 
     def allocate(self, nbytes: int, kind: str = "global", name: str = "") -> int:
-        """Return the address of nbytes of zeros, a multiple of 256. OutOfMemoryError states the bytes in use."""
+        """Allocate nbytes of zeros at a multiple of 256, and return the address. OutOfMemoryError states the bytes in
+        use.
+        """
         if nbytes < 0:
             raise InvalidArgumentError(f"memory: expected a size of 0 or more bytes, got {nbytes}")
         if self._used + nbytes > self._limit:
@@ -95,8 +97,8 @@ class Memory:
         return self._place(data, nbytes, kind, name)
 
     def adopt(self, array: np.ndarray[Any, Any]) -> int:
-        """Return the address of a C-contiguous array's own bytes: kernels read and write the array itself, until
-        `free`.
+        """Adopt a C-contiguous array as an allocation, and return its address: kernels read and write the array itself,
+        until `free`.
         """
         if not array.flags.c_contiguous:
             raise InvalidArgumentError("memory: only C-contiguous arrays can be adopted; copy it first")
@@ -149,7 +151,8 @@ class Memory:
         return f"; nearest: {address - nearest.end} bytes past the end of the {nearest}"
 
     def view(self, address: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return the bytes themselves, uint8 [nbytes]. InvalidArgumentError when they leave the allocation."""
+        """Return the bytes at an address in place, uint8 [nbytes]. InvalidArgumentError when they leave the allocation.
+        """
         allocation = self.find(address)
         if allocation is None or nbytes < 0 or nbytes > allocation.end - address:
             raise InvalidArgumentError(
@@ -159,7 +162,7 @@ class Memory:
         return allocation.data[start : start + nbytes]
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """Return a copy of the bytes."""
+        """Return a copy of the bytes at an address."""
         return self.view(address, nbytes).tobytes()
 
     def write(self, address: int, data: bytes | bytearray | memoryview | np.ndarray[Any, Any]) -> None:

@@ -92,7 +92,7 @@ class Races:
         return frame.batch.first + threads // frame.batch.T
 
     def _threads(self, frame: Frame, threads: Any) -> Any:
-        """Return numbers in the launch."""
+        """Return the numbers of threads of a batch in the launch."""
         return frame.batch.first * frame.batch.T + threads
 
     def _warp(self, threads: Any) -> Any:

@@ -13,7 +13,7 @@ HANDLERS: dict[str, Handler] = {}
 
 
 def handles(*opcodes: str) -> Callable[[Handler], Handler]:
-    """Return registers a function as the handler of some opcodes."""
+    """Register a function as the handler of some opcodes."""
 
     def enter(handler: Handler) -> Handler:
         for opcode in opcodes:

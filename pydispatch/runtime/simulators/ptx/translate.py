@@ -65,7 +65,7 @@ class Translator:
         return self.labels[name]
 
     def _next(self) -> Block:
-        """Return a new block, unless the last one is empty."""
+        """Return the last block if it is empty and open, else append a new one and return it."""
         last = self.blocks[-1]
         if last.steps or last.end or last.sync or self._closed:
             self.blocks.append(Block(len(self.blocks)))

@@ -97,7 +97,9 @@ def funnel(b: Builder, i: Instruction) -> Step:
 
 @handles("lop3")
 def lop3(b: Builder, i: Instruction) -> Step:
-    """Return any function of three bits, as its table; lop3.or and .and with a predicate too."""
+    """Return the closure of lop3: any function of three bits, given as its table; lop3.or and .and with a predicate
+    too.
+    """
     if i.modifiers[-1:] != ("b32",) or len(i.operands) < 5:
         b.fail(i)
     operands = list(i.operands)
@@ -142,7 +144,9 @@ def count(b: Builder, i: Instruction) -> Step:
 
 @handles("bfind")
 def bfind(b: Builder, i: Instruction) -> Step:
-    """Return the highest bit that differs from the sign; .shiftamt: how far it is from the top; all ones: none."""
+    """Return the closure of bfind: the highest bit that differs from the sign; .shiftamt: how far it is from the top;
+    all ones: none.
+    """
     type_ = integer_type(b, i, "shiftamt")
     d, x = b.operands(i, 2)
     s, target, bits = b.source(i, x, type_), b.target(i, d, "u32"), 8 * SIZES[type_]
@@ -244,7 +248,7 @@ def bmsk(b: Builder, i: Instruction) -> Step:
 
 @handles("szext")
 def szext(b: Builder, i: Instruction) -> Step:
-    """Return the low bits extended by their sign or by zeros."""
+    """Return the closure of szext: the low bits extended by their sign or by zeros."""
     if len(i.modifiers) != 2 or i.modifiers[0] not in ("clamp", "wrap") or i.modifiers[1] not in ("u32", "s32"):
         b.fail(i)
     d, x, y = b.operands(i, 3)
@@ -269,7 +273,7 @@ _MODES = {
 
 @handles("prmt")
 def prmt(b: Builder, i: Instruction) -> Step:
-    """Return four bytes out of eight."""
+    """Return the closure of prmt: four bytes out of eight."""
     if i.modifiers[:1] != ("b32",) or (len(i.modifiers) > 1 and i.modifiers[1] not in _MODES):
         b.fail(i)
     d, x, y, selector = b.operands(i, 4)
@@ -296,7 +300,7 @@ def prmt(b: Builder, i: Instruction) -> Step:
 
 @handles("fns")
 def fns(b: Builder, i: Instruction) -> Step:
-    """Return the position of the n-th set bit from a base on, upwards or downwards."""
+    """Return the closure of fns: the position of the n-th set bit from a base on, upwards or downwards."""
     d, x, y, z = b.operands(i, 4)
     s, t, u = b.source(i, x, "u32"), b.source(i, y, "u32"), b.source(i, z, "s32")
 

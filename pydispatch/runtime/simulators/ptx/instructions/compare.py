@@ -106,7 +106,7 @@ def _packed(b: Builder, i: Instruction, name: str, combine: str, ftz: bool) -> S
 
 @handles("set")
 def set_(b: Builder, i: Instruction) -> Step:
-    """Return all ones or 1.0 where the comparison holds, else 0."""
+    """Return the closure of set: all ones or 1.0 where the comparison holds, else 0."""
     name, combine, ftz = _words(b, i, 2)
     given, type_ = i.modifiers[-2:]
     d, x, y = b.operands(i, 3, 4)[:3]

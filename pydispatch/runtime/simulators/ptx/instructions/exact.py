@@ -88,7 +88,7 @@ def directed(s: Any, e: Any, mode: str) -> Any:
 
 
 def zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
-    """Return sums that vanish are -0 when rounding down, unless both are +0."""
+    """Return a sum with the sign of its zeros: -0 when rounding down, unless both operands are +0."""
     if mode != "rm":
         return result
     return np.where((result == 0) & (np.signbit(x) | np.signbit(y)), -result.dtype.type(0), result)
@@ -115,7 +115,9 @@ def rounded(exact: Fraction, mode: str) -> float:
 
 
 def _one_by_one(result: Any, hard: Any, exact: Callable[..., float], *values: Any) -> Any:
-    """Return the elements where hard holds, in rational numbers."""
+    """Return the result with the elements where `hard` holds replaced by those that `exact` computes in rational
+    numbers.
+    """
     if not hard.any():
         return result
     result = np.array(result)

@@ -116,8 +116,8 @@ def _rsqrt(x: Any) -> Any:
 
 
 def _approx(function: Callable[[Any], Any]) -> Callable[[Builder, Instruction], Step]:
-    """Return functions of f32 that GPUs approximate: computed in f64 and rounded, which is within every stated
-    tolerance.
+    """Return the handler of a function of f32 that GPUs approximate: computed in f64 and rounded, which is within every
+    stated tolerance.
     """
 
     def make(b: Builder, i: Instruction) -> Step:

@@ -64,7 +64,7 @@ def _compute(b: Builder, i: Instruction, words: set[str], brain: bool) -> tuple[
 
 
 def small(b: Builder, i: Instruction) -> Step:
-    """Return one operation of f16, bf16, f16x2 or bf16x2."""
+    """Return the closure of one operation of f16, bf16, f16x2 or bf16x2."""
     words, type_ = set(i.modifiers[:-1]), i.modifiers[-1]
     if words - _WORDS:
         b.fail(i)

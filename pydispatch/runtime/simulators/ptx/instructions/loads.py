@@ -32,7 +32,7 @@ def _known(b: Builder, i: Instruction) -> str:
 
 
 def _dtype(type_: str) -> np.dtype[Any]:
-    """Return bits as in memory; signed values are sign-extended into wider registers."""
+    """Return the type of a value's bits in memory; signed values are sign-extended into wider registers."""
     return (SIGNED if type_.startswith("s") else UNSIGNED)[SIZES[type_]]
 
 
@@ -147,7 +147,7 @@ def store_(b: Builder, i: Instruction) -> Step:
 
 @handles("createpolicy")
 def policy(b: Builder, i: Instruction) -> Step:
-    """Return a cache policy is a number that only cache hints use."""
+    """Return the closure that creates a cache policy, a number that only cache hints use: it is 0."""
     target = b.target(i, b.operands(i, 1, 4)[0], "b64")
 
     def step(regs: list[Any]) -> None:
@@ -161,7 +161,9 @@ def policy(b: Builder, i: Instruction) -> Step:
     "setmaxnreg",
 )  # fmt: skip
 def hint(b: Builder, i: Instruction) -> Step:
-    """Return memory ordering and hints: execution is in order here. Race detection observes fences."""
+    """Return the closure of memory ordering and hints, which does nothing: execution is in order here. Race detection
+    observes fences.
+    """
     wide = any(m in ("gl", "sys", "gpu") for m in i.modifiers)
     if i.opcode not in ("membar", "fence") or not wide:
         return nothing
@@ -175,7 +177,7 @@ def hint(b: Builder, i: Instruction) -> Step:
 
 
 def read_bytes(frame: Frame, position: int, address: int, size: int) -> bytes | None:
-    """Return what a thread of a frame sees at a generic address, or None where nothing is."""
+    """Return the bytes that a thread of a frame reads at a generic address, or None where nothing is."""
     batch = frame.batch
     if LOCAL <= address < LOCAL + batch.local_stride:
         start = int(frame.threads[position]) * batch.local_stride + address - LOCAL

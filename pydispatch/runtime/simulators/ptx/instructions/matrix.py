@@ -96,7 +96,7 @@ def stmatrix(b: Builder, i: Instruction) -> Step:
 
 @handles("movmatrix")
 def movmatrix(b: Builder, i: Instruction) -> Step:
-    """Return a matrix in registers, transposed."""
+    """Return the closure of movmatrix: a matrix in registers, transposed."""
     if set(i.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
         b.fail(i)
     d, x = b.operands(i, 2)

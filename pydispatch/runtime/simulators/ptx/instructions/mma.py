@@ -66,7 +66,7 @@ _ROW, _COLUMN = _LANE >> 2, _LANE & 3
 
 
 def left(words: Any, type_: str, rows: int, depth: int) -> Any:
-    """Return a, [warps, rows, depth], from its fragments."""
+    """Return the matrix a, [warps, rows, depth], from its fragments."""
     values = elements(words, type_)
     per = values.shape[-1]
     result = np.zeros((words.shape[0], rows, depth), values.dtype)

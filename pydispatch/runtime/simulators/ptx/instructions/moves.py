@@ -146,7 +146,7 @@ def isspacep(b: Builder, i: Instruction) -> Step:
 
 @handles("activemask")
 def activemask(b: Builder, i: Instruction) -> Step:
-    """Return the lanes that execute this together."""
+    """Return the closure of activemask: the lanes that execute this together."""
     target = b.target(i, b.operands(i, 1)[0], "u32")
 
     def step(regs: list[Any]) -> None:

@@ -34,8 +34,8 @@ def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
 
 @handles("shfl")
 def shuffle(b: Builder, i: Instruction) -> Step:
-    """Return a value of another lane: up, down, bfly, idx, inside segments given by c. What a lane that is not here
-    holds is not defined; here it is the asker's own value.
+    """Return the closure of shfl: a value of another lane: up, down, bfly, idx, inside segments given by c. The value
+    of a lane that is not here is not defined; here it is the asker's own value.
     """
     words = [m for m in i.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in ("up", "down", "bfly", "idx") or words[1] != "b32":
