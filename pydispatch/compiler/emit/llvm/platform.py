@@ -83,8 +83,8 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def workgroup_memory(self, f: F, byte_size: int, align: int) -> str:
-        """Reserve bytes that the invocations of a workgroup share, and return a pointer to them. Each call of this method
-        reserves other bytes.
+        """Reserve bytes that the invocations of a workgroup share, and return a pointer to them. Each call of this
+        method reserves other bytes.
         """
 
     @abstractmethod
