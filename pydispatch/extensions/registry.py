@@ -14,7 +14,9 @@ GROUP = "pydispatch.extensions"
 
 
 def parts(kind: str) -> list[Part]:
-    """Return everything of a kind: what is built in, then by package. ExtensionError for a package that is wrong."""
+    """Return all parts of a kind: the built-in ones, then those of packages. ExtensionError for a package that is
+    broken.
+    """
     return _everything().get(kind, [])
 
 

@@ -248,8 +248,8 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
 
 
 def _nearest(level: str, own: frozenset[str]) -> str:
-    """Return the CPU of the table that has the most of what a machine of a level has, and nothing else, the first of
-    several; "" for none. For CPUs that LLVM does not tell apart: it takes an unknown model of Intel's for an older one.
+    """Return the CPU in the table, of this level, whose additional features are the most that the machine has all of;
+    "" for none. For CPUs that LLVM does not distinguish: it takes an unknown model of Intel's for an older one.
     """
     rows = [(name, frozenset(more.split())) for name, (at, more) in _X86.items() if at == level]
     fits = [(len(more), name) for name, more in rows if more and more <= own]

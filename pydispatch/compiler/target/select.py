@@ -121,7 +121,8 @@ def _check_used(
 
 
 def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[ExecutableTargetAttr]:
-    """Return the targets that one name stands for: that of a backend, or of a machine such as "x86_64" or "sm_80".
+    """Return the targets that one name stands for; the name is that of a backend, or of a machine such as "x86_64" or
+    "sm_80".
 
     stated: by the module. The name of a backend leaves its architectures to the module.
     """

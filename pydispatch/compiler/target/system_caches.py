@@ -18,7 +18,7 @@ _CACHES, _LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)
 
 
 def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
-    """Return the model with the caches and pages that the system states; what it does not state stays."""
+    """Return the model with the caches and page size that the system states; unstated values are unchanged."""
     levels, line, page = stated()
     own: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
     for level, (size, ways, cores) in levels.items():
@@ -68,7 +68,7 @@ def _cores(index: Path) -> int:
 
 
 def _listed(text: str) -> int:
-    """Return how many numbers "0-3,8" has; 0 for what is no list."""
+    """Return the count of numbers in a list such as "0-3,8"; 0 for malformed text."""
     try:
         ends = [[int(end) for end in part.split("-")] for part in text.split(",") if part]
     except ValueError:
@@ -102,7 +102,7 @@ def _of_macos() -> tuple[dict[int, tuple[int, int, int]], int]:
 
 
 def _sysctl(name: str) -> int:
-    """Return a number of macOS's kernel; 0 where there is none."""
+    """Return a number that macOS's kernel states under a name; 0 where there is none."""
     import ctypes
     import ctypes.util
 

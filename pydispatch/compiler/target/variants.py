@@ -188,7 +188,9 @@ def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantB
 
 
 def constant_words(op: hal.ExecutableVariantOp) -> tuple[str, ...]:
-    """Return the key of each 32-bit word of the executable constants: one of 64 bits stands twice, low word first."""
+    """Return the key of each 32-bit word of the executable constants: the key of a 64-bit constant is repeated, low
+    word first.
+    """
     return tuple(
         key.data
         for block in constant_blocks(op)
@@ -216,7 +218,7 @@ def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
 
 
 def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
-    """Return the declared size, (0, 0, 0) when there is none."""
+    """Return the workgroup size that an export declares, (0, 0, 0) when there is none."""
     if export.workgroup_size is None:
         return (0, 0, 0)
     values = [cast("IntegerAttr[Any]", v).value.data for v in export.workgroup_size.data]

@@ -28,7 +28,7 @@ def element_of(e: Elements, build: Builder, value: OpResult, indices: Sequence[I
 
 
 def sizes_of(e: Elements, value: SSAValue) -> list[Index]:
-    """Return the sizes of `value`: integers where its type has them, else what its operation says."""
+    """Return the sizes of `value`: integers where its type has them, else values computed from its operation."""
     shape = tensor_type(value).get_shape()
     return [size if size >= 0 else _open_size(e, value, axis) for axis, size in enumerate(shape)]
 

@@ -213,7 +213,7 @@ def _places(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Line
 
 
 def _static_size(g: Structured, dim: int) -> int:
-    """Return the size of a dimension; 64 stands for one that is not known."""
+    """Return the static size of a dimension, or 64 as an estimate if it is dynamic."""
     size = g.extents[dim]
     return 64 if size is None else size
 

@@ -141,7 +141,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.bounded(value, limit)
 
     def is_counter(self, value: Index, limit: Index) -> bool:
-        """Return whether a loop around counts `value` from 0 to just below `limit`."""
+        """Return whether an enclosing loop counts `value` from 0 to just below `limit`."""
         if isinstance(value, int):
             return value == 0 and limit == 1
         end = self._counters.get(value)
@@ -253,7 +253,7 @@ class Builder(IndexArithmetic[SSAValue]):
         return self.bounded(inside, size) if isinstance(inside, SSAValue) else inside
 
     def not_empty(self, sizes: Sequence[Index]) -> SSAValue | bool:
-        """Return whether no size is 0."""
+        """Return whether all sizes are greater than 0."""
         found: SSAValue | bool = True
         for size in sizes:
             here = self.less(0, size)

@@ -137,7 +137,7 @@ def _operand(e: Elements, build: Builder, operand: SSAValue, map: AffineMap, poi
 
 
 def reassociable(g: Structured) -> frozenset[Operation]:
-    """Return the operations that combine what the loops carry and may do so in any order."""
+    """Return the operations that combine loop-carried values and may be reassociated."""
     last = g.block.last_op
     assert last is not None
     found: list[Operation] = []

@@ -67,7 +67,7 @@ def _divisors(type: TensorType[Attribute]) -> list[bool]:
 
 
 def size_of(value: SSAValue, dim: int) -> Size:
-    """Return what is known about one size of a tensor."""
+    """Return the known facts about one size of a tensor."""
     value = source_of(value)
     known = shape_of(value)[dim]
     return _size(known if known >= 0 else _stated(value, dim))
@@ -105,7 +105,7 @@ def _times(a: Size, b: Size) -> Size:
 
 
 def size_from(value: SSAValue) -> Size:
-    """Return what is known about an index."""
+    """Return the known facts about an index."""
     if not isinstance(value, OpResult):
         return Size()
     op = value.op

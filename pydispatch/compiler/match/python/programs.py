@@ -31,7 +31,8 @@ def function_of(pattern: Pattern) -> FuncOp:
 
 
 def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
-    """Return the operation that gives the results, and which of its results they are. CompileError where there is none.
+    """Return the operation that computes all results, and the numbers of these among its results; CompileError if there
+    is no such operation.
     """
     last = block.last_op
     assert last is not None

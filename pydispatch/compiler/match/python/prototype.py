@@ -54,8 +54,9 @@ class Parameter:
 
 
 def parameters_of(file: str, data: bytes, symbol: str) -> list[Parameter] | None:
-    """Return the parameters of a function of C source, bitcode or an object; None where the file does not say them:
-    what a function of an object without debug information is passed cannot be checked."""
+    """Return the parameters of a function of C source, bitcode or an object. None where the file does not state them:
+    calls of a function of an object without debug information cannot be checked.
+    """
     if file.endswith((".c", ".cu")):
         return _parameters_of_source(data, symbol)
     if file.endswith(".bc"):

@@ -33,7 +33,7 @@ _LOCAL = frozenset(
 
 
 def _is_local(matcher: Any) -> bool:
-    """Return whether a matcher looks at the operation itself and at nothing around it."""
+    """Return whether a matcher inspects only the operation itself, and nothing around it."""
     return len(matcher.body.block.args) == 1 and all(
         op.name in _LOCAL for op in _steps(matcher)
     )
