@@ -54,7 +54,7 @@ def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> N
 
 
 def _return_tensors(function: Operation) -> None:
-    """Return tensors from a function in place of the buffer views that they were exported to."""
+    """Make a function return tensors in place of the buffer views that they were exported to."""
     type = cast(FunctionType, function.properties["function_type"])
     outputs = list(type.outputs)
     blocks = list(function.regions[0].blocks)
@@ -70,7 +70,7 @@ def _return_tensors(function: Operation) -> None:
 
 
 def _exported(value: SSAValue) -> SSAValue | None:
-    """Return the tensor that a buffer view is made of."""
+    """Return the tensor that a buffer view is made of; None for other values."""
     return value.op.operands[0] if isinstance(value, OpResult) and value.op.name == EXPORT else None
 
 
@@ -161,7 +161,7 @@ def _put(op: Operation, new: Operation) -> Sequence[SSAValue]:
 
 
 def _index(op: Operation, number: int) -> SSAValue:
-    """Return a constant before `op`."""
+    """Insert an index constant before `op`, and return it."""
     return _put(op, arith.ConstantOp(IntegerAttr(number, IndexType())))[0]
 
 

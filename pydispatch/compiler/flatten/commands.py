@@ -121,5 +121,5 @@ def command_call(
     arguments: Sequence[SSAValue], argument_dims: Sequence[SSAValue], result_dims: Sequence[SSAValue],
     types: Sequence[Attribute], properties: Mapping[str, Attribute],
 ) -> CallOp:  # fmt: skip
-    """Return a `flow.call`."""
+    """Create a `flow.call`."""
     return CallOp(operands=[arguments, argument_dims, result_dims], result_types=[types], properties=dict(properties))

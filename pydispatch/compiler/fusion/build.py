@@ -21,7 +21,7 @@ def iterator_types(names: Iterable[str]) -> ArrayAttr[IteratorTypeAttr]:
 
 
 def reassociation(groups: Iterable[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """Return the groups of dimensions of a tensor.expand_shape or tensor.collapse_shape."""
+    """Return the `reassociation` of a tensor.expand_shape or tensor.collapse_shape with these groups of dimensions."""
     return _reassociation(tuple(tuple(group) for group in groups))
 
 

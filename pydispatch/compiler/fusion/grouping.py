@@ -37,7 +37,8 @@ def sink(expand: tensor.ExpandShapeOp, groups: Groups) -> None:
 
 
 def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp | None:
-    """Return the same past one operation: the new splitting, None where it stays."""
+    """Move a tensor.expand_shape after the elementwise generic that reads it; return the new one, None where it stays.
+    """
     uses = list(expand.result.uses)
     user = uses[0].operation if len(uses) == 1 else None
     if not isinstance(user, GenericOp) or user.parent is not expand.parent or len(user.results) != 1:

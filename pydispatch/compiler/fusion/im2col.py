@@ -70,7 +70,7 @@ class Convolution:
     channels_last: bool
 
     def count(self, dims: tuple[int, ...]) -> int:
-        """Return elements of these dimensions; a dynamic one counts as 1."""
+        """Return the number of elements of these dimensions; a dynamic one counts as 1."""
         return math.prod(1 if self.sizes[d] < 0 else self.sizes[d] for d in dims)
 
 

@@ -116,7 +116,8 @@ class Groups:
         return None
 
     def _both(self, home: int, other: int) -> Uniform | None:
-        """Return what two groups of one space are together; None for others, of which legality must see all operations.
+        """Return the union of two groups of one space; None for other groups, all of whose operations legality must
+        see.
         """
         first, second = self._uniform.get(home), self._uniform.get(other)
         if first is None or second is None:
@@ -124,7 +125,9 @@ class Groups:
         return first.joined(second, lambda op: self.home.get(op, -1) in (home, other))
 
     def _why_not_uniform(self, home: int, other: int, both: Uniform) -> str | None:
-        """Return why groups of one space may not become one: legality permits it, whatever they compute."""
+        """Return why groups of one space may not become one, None when they may: legality permits it, whatever they
+        compute.
+        """
         groups = [other, home]
         outside = (self.order.sources(home) | self.order.sources(other)).difference(groups)
         if self.order.needs(outside, groups):
@@ -172,7 +175,9 @@ class Groups:
         return {op for op, leading in leads.items() if leading and op not in self.members[home]}
 
     def _circle(self, groups: Sequence[int], inside: set[Operation]) -> Operation | None:
-        """Return what would be between groups: an operation that some need and that needs others."""
+        """Return an operation that would be between groups: some of them need it, and it needs others. None when there
+        is none.
+        """
         outside = [s for op in inside for s in map(self.producer, inputs_of(op)) if s is not None and s not in inside]
         nodes = {source: self.node(source) for source in outside}
         if not self.order.needs({*nodes.values()}.difference(groups), groups):

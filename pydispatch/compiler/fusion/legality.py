@@ -34,7 +34,7 @@ class Legality:
 
 
 def elementwise_only(group: Sequence[Operation]) -> str | None:
-    """Return the simplest legality: elementwise operations of one shape."""
+    """Return why operations are not elementwise operations of one shape, None when they are: the simplest legality."""
     for op in group:
         if not info_of(op).elementwise:
             return f"'{op.name}' is not elementwise"

@@ -48,7 +48,9 @@ def _selects(map_: AffineMap) -> bool:
 
 
 def read_through_copies(op: Operation) -> SSAValue | None:
-    """Return a generic reads what a copy was made of, where the sizes of its loops are known without the copy."""
+    """Make a generic read the sources of copies instead of the copies, where the sizes of its loops are known without
+    them; return its new result, None when nothing changes.
+    """
     g = structured(op)
     inputs, maps = list(g.inputs), list(g.maps)
     for number, value in enumerate(g.inputs):
@@ -79,7 +81,9 @@ def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> boo
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Return a padded tensor without the dimensions of size 1 that are not padded."""
+    """Pad a tensor without the dimensions of size 1 that are not padded; return it in the old shape, None when nothing
+    changes.
+    """
     pad = cast(tensor.PadOp, op)
     source, shape = shape_of(pad.source), shape_of(pad.result)
     if not any(a == b == 1 for a, b in zip(source, shape, strict=True)) or not pads_simply(pad):
@@ -111,7 +115,9 @@ def pads_simply(pad: tensor.PadOp) -> bool:
 
 
 def drop_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Return a generic over tensors without dimensions of size 1, and without the loops of one step."""
+    """Rewrite a generic to tensors without dimensions of size 1, and without the loops of one step; return its result
+    in the old shape, None when nothing changes.
+    """
     g = structured(op)
     if len(op.results) != 1 or not any(1 in shape_of(v) for v in g.operands):
         return None
@@ -150,7 +156,9 @@ def _beginning(op: Operation, value: SSAValue, sizes: Mapping[int, int]) -> SSAV
 
 
 def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Return an elementwise operation over tensors without dimensions of size 1."""
+    """Compute an elementwise operation on tensors without dimensions of size 1; return its result in the old shape,
+    None when nothing changes.
+    """
     result = op.results[0]
     if len(op.results) != 1 or op.regions or 1 not in shape_of(result) or not isinstance(result.type, TensorType):
         return None
@@ -165,7 +173,9 @@ def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
-    """Return a slice of a tensor without the dimensions of size 1, into one without them."""
+    """Take a slice of a tensor without the dimensions of size 1, into one without them; return it in the old shape,
+    None when nothing changes.
+    """
     part, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
     whole = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *part.rows, strict=True)]
     if 1 not in (*source, *shape) or whole.count(True) != source.count(1):
@@ -182,7 +192,7 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
-    """Return the dimensions of a shape, those of size 1 beside another one; no group where all are 1."""
+    """Return the dimensions of a shape in groups, those of size 1 beside another one; no group where all are 1."""
     groups: list[list[int]] = []
     leading: list[int] = []
     for d, n in enumerate(shape):
@@ -227,8 +237,8 @@ def generic_like(
     op: Operation, body: Region, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
     iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, place: Operation | None = None,
 ) -> SSAValue:  # fmt: skip
-    """Return the generic `op` with other operands and maps, before `place` or itself. body: its body, taken out of it
-    where it is replaced, else a copy. loops: what each of its loops is among the new ones.
+    """Insert the generic `op` with other operands and maps before `place` or itself, and return its result. body: its
+    body, taken out of it where it is replaced, else a copy. loops: what each of its loops is among the new ones.
     """
     for inner in [o for o in walk(body) if o.name == "linalg.index"] if loops is not None else []:
         assert loops is not None

@@ -130,7 +130,8 @@ class _TakenApart:
         return found
 
     def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
-        """Return a generic that computes one value of the body by one operation, or copies it."""
+        """Insert a generic that computes one value of the body by one operation, or copies it, and return its result.
+        """
         ops: set[Operation] = set()
         read: dict[SSAValue, None] = {}
         pending = [value]

@@ -26,7 +26,9 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def write_as_read(op: Operation) -> SSAValue | None:
-    """Return a contraction whose result all its readers read through one permutation writes it in their order."""
+    """Make a contraction whose result all its readers read through one permutation write it in their order. The readers
+    are changed in place; the return value is always None.
+    """
     g = structured(op)
     if len(op.results) != 1 or not g.reduces or KEPT_ORDER in op.attributes:
         return None
@@ -53,8 +55,8 @@ def write_as_read(op: Operation) -> SSAValue | None:
 
 
 def write_as_computed(op: Operation) -> SSAValue | None:
-    """Return an elementwise operation or a reduction of rows writes its result in the order of what it is computed
-    from; its readers read through a copy.
+    """Make an elementwise operation or a reduction of rows write its result in the order of what it is computed from;
+    return the copy that its readers read through, None when nothing changes.
     """
     g = structured(op)
     order = _order_computed(g)
@@ -64,7 +66,8 @@ def write_as_computed(op: Operation) -> SSAValue | None:
 
 
 def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
-    """Return a generic with its loops in another order, which writes its result in it; a copy that has the old order.
+    """Rewrite a generic to loops in another order, in which it writes its result; return a copy that has the old order,
+    None when nothing changes.
     """
     g = structured(op)
     written = [order.index(cast(AffineDimExpr, e).position) for e in g.maps[-1].results]
@@ -117,7 +120,7 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
 
 
 def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
-    """Return a splat or an empty tensor with its dimensions in another order."""
+    """Return a splat or an empty tensor with its dimensions in another order; None for any other tensor."""
     shape, owner = shape_of(value), value.owner
     if not isinstance(owner, tensor.SplatOp | tensor.EmptyOp):
         return None
@@ -144,7 +147,9 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
 
 
 def pad_before_copy(op: Operation) -> SSAValue | None:
-    """Return a padded transpose becomes a transpose of what is padded, which its readers read through."""
+    """Turn a padded transpose into a transpose of a padded tensor, which its readers read through; return it, None when
+    nothing changes.
+    """
     pad = cast(tensor.PadOp, op)
     copy = copied(pad.source)
     if copy is None or not is_permutation(copy.maps[0]) or not pads_simply(pad):
@@ -155,7 +160,9 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
 
 
 def transposed(value: SSAValue, places: Sequence[int], op: Operation) -> SSAValue:
-    """Return a copy of a tensor. places: the dimensions of the copy that those of the tensor are."""
+    """Insert a transposing copy of a tensor before `op`, and return it. places: the dimensions of the copy that those
+    of the tensor are.
+    """
     assert isinstance(value.type, TensorType)
     element, rank = value.type.element_type, len(places)
     axes = [d for d, n in enumerate(shape_of(value)) if n < 0]

@@ -40,8 +40,8 @@ def join_places(function: Operation) -> None:
 
 
 def _run(c: Contraction) -> tuple[int, ...] | None:
-    """Return dimensions that only one factor has, of which each operand that has one of them has all as neighbours, in
-    order; the last of them is short.
+    """Return the dimensions, all of one factor only, that are neighbours, in order, in each operand that has one of
+    them. None when there are fewer than two, the last of them is not short, or a size is dynamic.
     """
     g = c.generic
     if any(n is None or n < 0 for n in g.extents) or any(n < 0 for v in g.operands for n in shape_of(v)):

@@ -28,8 +28,8 @@ Shapes = dict[int, list[int]]
 
 
 def collapse_after(op: Operation) -> SSAValue | None:
-    """Return a generic reads a tensor before a reshape that makes one dimension of several, and its result is reshaped
-    so.
+    """Make a generic read a tensor before a reshape that makes one dimension of several, and reshape its result so;
+    return that, None when nothing changes.
     """
     g = structured(op)
     if len(op.results) != 1 or any(n < 0 for v in g.operands for n in shape_of(v)):
@@ -64,7 +64,8 @@ def collapse_after(op: Operation) -> SSAValue | None:
 
 
 def _loops_collapsed(g: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
-    """Return the loops over dimensions that a reshape of a generic's result makes of several."""
+    """Return the loops over dimensions that a reshape of a generic's result makes of several, with the sizes of these.
+    """
     reshape = value.owner
     if not isinstance(reshape, Operation) or reshape.name != "tensor.collapse_shape":
         return {}
@@ -89,7 +90,9 @@ def _is_repeated(value: SSAValue) -> bool:
 
 
 def _is_plain(g: Structured, split: Shapes) -> bool:
-    """Return whether loops are parallel, dimensions of tensors as they are, and no number in the body."""
+    """Return whether the split loops are parallel, index tensors without arithmetic, and are not read as numbers in the
+    body.
+    """
     if any(g.iterators[loop] != "parallel" for loop in split):
         return False
     if any(inner.name == "linalg.index" and inner.dim.value.data in split for inner in walk(g.block)):  # type: ignore[attr-defined]

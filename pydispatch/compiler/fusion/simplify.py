@@ -129,7 +129,9 @@ def _same_type(op: Operation) -> SSAValue | None:
 
 
 def _same_shape(op: Operation) -> SSAValue | None:
-    """Return a reshape that changes nothing. With two dynamic sizes the types may agree and the sizes may not."""
+    """Return the operand of a reshape that changes nothing; None for any other. With two dynamic sizes the types may
+    agree and the sizes may not.
+    """
     sizes = shape_of(op.results[0])
     return _same_type(op) if sum(n < 0 for n in sizes) <= 1 and 0 not in sizes else None
 
@@ -228,7 +230,9 @@ def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
 
 
 def _extract(op: Operation) -> SSAValue | None:
-    """Return an element of a splat, of elements given one by one, or of a constant."""
+    """Return the element that is extracted from a splat, from elements given one by one, or from a constant; None when
+    unknown.
+    """
     source = op.operands[0]
     splat = _made_by(source, "tensor.splat")
     if splat is not None:
@@ -265,7 +269,7 @@ def _constant_elements(op: Operation) -> SSAValue | None:
 
 
 def _whole_slice(op: Operation) -> SSAValue | None:
-    """Return a slice that is everything."""
+    """Return the tensor that a slice of a whole tensor extracts or inserts; None for any other slice."""
     whole = op.operands[0] if op.name == "tensor.extract_slice" else op.operands[1]
     part = slice_of(op)
     if shape_of(op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]) != shape_of(whole):
@@ -284,7 +288,7 @@ def _no_padding(op: Operation) -> SSAValue | None:
 
 
 def _copy(op: Operation) -> SSAValue | None:
-    """Return a generic that gives an input as it is."""
+    """Return the input that a generic gives as it is; None for any other generic."""
     g = structured(op)
     end = g.block.last_op
     if len(op.results) != 1 or end is None or end is not g.block.first_op or g.reduces:
@@ -297,7 +301,7 @@ def _copy(op: Operation) -> SSAValue | None:
 
 
 def _sized_reshape(op: Operation) -> SSAValue | None:
-    """Return a reshape to a tensor of sizes → one that takes them as values."""
+    """Replace a reshape to a tensor of sizes by one that takes them as values, and return its result."""
     source, shape = op.operands
     result = op.results[0].type
     assert isinstance(shape.type, TensorType) and isinstance(result, TensorType)

@@ -106,8 +106,8 @@ def _combine(op: GenericOp, combine: Operation, made: SSAValue, axis: int) -> No
 
 
 def _short_runs(op: GenericOp) -> int | None:
-    """Return the innermost loop of a reduction that sums short runs of memory, many of them, with others between: of
-    the channels of a group of all places of an image. Side by side the runs are whole rows of columns.
+    """Return the innermost loop of a reduction that sums many short runs of memory with others between, such as the
+    channels of a group over all places of an image; None for others. Side by side the runs are whole rows of columns.
     """
     g = structured(op)
     loops = [i for i, kind in enumerate(g.iterators) if kind == "reduction"]
@@ -248,7 +248,7 @@ def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:
 
 
 def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts: int) -> SSAValue:
-    """Return the operand with each dimension of `loop` as two."""
+    """Return the operand with each dimension of `loop` split into two."""
     shape = list(shape_of(value))
     rows: list[list[int]] = []
     wide: list[int] = []

@@ -20,7 +20,7 @@ def body_words(op: Operation) -> list[str]:
 
 
 def word_of(op: Operation) -> str:
-    """Return one word for an operation."""
+    """Return one word that describes an operation, such as `reduce_addf` or `transpose`."""
     if is_contraction(op):
         return contraction_word(op)
     if is_reduction(op):

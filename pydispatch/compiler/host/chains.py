@@ -50,7 +50,7 @@ class _Chain:
         self.commands, self.groups = [first], [1]
 
     def bytes_of(self, storage: Storage) -> int:
-        """Return what a tile has of a storage, 0 when a command may touch more than that."""
+        """Return how many bytes of a storage a tile has, 0 when a command may touch more than that."""
         found = {
             _bytes(command, storage) * groups
             for command, groups in zip(self.commands, self.groups, strict=True)
@@ -92,5 +92,7 @@ def _bytes(command: Command, storage: Storage) -> int:
 
 
 def _memory(storage: Storage) -> Storage:
-    """Return a storage that begins as the copy of an argument may lie where that lies."""
+    """Return the argument that a storage begins as a copy of, since both may share memory; the storage itself if it is
+    no copy.
+    """
     return storage.copied_from or storage

@@ -12,7 +12,7 @@ from pydispatch.ir.core.locations import location_of
 
 
 def add_check(program: Program, op: Operation, function: str) -> int:
-    """Return the number of the check that `op` of `function` is."""
+    """Add the check that `op` of `function` is to the program, and return its number."""
     name = op.name.removeprefix("check.").upper()
     if name not in CheckKind.__members__:
         raise unsupported(op, table())

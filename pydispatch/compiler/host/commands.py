@@ -55,7 +55,7 @@ class Range:
     count: int = 0
 
     def meets(self, other: Range) -> bool:
-        """Return whether both may touch a common byte."""
+        """Return whether this range and `other` may share a byte."""
         if self.storage is not other.storage:
             return False
         if self.first is None or other.first is None:

@@ -52,7 +52,9 @@ class Constants:
     _alike: dict[tuple[Any, ...], list[_Stored]] = field(default_factory=dict)
 
     def number(self, value: Attribute, type: TensorType[Attribute], op: Operation) -> int:
-        """Return the number of the constant `value` in the program's table. CompileError at `op` for what is none."""
+        """Return the number of the constant `value` in the program's table, and add a new one. CompileError at `op` for
+        what is none.
+        """
         dtype = dtype_of(type.element_type, location_of(op))
         if value.name == PARAMETER:
             return self._parameter(value, type, dtype)
@@ -68,7 +70,7 @@ class Constants:
         return self.add(dense_array(value, dtype))
 
     def add(self, array: np.ndarray[Any, Any]) -> int:
-        """Return the number of a dense constant."""
+        """Add a dense constant unless the program has an equal one, and return its number."""
         import numpy as np
 
         raw = cast("np.ndarray[Any, Any]", array.reshape(-1).view(np.uint8))
@@ -98,7 +100,7 @@ def parameter_name(value: Attribute) -> tuple[str, str]:
 
 
 def npy_offset(array: np.ndarray[Any, Any]) -> int:
-    """Return where the elements start in the .npy file of an array."""
+    """Return the byte offset of the elements in the .npy file of an array."""
     import numpy as np
 
     buffer = io.BytesIO()
@@ -141,7 +143,7 @@ def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
 
 
 def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any, Any]:
-    """Return one element in each byte → elements side by side, low bits first."""
+    """Pack elements of one byte each side by side, low bits first; packed ones are copied."""
     import numpy as np
 
     per_byte = 8 // bits

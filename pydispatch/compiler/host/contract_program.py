@@ -22,7 +22,9 @@ Numbers = dict[tuple[str, str], list[int | None]]
 
 
 def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
-    """Return the program, empty when there are no contracts. Equal ones are one function."""
+    """Build the program of all contracts, empty when there are none, and the numbers of its functions. Equal ones are
+    one function.
+    """
     program = Program()
     numbers: Numbers = {}
     made: dict[Any, int] = {}

@@ -73,7 +73,9 @@ class Executables:
     # -- functions that run at load
 
     def _condition(self, variant: hal.ExecutableVariantOp) -> int:
-        """Return the function that decides whether a variant may be used, NONE for always."""
+        """Add the function that decides whether a variant may be used, and return its index; NONE for a variant that
+        always may.
+        """
         for op in variant.body.block.ops:
             if isinstance(op, hal.ExecutableConditionOp):
                 function = self.program.add_function(f"{variant.sym_name.data}.condition", public=False)
@@ -83,7 +85,9 @@ class Executables:
         return NONE
 
     def _constants(self, op: hal.ExecutableOp) -> int:
-        """Return the function that computes the executable constants from the number of the chosen variant."""
+        """Add the function that computes the executable constants from the number of the chosen variant, and return its
+        index; NONE when there are no constants.
+        """
         variants = variants_of(op)
         counts = {len(constant_words(v)) for v in variants}
         if counts == {0}:
@@ -143,7 +147,7 @@ class Executables:
                 )
 
     def _declarations(self, executable: hal.ExecutableOp, export: str) -> list[hal.ExecutableExportOp]:
-        """Return what each variant says of an export."""
+        """Return the declarations of an export, one of each variant that has it."""
         variants = self.variants[executable.sym_name.data]
         return [variant.exports[export] for variant in variants if export in variant.exports]
 
@@ -173,7 +177,7 @@ class Executables:
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
     def tiles(self, executable: hal.ExecutableOp, export: str) -> tuple[int, ...]:
-        """Return bytes of each binding that a workgroup touches, those with its number.
+        """Return how many bytes of each binding a workgroup touches, in the run that has its number.
 
         Empty when the variants for CPUs, where chains run, differ, and when another export may stand in for this one.
         """
@@ -185,7 +189,7 @@ class Executables:
         return stated.pop() if len(stated) == 1 else ()
 
     def export_number(self, executable: hal.ExecutableOp, export: str) -> int:
-        """Return the index of an export in the program's table."""
+        """Return the index of an export in the program's table, and add a new one."""
         key = executable.sym_name.data, export
         if key in self._exports:
             return self._exports[key]

@@ -67,7 +67,7 @@ def splat(straight: Straight, op: Operation) -> None:
 
 
 def _byte(straight: Straight, register: int, bits: int) -> int:
-    """Return the register of a byte full of an element of 2 or 4 bits."""
+    """Emit a byte that is full of an element of 2 or 4 bits, and return its register."""
     function = straight.function
     value = function.binary(Op.AND, register, function.constant((1 << bits) - 1))
     return function.binary(Op.MUL, value, function.constant(0xFF // ((1 << bits) - 1)))

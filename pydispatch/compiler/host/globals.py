@@ -27,7 +27,9 @@ class Globals:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def number(self, op: Operation) -> int:
-        """Return the number of the global of a load or store. CompileError at `op` when it may not be used so."""
+        """Return the number of the global of a load or store, and add a new one. CompileError at `op` when it may not
+        be used so.
+        """
         name = name_of(op)
         known = globals_of(self.module)
         source = known.get(name)

@@ -77,7 +77,7 @@ class ProcedureLowering:
         return dtype_of(type, location), None
 
     def slot(self, value: SSAValue) -> int:
-        """Return the slot of a value. The next step stores a constant in its slot."""
+        """Return the slot of a value, allocated on first use. The next step stores a constant in its slot."""
         if value not in self.slots:
             dtype, dims = self._type(value.type)
             self.slots[value] = self.procedure.slot(dtype, None if dims is None else len(dims))

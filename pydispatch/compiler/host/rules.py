@@ -12,6 +12,6 @@ from pydispatch.compiler.tensor_ops.rule import View
 
 @cache
 def table() -> Rules:
-    """Return name of an operation with tensors -> the function that lowers it."""
+    """Return the functions that lower operations with tensors, by the operation's name."""
     by_rule = {name: views.view for name, rule in rules_by_name().items() if isinstance(rule, View)}
     return {**by_rule, **calls.ROWS, **dispatches.ROWS, **fills.ROWS, **views.ROWS}

@@ -68,7 +68,7 @@ class ScalarLowering:
         return True
 
     def affine(self, expression: AffineExpr, dims: list[int], symbols: list[int]) -> int:
-        """Return the register of an affine expression over registers."""
+        """Emit an affine expression over registers, and return the register of its value."""
         if isinstance(expression, AffineConstantExpr):
             return self.function.constant(expression.value)
         if isinstance(expression, AffineDimExpr):
@@ -272,7 +272,7 @@ class ScalarLowering:
 
 
 def _without_braces(text: str) -> str:
-    """Return a text in which no value takes the place of a name."""
+    """Return a text with parentheses in place of braces, so that no value is formatted into it."""
     return text.replace("{", "(").replace("}", ")")
 
 

@@ -119,7 +119,7 @@ class Straight:
     # -- sizes
 
     def bytes_of(self, dims: Sequence[int], dtype: int) -> int:
-        """Return the register of the bytes of a dense tensor."""
+        """Emit the size of a dense tensor in bytes, and return its register."""
         bits = element_bits(dtype)
         if bits >= 8:
             return self.function.multiply([*dims, self.function.constant(bits // 8)])
@@ -130,7 +130,7 @@ class Straight:
         return self.function.binary(Op.CEILDIVU, packed, self.function.constant(8))
 
     def add(self, a: int, b: int) -> int:
-        """Return the register of a sum at 64 bits; constants are folded."""
+        """Emit a sum at 64 bits, and return its register; constants are folded."""
         known_a, known_b = self.function.constant_value(a), self.function.constant_value(b)
         if known_a is not None and known_b is not None:
             return self.function.constant(known_a + known_b)
@@ -195,11 +195,11 @@ class Straight:
         return Tensor(Storage(BufferKind.TRANSIENT, self.bytes_of(dims, dtype)), dims, dtype)
 
     def size(self, tensor: Tensor) -> int:
-        """Return the register of a tensor's bytes."""
+        """Return the register of a tensor's size in bytes."""
         return tensor.length if tensor.is_part else self.bytes_of(tensor.dims, tensor.dtype)
 
     def copy_of(self, tensor: Tensor) -> Tensor:
-        """Return a new tensor of the same elements."""
+        """Emit the copy of a tensor into a new one, and return the new one."""
         copy = self.new_tensor(tensor.dims, tensor.dtype)
         self.commands.copy(tensor, copy, copy.storage.size)
         if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
@@ -207,8 +207,8 @@ class Straight:
         return copy
 
     def in_place(self, value: SSAValue, shared: int) -> Tensor:
-        """Return what the operation at hand may write the tensor `value` in: its own memory, or a copy where that is
-        needed.
+        """Return the tensor that the operation at hand may write in place of `value`: the same tensor, or a copy where
+        that is needed.
 
         shared: how many of its operands live in the memory of `value`.
         """

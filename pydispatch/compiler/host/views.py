@@ -160,7 +160,7 @@ class _Run:
         self._walked = [cast(int, count) for count in known[:walked]]
 
     def offsets(self) -> Iterator[int]:
-        """Yield the byte offset of each contiguous run, in the order of the slice's elements."""
+        """Yield the register of the byte offset of each contiguous run, in the order of the slice's elements."""
         function, whole = self.straight.function, self._whole
         for indices in itertools.product(*map(range, self._walked)):
             place = function.constant(0)
@@ -170,7 +170,7 @@ class _Run:
             yield self.straight.add(self.offset, self._bytes(place, element_bits(whole.dtype)))
 
     def _bytes(self, elements: int, bits: int) -> int:
-        """Return the byte where an element starts; an element of 2 or 4 bits must start one."""
+        """Return the register of the byte where an element starts; an element of 2 or 4 bits must start one."""
         function = self.straight.function
         if bits >= 8:
             return function.multiply([elements, function.constant(bits // 8)])

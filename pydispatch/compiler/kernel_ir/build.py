@@ -25,7 +25,7 @@ _PREDICATES = {name: {"predicate": IntegerAttr(number, 64)} for number, name in 
 
 
 def known(value: SSAValue) -> Index:
-    """Return an int when the value is a constant."""
+    """Return the int of a constant, and any other value as it is."""
     if type(value) is OpResult and type(value.op) is arith.ConstantOp:
         number = value.op.properties["value"]
         if type(number) is IntegerAttr:
@@ -51,7 +51,7 @@ def create(
     types: Sequence[Attribute],
     properties: dict[str, Attribute] | None = None,
 ) -> Operation:
-    """Return an operation without regions. properties: are the operation's from now on, and have no defaults added."""
+    """Create an operation without regions. properties: are the operation's from now on, and have no defaults added."""
     if not _KNOWN_OPERATION:
         return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
     # What `Operation.create` does, in two fifths of its time: it asks twice for everything that there is none of.
@@ -117,7 +117,7 @@ class Entry:
         self._last = op
 
     def constant(self, value: int, type_: IntegerType | IndexType) -> SSAValue:
-        """Return an integer constant, made once."""
+        """Insert an integer constant unless there is one of its value and type, and return it."""
         found = self._constants.get((value, type_))
         if found is None:
             op = create(arith.ConstantOp, self.function.location, (), (type_,), {"value": _number(value, type_)})
@@ -150,7 +150,7 @@ class Build(IndexArithmetic[SSAValue]):
         return op
 
     def let(self, op: Operation) -> SSAValue:
-        """Return the first result."""
+        """Insert an operation, and return its first result."""
         result, *_ = self.op(op).results
         return result
 
@@ -161,7 +161,7 @@ class Build(IndexArithmetic[SSAValue]):
         type_: Attribute,
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
-        """Return the result of a new operation, see `create`."""
+        """Insert a new operation, see `create`, and return its result."""
         op = create(kind, self.like.location, operands, (type_,), properties)
         self.insert(op)
         (result,) = op.results
@@ -171,7 +171,7 @@ class Build(IndexArithmetic[SSAValue]):
         return self.entry.constant(index, INDEX) if type(index) is int else index  # type: ignore[return-value]
 
     def binary(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
-        """Return an operation on two indices that gives an index."""
+        """Insert an operation on two indices that gives an index, and return its result."""
         return self.make(kind, (self.value(a), self.value(b)), INDEX)
 
     def _nsw(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
@@ -193,8 +193,8 @@ class Build(IndexArithmetic[SSAValue]):
         return max(a, b) if type(a) is int and type(b) is int else self.binary(arith.MaxSIOp, a, b)
 
     def divide(self, a: Index, b: Index, narrow: bool = False) -> tuple[Index, Index]:
-        """Return quotient and remainder of numbers that are not negative, by one that is not 0. narrow: both fit into
-        31 bits.
+        """Insert the division of numbers that are not negative by one that is not 0, and return quotient and remainder.
+        narrow: both fit into 31 bits.
         """
         if type(a) is int and type(b) is int:
             return a // b, a % b
@@ -212,11 +212,11 @@ class Build(IndexArithmetic[SSAValue]):
         return both[0], both[1]
 
     def compare(self, predicate: str, a: Index, b: Index) -> SSAValue:
-        """Return two indices, an i1."""
+        """Insert the comparison of two indices, and return its result, an i1."""
         return self.make(arith.CmpiOp, (self.value(a), self.value(b)), TRUTH, dict(_PREDICATES[predicate]))
 
     def select(self, condition: SSAValue, a: Index, b: Index) -> SSAValue:
-        """Return one of two indices."""
+        """Insert the selection of one of two indices, and return its result."""
         return self.make(arith.SelectOp, (condition, self.value(a), self.value(b)), INDEX)
 
     def when(self, condition: SSAValue) -> Build:
@@ -241,8 +241,8 @@ class Build(IndexArithmetic[SSAValue]):
         body: Callable[[Build, SSAValue, list[SSAValue]], Sequence[SSAValue]],
         most: int | None = None,
     ) -> list[SSAValue]:
-        """Return an scf.for; body: gets counter and carried values, returns the next ones. most: iterations that there
-        are at most, where the bounds do not say it.
+        """Insert an scf.for, and return its results. body: gets counter and carried values, returns the next ones.
+        most: iterations that there are at most, where the bounds do not say it.
         """
         types = [value.type for value in carried]
         block = Block(arg_types=[INDEX, *types])

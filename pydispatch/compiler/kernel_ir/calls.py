@@ -27,7 +27,7 @@ def is_import(function: FuncOp) -> bool:
 
 
 def is_set(op: Operation, name: str) -> bool:
-    """Return a unit attribute in any of its spellings: present, true, [true]."""
+    """Return whether a unit attribute is set, in any of its spellings: present, true, [true]."""
     found = attribute(op, name)
     if isinstance(found, ArrayAttr):
         found = found.data[0] if len(found.data) == 1 else None

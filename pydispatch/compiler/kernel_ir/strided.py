@@ -92,7 +92,9 @@ def _steps(loop: scf.ParallelOp) -> Steps | None:
 
 
 def _start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:
-    """Return what the number of the invocation is added to; None where it is not added to what all have."""
+    """Return the value that a lower bound adds to the number of the invocation; None unless it is the same for all
+    invocations.
+    """
     if lower is lane:
         return 0
     if not isinstance(lower.owner, arith.AddiOp) or lane not in lower.owner.operands:

@@ -70,14 +70,14 @@ def small_float(type_: Attribute) -> str | None:
 
 
 def is_integer(type_: Attribute) -> bool:
-    """Return a signless integer or index."""
+    """Return whether a type is a signless integer or index."""
     # By their exact types: isinstance of such classes asks their metaclass wherever the answer is no.
     kind = type(type_)
     return kind is IndexType or (kind is IntegerType and type_.signedness.data == Signedness.SIGNLESS)  # type: ignore[attr-defined]
 
 
 def bit_width(type_: Attribute) -> int:
-    """Return bits of a scalar type; 64 for index."""
+    """Return the width of a scalar type in bits; 64 for index."""
     kind = type(type_)
     if kind is IntegerType:
         return int(type_.width.data)  # type: ignore[attr-defined]
@@ -85,7 +85,8 @@ def bit_width(type_: Attribute) -> int:
 
 
 def scalar_width(type_: Attribute) -> int:
-    """Return bits of a scalar in a register. Raises CompileError for whatever is no scalar of kernel IR."""
+    """Return the width of a scalar in a register, in bits. Raises CompileError for whatever is no scalar of kernel IR.
+    """
     if type(type_) in _FLOATS or (is_integer(type_) and 1 <= bit_width(type_) <= 128):
         return bit_width(type_)
     raise CompileError(
@@ -95,7 +96,9 @@ def scalar_width(type_: Attribute) -> int:
 
 
 def memory_width(type_: Attribute) -> int:
-    """Return bits of an element in memory, of the byte around it when packed. Raises CompileError for odd widths."""
+    """Return the width in bits of an element in memory, of the byte around it when packed. Raises CompileError for odd
+    widths.
+    """
     bits = _FLOATS.get(type(type_)) or scalar_width(type_)
     if bits < 8:
         return 8
@@ -108,7 +111,7 @@ def memory_width(type_: Attribute) -> int:
 
 
 def storage_bits(type_: Attribute) -> int:
-    """Return bits of an element in memory: 2 and 4 when packed, else whole bytes."""
+    """Return the number of bits that an element takes in memory: 2 and 4 when packed, else whole bytes."""
     if memory_width(type_) == 8:
         return bits if (bits := bit_width(type_)) in (2, 4) else 8
     return -(-bit_width(type_) // 8) * 8
@@ -120,12 +123,12 @@ def packed(type_: Attribute) -> bool:
 
 
 def storage_bytes(type_: Attribute, count: int) -> int:
-    """Return bytes of `count` elements that lie one after the other."""
+    """Return the size in bytes of `count` contiguous elements."""
     return -(-count * storage_bits(type_) // 8)
 
 
 def byte_size(type_: Attribute) -> int:
-    """Return bytes of an element in memory, or of the byte that it shares; its natural alignment too."""
+    """Return the size in bytes of an element in memory, or of the byte that it shares; its natural alignment too."""
     return max(1, storage_bits(type_) // 8)
 
 

@@ -23,7 +23,9 @@ class Module:
     imports: dict[object, str] = field(default_factory=dict)
 
     def library(self, name: str) -> str:
-        """Return the name of a function of the library, which is written with what it calls."""
+        """Add a library function and its callees to the module, each once, and return its name. Raises CompileError for
+        an unknown one.
+        """
         if name not in self.functions:
             if name not in functions():
                 raise CompileError(f"f64 cannot be computed with on this target ({name})", note="compute in f32")
@@ -34,13 +36,13 @@ class Module:
         return name
 
     def declare(self, name: str, make: Callable[[], str]) -> str:
-        """Return the name of a declaration, made once."""
+        """Add a declaration unless the module has one of this name, and return the name."""
         if name not in self.declarations:
             self.declarations[name] = make()
         return name
 
     def unused(self, stem: str) -> str:
-        """Return a name for one more declaration."""
+        """Return a name, `stem` and a number, that no declaration has yet."""
         number = 0
         while f"{stem}{number}" in self.declarations:
             number += 1

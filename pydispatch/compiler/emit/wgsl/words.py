@@ -37,7 +37,7 @@ IDENTIFIER = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def is_free(name: str) -> bool:
-    """Return whether something may be called this."""
+    """Return whether a name may be declared in WGSL: an identifier that is neither reserved nor built in."""
     return bool(IDENTIFIER.match(name)) and name != "_" and name not in RESERVED and name not in BUILT_IN
 
 
@@ -55,7 +55,7 @@ class Literal(Name):
 
 @lru_cache(4096)
 def integer(value: int) -> Literal:
-    """Return an i32."""
+    """Return the literal of an i32."""
     if value == -(1 << 31):
         return Literal("i32(-2147483648)")
     return Literal(value if value >= 0 else f"({value})")

@@ -30,7 +30,7 @@ class Code:
     inputs: tuple[tuple[BlockArgument, SSAValue, AffineMap], ...]
 
     def at(self, places: AffineMap) -> Code:
-        """Return the same by other dimensions, of which `places` makes those that it has."""
+        """Return this code with inputs read by other dimensions, which `places` maps to the present ones."""
         return replace(self, inputs=tuple((a, v, m.compose(places)) for a, v, m in self.inputs))
 
     @property
@@ -61,7 +61,7 @@ class Dequantized:
     scales: tuple[Code, ...] = ()
 
     def at(self, places: AffineMap) -> Dequantized:
-        """Return the same by other dimensions, of which `places` makes those that it has."""
+        """Return these elements read by other dimensions, which `places` maps to the present ones."""
         zero = None if self.zero is None else self.zero.at(places)
         scales = tuple(s.at(places) for s in self.scales)
         return replace(self, places=self.places.compose(places), zero=zero, scales=scales)
@@ -86,7 +86,7 @@ class Body:
         self.inputs: list[tuple[SSAValue, AffineMap]] = []
 
     def input(self, value: SSAValue, places: AffineMap) -> SSAValue:
-        """Return an element of a tensor."""
+        """Add a tensor to the inputs unless it is one, and return the block argument that is its element."""
         if (value, places) not in self.inputs:
             self.inputs.append((value, places))
             self.block.insert_arg(element_of(value), len(self.block.args))
@@ -97,14 +97,14 @@ class Body:
         return op.results[0]
 
     def copy(self, code: Code) -> SSAValue:
-        """Return what code computes."""
+        """Copy the operations of `code` into the body, and return its value."""
         mapping: dict[SSAValue, SSAValue] = {a: self.input(value, places) for a, value, places in code.inputs}
         for op in code.ops:
             self.block.add_op(op.clone(mapping))
         return mapping.get(code.value, code.value)
 
     def integer(self, factor: Dequantized) -> SSAValue:
-        """Return `stored - zero` in i32."""
+        """Add the computation of `stored - zero` in i32, and return its result."""
         value = self.input(factor.stored, factor.places)
         if factor.width < 32:
             value = self.add(arith.ExtUIOp(value, i32) if factor.signed is False else arith.ExtSIOp(value, i32))
@@ -119,7 +119,7 @@ class Body:
         return [*made, empty, self.over(value, empty.results[0], places, ["parallel"] * places.num_dims)]
 
     def over(self, value: SSAValue, start: SSAValue, places: AffineMap, iterators: Sequence[str]) -> GenericOp:
-        """Return the generic that gives `value`; `start` is what it writes over."""
+        """End the body with `value`, and return the generic of it; `start` is what it writes over."""
         self.block.add_op(YieldOp(value))
         inputs, maps = [v for v, _ in self.inputs], [*(m for _, m in self.inputs), places]
         if len(self.block.args) == len(inputs):
@@ -137,7 +137,7 @@ def _signed(bits: int) -> Range:
 
 
 def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
-    """Return operations, and the dynamic sizes of a tensor that they give."""
+    """Return operations that give the dynamic sizes of a tensor, and these sizes."""
     made: list[Operation] = []
     for axis, n in enumerate(shape_of(value)):
         if n < 0:

@@ -86,7 +86,9 @@ def _sized(g: Structured, factors: Sequence[Dequantized]) -> bool:
 
 
 def _product(c: Contraction, a: Dequantized, b: Dequantized) -> list[Operation]:
-    """Return the sums of products of integers; of floats without what they begin with."""
+    """Return operations whose last one gives the sums of products of integers; where the product is of floats, its
+    initial value is left out.
+    """
     g = c.generic
     made, dims = sizes_of(g.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
@@ -101,21 +103,21 @@ def _product(c: Contraction, a: Dequantized, b: Dequantized) -> list[Operation]:
 
 
 def _loops(c: Contraction) -> AffineMap:
-    """Return the loops of a product by the dimensions of its result."""
+    """Return the map from the dimensions of a product's result to its loops."""
     g, rank = c.generic, len(shape_of(c.op.results[0]))
     at = {r.position: axis for axis, r in enumerate(g.maps[-1].results) if isinstance(r, AffineDimExpr)}
     return AffineMap(rank, 0, tuple(place(at.get(d)) for d in range(len(g.iterators))))
 
 
 def _with_zero_points(c: Contraction, total: SSAValue, taken: Sequence[Taken]) -> list[Operation]:
-    """Return the sums of products of bytes as those of the factors."""
+    """Return operations that turn the sums of products of bytes into those of the factors."""
     loops, body, sums = _loops(c), Body(), Sums(c)
     value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), taken, loops)
     return [*sums.made, *body.generic(value, c.generic.outputs[0], AffineMap.identity(loops.num_dims))]
 
 
 def _scaled(c: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
-    """Return the sums as the product's result."""
+    """Return operations that scale the sums to the product's result."""
     g, loops, body = c.generic, _loops(c), Body()
     whole = AffineMap.identity(loops.num_dims)
     value = body.add(arith.SIToFPOp(body.input(total, whole), f32))

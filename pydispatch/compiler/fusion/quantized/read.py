@@ -55,7 +55,9 @@ class Tensors:
             op.erase()
 
     def of(self, value: SSAValue, kept: frozenset[int]) -> Dequantized | None:
-        """Return what a tensor of f32 or integers is. kept: the dimensions that scales may depend on."""
+        """Return the dequantized elements that a tensor of f32 or integers has, None when it has none. kept: the
+        dimensions that scales may depend on.
+        """
         element = element_of(value)
         if isinstance(element, IntegerType) and 8 <= element.width.data < 32:
             return Dequantized(value, AffineMap.identity(len(shape_of(value))))
@@ -91,13 +93,15 @@ class Tensors:
         return replace(rest, stored=self.add(viewed), places=AffineMap.identity(rank))
 
     def _copied(self, inner: Dequantized, like: SSAValue) -> SSAValue:
-        """Return what is stored, with the dimensions of the tensor `like`."""
+        """Add a copy of the stored tensor with the dimensions of the tensor `like`, and return it."""
         body = Body()
         element = body.input(inner.stored, inner.places)
         return self.add(*body.generic(element, like, AffineMap.identity(len(shape_of(like)))))
 
     def _padded(self, op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
-        """Return what is stored, with zero points around it where zeros are around the numbers."""
+        """Return the stored tensor padded with zero points where the numbers are padded with zeros; None for any other
+        padding.
+        """
         last = op.region.block.last_op
         zero = 0 if inner.zero is None else inner.zero.number
         low, high = inner.range
@@ -148,7 +152,8 @@ class Scalars:
         return None if inner is None else inner.at(self._along_units(places))
 
     def _along_units(self, places: AffineMap) -> AffineMap:
-        """Return constants 0 as the loops of one step that they are read in: loops over a product need all their sizes.
+        """Return `places` with constants 0 replaced by the loops of one step that they are read in: loops over a
+        product need all their sizes.
         """
         own, shape = self.g.maps[-1].results, shape_of(self.g.op.results[0])
         if len(places.results) != len(own):
@@ -160,7 +165,7 @@ class Scalars:
         return AffineMap(places.num_dims, 0, tuple(results))
 
     def _widened(self, op: Operation) -> Dequantized | None:
-        """Return an integer that becomes a wider one, or a float."""
+        """Return the dequantized elements of an integer that becomes a wider one, or a float; None when it has none."""
         inner = self.of(op.operands[0])
         signed = isinstance(op, arith.SIToFPOp | arith.ExtSIOp)
         if inner is None or inner.scales or (inner.signed is not None and not signed):
@@ -168,7 +173,9 @@ class Scalars:
         return inner if inner.signed is not None else replace(inner, signed=signed)
 
     def _whole(self, value: SSAValue) -> Code | None:
-        """Return a float that is an i32, as one, that is the same for all steps of the sum."""
+        """Return the i32 code of a float that is an i32 and the same for all steps of the sum; None for any other
+        value.
+        """
         if isinstance(value, BlockArgument):
             if value.owner is not self.g.block or value.index >= len(self.g.inputs):
                 return None
@@ -184,7 +191,7 @@ class Scalars:
         return self._free(op.operands[0]) if isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32 else None
 
     def _free(self, value: SSAValue) -> Code | None:
-        """Return a value that is the same for all steps of the sum."""
+        """Return the code of a value that is the same for all steps of the sum; None for any other value."""
         ops, arguments, pending = set[Operation](), list[BlockArgument](), [value]
         while pending:
             at = pending.pop()
@@ -207,7 +214,7 @@ def place(dim: int | None) -> AffineExpr:
 
 
 def _integers(value: SSAValue) -> Operation | None:
-    """Return a constant tensor of floats that are all integers, as a constant of i32."""
+    """Return a constant of i32 with the values of a constant tensor of floats; None unless all are integers."""
     dense = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     if not isinstance(dense, DenseIntOrFPElementsAttr) or prod(dense.get_shape()) > MOST_ELEMENTS:
         return None

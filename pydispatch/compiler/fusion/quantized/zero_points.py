@@ -100,7 +100,9 @@ class Sums:
         self.c, self.made = c, list[Operation]()
 
     def corrected(self, body: Body, total: SSAValue, taken: Sequence[Taken], loops: AffineMap) -> SSAValue:
-        """Return the sum of products of the factors from that of the bytes. loops: by the dimensions of the result."""
+        """Add the computation of the sum of products of the factors from that of the bytes, and return its result.
+        loops: by the dimensions of the result.
+        """
         first, second = taken
         for one, other in ((first, second), (second, first)):
             if one.zero is not None:
@@ -118,7 +120,7 @@ class Sums:
         return body.add(arith.MuliOp(_whole(body, one, loops), self._sum(body, other.bytes, 1, loops)))
 
     def _sum(self, body: Body, factor: Dequantized, times: int, loops: AffineMap) -> SSAValue:
-        """Return the sum of a factor over all steps, times a number."""
+        """Add the computation of the sum of a factor over all steps, times a number, and return its result."""
         g = self.c.generic
         own = [d for d in range(len(g.iterators)) if d in dims_in(factor.places) and d not in g.loops]
         order = [*own, *g.loops]
@@ -147,6 +149,6 @@ class Sums:
 
 
 def _whole(body: Body, taken: Taken, loops: AffineMap) -> SSAValue:
-    """Return what is taken off a factor."""
+    """Add the computation of the number that is taken off a factor, in i32, and return its result."""
     number = body.add(arith.ConstantOp(IntegerAttr(taken.number, i32)))
     return number if taken.zero is None else body.add(arith.AddiOp(body.copy(taken.zero.at(loops)), number))

@@ -96,7 +96,7 @@ def _max(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _moved(region: Region, terminator: type[Operation]) -> Region:
-    """Return a region for an operation of scf, with the blocks of one of affine."""
+    """Move the blocks of a region of affine into a new one for an operation of scf, and return it."""
     moved = Region()
     region.move_blocks(moved)
     for block in moved.blocks:
@@ -124,7 +124,9 @@ def _for(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _parallel(build: Build, op: Operation) -> list[SSAValue]:
-    """Return one map result per bound: the form without minima and maxima in the groups."""
+    """Lower an affine.parallel with one map result per bound, and no minima or maxima in the groups, to an
+    scf.parallel. CompileError for any other; there are no results.
+    """
     groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
     if op.results or any(size != 1 for size in groups):
         raise CompileError("affine.parallel with reductions or grouped bounds cannot be compiled into a kernel")

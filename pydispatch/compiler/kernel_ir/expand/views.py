@@ -71,7 +71,9 @@ def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
 
 
 def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
-    """Return a memref of this type over this shape."""
+    """Insert a cast of the storage of `shape` to a memref of this type with its offset, sizes and strides; return the
+    memref.
+    """
     parts = [shape.offset], shape.sizes, shape.strides
     open_ = [[part for part in group if not isinstance(part, int)] for group in parts]
     stated = [[part if isinstance(part, int) else DYNAMIC_INDEX for part in group] for group in parts]
@@ -84,7 +86,7 @@ def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
 
 
 def _typed(build: Build, op: Operation, shape: Strided) -> list[SSAValue]:
-    """Return the memref with what its type states in place of what was computed."""
+    """Return the memref of a computed shape, with the numbers that its type states in place of the computed ones."""
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
         raise unsupported(op)

@@ -44,7 +44,7 @@ class Body:
         return made.results[0]
 
     def constant(self, key: object, type_: Attribute, value: Callable[[], Attribute]) -> SSAValue:
-        """Return a constant; all stand at the beginning of the function, each once."""
+        """Return the constant of `key`, made on first use; all are placed at the beginning of the function."""
         found = self._constants.get(key)
         if found is None:
             found = arith.ConstantOp.create(result_types=[type_], properties={"value": value()})
@@ -52,7 +52,7 @@ class Body:
         return found.results[0]
 
     def table(self, name: str, values: Sequence[int] | Sequence[float], element: Attribute, at: SSAValue) -> SSAValue:
-        """Return an element of a constant table. at: an i32."""
+        """Load an element of a constant table, and return it. at: its index, an i32."""
         symbol, type_ = f"pyd.math.{name}", MemRefType(element, [len(values)])
         if all(each.properties["sym_name"].data != symbol for each in self.globals):  # type: ignore[attr-defined]
             data = DenseIntOrFPElementsAttr.from_list(TensorType(element, [len(values)]), values)  # type: ignore
@@ -64,7 +64,7 @@ class Body:
         return self.op(memref.LoadOp, element, whole, place)
 
     def finish(self, results: Sequence[SSAValue]) -> func.FuncOp:
-        """Return the function, which returns `results`."""
+        """Build the function of this body, which returns `results`."""
         self.entry.add_op(func.ReturnOp(*results))
         if self._constants:
             assert self.entry.first_op is not None

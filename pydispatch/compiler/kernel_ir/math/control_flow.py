@@ -16,7 +16,7 @@ from pydispatch.compiler.kernel_ir.math.numbers import Truth, Value
 def one_of(
     condition: Truth, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
 ) -> list[Any]:
-    """Return the values of one of two branches (`scf.if`)."""
+    """Insert an `scf.if`, and return the values of one of its two branches."""
     body = condition.body
     regions: list[Region] = []
     branches: list[Sequence[Value]] = []

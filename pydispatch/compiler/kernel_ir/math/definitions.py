@@ -163,8 +163,8 @@ def _converted(body: Body, value: SSAValue, target: Attribute, native: Native) -
 
 
 def _in_single(body: Body, op: Operation) -> list[SSAValue]:
-    """Return the same operation on f32: twice the digits of f16 and more, so that sums, products, quotients and roots
-    are rounded as if only once.
+    """Compute an operation in f32, and return its results in their own types. f32 has twice the digits of f16 and more,
+    so that sums, products, quotients and roots are rounded as if only once.
     """
     operands = [converted(body, each, _F32) if is_float(each.type) else each for each in body.arguments()]
     types = [_F32 if is_float(each.type) else each.type for each in op.results]

@@ -220,7 +220,7 @@ def rounded(x: Number) -> tuple[Number, Word]:
 
 
 def upper(x: Number) -> Number:
-    """Return the upper half of the digits."""
+    """Return a number with only the upper half of its digits."""
     cut = (format_of(x).fraction + 2) // 2
     return (x.bits() & -1 << cut).as_float()
 
@@ -241,7 +241,7 @@ def root_pair(high: Number, low: Number | float = 0.0) -> Pair:
 
 
 def quotient(top: Pair, bottom: Pair) -> Pair:
-    """Return the quotient of two sums, rounded, and what it leaves of the dividend over the divisor once more."""
+    """Return the quotient of two sums, rounded, and its correction: the remainder over the divisor."""
     t = top[0] / bottom[0]
     whole, lost = product(t, bottom[0])
     return t, ((top[0] - whole) - lost + top[1] - t * bottom[1]) / bottom[0]

@@ -34,7 +34,7 @@ def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
 
 
 def _less(angle: float, angle_low: float, s: Number, tail: Number) -> Number:
-    """Return an angle, of which s is not more than that, less s and tail."""
+    """Return an angle, given as two parts, less s and tail; s is not more than the angle."""
     high, low = fast_sum(s.new(angle), -s)
     return high + ((low + angle_low) - tail)
 

@@ -43,7 +43,9 @@ def _parts_of(k: Number, f: Number) -> Parts:
 
 
 def _normal(x: Number, digits: int) -> tuple[Word, Number]:
-    """Return the bits of a positive x, of x 2^digits where that is subnormal; and what its exponent is too large by."""
+    """Return the bits of a positive x, scaled by 2^digits where it is subnormal, and the number that their exponent is
+    then too large by.
+    """
     small = x < format_of(x).least_normal
     return choose(small, x * 2.0**digits, x).bits(), choose(small, x.new(float(digits)), 0.0)
 
@@ -88,7 +90,7 @@ def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None)
 
 
 def _special(x: Number, y: Number, pole: float) -> Number:
-    """Return the logarithm of any x, which has its pole at `pole`, given that of finite ones beyond."""
+    """Return the logarithm of any x, whose pole is at `pole`. y: the logarithm of a finite x beyond the pole."""
     y = choose(x.equals(INFINITY), x, y)
     y = choose(x.equals(pole), -INFINITY, y)
     y = choose(x < pole, NAN, y)

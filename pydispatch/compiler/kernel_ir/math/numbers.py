@@ -43,7 +43,7 @@ class Value:
         self.body, self.value = body, value
 
     def made(self, value: SSAValue) -> Any:
-        """Return a value of the same type."""
+        """Wrap an SSA value in the class of this value."""
         return type(self)(self.body, value)
 
 
@@ -177,7 +177,7 @@ class Word(Value):
         return Word(self.body, self.body.op(kind, _WORDS[width], self.value))
 
     def element_of(self, name: str, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
-        """Return the element of a constant table at this index."""
+        """Load the element of a constant table that has this word as its index."""
         return self.body.table(name, values, type_, self.resized(32).value)
 
     def as_bits(self, type_: Attribute) -> SSAValue:
@@ -319,7 +319,7 @@ def word_of(body: Body, value: SSAValue) -> Word:
 
 
 def choose(condition: Truth, then: V | float, otherwise: V | float) -> V:
-    """Return one of two values, of which one may be a number of Python."""
+    """Insert the selection of one of two values, of which one may be a number of Python, and return its result."""
     like: Any = then if isinstance(then, Value) else otherwise
     operands = condition.value, like.new(then).value, like.new(otherwise).value
     made: V = like.made(like.body.op(arith.SelectOp, like.value.type, *operands))

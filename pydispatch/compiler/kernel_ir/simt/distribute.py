@@ -74,7 +74,9 @@ def distribute_kernels(
 
 
 def _size(export: Export, function: FuncOp, ops: Ops, together: Container[str]) -> Size:
-    """Return what the function or the export says, else one invocation for code that a single one does."""
+    """Return the workgroup size that the function or the export states; else one invocation, or `INVOCATIONS` for code
+    that has an operation of `together`.
+    """
     stated = attribute(function, "pyd.invocations")
     if isinstance(stated, IntegerAttr):
         return (int(stated.value.data), 1, 1)

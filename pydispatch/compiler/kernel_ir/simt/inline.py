@@ -19,7 +19,7 @@ from pydispatch.ir.functions import CALLS
 
 
 def copied(module: ModuleOp) -> ModuleOp:
-    """Return a copy whose operations know their places."""
+    """Return a copy of a module whose operations keep their locations."""
     copy = module.clone()
     for new, old in zip(walk(copy), walk(module), strict=True):
         set_location(new, old)

@@ -29,8 +29,8 @@ RADIX = 8
 
 
 def meet(w: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]) -> list[SSAValue]:
-    """Return the results of a reduction from the partial ones of this invocation, which `ops` combine; written before
-    the loop.
+    """Combine the partial results of the invocations by `ops` before the loop, and return the results of the reduction.
+    values: the partial ones of this invocation.
     """
     build = w.build(loop)
     if not w.machine.warp:
@@ -98,7 +98,9 @@ def _tree(w: Workgroup, loop: Operation, number: int, op: Operation, value: SSAV
     _put(build, value, line, own)
 
     def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
-        """Return what lies at `first` and after it, combined in order."""
+        """Combine `many` elements of the line, `apart` from each other, in order from `first` on, and return the
+        result.
+        """
         total = _get(inner, line, first, type_)
         if not is_float(type_) or bit_width(type_) >= 32:
             for part in range(1, many):

@@ -154,7 +154,7 @@ def _rounds(
 
 
 def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[SSAValue], body: Body) -> list[SSAValue]:
-    """Return at most one iteration for each."""
+    """Insert at most one iteration for each invocation, and return its values."""
     if total == n:
         return body(build, own, values, True)
     condition, block = build.compare("slt", own, total), Block()

@@ -57,7 +57,7 @@ def regrouped(w: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
 
 
 def _start(w: Workgroup, build: Build, op: Operation, value: SSAValue) -> SSAValue:
-    """Return what an invocation combines its first element with: the value before the loop counts once."""
+    """Return the value that an invocation combines its first element with; the value before the loop counts once."""
     if info_of(op).idempotent:
         return value
     identity = identity_of(op, value.type)

@@ -160,7 +160,7 @@ class Workgroup:
         return self._own
 
     def first(self) -> SSAValue:
-        """Return whether it is invocation 0."""
+        """Return an i1, whether this invocation is number 0."""
         if self._first is None:
             self._first = self._at_entry().compare("eq", self.own(), 0)
         return self._first

@@ -25,7 +25,7 @@ COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": "
 
 
 def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
-    """Return bits that a value of an integer type means; its register may have more."""
+    """Return the width of an integer type in bits; its register may be wider. Raises CompileError for other types."""
     if not is_integer(type_):
         raise f.error(
             f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
@@ -35,7 +35,7 @@ def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
 
 
 def wrap(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
-    """Return a register whose upper bits are the sign of the low `bits` again."""
+    """Extend the low `bits` bits of a register with their sign, and return the register."""
     if bits == width:
         return value
     if width == 32:
@@ -45,7 +45,7 @@ def wrap(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
 
 
 def zero_extended(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
-    """Return the number without sign."""
+    """Extend the low `bits` bits of a register with zeros, and return the register."""
     if bits == width:
         return value
     return f.let(f"{value} & {f.number((1 << bits) - 1, width)}")
@@ -179,7 +179,7 @@ def _shift(kind: str) -> Lowering:
 
 
 def _shifted(kind: str, a: Name, count: int) -> str:
-    """Return two words by a number of bits that is known, 1 to 63."""
+    """Return the expression of a 64-bit shift of two words by a constant number of bits, 1 to 63."""
     rest = f"{abs(32 - count)}u"
     if kind == "i_shl":
         if count >= 32:
@@ -196,13 +196,13 @@ def _shifted(kind: str, a: Name, count: int) -> str:
 
 
 def _word(text: str) -> str:
-    """Return an expression of either sign as a u32."""
+    """Return an expression of type i32 or u32 as a u32."""
     return f"u32({text})" if text.startswith("i32") else text
 
 
 def _rounded(up: bool, kind: str = "i") -> Lowering:
-    """Return the quotient, moved where the remainder asks. By zero the remainder is the dividend, and the quotient
-    stays 0.
+    """Return the lowering of a division that rounds up or down: the remainder decides whether the quotient is moved by
+    one. Divided by zero, the remainder is the dividend, and the quotient stays 0.
     """
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
@@ -234,7 +234,9 @@ def _rounded(up: bool, kind: str = "i") -> Lowering:
 
 
 def _extreme(is_signed: bool, larger: bool) -> Lowering:
-    """Return registers extended with their sign compare right without sign too."""
+    """Return the lowering of a minimum or maximum of integers. Sign-extended registers also compare right as unsigned
+    ones.
+    """
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         (first, second), (result,) = operands_of(op), op.results
@@ -259,7 +261,7 @@ def _extreme(is_signed: bool, larger: bool) -> Lowering:
 
 
 def _wide_product(is_signed: bool) -> Lowering:
-    """Return the two halves of a product."""
+    """Return the lowering of a product that gives its two halves."""
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
@@ -313,7 +315,7 @@ def _cmpi(f: FunctionEmitter, op: Operation) -> None:
 
 
 def compared(f: FunctionEmitter, predicate: str, width: int, a: Name, b: Name) -> str:
-    """Return a truth value. Registers extended with their sign keep their order without sign as well."""
+    """Return the expression of an integer comparison. Sign-extended registers keep their unsigned order as well."""
     is_unsigned, order = predicate[0] == "u", predicate[-2:]
     if width == 1:
         if predicate in ("eq", "ne"):

@@ -105,7 +105,7 @@ def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, bool]:
 def _declared(
     f: FunctionEmitter, symbol: str, types: tuple[str, ...], result: str, buffers: tuple[tuple[str, bool], ...]
 ) -> str:
-    """Return the name of an import, declared once for each set of buffers."""
+    """Declare an import, once for each signature and set of buffers, and return its name."""
     key = (symbol, types, result, buffers)
     found = f.module.imports.get(key)
     if found is None:

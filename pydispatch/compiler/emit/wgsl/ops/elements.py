@@ -36,7 +36,7 @@ def element_place(f: ShaderFunction[Name], memref: MemRef, indices: Sequence[Ind
 
 
 def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Name:
-    """Return the element at `indices` of a binding."""
+    """Load the element at `indices` of a binding, and return it."""
     element, index = memref.element, element_place(f, memref, indices)
     name, buffer = variable(f, memref.root.binding)
     bits = element_bits(element)

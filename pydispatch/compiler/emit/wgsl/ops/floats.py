@@ -17,7 +17,7 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 
 
 def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Name:
-    """Return a float in its register."""
+    """Return a float constant as a value of its type's register."""
     bits = float_bits(value, type_)
     if type(type_) is Float32Type:
         found = single(bits)

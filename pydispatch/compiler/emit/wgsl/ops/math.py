@@ -16,7 +16,8 @@ from pydispatch.compiler.kernel_ir.readers import operands_of
 
 
 def _exact(name: str, wide: str) -> Lowering:
-    """Return a function that is exact, or right to the last place. wide: of f64."""
+    """Return the lowering of a function that is exact, or right to the last place. wide: the name of its f64 version.
+    """
 
     def lower(f: FunctionEmitter, op: Operation) -> None:
         (result,) = op.results

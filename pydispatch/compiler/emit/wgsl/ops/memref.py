@@ -23,7 +23,7 @@ def writable(f: FunctionEmitter, memref: MemRef) -> None:
 
 
 def element_name(f: FunctionEmitter, memref: MemRef, op: Operation, first: int) -> str:
-    """Return an element of memory that is one variable."""
+    """Return the expression of an element of memory that is one variable."""
     index = elements.element_place(f, memref, [f.index(value) for value in operands_of(op)[first:]])
     return f"{memref.root.variable}[{f.place(index)}]"
 
