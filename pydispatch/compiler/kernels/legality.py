@@ -160,7 +160,7 @@ def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) ->
 
 
 def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, viewed: bool) -> str | None:
-    """Return whether operand `number`, which is reduced, is one value per row for `op`."""
+    """Return why operand `number`, which is reduced, is not one value per row for `op`; None when it is."""
     if _is_view(op) or _is_free(op):
         return None
     if g is None:
@@ -239,7 +239,7 @@ def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured
 
 
 def _spaces(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
-    """Return what leaves the dispatch has one space, or the rows of it."""
+    """Return why the results that leave the dispatch do not share one space, or the rows of it; None when they do."""
     members = set(union)
     shapes: set[tuple[int, ...]] = set()
     for op in union:

@@ -67,7 +67,9 @@ def _sums_floats(source: func.FuncOp) -> bool:
 
 
 def _flat_count(frame: Frame) -> Index | None:
-    """Return the number of elements when the function is flat: see above."""
+    """Return the number of elements when the function is flat: all tensors have the same sizes, and each element
+    depends on its own position only. None when it is not.
+    """
     results = [v for v in frame.returned]
     if not results or any(t >= 0 for t in frame.updated):
         return None

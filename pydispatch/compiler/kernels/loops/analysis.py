@@ -77,7 +77,9 @@ class _Trial:
 
 
 def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
-    """Return the nests with their rows found, those of row results joined with the rows they belong to."""
+    """Find the rows, kept values and columns of nests, and return the nests; those of row results are joined with the
+    rows they belong to.
+    """
     recurrences = [nest for nest in nests if isinstance(nest.space, RecurrenceOp)]  # all is known of these
     nests = [nest for nest in nests if not isinstance(nest.space, RecurrenceOp)]
     for nest in nests:
@@ -236,7 +238,7 @@ def _in_row(split: int, inner: list[Index]) -> IndexMap:
 
 
 def probe(frame: Frame) -> Elements:
-    """Return elements whose code goes nowhere."""
+    """Return elements that emit their code into a block that no function has."""
     block = Block()
     build = Builder(block, frame.source)
     e = Elements(frame.source, build, RULES)

@@ -185,13 +185,13 @@ class _Run:
 
 
 def in_blocks(e: Elements, stage: Stage) -> bool:
-    """Return whether a stage goes in blocks."""
+    """Return whether the steps of a stage's outermost loop are summed in blocks."""
     g = view_of(e, stage.op)
     return _rows_of_blocks(e, g, loop_sizes(e, g)) > 0
 
 
 def _rows_of_blocks(e: Elements, g: Structured, sizes: Sequence[Index]) -> int:
-    """Return steps of the outermost loop that make a block; 0 for none."""
+    """Return how many steps of the outermost loop make a block; 0 for no blocks."""
     loops = [sizes[dim] for dim in g.loops]
     if not loops or not all(are_sums(e, g)) or not all(isinstance(n, int) for n in loops[1:]):
         return 0

@@ -127,7 +127,7 @@ class Frame:
         return self.build.add(op)
 
     def finish(self, grid: Grid | None, tiles: tuple[int, ...] = ()) -> Kernel:
-        """Return the kernel. grid: None for one workgroup."""
+        """End the function, and return its kernel. grid: None for one workgroup."""
         self.build.add(func.ReturnOp())
         function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))
         set_location(function, self.source)

@@ -32,13 +32,13 @@ from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 
 def packed(value: SSAValue) -> int:
-    """Return elements that share a byte: 1 for whole bytes."""
+    """Return how many elements share a byte: 1 for whole bytes."""
     bits = bits_of(tensor_type(value).element_type)
     return 8 // bits if bits < 8 else 1
 
 
 def lower_loops(frame: Frame) -> Kernel:
-    """Return a kernel of nests, see above."""
+    """Lower a dispatch function to a kernel of nests."""
     e, build = frame.elements, frame.build
     nests = analyse(frame, nests_of(frame))
     cuts = [_cut(frame.backend, nest, e, build) for nest in nests]
@@ -61,7 +61,9 @@ def lower_loops(frame: Frame) -> Kernel:
 
 
 def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
-    """Return what each workgroup has of the bindings of a flat kernel, of whose elements it has a run of this many."""
+    """Return how many bytes of each binding of a flat kernel a workgroup has, from its run of so many elements; none
+    when unknown.
+    """
     tensors = [*frame.tensors, *(v for v, t in zip(frame.returned, frame.updated, strict=True) if t < 0)]
     if frame.elements.flat is None or not run or any(packed(v) > 1 for v in tensors):
         return ()
@@ -69,7 +71,8 @@ def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
 
 
 def lower_whole(frame: Frame) -> Kernel:
-    """Return a kernel of which every workgroup computes everything; its grid was chosen by hand."""
+    """Lower a dispatch function to a kernel of which every workgroup computes everything; its grid was chosen by hand.
+    """
     e, build = frame.elements, frame.build
     for nest in analyse(frame, nests_of(frame, into_empty=True)):
         _serial(frame, nest, _cut(frame.backend, nest, e, build))
@@ -123,7 +126,7 @@ def nests_of(frame: Frame, into_empty: bool = False) -> list[Nest]:
 
 
 def width_of(value: SSAValue) -> int:
-    """Return bytes of an element; 1 where several share a byte."""
+    """Return the size of an element in bytes; 1 where several share a byte."""
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
 

@@ -17,7 +17,7 @@ class RowPipeline(Protocol):
     """Software pipeline over the rows of a nest: each row computes values of the next row."""
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
-        """Return the values of the first row, by themselves."""
+        """Emit the first row by itself, and return its values."""
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
         """Open a row whose values are known; those of the row `following` are computed beside it."""
@@ -53,7 +53,7 @@ class Cut:
 
 
 def cut_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Cut:
-    """Return elements that are independent of each other: the last dimension is cut too."""
+    """Return the cut of elements that are independent of each other: the last dimension is cut too."""
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     if isinstance(budget, int) and budget > 64:
         budget -= budget % 64

@@ -39,7 +39,9 @@ def parts_of(e: Elements, build: Builder, update: UpdateStep, most: int) -> Inde
 
 
 def _parts_on_cpu(e: Elements, build: Builder, update: UpdateStep) -> Index:
-    """Return parts where the elements of a slice outweigh that each part looks at it."""
+    """Return the number of parts of the destination: several where the elements of a slice outweigh that each part
+    looks at it.
+    """
     inner = [n for n in update.dims(e)[update.ordered :] if isinstance(n, int)]
     return parts_of(e, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
 

@@ -38,7 +38,7 @@ class PipelinedReduction:
     results: list[SSAValue] = field(default_factory=list)
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
-        """Return the reduction of the first row, by itself."""
+        """Emit the reduction of the first row by itself, and return its result."""
         return [self.e.at(build, self.value, self._where(row))]
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
@@ -52,13 +52,13 @@ class PipelinedReduction:
         return self.results
 
     def initial(self, build: Builder) -> list[SSAValue]:
-        """Return what the reduction begins with."""
+        """Return the values that the reduction begins with."""
         g = self._view
         map_ = g.output_maps[0]
         return [self.e.at(build, g.outputs[0], evaluate(build, map_, self._point(0)))]
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return one step of the reduction."""
+        """Emit one step of the reduction, and return the next carried values."""
         return body_at(self.e, build, self._view, self._point(index), carried)
 
     @property

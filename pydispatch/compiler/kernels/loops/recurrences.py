@@ -35,7 +35,7 @@ def row_dims(e: Elements, op: RecurrenceOp) -> list[Index]:
 
 
 def row_bytes(e: Elements, build: Builder, op: RecurrenceOp) -> Index:
-    """Return what a row costs, in bytes of a plain copy."""
+    """Return the cost of a row, in bytes of a plain copy."""
     stored = sum(max(1, bits_of(tensor_type(r).element_type) // 8) for r in op.res)
     return build.times(e.dims(op.res[0])[op.along], STEP_BYTES + stored)
 

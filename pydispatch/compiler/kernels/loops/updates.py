@@ -23,11 +23,11 @@ class UpdateStep:
     only: bool
 
     def dims(self, e: Elements) -> list[Index]:
-        """Return the sizes of what is written."""
+        """Return the sizes of the tensor of written elements."""
         return self.rule.written_sizes(e, self.op)
 
     def position(self, e: Elements, build: Builder, indices: Sequence[Index]) -> list[Index]:
-        """Return where an element of the source goes."""
+        """Return the indices of the destination where an element of the source goes."""
         return self.rule.position(e, build, self.op, indices)
 
     @property
@@ -36,11 +36,11 @@ class UpdateStep:
         return self.rule.ordered(self.op)
 
     def meeting(self, e: Elements, build: Builder, leading: Sequence[Index]) -> Index:
-        """Return a number that leading indices share when what they write may meet."""
+        """Return a number that leading indices share when the elements they write may meet."""
         return self.rule.meeting(e, build, self.op, leading)
 
     def lands(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
-        """Return whether an element of the source has a place."""
+        """Return whether an element of the source has a place in the destination."""
         return self.rule.lands(e, build, self.op, indices)
 
     def write(self, e: Elements, build: Builder, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]) -> None:
@@ -53,7 +53,7 @@ class UpdateStep:
         build.when(self.lands(e, build, indices), land)
 
     def element(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
-        """Return what is written, when nothing else writes there."""
+        """Return the element that the update writes, when nothing else writes there."""
         return self.rule.written_element(e, build, self.op, indices)
 
 

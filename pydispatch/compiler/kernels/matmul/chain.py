@@ -103,7 +103,7 @@ def _parts(
     first: Contraction, second: Contraction, scores: SSAValue, after_first: Collection[Operation],
     operations: Sequence[Operation], known: Places,
 ) -> tuple[list[Operation], list[Operation], list[Operation]] | None:  # fmt: skip
-    """Return what belongs to the first product, to the rows and to the second product: by what needs an operation."""
+    """Return the operations of the first product, of the rows and of the second product: each is where it is needed."""
     after_second = dependents(second.op, operations)
     result = first.op.results[0]
     home: dict[Operation, int] = {first.op: 0, second.op: 2}

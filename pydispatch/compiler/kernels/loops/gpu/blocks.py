@@ -107,7 +107,7 @@ def _shared(g: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
 
 
 def cut_block(block: Block, dims: Sequence[Index], build: Builder) -> Cut:
-    """Return one workgroup for each block and run of lanes."""
+    """Return the cut of a nest into one workgroup for each block and run of lanes."""
     outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.dim])
     blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
     width = LANES * block.columns
@@ -194,7 +194,7 @@ def _where(e: Elements, build: Builder, block: Block, indices: Sequence[Index]) 
 
 
 def _reduce(e: Elements, build: Builder, block: Block, places: Sequence[Sequence[Index]]) -> list[SSAValue]:
-    """Return the reduction at several places, in one nest of loops."""
+    """Emit the reduction at several places, in one nest of loops, and return its results."""
     assert isinstance(block.value, OpResult)
     g = view_of(e, block.value.op)
     sizes = loop_sizes(e, g)

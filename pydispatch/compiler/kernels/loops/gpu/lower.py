@@ -107,7 +107,7 @@ def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], No
 
 
 def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plans: Sequence[Plan] = ()) -> Kernel:
-    """Return the kernel, with what the emitter may rely on."""
+    """End the function, and return its kernel, with attributes that state what the emitter may rely on."""
     kernel = frame.finish(grid)
     function = kernel.function
     kept = {buffer for plan in plans for buffer in plan.nest.kept.values() if buffer is not None}

@@ -90,7 +90,9 @@ def plan_nest(frame: Frame, nest: Nest, pairs: bool) -> Plan:
 
 
 def row_size(nest: Nest, e: Elements) -> int:
-    """Return elements of a row that are known, of its results and of what they reduce."""
+    """Return the size of the longest row of the results and of what they are computed from; one with a dynamic size
+    counts as at least `LONG_ROW`.
+    """
     sizes = [1]
     for value, _ in nest.all_stores():
         pending, seen = [value], set[SSAValue]()
@@ -163,7 +165,7 @@ def _orderless(e: Elements, nest: Nest) -> bool:
 
 
 def cut_nest(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
-    """Return how many workgroups there are, and what each takes."""
+    """Return the cut of a nest: how many workgroups there are, and what each takes."""
     nest, backend = plan.nest, frame.backend
     dims = nest.dims(e)
     if plan.way in ("recurrence", "in order"):

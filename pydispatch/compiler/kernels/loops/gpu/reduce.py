@@ -50,7 +50,8 @@ def combiners(g: Structured, reassociate: bool) -> list[Operation] | None:
 def distributed_reduction(
     e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]
 ) -> list[SSAValue] | None:
-    """Return the results at `point`, by a loop that is distributed; None where it should not be."""
+    """Emit the reduction at `point` as a loop that is distributed, and return its results; None where it should not be.
+    """
     if build.in_parallel or combiners(g, e.reassociate) is None:
         return None
     sizes = loop_sizes(e, g)
@@ -78,7 +79,9 @@ def _parallel(
     e: Elements, build: Builder, g: Structured, known: Sequence[Index], sizes: Sequence[Index],
     outermost: tuple[Index, Index], initial: list[SSAValue],
 ) -> list[SSAValue]:  # fmt: skip
-    """Return one loop that is distributed, over all steps that have their outermost index in a range."""
+    """Emit one loop that is distributed, over all steps that have their outermost index in a range, and return its
+    results.
+    """
     block = Block(arg_types=[IndexType() for _ in g.loops])
     inner = build.nested(block)
     inner.in_parallel = True

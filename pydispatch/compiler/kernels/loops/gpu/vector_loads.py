@@ -131,8 +131,8 @@ def reduce_wide(
     offsets: Sequence[tuple[int, int]],
     half: Index,
 ) -> list[SSAValue]:
-    """Return the reduction at places `offsets` (row, column) from `corner`, the point of the first. dims: which
-    dimensions rows and columns are; half: the column of the corner over two.
+    """Emit the reduction at places `offsets` (row, column) from `corner`, the point of the first, and return its
+    results. dims: which dimensions rows and columns are; half: the column of the corner over two.
     """
     iterations = _iterations(build, corner, dims, offsets)
     initial = [e.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
@@ -180,7 +180,7 @@ def reduce_wide(
 
 
 def _place(b: Builder, w: Wide, corner: Sequence[Index], dims: tuple[int, int], step: int, half: Index) -> SSAValue:
-    """Return where the pair of the corner lies in the first step of the innermost loop."""
+    """Return the index of the corner's pair in the first step of the innermost loop."""
     total: Index = half if w.along == dims[1] else 0
     if w.along == dims[0]:
         total = b.quotient(corner[dims[0]], 2)
@@ -212,7 +212,7 @@ class _Pairs:
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
-        """Return the element so many elements after the corner."""
+        """Return the element `offset` elements after the corner; its pair is loaded on first use."""
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
             b = self.build

@@ -114,7 +114,8 @@ def _widened_tensor(value: SSAValue) -> SSAValue | None:
 
 
 def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
-    """Return groups of bytes, or pairs of i16, into i32 where the factors' values fit."""
+    """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the factors' values do not fit.
+    """
     a, b = (factor_range(factor) for factor in (c.a, c.b))
     if a is None or b is None or not _lies_plainly(c):
         return None

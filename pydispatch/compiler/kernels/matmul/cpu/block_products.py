@@ -145,8 +145,8 @@ class BlockProducts:
         return view_as(build, side.buffer, offset, [*shape, *groups], [*strides, *[1] * len(groups)])
 
     def _in_panel(self, build: Builder, side: Side, place: Place) -> Index:
-        """Return where the columns of a block begin: packed panels are those of the tile, panels of an argument all of
-        B's.
+        """Return the offset in the panels at which the columns of a block begin: packed panels are those of the tile,
+        panels of an argument all of B's.
         """
         w = self.tile
         assert side.panel is not None and w.c.n is not None

@@ -84,7 +84,7 @@ class _Chained:
         return frame.finish(lambda elements, b: count)
 
     def _place(self, build: Builder, low: Index, indices: list[Index]) -> Index:
-        """Return where the buffer has an element of the rows."""
+        """Return the offset of an element of the rows in the buffer."""
         row = 0 if self.axis is None else build.minus(indices[self.axis], low)
         return build.plus(build.times(row, self.stride), indices[-1])
 

@@ -66,7 +66,9 @@ class Corrections:
         return sums
 
     def applied(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
-        """Return a sum of products of packed factors as one of the factors; (i, j): the element of the block."""
+        """Correct a sum of products of packed factors to one of the factors, and return it; (i, j): the element of the
+        block.
+        """
         w, t = self.tile, self.tile.t
         if self.columns is not None:
             column = _at(build, self.columns, build.plus(build.times(block[1], t.nr), j))

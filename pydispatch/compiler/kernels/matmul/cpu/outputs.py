@@ -26,7 +26,7 @@ class Output:
 
     @staticmethod
     def to(e: Elements, value: SSAValue, dims: list[int], buffer: SSAValue) -> Output:
-        """Return a value that is stored in a memref of its shape."""
+        """Return the output that stores a value in a memref of its shape."""
         return Output(value, dims, lambda build, element, places: e.store(build, element, buffer, places))
 
 

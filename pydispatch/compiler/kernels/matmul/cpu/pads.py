@@ -39,7 +39,7 @@ class Pads:
                 self.found.append((number, value.op))
 
     def inside(self, build: Builder, at: Sequence[Index], low: Index, width: int) -> SSAValue | bool:
-        """Return whether all steps of a block, `width` neighbours from `low`, read what is padded."""
+        """Return whether all steps of a block, `width` neighbours from `low`, read elements that are not padding."""
         first, last = list(at), list(at)
         for d in self.g.loops:
             first[d], last[d] = 0, build.minus(self.sizes[d], 1)
@@ -73,7 +73,7 @@ class Pads:
                 build.remember(key, self._chosen(build, op, where))
 
     def _has_nearest(self, op: Any) -> bool:
-        """Return whether there is a nearest element for each: where nothing is padded, its own place is inside."""
+        """Return whether each index has a nearest element: where nothing is padded, its own place is inside."""
         widths, sizes = pad_amounts(self.e, op), tensor_type(op.source).get_shape()
         return all(size > 0 for a, b, size in zip(*widths, sizes, strict=True) if a != 0 or b != 0)
 

@@ -109,8 +109,10 @@ MANY, FEW = 256, 4
 
 
 def plans_of(c: Contraction, e: Elements, level: Level, schedule: Schedule | None = None) -> list[Plan]:
-    """Return one plan; for rows that only the call knows three: for a single one, for less than a block and for more.
-    schedule: of the last, or the only one. Raises IllegalSchedule."""
+    """Return one plan; for rows that only the call knows up to three, first for more than a block, then for a single
+    one and for less than a block. Empty for element types that have no block. schedule: of the first, or the only one.
+    Raises IllegalSchedule.
+    """
     sizes = loop_sizes(e, c.generic)
     if c.m is not None and not isinstance(sizes[c.m], int):
         rest = [d for d in range(len(sizes)) if d != c.m]
@@ -130,8 +132,9 @@ def plans_of(c: Contraction, e: Elements, level: Level, schedule: Schedule | Non
 def plan_of(
     c: Contraction, e: Elements, level: Level, rows: Rows | None = None, schedule: Schedule | None = None
 ) -> Plan | None:
-    """Return types, and the given schedule or the default. None for element types that have no block; raises
-    IllegalSchedule."""
+    """Return the plan of a contraction, with its types and the given schedule or the default. None for element types
+    that have no block; raises IllegalSchedule.
+    """
     arithmetic = arithmetic_of(c, level)
     if arithmetic is None:
         return None
@@ -196,7 +199,7 @@ def _problem(
     c: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic,
     panels: Panels | None = None,
 ) -> Problem:  # fmt: skip
-    """Return what of a contraction decides its schedule."""
+    """Return the properties of a contraction that decide its schedule."""
     compute, plain = arithmetic.compute, arithmetic.plain(c.acc)
     size = (bit_width(arithmetic.sums) or 64) // 8
     m = 1 if c.m is None else sizes[c.m] if rows is None else rows.typical
@@ -325,7 +328,8 @@ def sizes_of(plan: Plan, sizes: Sequence[Index]) -> list[Index]:
 
 
 def holds(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
-    """Return whether the rows of A are as many as the plan is for, if it is not the one for many."""
+    """Return whether A has at most as many rows as the plan is for; not for the plan of many rows, which has no limit.
+    """
     assert plan.c.m is not None and plan.rows is not None and plan.rows.most is not None
     return build.less(sizes[plan.c.m], plan.rows.most + 1)
 

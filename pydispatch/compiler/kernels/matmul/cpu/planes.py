@@ -153,7 +153,9 @@ def _planes(g: Structured, frame: Frame) -> Planes | None:
 
 
 def _start_dims(g: Structured) -> set[int]:
-    """Return the dimensions that what sums begin with depends on; none for a value that is the same everywhere."""
+    """Return the dimensions that the initial value of the sums depends on; none for a value that is the same
+    everywhere.
+    """
     owner = g.outputs[0].owner
     same = isinstance(owner, Operation) and owner.name == "tensor.splat"
     return set() if same else dims_in(g.output_maps[0])
@@ -170,12 +172,12 @@ def _axis(g: Structured, coordinate: Linear, place: int, sizes: list[int]) -> Ax
 
 
 def _items(p: Planes) -> int:
-    """Return tiles of all planes."""
+    """Return the number of tiles of all planes."""
     return prod(p.sizes[d] for d in p.outer) * ceil(p.axes[0].size, p.rows)
 
 
 def _share(p: Planes) -> int:
-    """Return tiles of a workgroup."""
+    """Return the number of tiles of a workgroup."""
     return max(1, WORK // (p.rows * p.axes[1].size * 4))
 
 
@@ -265,7 +267,9 @@ class _Writer:
             build.parallel(0, p.rows + rows.phases[phase], row)
 
     def _source(self, build: Builder) -> tuple[SSAValue, list[int], SSAValue | None]:
-        """Return what the planes are copied from, how far its first element is inside, and what is around it."""
+        """Return the tensor that the planes are copied from, how far its first element is inside, and the padding
+        around it, None without one.
+        """
         pad: Any = self.value.owner
         rank = tensor_type(self.value).get_num_dims()
         if not isinstance(self.value, OpResult) or pad.name != "tensor.pad" or self.e.is_materialized(self.value):

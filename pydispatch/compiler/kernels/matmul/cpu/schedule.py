@@ -96,8 +96,8 @@ def default_schedule(level: Level, p: Problem) -> Schedule:
 
 
 def _packed_once(level: Level, p: Problem, s: Schedule) -> Schedule:
-    """Return where tiles have few rows: columns of B, all their steps of K, that are packed once for several tiles and
-    stay in the second-level cache. The same schedule where they do not fit, or no tiles share them.
+    """Return a schedule for tiles of few rows, with columns of B, all their steps of K, that are packed once for
+    several tiles and stay in the second-level cache. The same schedule where they do not fit, or no tiles share them.
     """
     if not (p.m and p.n and p.k and p.reductions) or p.few or p.repeated == 1 or p.m > s.mt:
         return s
@@ -126,7 +126,7 @@ def _reads_a(level: Level, p: Problem, mr: int) -> bool:
 
 
 def _reads_b_well(level: Level, p: Problem, few_passes: bool) -> bool:
-    """Return whether B, which may be read in place, is."""
+    """Return whether it pays to read B in place, where that is possible."""
     assert p.m is not None and p.n is not None
     if p.along_k:
         return few_rows(p) or (2 * p.n * p.size <= level.vector and (p.k or 0) >= 64)  # columns are half a vector
@@ -151,8 +151,8 @@ def converts_once(p: Problem, tiles: Tiles) -> bool:
 
 
 def _converted_in_parts(level: Level, p: Problem, tiles: Tiles, along_k: bool) -> Tiles:
-    """Return parts of B that stay in the first cache between converting and multiplying them: whole columns of a block
-    where they lie along K, else short rows, as wide as leaves parts for several workers.
+    """Return tiles with parts of B that stay in the first cache between converting and multiplying them: whole columns
+    of a block where they lie along K, else short rows, as wide as leaves parts for several workers.
     """
     assert p.n is not None
     most = level.near // p.size
@@ -180,7 +180,7 @@ def _tiles_along_k(level: Level, p: Problem, kc: int) -> Tiles:
 
 
 def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
-    """Return why a schedule is none of a contraction, None where it is one."""
+    """Return why a schedule is not valid for a contraction, None where it is."""
     if min(s.mr, s.nr, s.mt, s.nt, s.kc) < 1:
         return "sizes are at least 1"
     if s.mt % s.mr or s.nt % s.nr:
@@ -206,7 +206,7 @@ def refusal(level: Level, p: Problem, s: Schedule) -> str | None:
 
 
 def _unreadable(p: Problem, s: Schedule) -> str | None:
-    """Return why what a schedule leaves where it lies cannot be read there, None where it can."""
+    """Return why a schedule cannot pack or read in place the operands that it says, None where it can."""
     if not s.pack_a and not (p.a_in_place and (p.m or 0) >= s.mr):
         return "A cannot be read in place: it is computed, has fewer rows than a block, or an unknown number of them"
     if not s.pack_b and not p.b_in_place:

@@ -26,7 +26,7 @@ class Side:
     panel: int | None = None
 
     def stride(self, build: Builder, dim: int | None) -> Index:
-        """Return elements between neighbours of a dimension."""
+        """Return the distance of neighbours along a dimension, in elements."""
         total: Index = 0
         for coordinate, stride in zip(self.factor.coordinates, self.strides, strict=True):
             if dim is not None and coordinate.of(dim):
@@ -42,7 +42,7 @@ class Sides:
         self.extents = extents_of(plan.c, plan.schedule, plan.schedule.kc, plan.sizes, plan.inside)
 
     def a(self, build: Builder) -> Side:
-        """Return a, with memory for its packed copy where it has one."""
+        """Return A, with memory for its packed copy where it has one."""
         return self.in_place(build, self.c.a) if self.plan.a_in_place else self._packed_rows(self.c.a)
 
     def b(self, build: Builder) -> Side:
@@ -53,7 +53,9 @@ class Sides:
         return self.in_place(build, self.c.b, halves) if self.plan.b_in_place else self._packed_panels(self.c.b)
 
     def in_place(self, build: Builder, factor: Factor, value: SSAValue | None = None) -> Side:
-        """Return a factor that is an argument, or widened from one, which is `value`, in its own memory."""
+        """Return a factor that is read in the memory of an argument. value: the tensor that it is an element of, or is
+        widened from; None for its own.
+        """
         value = self.c.generic.inputs[factor.main] if value is None else value
         argument = argument_of(value)
         assert argument is not None

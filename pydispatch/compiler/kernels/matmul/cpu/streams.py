@@ -47,7 +47,7 @@ def streams(level: Level, p: Problem) -> bool:
 
 
 def streamed(level: Level, p: Problem, tiles: Tiles) -> Tiles:
-    """Return blocks and tiles for it. tiles: those without; up to two rows keep the block."""
+    """Return the blocks and tiles that stream B. tiles: those without streaming; up to two rows keep the block."""
     assert p.m is not None and p.n is not None and p.k is not None
     if p.m == 1 and _keeps_sums(level, p):
         return Tiles(1, WIDE // p.size, 1, WIDE // p.size, p.k)
@@ -69,8 +69,8 @@ def streamed(level: Level, p: Problem, tiles: Tiles) -> Tiles:
 
 
 def _block(level: Level, m: int, n: int, size: int) -> tuple[int, int]:
-    """Return rows and columns of a block of three rows and more: four vectors where several blocks of at least three
-    rows use what is streamed, else two; so many rows that few are computed twice.
+    """Return the numbers of rows and columns of a block of three rows and more: four vectors where several blocks of at
+    least three rows use what is streamed, else two; so many rows that few are computed twice.
     """
     most = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
     vectors = 4 if m > most[4] >= 3 else 2

@@ -133,8 +133,8 @@ def ceil(a: int, b: int) -> int:
 
 
 def _rows(level: Level, vectors: int, m: int | None, few_passes: bool) -> int:
-    """Return rows of the register block: of the heights that fill the registers the one that leaves the least over, or
-    that is enough for the fewest passes over B.
+    """Return the number of rows of the register block: of the heights that fill the registers the one that leaves the
+    least over, or that is enough for the fewest passes over B.
     """
     most = min(level.rows + (vectors == 1) * 2, level.accumulators // vectors)
     if m is None:

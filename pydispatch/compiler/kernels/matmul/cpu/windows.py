@@ -158,7 +158,7 @@ def _tiles(w: Windows, build: Builder, sizes: Sequence[Index]) -> tuple[Index, I
 
 
 def _share(w: Windows, build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return tiles of a workgroup."""
+    """Return the number of tiles of a workgroup."""
     _, tile, _ = _tiles(w, build, sizes)
     bytes_ = build.times(build.times(1 if w.near is None else tile, sizes[w.n]), 4)
     return build.most(build.quotient(WORK, build.most(bytes_, 1)), 1)
@@ -311,7 +311,7 @@ class _Writer:
         return self.e.at(build, self.g.outputs[0], evaluate(build, self.g.output_maps[0], point))
 
     def _steps(self, build: Builder, points: list[list[Index]], values: list[SSAValue]) -> list[SSAValue]:
-        """Return the steps that are written out, for all points of a block."""
+        """Emit the steps that are written out, for all points of a block, and return the new values."""
         w = self.w
         compared: list[list[SSAValue]] = [[v] for v in values]
         names = set[str]()
@@ -351,7 +351,7 @@ class _Writer:
 
 
 def in_order(value: SSAValue) -> SSAValue:
-    """Return a sum of products as contractions have them: in order, fused where the CPU does."""
+    """Mark a sum of products as contractions have them, in order and fused where the CPU does, and return it."""
     if isinstance(value, OpResult) and value.op.name == "arith.addf":
         for operand in value.op.operands:
             if isinstance(operand, OpResult) and operand.op.name == "arith.mulf":

@@ -189,7 +189,9 @@ class Writer:
             Packing(self, self.a).run(build)
 
     def starts(self, build: Builder, dim: int | None, number: Index, block: int) -> Index:
-        """Return where a block begins in the tile: the last one moves back over its neighbour where there is one."""
+        """Return the first index of a block in the tile; the last block moves back over its neighbour where there is
+        one.
+        """
         if dim is None:
             return 0
         start, valid, size = build.times(number, block), self.valid[dim], self.sizes[dim]
@@ -336,8 +338,8 @@ class Writer:
         self._each(build, place, element, bool(height))
 
     def _turned_height(self) -> int:
-        """Return rows of a block that is turned in registers, because its rows are neighbours in all results; they are
-        filled up to whole squares. 0 where it stays as it is.
+        """Return the number of rows of a block that is turned in registers, because its rows are neighbours in all
+        results; they are filled up to whole squares. 0 where it stays as it is.
         """
         t, results = self.t, self.c.generic.output_maps[0].results
         along = [output.dims and results[output.dims[-1]] == AffineDimExpr(self.c.m or 0) for output in self.outputs]

@@ -192,7 +192,7 @@ class Writer:
                 build.add(store)
 
     def _run_of(self, dims: Sequence[int]) -> int:
-        """Return neighbours of a result that an invocation has, from a multiple of their number on."""
+        """Return how many neighbours of a result an invocation has, from a multiple of their number on."""
         n, run = self.c.n, self.layout.right
         size = self.sizes[n] if n is not None else None
         last = self.c.generic.output_maps[0].results[dims[-1]] if dims else None

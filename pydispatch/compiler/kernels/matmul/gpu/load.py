@@ -41,7 +41,7 @@ LINE = 16
 
 
 def storage(build: Builder, element: Attribute, size: int, space: int) -> SSAValue:
-    """Return memory of the workgroup or of an invocation, aligned for 16 bytes at a time."""
+    """Allocate memory of the workgroup or of an invocation, aligned for 16 bytes at a time."""
     made = memref.AllocOp if space == WORKGROUP else memref.AllocaOp
     op = made.get(element, LINE, shape=[size])
     op.results[0]._type = MemRefType(element, [size], NoneAttr(), IntegerAttr(space, 64))
@@ -79,7 +79,7 @@ class Staging:
         self.negative = pad_negative
 
     def place(self, build: Builder, row: Index, step: Index) -> Index:
-        """Return where an element lies in the tile."""
+        """Return the offset of an element in the tile, in elements."""
         long, short = (row, step) if self.by_rows else (step, row)
         return build.plus(build.times(long, self.pitch), short)
 
@@ -157,7 +157,8 @@ class Staging:
     def _unit(
         self, build: Builder, tile: Index, extent: int, number: Index, run: int, size: Index
     ) -> tuple[Index, SSAValue | bool]:
-        """Return (number of a run along a dimension, the last one instead of those beyond the end; whether it exists).
+        """Return the number of a run along a dimension, that of the last one for those beyond the end; and whether the
+        run exists.
         """
         count = build.quotient(size, run)
         per = extent // run
@@ -179,7 +180,8 @@ class Staging:
         return found
 
     def _neighbours(self, build: Builder, value: SSAValue, places: Sequence[list[Index]]) -> list[SSAValue]:
-        """Return the elements of a run, loaded together; of a padded tensor all of them under one condition."""
+        """Load the elements of a run together, and return them; those of a padded tensor are all under one condition.
+        """
         value = source_of(value)
         if not isinstance(value, OpResult):
             found = [self.e.at(build, value, place) for place in places]
@@ -211,7 +213,9 @@ class Staging:
         return clone_block(self.e, build, block, mapping, [])[0]
 
     def _nothing(self, build: Builder) -> SSAValue:
-        """Return what adds nothing when it is multiplied: -0 by 0 on floats, so that a sum of -0 stays what it is."""
+        """Return the element of this side for a product that adds nothing: -0 by 0 on floats, so that a sum of -0 stays
+        what it is.
+        """
         element = self.plan.element
         if self.negative and not isinstance(element, IntegerType):
             return build.pure(arith.ConstantOp(FloatAttr(-0.0, cast(AnyFloat, element))))

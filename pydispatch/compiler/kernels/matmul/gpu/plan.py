@@ -242,7 +242,9 @@ def _side(
     e: Elements, c: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile,
     sizes: Sequence[int | None], last: int,
 ) -> Side:  # fmt: skip
-    """Return which neighbours an invocation moves together: 16 bytes where they are known to be aligned."""
+    """Return the side of a factor: which neighbours an invocation moves together, 16 bytes where they are known to be
+    aligned.
+    """
     value = c.generic.inputs[factor.main]
     plain_steps = factor.is_last(c.k) and factor.coordinates[-1].is_plain(c.k)
     steps = plain_steps or not factor.is_last(last)
@@ -280,7 +282,7 @@ def groups(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
 
 
 def grid(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return the number of workgroups."""
+    """Return the number of workgroups of the plan that the number of rows selects."""
     many, *others = (groups(plan, build, sizes) for plan in plans)
     if not others:
         return many
