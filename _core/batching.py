@@ -101,7 +101,7 @@ class Batched:
         return f"<@{self._stacking.name} in batches of up to {self.max_batch}>"
 
     def _row(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Row, Key, int]:
-        """Return the arguments of a request in order, what it has in common with those of its call, and its number of
+        """Return the arguments of a request in order, the key that requests of the same call share, and its number of
         rows.
         """
         arguments = self._stacking.arguments

@@ -39,7 +39,7 @@ NONE = Flops(0)
 
 
 def flops_of(command: Command, stated: Mapping[int, list[Any]], constants: bytes) -> Flops:
-    """Return the arithmetic operations of one run of a command.
+    """Return the number and the type of the arithmetic operations of one run of a command.
 
     Args:
         command: A command of the plan; a custom command has an unknown count, a fill or copy has none.

@@ -92,7 +92,7 @@ class Interface:
         return f"{self.name}({', '.join(map(repr, self.inputs))}) -> {self._returns}"
 
     def help(self) -> str:
-        """Return the function with one line for each argument and result."""
+        """Return the help text of the function: its signature, and one line for each argument and result."""
         lines = [self.text(), ""]
         for title, values in (("Arguments", self.inputs), ("Results", self.outputs)):
             if values:
@@ -101,8 +101,8 @@ class Interface:
         return "\n".join(lines)
 
     def signature(self) -> inspect.Signature:
-        """Return what `inspect.signature` returns. An argument whose name Python cannot write is shown as positional,
-        and so is every one before it.
+        """Return the signature that `inspect.signature` shows. An argument whose name Python cannot write is shown as
+        positional, and so is every one before it.
         """
         from inspect import Parameter, Signature
 

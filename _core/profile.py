@@ -58,7 +58,7 @@ class Timing:
         return self.flops / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
     def followed_by(self, other: Timing) -> Timing:
-        """Return both as one, where they run together."""
+        """Return one timing for this command and `other`, which run together."""
         flops = Flops(self.flops, self.arithmetic) + Flops(other.flops, other.arithmetic)
         return Timing(
             f"{self.command}, then {other.command}", self.seconds + other.seconds, self.nbytes + other.nbytes,
@@ -94,8 +94,9 @@ class Measured:
     def timings(
         self, stated: Mapping[int, list[Any]], seconds_of: Callable[[list[float]], float] = median, runs: int = 1
     ) -> list[Timing]:
-        """Return one of each command; those of a chain, which begin and end together, have one. stated: see
-        `flops.flops_of`. seconds_of: what is made of the seconds of all runs."""
+        """Return a timing for each command; the commands of a chain, which begin and end together, share one. stated:
+        see `flops.flops_of`. seconds_of: reduces the seconds of all runs to one number.
+        """
         made: list[Timing] = []
         last = (0, 0)
         for number, command in self.commands:
@@ -109,7 +110,7 @@ class Measured:
         return made
 
     def busy(self, run: int) -> float:
-        """Return seconds in which commands of a run were running."""
+        """Return the seconds in which commands of a run were running."""
         return sum(end - begin for begin, end in {self.spans[run][number] for number, _ in self.commands}) * 1e-9
 
 

@@ -104,7 +104,8 @@ class Stacking:
         return InvalidArgumentError(f"@{self.name} cannot be batched: {why}: {self._text}")
 
     def run(self, rows: Sequence[Row], count: int) -> tuple[np.ndarray, ...]:
-        """Return one call with the rows of requests: `count` in all. Returns the results, with `count` rows each.
+        """Call the function with the stacked rows of requests, `count` rows in all, and return the results, with
+        `count` rows each.
 
         A function of a fixed batch size gets copies of the first row in the place of missing ones.
         """
@@ -236,7 +237,8 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 
 
 def _counts(most: int) -> list[int]:
-    """Return numbers of rows to try: kernels may be others for one row, for few, and where a block is not full."""
+    """Return the numbers of rows to try: kernels may differ for one row, for few rows, and where a block is not full.
+    """
     tried = {2, 3, most}
     count = 8
     while count <= most:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], figures: int = 0) -> str:
-    """Return a table. figures: so many of the first columns are aligned to the right."""
+    """Return rows as an HTML table. figures: the number of leading columns that are aligned to the right."""
 
     def line(row: Sequence[str], cell: str) -> str:
         sides = ["right"] * figures + ["left"] * (len(row) - figures)

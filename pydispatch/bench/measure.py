@@ -69,7 +69,7 @@ def measure(
     pause: float = 0.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Samples]:
-    """Return samples of each contender, in the same order.
+    """Measure the contenders in turn, and return the samples of each, in the same order.
 
     seconds: about how long each is measured. warm_up: for how long each is called before, at least twice. pause:
     seconds between contenders, for those whose threads go on spinning after a call. clock: of the measured times.
@@ -95,7 +95,7 @@ def measure(
 
 
 def _warm(call: Call, seconds: float) -> int:
-    """Return calls for so long; how many calls make a round."""
+    """Call a contender for at least `seconds`, and return how many calls make a round."""
     clock = time.perf_counter
     call()
     begin = clock()

@@ -50,7 +50,7 @@ class Panel:
 
 
 def svg(panels: Sequence[Panel]) -> str:
-    """Return a document with the panels side by side and one legend below."""
+    """Return an SVG document with the panels side by side and one legend below."""
     names = list(dict.fromkeys(name for panel in panels for name in panel.series))
     width, columns = max(1, len(panels)) * WIDTH, max(1, 2 * len(panels))
     height = HEIGHT + LEGEND_LINE * math.ceil(len(names) / columns) + 6
@@ -62,8 +62,8 @@ def svg(panels: Sequence[Panel]) -> str:
 
 
 def axes(panel: Panel, names: Sequence[str]) -> str:
-    """Return the panel without its legend, WIDTH by HEIGHT. names: of all series that share a legend, which fix their
-    look.
+    """Return the SVG of a panel without its legend, WIDTH by HEIGHT. names: of all series that share a legend, which
+    fix their look.
     """
     points = [point for series in panel.series.values() for point in series]
     if not points:
@@ -89,7 +89,7 @@ def axes(panel: Panel, names: Sequence[str]) -> str:
 
 
 def legend(names: Sequence[str], columns: int = 2) -> str:
-    """Return a line and a marker for each name."""
+    """Return the SVG of a legend, which has a line and a marker for each name."""
     parts = []
     for number, name in enumerate(names):
         x, y = 8 + number % columns * WIDTH / 2, 8 + number // columns * LEGEND_LINE
@@ -98,7 +98,7 @@ def legend(names: Sequence[str], columns: int = 2) -> str:
 
 
 def marker(x: float, y: float, number: int) -> str:
-    """Return the mark of a series at a place."""
+    """Return the SVG of the marker of a series at a position."""
     shape = MARKERS[number % len(MARKERS)]
     return f'<path class="s{number % SHADES}" transform="translate({x:.1f} {y:.1f})" d="{shape}"/>'
 

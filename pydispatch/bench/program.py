@@ -38,7 +38,7 @@ class Direct:
         self._bind = bind
 
     def work(self, inputs: Sequence[Any]) -> Work:
-        """Return a call with these arguments, made once."""
+        """Bind the arguments, call the function once, and return the bound call."""
         out = np.empty_like(inputs[0])
         call = self._bind(*inputs, out)
         call()
@@ -95,7 +95,7 @@ def difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
 
 
 def machine(device: Any) -> dict[str, Any]:
-    """Return what figures depend on besides the code."""
+    """Return the facts about the machine and its software that measured times depend on."""
     described = device.describe()
     found = {"device": device.name, "system": f"{platform.system()} {platform.machine()}",
              "python": platform.python_version(), "numpy": np.__version__}  # fmt: skip

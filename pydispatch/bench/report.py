@@ -36,7 +36,7 @@ def rows(found: Sequence[Samples], nbytes: int, items: float) -> list[dict[str, 
 
 
 def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
-    """Return the rows as columns; what is between 10 and 90 % of the rounds stands in brackets."""
+    """Return the rows as columns of text; the range from 10 to 90 % of the rounds is in brackets."""
     with_bytes = any(row["bytes_per_s"] for row in table)
     lines = [["", "median", "(10 to 90 %)", f"{items_name}/s", *(["GB/s"] if with_bytes else []), "times the first"]]
     for row in table:

@@ -85,7 +85,7 @@ def _flush() -> None:
 
 
 def _text_of(error: BaseException) -> str:
-    """Return an OSError without its number, with the file that it is about."""
+    """Return the text of an error; that of an OSError without its number, with the file that it is about."""
     if not isinstance(error, OSError) or not error.errno:
         return str(error) or type(error).__name__
     return f"{error.strerror}: '{error.filename}'" if error.filename else str(error.strerror)
@@ -146,7 +146,7 @@ def _report(text: str) -> None:
 
 
 def process() -> int:
-    """Return `main` for a process that does nothing else."""
+    """Run `main` in a process that does nothing else, and return its exit status."""
     none_at_exit()
     return main()
 

@@ -64,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 1 when a contender's results differ. Raises Error, OSError."""
+    """Measure what `args` name, print the report, and return 1 when a contender's results differ, else 0. Raises Error,
+    OSError.
+    """
     from pydispatch.bench import report
     from pydispatch.bench.measure import measure
     from pydispatch.bench.program import difference, machine
@@ -133,7 +135,7 @@ def _modes(args: argparse.Namespace) -> int:
 
 
 def _works(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
-    """Return the device, the name of the function, and what is called, by title."""
+    """Return the device, the name of the function, and the works to measure, by title."""
     from pydispatch.bench import peer
     from pydispatch.bench.program import work_of
     from pydispatch.cli import values

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 1 when a test failed or there was none."""
+    """Run the tests of files, report them, and return 1 when a test failed or there was none, else 0."""
     if args.jobs < 0:
         raise InvalidArgumentError(f"--jobs={args.jobs}: expected 1 or more")
     if not 0 < args.timeout <= _MOST_SECONDS:
@@ -88,7 +88,9 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 
 
 def _all(files: Sequence[Path], args: argparse.Namespace) -> Iterator[list[Outcome]]:
-    """Yield the outcomes of each file, in order. A process per file keeps a kernel that crashes from ending the run."""
+    """Run the tests of each file, and yield their outcomes in the order of the files. A process per file keeps a kernel
+    that crashes from ending the run.
+    """
     import multiprocessing
 
     if "fork" not in multiprocessing.get_all_start_methods():
@@ -168,7 +170,7 @@ class _Child:
         self.late, self.done = f"it was ended after {timeout:g} s (--timeout)", True
 
     def result(self) -> list[Outcome]:
-        """Return the outcomes of a child that is done."""
+        """Close the streams of a child that is done, and return its outcomes."""
         self.pipe.close()
         self.errors.seek(0)
         said = self.errors.read().decode(errors="replace").strip()
@@ -202,7 +204,7 @@ def _parts(file: Path) -> list[str]:
 
 
 def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
-    """Return the outcomes of a file, or of a part of it."""
+    """Run the functions of a file, or of a part of it, and return their outcomes."""
     from pydispatch.cli.run import load_program
 
     began = time.monotonic()

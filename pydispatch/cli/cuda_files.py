@@ -16,7 +16,9 @@ def is_ptx(data: bytes) -> bool:
 
 
 def describe(data: bytes, name: str) -> dict[str, Any]:
-    """Return the facts as JSON has them. ArtifactError for a broken file."""
+    """Return the kernels, functions and imports of a CUDA file as values that JSON can represent. ArtifactError for a
+    broken file.
+    """
     if cubin.is_cubin(data):
         facts = cubin.read(data, name)
         kernels: list[dict[str, Any]] = [

@@ -44,7 +44,7 @@ def _text(value: Any) -> str:
 
 
 def _tools() -> dict[str, str]:
-    """Return what compiles and links, or why nothing does."""
+    """Return the tools that compile and link, or the error that says why none are usable."""
     try:
         with importing("compiling", "compiler"):
             import llvmlite  # noqa: F401

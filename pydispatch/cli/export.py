@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0. Raises ArtifactError, InvalidArgumentError for what a page cannot run, or an OSError."""
+    """Write the files of a web page for an artifact, and return 0. Raises ArtifactError, InvalidArgumentError for an
+    artifact that a page cannot run, or an OSError.
+    """
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.formats.web.site import save
 

@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0. Raises ArtifactError, InvalidArgumentError with the file's name, or an OSError."""
+    """Join, split, select from or dump FatELF files, and return 0. Raises ArtifactError, InvalidArgumentError with the
+    file's name, or an OSError.
+    """
     if args.verb == "join":
         data = fatelf.join([(name, read(name)) for name in args.files])
         _write(data, args.output)

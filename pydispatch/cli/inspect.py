@@ -231,7 +231,7 @@ def _executable_lines(artifact: Artifact) -> list[str]:
 
 
 def _choice_lines(entry: ExecutableEntry) -> list[str]:
-    """Return which of several variants for CPUs this machine takes."""
+    """Return a line that says which of several CPU variants this machine takes; no line for fewer than two variants."""
     if sum(variant.format.startswith("embedded-elf-") for variant in entry.variants) < 2:
         return []
     chosen = _chosen_here(entry)

@@ -53,7 +53,7 @@ def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
 
 
 def _kind(path: str) -> str:
-    """Return which of the options a file belongs to."""
+    """Return the option that a file belongs to: patterns, pdl_spec or transform_spec."""
     if path.endswith(".py"):
         return "patterns"
     try:

@@ -78,7 +78,9 @@ def add_trace_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def traced(args: argparse.Namespace) -> AbstractContextManager[Any]:
-    """Return what is called within it is in the file that `--trace` names. Raises Error."""
+    """Return a context whose calls are traced to the file that `--trace` names; they are not traced without one. Raises
+    Error.
+    """
     if args.trace is None:
         return nullcontext()
     from pydispatch.runtime.tracing import trace
@@ -87,7 +89,7 @@ def traced(args: argparse.Namespace) -> AbstractContextManager[Any]:
 
 
 def load_program(path: Path, args: argparse.Namespace, module: Any = None, **options: Any) -> Program:
-    """Return the program of a file on the device that `args` name.
+    """Load the program of a file on the device that `args` name; a source is compiled first.
 
     Args:
         path: a .pdx, .mlir or model.
@@ -192,7 +194,7 @@ def _add_plugin(target: Device, spec: str) -> None:
 
 
 def function_of(program: Program, name: str | None) -> Function | Procedure:
-    """Return the function of that name, or the one that is meant without. Raises InvalidArgumentError."""
+    """Return the function of that name; without a name, `main` or the only function. Raises InvalidArgumentError."""
     functions = program.functions
     if name is not None:
         return program[name]

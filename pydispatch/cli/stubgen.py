@@ -21,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0. Raises ArtifactError, or an OSError."""
+    """Write the type stub of an artifact to a file or to standard output, and return 0. Raises ArtifactError, or an
+    OSError.
+    """
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.formats.artifact.stub import module_of
 

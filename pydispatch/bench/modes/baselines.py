@@ -19,7 +19,7 @@ Make = Callable[[Path], tuple[Any, Any]]
 
 
 def _package(name: str) -> Any:
-    """Return a package that pydispatch does not need. DeviceUnavailableError if it is not installed."""
+    """Import a package that pydispatch does not need, and return it. DeviceUnavailableError if it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:

@@ -27,7 +27,7 @@ class Mode:
 
 
 def modes() -> list[Mode]:
-    """Return all of them. A mode whose device is not there raises DeviceUnavailableError when it is made."""
+    """Return all modes. A mode whose device is not there raises DeviceUnavailableError when it is created."""
     return [
         Mode("generated code", _generated("cpu", "cpu")),
         Mode("C, inlined", _inlined),
@@ -81,14 +81,14 @@ def _loaded(text: str, device: Any = None, target: str | None = None, patterns: 
 
 
 def _with_define(folder: Path, name: str) -> Path:
-    """Return the source with one of its forms chosen."""
+    """Write a copy of the C source that defines `name`, which chooses one of its forms, and return its path."""
     path = folder / "mul.c"
     path.write_text(f"#define {name}\n{SOURCE.read_text()}")
     return path
 
 
 def _level() -> str:
-    """Return what the compiler of C calls this CPU."""
+    """Return the C compiler's name for the level of this CPU; `generic` where it has none."""
     import pydispatch
 
     return str(pydispatch.device("cpu").describe().get("level") or "generic")
@@ -162,7 +162,7 @@ def _shared_library(folder: Path) -> Path:
 
 
 def _matched(folder: Path) -> tuple[Any, Any]:
-    """Return a pattern finds the multiplication of the generated program, and a C function takes its place."""
+    """Load the generated program with a pattern that replaces its multiplication by a C function."""
     import pydispatch
 
     size = pydispatch.f32["n"]

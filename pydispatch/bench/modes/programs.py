@@ -87,7 +87,7 @@ def objects(arch: str, path: str) -> str:
 
 
 def function(arch: str, path: str | None) -> str:
-    """Return calls of a C function: linked in from an object, or an import without one."""
+    """Return a program that calls a C function: linked in from an object, or an import without one."""
     call = DISPATCH.replace("EXPORT", "mul").replace("OPERANDS", "%lhs, %rhs, %size")
     attributes = "llvm.bareptr = true" if path is None else "hal.import.static, llvm.bareptr = true"
     body = FUNCTION.replace("OBJECTS", "" if path is None else objects(arch, path)).replace("ATTRIBUTES", attributes)
@@ -95,7 +95,7 @@ def function(arch: str, path: str | None) -> str:
 
 
 def kernel(arch: str, path: str | None) -> str:
-    """Return a whole kernel in an object, or one that is given when the program is loaded."""
+    """Return a program that runs a whole kernel: one in an object, or one that is given when the program is loaded."""
     call = (
         "%r = flow.dispatch @kernels::@mul_kernel[%size](%size_i32, %lhs, %rhs)\n"
         "        : (i32, tensor<?xf32>{%size}, tensor<?xf32>{%size}) -> tensor<?xf32>{%size}"
@@ -105,7 +105,7 @@ def kernel(arch: str, path: str | None) -> str:
 
 
 def command() -> str:
-    """Return a host command instead of a dispatch."""
+    """Return a program that runs a host command instead of a dispatch."""
     call = (
         "%r = flow.call @mul_command(%lhs, %rhs) : (tensor<?xf32>{%size}, tensor<?xf32>{%size}) "
         "-> tensor<?xf32>{%size}"

@@ -57,7 +57,7 @@ class Module:
         return self.context.modules[self.module.name][name]
 
     def raw(self, name: str, *inputs: Any) -> Callable[[], Any]:
-        """Return the cheapest way from Python: arguments are packed, and on the device."""
+        """Return a call with the least overhead that Python allows: its arguments are packed, and on the device."""
         rt, function, context = self.rt, self.module.lookup_function(name), self.context.vm_context
         arguments = rt.VmVariantList(len(inputs))
         kept = []  # what the list refers to

@@ -90,7 +90,9 @@ def base_of(value: SSAValue) -> SSAValue:
 
 
 def landing_of(value: SSAValue) -> Operation | None:
-    """Return where a tensor goes in the end: an insertion, a store or a return. None when it has no or several ends."""
+    """Return the operation in which a tensor ends: an insertion, a store or a return. None when it has no or several
+    ends.
+    """
     ends = set[Operation | None]()
     for use in value.uses:
         user = use.operation

@@ -13,7 +13,7 @@ GRID = "grid"
 
 
 def destination_operand(op: Operation) -> int | None:
-    """Return the operand that the result of an update is, but for the elements that it replaces; None for others."""
+    """Return the index of the operand whose elements an update overwrites; None for other operations."""
     rule = rule_of(op)
     return rule.destination if isinstance(rule, Update) else None
 

@@ -50,7 +50,8 @@ def result_names(function: Operation) -> list[str]:
 
 
 def interface_of(function: Operation) -> FunctionEntry:
-    """Return what callers are told of a function whose calls are inlined. CompileError for a wrong attribute."""
+    """Return the interface that callers see of a function whose calls are inlined. CompileError for a wrong attribute.
+    """
     type = cast(FunctionType, function.properties["function_type"])
     names = _SizeNames(function)
     arguments: Sequence[SSAValue] = function.regions[0].blocks[0].args
@@ -120,7 +121,7 @@ class _SizeNames:
         ]
 
     def returned(self, count: int) -> Sequence[SSAValue | None]:
-        """Return the values that the function returns, where it does so at one place."""
+        """Return the values that the function returns; None for each result where it returns at several places."""
         ends = [b.last_op for b in self._blocks if b.last_op is not None and b.last_op.name in RETURNS]
         return list(ends[0].operands) if len(ends) == 1 else [None] * count
 
@@ -197,7 +198,9 @@ def _names(function: Operation, key: str, count: int) -> list[str]:
 
 
 def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute]) -> tuple[int | str, ...] | None:
-    """Return what the attribute `pyd.shape` says, None without it."""
+    """Return the shape that the attribute `pyd.shape` states, None without it. CompileError where it does not fit the
+    type.
+    """
     stated = attributes.get(SHAPE)
     if stated is None:
         return None

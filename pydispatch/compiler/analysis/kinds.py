@@ -55,7 +55,9 @@ class Arguments:
     scalars: frozenset[SSAValue]
 
     def joined(self, other: Arguments, is_inside: Callable[[Operation], bool]) -> Arguments:
-        """Return what two groups of operations read together. is_inside: whether an operation is in one of the two."""
+        """Return the values that two groups of operations read together. is_inside: whether an operation is in one of
+        the two.
+        """
 
         def outside(values: frozenset[SSAValue]) -> frozenset[SSAValue]:
             return frozenset(v for v in values if not (isinstance(v, OpResult) and is_inside(v.op)))
@@ -74,7 +76,10 @@ class Arguments:
 
 
 def arguments_of(ops: Sequence[Operation]) -> Arguments:
-    """Return what operations read of what is computed before them. The dispatch gets a copy of each fill."""
+    """Return the values that operations read and that are computed before them.
+
+    The dispatch gets a copy of each fill, so fills are not among them.
+    """
     inside = {inner for op in ops for inner in walk(op)}
     blocks = {b for inner in inside for region in inner.regions for b in region.blocks}
     tensors: set[SSAValue] = set()
@@ -109,7 +114,9 @@ def too_many_arguments(ops: Sequence[Operation], most_tensors: int = MOST_TENSOR
 
 
 def is_fill(op: Operation) -> bool:
-    """Return tensors without memory: constants that stand inside dispatches, splats, and empty tensors."""
+    """Return whether the operation creates a tensor without memory: a constant that is stored inside dispatches, a
+    splat, or an empty tensor.
+    """
     rule = rule_of(op)
     return rule is not None and rule.is_fill(op)
 
@@ -145,7 +152,9 @@ def size_operands(op: Operation) -> Sequence[SSAValue]:
 
 
 def is_connector(op: Operation) -> bool:
-    """Return operations that are copied into every group that reads them: views, and what makes much out of little."""
+    """Return whether the operation is copied into every group that reads it: a view, or an inexpensive operation that
+    makes a large tensor of a small one.
+    """
     rule = rule_of(op)
     return rule is not None and (rule.is_view(op) or (not rule.runs_on_host(op) and rule.repeats_cheaply(op)))
 

@@ -38,7 +38,7 @@ class Sizes:
                     self._same[term] = best
 
     def _rank(self, term: Term) -> tuple[int, int]:
-        """Return integers first, then what was defined earliest."""
+        """Return a sort key: integers are first, then the terms that were defined earliest."""
         if isinstance(term, int):
             return (-1, term)
         if isinstance(term, Dim):
@@ -86,7 +86,9 @@ class Sizes:
             op.erase()
 
     def value(self, term: Term, before: Operation) -> SSAValue:
-        """Return an index value equal to `term`, in the block of `before` or around it."""
+        """Return an index value equal to `term`, in the block of `before` or around it; it is created where there is
+        none.
+        """
         if isinstance(term, SSAValue):
             return term
         assert before.parent is not None

@@ -46,8 +46,8 @@ def sizes_of(value: SSAValue) -> tuple[Term, ...]:
 
 
 def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
-    """Return the dynamic sizes of a tensor as values, before `op`: taken from where they begin, so that nobody waits
-    for the tensor.
+    """Create the dynamic sizes of a tensor as values before `op`, and return them. Each is read from the tensor in
+    which it originates, so that no operation waits for `value`.
     """
     found: list[SSAValue] = []
     for axis, n in enumerate(shape_of(value)):
@@ -86,7 +86,7 @@ def _stated(value: SSAValue, axis: int) -> Stated | None:
 
 
 def _resolved(stated: Stated) -> Term | None:
-    """Return the term with what is known of its parts; None for an element that only a call knows."""
+    """Return a stated size with its known parts resolved; None for an element that only a call knows."""
     if isinstance(stated, SSAValue):
         return term_of(stated)
     if isinstance(stated, Sum | Product):
@@ -96,7 +96,7 @@ def _resolved(stated: Stated) -> Term | None:
 
 
 def _listed_size(entry: Entry) -> Term | None:
-    """Return an entry of a shape, where the shape is made of index values."""
+    """Return an entry of a shape, where the shape is composed of index values; None for other shapes."""
     shape = entry.tensor.owner
     if not isinstance(shape, Operation) or shape.name != "tensor.from_elements":
         return None
@@ -142,7 +142,7 @@ def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
 
 
 def _rest_fits(sizes: Sequence[int], shape: Sequence[int], spare: int) -> bool:
-    """Return whether `sizes` without `spare` ones may be `shape`."""
+    """Return whether `sizes` without `spare` sizes of 1 may be `shape`."""
     return sum(1 for n in sizes if n == 1) - sum(1 for n in shape if n == 1) >= spare and len(sizes) - spare == len(
         shape
     )

@@ -45,7 +45,8 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
 
 def walked_axes(op: Operation) -> int | None:
     """Return how many outer dimensions an insertion is copied into index by index: 0 for one run, more for few runs in
-    what a global was (a dispatch would write all of the global, as far as the program can tell). None for others.
+    the previous value of a global (a dispatch would write all of the global, as far as the program can tell). None for
+    others.
     """
     if is_contiguous(op):
         return 0

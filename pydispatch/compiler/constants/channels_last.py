@@ -127,7 +127,9 @@ def _sizes_known(g: Structured) -> bool:
 
 
 def _convolution(op: GenericOp, c: Contraction, known: Known, floats: bool) -> Windows | None:
-    """Return a sum over windows and channels of an image, times a filter with its rows first."""
+    """Return the windows of a sum over windows and channels of an image, times a filter with its rows first; None for
+    others.
+    """
     g = c.generic
     out = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
     for filter_, image in ((c.a, c.b), (c.b, c.a)):
@@ -158,7 +160,9 @@ def _convolution(op: GenericOp, c: Contraction, known: Known, floats: bool) -> W
 
 
 def _row(filter_: Factor, loops: set[int]) -> int | None:
-    """Return the dimension of the rows of a filter, which come first, before all that is summed."""
+    """Return the dimension of the rows of a filter, which come first, before all dimensions that are summed; None for
+    others.
+    """
     dims = [x.terms[0][0] if len(x.terms) == 1 and x.is_plain(x.terms[0][0]) else -1 for x in filter_.coordinates]
     return dims[0] if dims and dims[0] not in loops and set(dims[1:]) == loops and len(dims) == len(loops) + 1 else None
 
@@ -169,7 +173,9 @@ def _bytes(c: Contraction, image: Factor) -> bool:
 
 
 def _each_channel(op: GenericOp, g: Structured) -> Windows | None:
-    """Return windows of each channel alone: pooling and depthwise convolutions, which pay where others do."""
+    """Return the windows of an operation on each channel alone (pooling, a depthwise convolution), which pay where
+    others do; None for others.
+    """
     out = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
     images = [v for v, m in zip(g.inputs, g.maps, strict=False) if _moves(m)]
     if len(images) != 1:

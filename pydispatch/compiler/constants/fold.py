@@ -46,7 +46,8 @@ class Unknown(Exception):
 
 
 def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | None:
-    """Return the constant that a value is; None where NumPy does not compute it. chain: what makes it, producers first.
+    """Compute a value with NumPy, and return it as a constant; None where NumPy does not compute it. chain: the
+    operations that compute it, producers first.
     """
     known: dict[SSAValue, Array] = {}
     try:
@@ -108,7 +109,9 @@ def _constant(op: Operation) -> Array:
 
 
 def _generic(g: Structured, known: Mapping[SSAValue, Array]) -> list[Array]:
-    """Return the results of a generic without reductions: each operand over all loops at once."""
+    """Compute the results of a generic without reductions, each operand over all loops at once. Raises Unknown for
+    others.
+    """
     extents = [n for n in g.extents if n is not None]
     if len(extents) != len(g.extents) or prod(extents) > MOST_ELEMENTS:
         raise Unknown
@@ -155,7 +158,7 @@ def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
 
 
 def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
-    """Return an operation on numbers, for all points at once."""
+    """Compute an operation on numbers, for all points at once. Raises Unknown for others."""
     row = _EXACT.get(op.name) or _CONVERTED.get(op.name)
     function = _ROUNDED.get(op.name)
     if len(op.results) != 1 or op.regions or (row is None and function is None):

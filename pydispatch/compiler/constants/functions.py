@@ -35,7 +35,9 @@ class DerivedFunctions:
         self._names = {symbol_name(op) for op in self.module.body.block.ops if op.name in FUNCTIONS}
 
     def add(self, ops: Sequence[Operation], values: Sequence[SSAValue]) -> str:
-        """Return the name of a function of `ops`, which belong to no block, that returns `values`."""
+        """Add a function of `ops`, which belong to no block, that returns `values`, and return its name; that of an
+        equal function where there is one.
+        """
         body = Block([*ops, util.ReturnOp(operands=[list(values)])])
         function = util.FuncOp(
             properties={
@@ -60,7 +62,9 @@ class DerivedFunctions:
 
 
 def constant_of(name: str, result: int, value: OpResult, type_: TensorType[Attribute]) -> tensors.TensorConstantOp:
-    """Return the constant that a function derives, before the operation whose result `value` it stands for."""
+    """Insert the constant that a function derives before the operation whose result `value` it stands for, and return
+    it.
+    """
     constant = tensors.TensorConstantOp(
         result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)}
     )

@@ -68,13 +68,13 @@ def grouped_factor(function: func.FuncOp, c: Contraction, levels: Sequence[Level
 
 
 def _captured(c: Contraction) -> list[SSAValue]:
-    """Return what the factor's code reads from outside of the contraction."""
+    """Return the values that the factor's code reads from outside of the contraction."""
     inside = set(_values(c.generic.block))
     return [v for op in c.b.code for v in op.operands if v not in inside]
 
 
 def _read_by(op: Operation) -> list[SSAValue]:
-    """Return what an operation and those inside it read from outside."""
+    """Return the values that an operation and those inside it read from outside."""
     inside = {v for inner in walk(op) for region in inner.regions for b in region.blocks for v in _values(b)}
     return [v for inner in walk(op) for v in inner.operands if v not in inside]
 
@@ -82,7 +82,9 @@ def _read_by(op: Operation) -> list[SSAValue]:
 def _slice(
     function: func.FuncOp, values: Sequence[SSAValue]
 ) -> tuple[tuple[Operation, ...], set[BlockArgument]] | None:
-    """Return the operations of a function that values are computed by, in order, and the arguments that these read."""
+    """Return the operations of a function that compute `values`, in order, and the arguments that these read; None
+    where there is no such list.
+    """
     body = function.body.block
     ops: set[Operation] = set()
     arguments: set[BlockArgument] = set()
@@ -116,7 +118,9 @@ def _only_for(argument: BlockArgument, made: Sequence[Operation], last: Operatio
 
 
 def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
-    """Return operations whose last one has the factor as the kernel multiplies it, from what the argument is."""
+    """Build the operations that compute the factor as the kernel multiplies it, from `source`. The last one has the
+    factor.
+    """
     c, arithmetic = grouped.contraction, grouped.arithmetic
     mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}
     ops = [op.clone(mapping) for op in grouped.made]
@@ -177,7 +181,9 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
 
 
 def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[Operation]:
-    """Return the operations whose last one has a packed element as the factor that it stands for."""
+    """Build the operations that convert a packed element to the factor that it stands for; none where the types are
+    equal. The last one has the factor.
+    """
     if element.type == to:
         return []
     if not isinstance(to, IntegerType):

@@ -65,8 +65,7 @@ def _fold(host: Operation) -> None:
 
 
 def _is_small(known: Known, value: OpResult) -> bool:
-    """Return whether a value is worth computing now: small, and no larger than what it is made of, or dear to compute.
-    """
+    """Return whether a value is worth computing now: small, and no larger than its sources, or expensive to compute."""
     cost = known.costs[value.op]
     if cost is Cost.FREE or not isinstance(value.type, TensorType):
         return False
@@ -94,7 +93,8 @@ def _erase_unused(ops: Iterable[Operation]) -> None:
 
 
 def _chosen(known: Known, function: Operation) -> list[OpResult]:
-    """Return the values to derive: used by what does not compute on constants alone, or inputs of what is not derived.
+    """Return the values to derive: used by operations that do not compute on constants alone, or inputs of operations
+    that are not derived.
     """
     found: dict[OpResult, None] = {}
     seen: set[Operation] = set()
@@ -169,7 +169,8 @@ def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[lis
 
 
 def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> str | None:
-    """Return the function that derives a transposed matrix, for which sizes are no part of the kernel; None for others.
+    """Add the function that derives a transposed matrix, whose sizes are no part of the kernel, and return its name;
+    None for other values.
     """
     source = transposed_by(values[0].op) if len(values) == 1 else None
     matrix = matrix_of(source.op) if source is not None and source.op.name in CONSTANTS else None

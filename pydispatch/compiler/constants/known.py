@@ -71,7 +71,7 @@ class Known:
 
 
 def known_of(function: Operation) -> Known:
-    """Return what is computed from constants alone in the blocks of a host function."""
+    """Return the operations that compute on constants alone in the blocks of a host function."""
     known = Known()
     for block in function.regions[0].blocks:
         for op in block.ops:
@@ -80,7 +80,9 @@ def known_of(function: Operation) -> Known:
 
 
 def _may_run_early(op: Operation) -> bool:
-    """Return whether nobody sees that an operation runs before, or without, the call that it is part of."""
+    """Return whether the program behaves the same when an operation runs before, or without, the call that it is part
+    of.
+    """
     info = info_of(op)
     return (info.is_pure and not info.traps) or op.has_trait(IsTerminator)
 
@@ -91,7 +93,7 @@ def _is_inside(value: SSAValue, nested: set[Operation]) -> bool:
 
 
 def _is_static(value: SSAValue) -> bool:
-    """Return a tensor of known sizes, or a scalar that is no element of one."""
+    """Return whether a value is a tensor of known sizes, or a scalar that is no element of a tensor."""
     if isinstance(value.type, TensorType):
         return value.type.has_static_shape()
     return isinstance(value, OpResult) and value.op.name != "tensor.extract"

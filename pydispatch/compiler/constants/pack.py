@@ -99,7 +99,7 @@ def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
 
 
 def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
-    """Return (executable, export) -> its dispatches in host functions."""
+    """Return the dispatches in host functions, by (executable, export)."""
     found: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
         for op in walk(host) if host.name in FUNCTIONS else ():
@@ -111,7 +111,7 @@ def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]
 
 
 def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
-    """Return what is to lie in panels, where that pays."""
+    """Return the argument of a function to store in panels, with their layout; None where that does not pay."""
     if not function.body.blocks:
         return None
     found = contraction_in(function)
@@ -136,7 +136,7 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
 def _layout(
     c: Contraction, type_: TensorType[Attribute], grouped: Grouped | None, levels: Sequence[Level]
 ) -> Layout | None:
-    """Return the panels of a factor, where they pay."""
+    """Return the panels of a factor; None where they do not pay."""
     if c.n is None or not _is_whole(c):
         return None
     (axis,) = c.b.where(c.n)
@@ -207,7 +207,9 @@ def _use_panels(packed: Packed) -> None:
 
 
 def _constant(op: flow.DispatchOp, packed: Packed) -> OpResult | None:
-    """Return the constant, or view of one, that a dispatch gives; None when it gives something else."""
+    """Return the constant, or view of one, that a dispatch passes for the packed argument; None when it passes
+    something else.
+    """
     value = op.arguments[packed.index]
     return value if isinstance(value, OpResult) and is_constant(value) else None
 
@@ -233,7 +235,8 @@ def _give_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunction
 
 
 def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctions) -> list[Operation]:
-    """Return the panels of a constant, or of a transposed one, along its first or last dimension; nothing for others.
+    """Build the operations that compute the panels of a constant, or of a transposed one, along its first or last
+    dimension; none for others.
     """
     source: SSAValue = value
     while isinstance(source, OpResult) and source.op.name in RESHAPES:
@@ -268,8 +271,8 @@ def _erase_unused(value: SSAValue) -> None:
 
 
 def _made_again(value: OpResult, functions: DerivedFunctions) -> tuple[list[Operation], SSAValue]:
-    """Return operations that make a constant or a view of one: what derives it, so that it need not be kept, or the
-    constant again.
+    """Build operations that make a constant or a view of one again, and return them and the value: they derive it, so
+    that it need not be stored, or copy the constant.
     """
     if value.op.operands:
         (operand,) = value.op.operands

@@ -29,7 +29,7 @@ class Matrix:
 
 
 def matrix_of(op: Operation) -> Matrix | None:
-    """Return a constant with two dimensions."""
+    """Return a constant with two dimensions as a matrix; None for others."""
     type_ = op.results[0].type
     if not isinstance(type_, TensorType) or type_.get_num_dims() != 2:
         return None
@@ -37,7 +37,9 @@ def matrix_of(op: Operation) -> Matrix | None:
 
 
 def transposed_by(op: Operation) -> OpResult | None:
-    """Return what a generic transposes, when it does that to two dimensions and nothing else."""
+    """Return the value that a generic transposes, when it does that to two dimensions and nothing else; None for
+    others.
+    """
     if op.name != GENERIC:
         return None
     g = structured(op)
@@ -115,7 +117,7 @@ class _Code:
 
 
 def transposed(matrix: Matrix) -> list[Operation]:
-    """Return the operations whose last one has the columns as rows."""
+    """Build the operations that transpose a matrix. The last one has the columns as rows."""
     code = _Code(matrix)
     rows, columns = code.dims
     code.copy([columns, rows], [-1, -1], [AffineExpr.dimension(1), AffineExpr.dimension(0)])
@@ -123,8 +125,8 @@ def transposed(matrix: Matrix) -> list[Operation]:
 
 
 def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> list[Operation]:
-    """Return the operations whose last one has the panels of a tensor without groups, which is the matrix in another
-    shape. layout: of the matrix; result: the type of the panels.
+    """Build the operations that compute the panels of a tensor without groups, which is the matrix in another shape.
+    The last one has the panels. layout: of the matrix; result: the type of the panels.
     """
     code, axis, width = _Code(matrix), layout.axis, layout.width
     count = code.dims[axis]

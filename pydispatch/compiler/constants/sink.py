@@ -162,7 +162,9 @@ def _loops(value: SSAValue, g: Structured) -> list[int]:
 
 
 def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
-    """Return a tensor with its dimensions in another order, transposed before it is padded."""
+    """Create a tensor with its dimensions in another order, before `op`, and return it. It is transposed before it is
+    padded.
+    """
     owner = value.owner
     if order == sorted(order):
         return value
@@ -181,7 +183,9 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
 
 
 def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
-    """Return a tensor that lacks dimensions of size 1 that another one has, with its dimensions in another order."""
+    """Create the result of a collapse_shape that drops dimensions of size 1, with its dimensions in another order; None
+    for others.
+    """
     source, shape, own = shape_of(collapse.src), shape_of(collapse.result), _lacking(collapse)
     if own is None or min(source) < 0:
         return None
@@ -195,7 +199,9 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
 
 
 def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
-    """Return a tensor that differs from another one by dimensions of size 1, with its dimensions in another order."""
+    """Create the result of an expand_shape that adds dimensions of size 1, with its dimensions in another order; None
+    for others.
+    """
     shape, source = shape_of(expand.result), shape_of(expand.src)
     if min(shape) < 0:
         return None

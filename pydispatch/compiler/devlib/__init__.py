@@ -99,7 +99,7 @@ def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, .
 
 
 def _kept(make: Callable[[], bytes], *what: object) -> bytes:
-    """Return what was made of this library before, or is made now."""
+    """Return the cached bytes of `make` for this library; on a miss, call it and cache its bytes."""
     key = cache.digest("devlib", fingerprint(), llvm_process.version(), *what)
     found = cache.load(key)
     if found is None:

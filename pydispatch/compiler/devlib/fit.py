@@ -61,7 +61,8 @@ def horner(coefficients: list[str], variable: str) -> str:
 
 
 def macro(name: str, coefficients: list[float]) -> str:
-    """Return a macro; from degree 4 on, even and odd powers are summed separately, which halves the dependency chain.
+    """Return a C macro of a polynomial; from degree 4 on, even and odd powers are summed separately, which halves the
+    dependency chain.
     """
     words = [c.hex() for c in coefficients]
     if len(words) < 5:
@@ -71,7 +72,7 @@ def macro(name: str, coefficients: list[float]) -> str:
 
 
 def single(name: str, coefficients: list[float]) -> str:
-    """Return a macro in float, by Horner's rule."""
+    """Return a C macro of a polynomial in float, by Horner's rule."""
     words = [c.hex() + "f" for c in coefficients]
     return f"#define {name}(x) {horner(words, '(x)').replace('PYD_FMA', 'PYD_FMAF')}\n"
 
@@ -143,7 +144,8 @@ Fitted = list[tuple[str, str, list[float]]]
 
 
 def polynomials() -> tuple[list[Spec], list[Spec]]:
-    """Return those of f64, in C also of what computes f32 in double; and those of f32."""
+    """Return the polynomials in f64, among them those with which C computes f32 in double, and the polynomials in f32.
+    """
     half = mp.log(2) / 2
     exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], 3)
     log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], 3)

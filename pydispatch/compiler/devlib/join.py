@@ -16,8 +16,8 @@ _DEFINED = re.compile(r"^(define [^@\n]*@(?P<name>[\w.$]+)\([^\n]*?)(?P<end>(?: 
 
 
 def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> bytes:
-    """Return an ELF object, with each function in a section of its own: code of the bitcode as it is, without passes
-    that would make of a loop a call of the function that it is in.
+    """Compile bitcode to an ELF object, with each function in a section of its own. The code is that of the bitcode: no
+    passes run that would make of a loop a call of the function that it is in.
     """
     from llvmlite import binding as llvm
 
@@ -35,7 +35,7 @@ def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> by
 
 
 def joined(modules: Sequence[tuple[str, bytes]]) -> bytes:
-    """Return one module out of (name, bitcode), without attributes of a machine."""
+    """Link (name, bitcode) into one module, without attributes of a machine."""
     from llvmlite import binding as llvm
 
     whole = llvm.parse_assembly("")

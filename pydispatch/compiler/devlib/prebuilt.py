@@ -62,7 +62,7 @@ def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
 
 def module(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:
     """Return one source as bitcode, or as an object if it is one of OBJECTS. Raises ToolchainError, ValueError for an
-    arch.
+    unknown arch.
     """
     level = level_of(arch, cpu, features) if _library() else None
     return _library()[f"{level}/{stem}"] if level else _compiled(stem, arch, cpu, features)

@@ -13,7 +13,7 @@ from pydispatch.frontends.source import ReadOptions
 
 
 def names(what: str, given: object, example: str) -> tuple[str, ...] | None:
-    """Return one name or several; None for None."""
+    """Check a parameter that is one name or several, and return the names; None for None."""
     if given is None:
         return None
     listed = _listed(what, given, f"a name such as {example}, or a list of such")
@@ -26,33 +26,35 @@ def names(what: str, given: object, example: str) -> tuple[str, ...] | None:
 
 
 def text(what: str, given: object, example: str) -> str:
-    """Return a string, which may be empty."""
+    """Check that a parameter is a string, which may be empty, and return it."""
     if not isinstance(given, str):
         raise InvalidArgumentError(f"{what}: expected text such as {example}, got {given!r}")
     return given
 
 
 def flag(what: str, given: object) -> bool:
-    """Return True or False."""
+    """Check that a parameter is True or False, and return it as a bool."""
     if type(given) is bool or type(given).__name__ in ("bool_", "bool"):  # NumPy's too
         return bool(given)
     raise InvalidArgumentError(f"{what}: expected True or False, got {given!r}")
 
 
 def called(what: str, given: object) -> Callable[[Any], object] | None:
-    """Return a function, or None."""
+    """Check that a parameter is a function or None, and return it."""
     if given is None or callable(given):
         return given
     raise InvalidArgumentError(f"{what}: expected a function that takes what is reported, got {given!r}")
 
 
 def folders(what: str, given: object) -> list[str]:
-    """Return one path or several. A missing folder is ignored, as compilers do."""
+    """Check a parameter that is one path or several, and return the paths. A missing folder is ignored, as compilers
+    do.
+    """
     return [path_of(what, each, "the path of a folder") for each in _listed(what, given, "a list of folders")]
 
 
 def dump_folder(what: str, given: object) -> Path:
-    """Return the path of a folder, which is made. SystemError when it cannot be."""
+    """Create the folder that a parameter names, and return its path. SystemError when it cannot be created."""
     folder = Path(path_of(what, given, "the path of a folder"))
     if folder.exists() and not folder.is_dir():
         raise InvalidArgumentError(f"{what}: '{folder}' is no folder; intermediates are written as files into one")
@@ -62,7 +64,7 @@ def dump_folder(what: str, given: object) -> Path:
 
 
 def read_options(kernels: object, weights: object, inputs: object = None, constants: object = None) -> ReadOptions:
-    """Return what frontends are given."""
+    """Check the parameters of frontends, and return them as ReadOptions."""
     if weights not in ("embed", "external"):
         raise InvalidArgumentError(f"weights: expected 'embed' or 'external', got {weights!r}")
     if kernels is not None and not isinstance(kernels, Mapping):

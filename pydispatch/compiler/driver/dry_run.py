@@ -26,7 +26,8 @@ def dry_run(
     pdl_spec: Any = None,
     patterns: Sequence[Any] = (),
 ) -> tuple[Report, str]:
-    """Return the report and the unified diff of the program's text. The options are those of `pydispatch.compile`.
+    """Apply the rewrites to a program, and return the report and the unified diff of its text. The options are those of
+    `pydispatch.compile`.
 
     Raises CompileError for a bad spec; the caller's program is not changed.
     """

@@ -35,7 +35,7 @@ MANIFEST_NOTES = {
 def emit_executables(
     module: ModuleOp, folders: Folders, dump: Dump | None, tracker: Tracker, contracts: Numbers
 ) -> list[Executable]:
-    """Return all executables, their variants emitted side by side: linkers run while the next one is generated."""
+    """Emit all executables, their variants side by side: linkers run while the next one is generated."""
     from pydispatch.formats.artifact import artifact as formats
 
     def emit(variant: Variant) -> Binary:
@@ -68,7 +68,9 @@ def _mark_fallbacks(executable: hal.ExecutableOp, variants: Sequence[Variant]) -
 
 
 def _machine(target: hal.ExecutableTargetAttr) -> Any:
-    """Return what the CPU of a target multiplies; None for another target, and for one whose emission will fail."""
+    """Return the machine for whose registers the products of a target are cut into blocks; None for a target without
+    one, and for one whose emission will fail.
+    """
     with suppress(CompileError):
         backend = backend_of(target)
         return None if backend is None else backend.contract_machine(target)
@@ -76,7 +78,7 @@ def _machine(target: hal.ExecutableTargetAttr) -> Any:
 
 
 def _emit(variant: Variant, dump: Dump | None) -> Binary:
-    """Return one variant through its target."""
+    """Compile one variant by the backend of its target."""
     backend = backend_named(variant.target.backend)
     assert backend is not None
     prefix = f"{variant.executable}_{variant.name}"

@@ -120,7 +120,8 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
 
 
 def _options(options: Mapping[str, Any]) -> list[object] | None:
-    """Return those that decide the artifact, in words; None when one is set with which artifacts are not kept."""
+    """Return the options that decide the artifact, in words; None when one is set with which artifacts are not cached.
+    """
     rest = dict(options)
     progress, reassociate = rest.pop("progress", None), rest.pop("reassociate", True)
     features = rest.pop("cpu_features", "")
@@ -136,7 +137,7 @@ def _options(options: Mapping[str, Any]) -> list[object] | None:
 
 
 def _words(value: object) -> list[str] | None:
-    """Return names or paths; None for what is neither."""
+    """Return names or paths as a list; None for a value that is neither."""
     if value is None:
         return ["-"]
     listed = value if isinstance(value, (list, tuple)) else [value]
@@ -145,7 +146,9 @@ def _words(value: object) -> list[str] | None:
 
 
 def _tools() -> tuple[object, ...]:
-    """Return what artifacts are made with."""
+    """Return the versions of Python, of this package and of its dependencies, and the state of the programs, that
+    artifacts are made with.
+    """
     return sys.version, _package(), _versions(), programs.state(), programs.lld_is_named()
 
 
@@ -162,7 +165,7 @@ def _versions() -> list[str]:
 
 @functools.cache
 def _package() -> str:
-    """Return the files of this package, by their sizes and times of change: also of one that is being worked on."""
+    """Return a digest of the files of this package, by their sizes and modification times, so that edits change it."""
     import pydispatch
     from pydispatch import _core
 
@@ -181,8 +184,8 @@ def _package() -> str:
 
 @functools.cache
 def _processor() -> str | None:
-    """Return what the system says of this machine's CPU and caches, which "native" stands for; None where it says
-    nothing.
+    """Return the system's description of this machine's CPU and caches, which "native" stands for; None where it has
+    none.
     """
     with suppress(OSError):
         text = Path("/proc/cpuinfo").read_bytes().partition(b"\n\n")[0].decode(errors="replace")

@@ -11,7 +11,7 @@ HEADING = "## Every operation"
 
 
 def chapter() -> str:
-    """Return the chapter as Markdown."""
+    """Return the chapter of docs/language.md that lists every operation, as Markdown."""
     from pydispatch.compiler.emit.llvm.emitter import lowerings
     from pydispatch.compiler.host.operations import host_operations
     from pydispatch.compiler.kernel_ir.expand.expand import RULES

@@ -29,7 +29,7 @@ PHASE_NAMES = {
 
 
 def added_patterns() -> Rewrites:
-    """Return the patterns of other packages: whether they match is of no interest to the caller."""
+    """Return the rewrites by patterns of other packages; patterns that do not match are not reported to the caller."""
     return Rewrites(patterns_of(_patterns()), quiet=True)
 
 

@@ -140,7 +140,9 @@ def compile(
 
 @translated()
 def compile_formed(module: ModuleOp, options: Options, reports: Sequence[Report]) -> Artifact:
-    """Return the artifact of a program whose dispatches are formed, and which is changed. reports: of its functions."""
+    """Compile a program whose dispatches are formed already, and return its artifact. The program is changed.
+    reports: of its functions.
+    """
     pipeline = Pipeline(module, options)
     with reading():
         pipeline.interfaces = _interfaces(module)
@@ -170,7 +172,8 @@ def compile_to(
     constants: Mapping[str, Any] | None = None,
     elide_bytes: int | None = None,
 ) -> str:
-    """Return the text of the program after a phase (see `phases.PHASE_NAMES`). CompileError for an unknown phase.
+    """Compile a program up to a phase (see `phases.PHASE_NAMES`), and return its text. CompileError for an unknown
+    phase.
 
     elide_bytes: as of `ir.print_module`; other options as of `compile`.
     """
@@ -366,7 +369,7 @@ class Pipeline:
         )
 
     def text_after(self, phase: str, elide_bytes: int | None = None) -> str:
-        """Return the module, or the host program, as text."""
+        """Run the pipeline up to a phase, and return the module, or the host program, as text."""
         self.run_to(phase)
         if phase != "program":
             return ir.print_module(self.module, elide_bytes)
@@ -429,13 +432,13 @@ def _choices(options: Options) -> Sequence[Choice]:
 
 
 def _interfaces(module: ModuleOp) -> dict[str, FunctionEntry]:
-    """Return what callers are told of each public function."""
+    """Return the interface that callers see of each public function, by its name."""
     functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     return {symbol_name(op): interface_of(op) for op in functions if not {INITIALIZER, DERIVED} & op.attributes.keys()}
 
 
 def producers() -> dict[str, str]:
-    """Return the tools whose versions decide the bytes of an artifact."""
+    """Return the versions of the tools that decide the bytes of an artifact, by tool."""
     llvm = ".".join(str(n) for n in llvm_process.version())
     return {"llvm": llvm, **_packages(), "toolchain": devlib.compiler()}
 

@@ -202,7 +202,7 @@ def build_system(
     opt: str = "-O3",
     extra_args: Sequence[str] = (),
 ) -> bytes:
-    """Return a shared library for this machine, by `$CC`, `cc`, `gcc` or `clang`, or the one inside the ziglang wheel.
+    """Build a shared library for this machine, by `$CC`, `cc`, `gcc` or `clang`, or the one inside the ziglang wheel.
 
     extra_args are passed to the compiler after the sources (`-lm`). Raises ToolchainError with its diagnostics.
     """

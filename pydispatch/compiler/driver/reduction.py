@@ -51,7 +51,7 @@ def reporting(load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object
 def _source(
     origin: Any, load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object], seconds: float
 ) -> str | None:
-    """Return the text of a program with a fault; None where it cannot be loaded again."""
+    """Return the text of a reduced program with the same fault; None where the program cannot be loaded again."""
     reduction = Reduction(origin, compile, TRIES if seconds < LONGEST_SECONDS else 0, time.monotonic() + SECONDS)
     try:
         with warnings.catch_warnings():
@@ -75,7 +75,9 @@ class Reduction:
         self.origin, self.compile, self.tries, self.end = origin, compile, tries, end
 
     def reduced(self, module: ModuleOp) -> ModuleOp:
-        """Return a program with the same fault, the given one where nothing can be removed."""
+        """Remove what a program's fault does not need, and return the reduced program; the given one where nothing can
+        be removed.
+        """
         if not self._repeats(module):
             return module
         for items, remove in ((_symbols, _erase), (_results, _drop_results), (_operations, _replace_by_arguments)):

@@ -18,7 +18,7 @@ from pydispatch.ir.core.walk import walk
 def load_source(
     source: Any, what: str = "source", options: ReadOptions | None = None
 ) -> tuple[ModuleOp, Path | None]:
-    """Return the module of a source, and its file when it came from one. The caller may change the module.
+    """Load the module of a source, and return it with its file when it came from one. The caller may change the module.
 
     source: MLIR text, a path, a module, or what a frontend reads. what: the parameter, for messages.
     InvalidArgumentError for what is no source, CompileError for one that is wrong.
@@ -38,15 +38,15 @@ def load_source(
 
 
 def reader_of(path: Path) -> Frontend | None:
-    """Return the frontend of a model's file; None of MLIR text, and of what is no regular file, which its reader
-    refuses.
+    """Return the frontend of a model's file; None for MLIR text, and for a path that is no regular file, which its
+    reader refuses.
     """
     head = _head(path)
     return next((each for each in frontends() if head and each.reads_file(path, head)), None)
 
 
 def _translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
-    """Return a module of a frontend's dialects as a program; any other as it is."""
+    """Translate a module of a frontend's dialects to a program, and return it; return any other module as it is."""
     used = {op.name.partition(".")[0] for op in walk(module)}
     for frontend in frontends():
         if not frontend.dialects.isdisjoint(used):
@@ -55,7 +55,8 @@ def _translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
 
 
 def _head(path: Path) -> bytes:
-    """Return the first bytes of a file; none of what is no regular file, which the reader refuses or reads once."""
+    """Return the first bytes of a file; b"" for a path that is no regular file, which the reader refuses or reads once.
+    """
     if not os.path.isfile(path):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
         return b""
     with open_binary(path) as stream:

@@ -83,7 +83,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def _provided(checked: Sequence[objects.Checked], modules: Sequence[Linked]) -> frozenset[str]:
-    """Return what the objects of the variant define."""
+    """Return the symbols that the objects of the variant define."""
     own = (each.defined for each in checked)
     return frozenset[str]().union(*own, *(bitcode_symbols(data) for _, data, _ in modules))
 
@@ -130,7 +130,7 @@ def _link(codes: Sequence[bytes], variant: Variant, checked: list[objects.Checke
 
 
 def _whole_library(variant: Variant, machine: Machine) -> Binary:
-    """Return a library that someone else linked passes through as it is."""
+    """Check a library that was linked elsewhere, and return it unchanged as the binary of a variant."""
     (file,) = variant.objects
     objects.check_library(file.data, machine.arch, QUERY_SYMBOL, file)
     _check_tables(variant, file.data)

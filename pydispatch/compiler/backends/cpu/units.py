@@ -123,7 +123,7 @@ class Units:
         return self._library([export.name for export in exports], [0] * len(exports))
 
     def _library(self, functions: Sequence[str], pages: Sequence[int]) -> Unit:
-        """Return the tables alone. functions: symbols of the exports, in other objects."""
+        """Return a unit with the tables alone. functions: symbols of the exports, in other objects."""
         variant = self.variant
         lines = [f"declare hidden i32 @{quoted(name)}(ptr, ptr, ptr)" for name in functions]
         tables = library(variant.executable, variant.exports, (), len(variant.constants), pages, functions)
@@ -145,7 +145,9 @@ class Surroundings:
     dump: Dump | None
 
     def compile(self, units: Iterator[Unit]) -> list[bytes]:
-        """Return the object of each unit, in order. Raises the CompileError of the first that has one."""
+        """Compile the units in parallel, and return the object of each, in order. Raises the CompileError of the first
+        that has one.
+        """
         with ThreadPoolExecutor(llvm_process.size()) as threads:
             pending = [threads.submit(self._object, unit) for unit in units]
             try:

@@ -43,7 +43,7 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def architecture_of(variant: Variant) -> str:
-    """Return what a variant is generated for."""
+    """Return the architecture that a variant is generated for."""
     return str(dict(variant.target.config).get("target", DEFAULT))
 
 
@@ -105,7 +105,9 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 def _open_calls(
     variant: Variant, modules: Sequence[Module], chosen: Sequence[tuple[int, Kernel]]
 ) -> tuple[tuple[str, ...], list[dict[str, object]]]:
-    """Return the functions that whole kernels call and no object has: they are resolved when the program is loaded."""
+    """Return the functions that whole kernels call and no object has, and their calls for the manifest: they are
+    resolved when the program is loaded.
+    """
     symbols = sorted({symbol for each in modules for symbol in each.unresolved})
     calls: list[dict[str, object]] = []
     for symbol in symbols:
@@ -118,8 +120,8 @@ def _open_calls(
 
 
 def _given_at_run_time(variant: Variant) -> Binary:
-    """Return an executable that the program only declares: the device is given its code, and the exports' facts are
-    kept.
+    """Return the binary of an executable that the program only declares: the device is given its code, and the exports'
+    facts are stored.
     """
     ptx: dict[str, object] = {
         "blocks": [list(e.workgroup_size) if any(e.workgroup_size) else None for e in variant.exports],
@@ -138,8 +140,8 @@ def _described(variant: Variant) -> dict[str, object]:
 
 
 def _generated(linked: Linked, variant: Variant) -> Module:
-    """Return what was generated, as a module. A PTX text of ours that its own reader refuses is a defect of the
-    compiler.
+    """Read generated PTX or a generated cubin as a module. CompileError where the reader refuses it, which is a defect
+    of the compiler.
     """
     name = f"executable '@{variant.executable}'"
     try:
@@ -186,7 +188,7 @@ def _is_mangled(symbol: str, name: str) -> bool:
 
 
 def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Threads:
-    """Return the block size of an export whose kernel fits its layout; CompileError where they differ.
+    """Check that the kernel of an export fits its layout, and return the block size; CompileError where they differ.
 
     given: the block size of a generated kernel.
     """

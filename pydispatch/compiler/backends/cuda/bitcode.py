@@ -39,21 +39,23 @@ b.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu=sys.argv[1
 
 
 def of_bitcode(file: ObjectFile, arch: str) -> bytes:
-    """Return a bitcode file, checked. CompileError for one that is broken or for another machine."""
+    """Check a bitcode file, and prepare it for linking. CompileError for one that is broken or for another machine."""
     objects.check_bitcode(file)
     return prepared(file.data, arch, file)
 
 
 def of_c(file: ObjectFile, arch: str) -> bytes:
-    """Return functions in C, the same source as for a CPU. CompileError with the compiler's diagnostics."""
+    """Compile functions in C to bitcode, from the same source as for a CPU. CompileError with the compiler's
+    diagnostics.
+    """
     import pydispatch
 
     return _compiled(file, arch, [*file.include_path, Path(pydispatch.get_include())], (), "c")
 
 
 def of_cu(file: ObjectFile, arch: str) -> bytes:
-    """Return functions in CUDA C++ by a clang that has none of CUDA's headers: keywords, threadIdx and its like,
-    barriers, shuffles and the functions of C are known. CompileError with the compiler's diagnostics.
+    """Compile functions in CUDA C++ to bitcode by a clang that has none of CUDA's headers: keywords, threadIdx and its
+    like, barriers, shuffles and the functions of C are known. CompileError with the compiler's diagnostics.
     """
     flags = ("-include", str(SHIM), "-fno-rtti")
     return _compiled(file, arch, file.include_path, flags, "c++")

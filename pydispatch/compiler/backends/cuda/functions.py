@@ -67,7 +67,9 @@ class Inputs:
     serial: set[str] = field(default_factory=set)  # functions of C that do not use thread ids
 
     def names(self) -> list[str]:
-        """Return the functions that are known to be there. What LTO-IR and fat binaries hold is not known."""
+        """Return the functions that the inputs are known to define. The functions of LTO-IR and fat binaries are not
+        known.
+        """
         found = [name for _, data in self.bitcode for name in bitcode_symbols(data)]
         found += [name for library in self.libraries for name in library.names()]
         return found + [name for file, _ in self.machine for name in _functions_of(file)]
@@ -80,7 +82,7 @@ class Inputs:
 
 
 def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
-    """Return the kernels of a variant for an architecture, linked with its objects. CompileError."""
+    """Generate the kernels of a variant for an architecture, and link them with its objects. Raises CompileError."""
     from pydispatch.compiler.backends.cuda import llvm
 
     given = variant.module
@@ -137,7 +139,9 @@ def _check_names(module: ModuleOp) -> None:
 
 
 def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
-    """Return the objects as bitcode, PTX libraries, and what is left to NVIDIA's linker. CompileError."""
+    """Read the objects as bitcode, PTX libraries, and files for NVIDIA's linker; sources are compiled. Raises
+    CompileError.
+    """
     inputs = Inputs()
     for file in map(with_kind, objects):
         kind = file.suffix
@@ -225,7 +229,7 @@ def _check_rest(unresolved: Sequence[str], imports: Sequence[str], variant: Vari
 def _imports(
     unresolved: Sequence[str], functions: Mapping[str, FuncOp], variant: Variant
 ) -> tuple[tuple[str, ...], list[dict[str, object]]]:
-    """Return what is resolved when the program is loaded: symbols, and the calls for the manifest."""
+    """Return the symbols that are resolved when the program is loaded, and their calls for the manifest."""
     names = [export.name for export in variant.exports]
     wanted = [entry for entry in imports_of(functions, names) if entry.symbol in unresolved]
     calls: list[dict[str, object]] = [
@@ -241,7 +245,7 @@ def _imports(
 
 
 def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
-    """Return how a symbol is called, in CUDA C++."""
+    """Return the prototypes by which kernels call a symbol, in CUDA C++."""
     found = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
     return list(dict.fromkeys(prototype(symbol, f) for f in found))
 

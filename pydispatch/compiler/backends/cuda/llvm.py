@@ -96,7 +96,7 @@ def generate(
     variant: Variant, arch: str, bitcode: Sequence[tuple[str, bytes]] = (), provided: Collection[str] = (),
     keep: Callable[[str, str], object] | None = None,
 ) -> Generated:  # fmt: skip
-    """Return the kernels of a variant as PTX for an architecture.
+    """Generate the kernels of a variant as PTX for an architecture.
 
     bitcode: (name, LLVM bitcode) whose functions are inlined; provided: symbols that objects define, so that
     fallbacks of static functions are not needed. keep: called with (suffix, LLVM IR) when LLVM aborts; returns the path
@@ -169,7 +169,7 @@ def _assembly(text: str, machine: Machine, bitcode: Sequence[tuple[str, bytes]],
 
 
 def _tidied(ptx: str) -> str:
-    """Return the text without comments and redundant lines."""
+    """Return PTX without comments and empty lines."""
     lines = [line.rstrip() for line in ptx.splitlines()]
     kept = [line for line in lines if line and not line.lstrip().startswith("//")]
     return "\n".join(kept) + "\n"

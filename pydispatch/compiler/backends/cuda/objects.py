@@ -63,7 +63,7 @@ class Module:
 
 
 def open_object(file: ObjectFile, arch: str) -> Module:
-    """Return the module of an object. arch: what sources are compiled for. CompileError for one that cannot be used."""
+    """Open an object as a module; a source is compiled for `arch`. CompileError for one that cannot be used."""
     data, name = file.data, file.name
     if file.suffix in SOURCES:
         data, name = tools.compile_cu(file, arch), f"{file.name} (as PTX)"
@@ -84,8 +84,8 @@ def open_object(file: ObjectFile, arch: str) -> Module:
 
 
 def open_objects(files: Sequence[ObjectFile], arch: str) -> list[Module]:
-    """Return the modules of the objects of a variant that have kernels. What one of them calls of another's functions
-    is linked into it; objects that only have functions are consumed by that. CompileError as open_object.
+    """Open the objects of a variant, and return the modules that have kernels. Functions of other objects that a module
+    calls are linked into it; objects that only have functions are consumed by that. CompileError as open_object.
     """
     opened = [open_object(with_kind(file), arch) for file in files]
     libraries = {each.name: library for each in opened if (library := _library(each)) is not None}
@@ -120,7 +120,9 @@ def _library(module: Module) -> Library | None:
 
 
 def _completed(module: Module, libraries: Sequence[Library]) -> Module:
-    """Return the module with what it calls of others, and accepted by ptxas where there is one."""
+    """Link into a module the functions that it calls of others, and check it by ptxas where there is one. Returns the
+    module. Raises CompileError.
+    """
     file = module.file
     if module.ptx is None or file is None:
         return module
@@ -146,7 +148,7 @@ def _remedy(file: ObjectFile) -> str:
 
 
 def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
-    """Return a PTX text as a module. ArtifactError for a malformed one or an unknown newer version."""
+    """Read a PTX text as a module. ArtifactError for a malformed one or an unknown newer version."""
     ptx = read.read(data, name)
     if problem := interface.target_problem(ptx):
         raise ArtifactError(f"{name}: {problem}")
@@ -180,8 +182,8 @@ def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
 
 
 def cubin_requirements(number: int) -> tuple[str, ...]:
-    """Return what a device must have for machine code of an architecture: the same major version, and its minor or
-    later.
+    """Return the requirements of machine code for an architecture: a device of the same major version, and of its minor
+    version or later.
     """
     names = tuple(interface.requirements(f"sm_{number}"))
     own = [name for name in NAMES if name_major(name) == number // 10 and number_of(name) <= number]

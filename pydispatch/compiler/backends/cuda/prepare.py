@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def undefined(data: bytes) -> frozenset[str]:
-    """Return the functions that a bitcode file needs of others, those of C's library among them."""
+    """Return the functions that a bitcode file declares but does not define, those of C's library among them."""
 
     def names(llvm: Any, context: Any) -> frozenset[str]:
         module = llvm.parse_assembly(_text(llvm, data, context), context)
@@ -45,7 +45,7 @@ def undefined(data: bytes) -> frozenset[str]:
 
 def prepared(data: bytes, library: bytes) -> bytes:
     """Return a bitcode file without attributes of a machine. library: bitcode that is linked in as private functions,
-    or None.
+    or b"" for none.
     """
 
     def linked(llvm: Any, context: Any) -> bytes:

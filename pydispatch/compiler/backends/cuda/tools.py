@@ -35,8 +35,8 @@ _OLDEST_OF_PTXAS = 75  # ptxas 13 assembles PTX for older architectures as for t
 
 
 def tool(name: str) -> str | None:
-    """Return the path of nvcc or ptxas, None when there is none. CompileError when the environment names one that is
-    not.
+    """Return the path of nvcc or ptxas, None when there is none. CompileError when the environment names a program that
+    cannot be run.
     """
     variable = f"PYDISPATCH_{name.upper()}"
     given = os.environ.get(variable, "")
@@ -51,7 +51,7 @@ def tool(name: str) -> str | None:
 
 
 def describe() -> dict[str, str]:
-    """Return what compiles CUDA C++ and what looks at PTX: keys `cuda` and `ptxas`."""
+    """Return the versions of the tools that compile CUDA C++ and check PTX: keys `cuda` and `ptxas`."""
     found = {}
     for key, name in (("cuda", "nvcc"), ("ptxas", "ptxas")):
         try:
@@ -186,7 +186,8 @@ def _refused(file: ObjectFile, arch: str, said: str) -> CompileError:
 
 
 def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = False) -> str:
-    """Return the errors of ptxas for a PTX text; '' when there are none, or ptxas is missing or too old for it.
+    """Assemble a PTX text by ptxas, and return its errors; '' when there are none, or ptxas is missing or too old for
+    the text.
 
     target: the text's own. is_open: it is linked later, and may use what it does not define. What has been accepted
     once is remembered.

@@ -115,7 +115,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def _given(file: ObjectFile) -> Module:
-    """Return the module of an object that has kernels: SPIR-V as it is, GLSL compiled."""
+    """Read an object that has kernels as a module: SPIR-V as it is, GLSL compiled."""
     if file.suffix in SOURCES:
         data = tools.compile_glsl(file)
     elif file.suffix in SPIRV:

@@ -41,7 +41,7 @@ class Generated:
 
 
 def generate(variant: Variant) -> Generated:
-    """Return the module of the kernels of a variant, linked with its objects. CompileError."""
+    """Generate the module of the kernels of a variant, and link it with its objects. Raises CompileError."""
     assert variant.module is not None
     libraries = [_library(file) for file in variant.objects]
     provided = {name for library in libraries for name in library.functions}
@@ -70,7 +70,7 @@ def generate(variant: Variant) -> Generated:
 
 
 def _library(file: ObjectFile) -> Library:
-    """Return an object as a library of functions."""
+    """Open an object as a library of functions; GLSL is compiled."""
     if file.suffix not in KINDS:
         raise CompileError(
             f"object '{file.name}' of kind '{file.suffix or 'unknown'}' cannot be used for Vulkan",
@@ -85,7 +85,7 @@ def _library(file: ObjectFile) -> Library:
 
 
 def _compiled(file: ObjectFile) -> bytes:
-    """Return functions in GLSL as SPIR-V, all of them kept. A text without `main` gets one."""
+    """Compile functions in GLSL to SPIR-V, all of them kept. A text without `main` gets one."""
     text = file.data.decode("utf-8", "replace")
     plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     if "gl_WorkGroupSize" in plain and "local_size_x_id" not in plain:
@@ -128,13 +128,13 @@ def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], li
 
 
 def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
-    """Return how a symbol is called, as GLSL has it."""
+    """Return the prototypes by which kernels call a symbol, in GLSL."""
     found = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
     return list(dict.fromkeys(prototype(symbol, f) for f in found))
 
 
 def prototype(symbol: str, function: FuncOp) -> str:
-    """Return one of these: `void scale(uint offset0, int)  // binding 0: float[]`."""
+    """Return a prototype in GLSL, such as `void scale(uint offset0, int)  // binding 0: float[]`."""
     parameters: list[str] = []
     buffers: list[str] = []
     for type_ in function.function_type.inputs.data:

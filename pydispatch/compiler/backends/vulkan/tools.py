@@ -22,7 +22,9 @@ _INSTALL = "apt-get install glslang-tools, or compile it elsewhere"
 
 
 def compile_glsl(file: ObjectFile) -> bytes:
-    """Return a compute shader in GLSL as SPIR-V. CompileError with the compiler's diagnostics, or if there is none."""
+    """Compile a compute shader in GLSL to SPIR-V. CompileError with the compiler's diagnostics, or if there is no
+    compiler.
+    """
     if (glslc := shutil.which("glslc")) is not None:
         return _compiled(file, [glslc, "-fshader-stage=comp", f"--target-env={ENVIRONMENT}", "-O", "-MD", "-MF"])
     if (validator := shutil.which("glslangValidator")) is not None:
@@ -34,7 +36,7 @@ def compile_glsl(file: ObjectFile) -> bytes:
 
 
 def compile_functions(file: ObjectFile) -> bytes:
-    """Return a library of functions in GLSL as SPIR-V, with their names, whether `main` calls them or not.
+    """Compile a library of functions in GLSL to SPIR-V, with their names, whether `main` calls them or not.
 
     CompileError with the compiler's diagnostics, or if there is none.
     """
@@ -52,7 +54,7 @@ def _validator(path: str) -> list[str]:
 
 
 def _compiled(file: ObjectFile, command: list[str]) -> bytes:
-    """Return what a compiler makes of a source. command: ends with the option for the file of dependencies."""
+    """Compile a source by a command. command: ends with the option for the file of dependencies."""
     with tempfile.TemporaryDirectory(prefix="pydispatch-glsl-") as folder:
         source, made, depends = (Path(folder) / name for name in ("shader.comp", "shader.spv", "depends"))
         source.write_bytes(_with_includes(file.data))

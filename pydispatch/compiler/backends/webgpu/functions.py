@@ -35,7 +35,7 @@ class Generated:
 
 
 def libraries_of(objects: Sequence[ObjectFile]) -> list[Library]:
-    """Return objects as libraries of functions. CompileError."""
+    """Open objects as libraries of functions. Raises CompileError."""
     found: list[Library] = []
     for file in objects:
         if file.suffix != ".wgsl":
@@ -51,7 +51,7 @@ def libraries_of(objects: Sequence[ObjectFile]) -> list[Library]:
 
 
 def with_functions(text: str, module: ModuleOp, libraries: Sequence[Library], variant: Variant) -> Generated:
-    """Return a generated module with the functions that the objects have. CompileError."""
+    """Link a generated module with the functions that the objects have. Raises CompileError."""
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):
         return Generated(text, (), [])
@@ -91,13 +91,13 @@ def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], li
 
 
 def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
-    """Return how a symbol is called, as WGSL has it."""
+    """Return the prototypes by which kernels call a symbol, in WGSL."""
     found = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
     return list(dict.fromkeys(prototype(symbol, f) for f in found))
 
 
 def prototype(symbol: str, function: FuncOp) -> str:
-    """Return one of these: `fn scale(offset0: u32, a1: i32)  // binding 0: array<f32>`."""
+    """Return a prototype in WGSL, such as `fn scale(offset0: u32, a1: i32)  // binding 0: array<f32>`."""
     parameters: list[str] = []
     buffers: list[str] = []
     for number, type_ in enumerate(function.function_type.inputs.data):
@@ -112,7 +112,7 @@ def prototype(symbol: str, function: FuncOp) -> str:
 
 
 def _wgsl(type_: Attribute) -> str:
-    """Return what a scalar is passed as: 64 bits as two words, small floats as their bits."""
+    """Return the WGSL type that a scalar is passed as: 64 bits as two words, small floats as their bits."""
     if isinstance(type_, Float32Type):
         return "f32"
     if isinstance(type_, IndexType):
@@ -122,7 +122,7 @@ def _wgsl(type_: Attribute) -> str:
 
 
 def _element(type_: Attribute) -> str:
-    """Return the element of a buffer: small ones share words."""
+    """Return the WGSL type of the elements of a buffer: small elements share words."""
     if isinstance(type_, Float32Type):
         return "f32"
     return {64: "vec2u", 32: "i32"}.get(storage_bits(type_), "atomic<u32>")

@@ -37,7 +37,7 @@ class Given:
 
 
 def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
-    """Return the modules of a variant that has kernels in WGSL alone. CompileError."""
+    """Compile a variant that has kernels in WGSL alone, and return its modules as a binary. Raises CompileError."""
     start = time.perf_counter()
     given = [_given(file) for file in variant.objects]
     places = [_entry(export, given, variant) for export in variant.exports]
@@ -67,7 +67,8 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def preprocessed(file: ObjectFile) -> bytes:
-    """Return the WGSL of an object without directives. ArtifactError for a directive that is not valid."""
+    """Preprocess the WGSL of an object, which removes its directives. ArtifactError for a directive that is not valid.
+    """
     return preprocess(file.data, file.name, defines=file.defines, include_dirs=file.include_path)
 
 
@@ -132,7 +133,7 @@ def _entry(export: Export, given: Sequence[Given], variant: Variant) -> tuple[in
 
 
 def _checked(export: Export, module: Module, name: str, constants: Sequence[str]) -> Entry:
-    """Return an entry point against the layout of its export; CompileError where they differ."""
+    """Check an entry point against the layout of its export, and return it; CompileError where they differ."""
     function = module.entry(name)
     assert function is not None
     try:
