@@ -51,7 +51,7 @@ Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
 
 
 def encode(listing: Listing) -> str:
-    """Return the text, compact and deterministic; empty for an empty listing."""
+    """Encode a listing as text, compact and deterministic; empty for an empty listing."""
     found: dict[str, Any] = {
         function: [
             [d.executable, d.export, list(d.ops), [list(b) for b in d.apart], list(d.grids)] for d in dispatches
@@ -62,7 +62,7 @@ def encode(listing: Listing) -> str:
 
 
 def decode(encoded: object) -> Listing:
-    """Return inverse of `encode`. Raises ArtifactError for anything else."""
+    """Decode the text of `encode`. Raises ArtifactError for anything else."""
     try:
         found = json.loads(text(encoded))
         return [

@@ -161,7 +161,7 @@ class ImportSignature:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImportSignature:
-        """Return inverse of `to_json`. ValueError or KeyError for anything else."""
+        """Build the import from the JSON values of `to_json`. ValueError or KeyError for anything else."""
         table(value)
         return cls(
             text(value["symbol"]), flag(value["optional"]),

@@ -59,8 +59,10 @@ def load(path: str = {path!r}, device: str = "cpu") -> Program:
 
 
 def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
-    """Return the text of the module. file: the artifact's path, for people and `load`. buffers: results are
-    `pydispatch.Buffer`, as on devices other than CPUs. ArtifactError for one without the types of its functions."""
+    """Return the text of the stub module of an artifact. file: the artifact's path, for people and `load`. buffers:
+    results are `pydispatch.Buffer`, as on devices other than CPUs. ArtifactError for an artifact without the types of
+    its functions.
+    """
     parts, members, kinds = [], [], {"Any", "Program", "Protocol"}
     for entry in artifact.manifest.functions:
         if entry.inputs is None or entry.outputs is None:

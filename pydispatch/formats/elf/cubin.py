@@ -74,7 +74,7 @@ def functions(data: bytes | memoryview, name: str = "the cubin") -> list[str]:
 
 @contextmanager
 def _errors(data: bytes | memoryview, name: str) -> Iterator[None]:
-    """Yield errors of the reader name the file and the remedy."""
+    """Translate errors of the ELF reader to ArtifactError, which names the file and the remedy."""
     if not is_cubin(data):
         raise ArtifactError(f"{name} is no cubin: it does not begin as an ELF file for CUDA")
     try:

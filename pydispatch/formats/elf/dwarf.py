@@ -249,7 +249,9 @@ class _Reader:
 
 
 def _unsigned(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of 7 bits per byte, and the offset after it. The value of a negative one is not needed."""
+    """Return an unsigned LEB128 number, and the offset after it. Signed numbers are read as unsigned: their values are
+    not needed.
+    """
     value = shift = 0
     while shift < 70:
         byte = data[at]

@@ -68,7 +68,7 @@ def _segment(header: reader.Segment) -> Segment:
 
 
 def _linkage(symbols: Iterable[Symbol]) -> tuple[list[str], list[str]]:
-    """Return the names that others may refer to, and those that others have to define."""
+    """Return the exported names, and the imported names with `?` before weak ones; both are sorted."""
     exports: list[str] = []
     imports: list[str] = []
     for symbol in symbols:

@@ -93,7 +93,7 @@ def read(data: bytes | memoryview) -> list[Record]:
 
 
 def _describe(name: str, data: bytes) -> Record:
-    """Return a record for an ELF file, still without its place."""
+    """Return the record of an ELF file, whose offset is not set yet."""
     if not is_elf(data):
         what = "a FatELF file itself: split it first" if is_fatelf(data) else "not an ELF file"
         raise InvalidArgumentError(f"{name} is {what}")
@@ -113,8 +113,7 @@ def _describe(name: str, data: bytes) -> Record:
 
 
 def join(files: Sequence[tuple[str, bytes]]) -> bytes:
-    """Return one FatELF file of pairs (name for messages, ELF file), in this order. The same input gives the same
-    bytes.
+    """Join pairs (name for messages, ELF file), in this order, to one FatELF file. The same input gives the same bytes.
 
     Raises InvalidArgumentError for input that is no ELF shared object, for two files that the loader could not tell
     apart, for none and for more than 255.

@@ -220,7 +220,7 @@ class ElfFile:
         return None
 
     def offset_of(self, address: int, what: str, size: int = 1) -> int:
-        """Return where the `size` bytes at an address are in the file."""
+        """Return the offset in the file of the `size` bytes at an address."""
         segment = self.segment_of(address, size)
         if segment is None:
             raise ElfError(f"its {what} at address {address:#x} lies in no loaded segment")
@@ -275,7 +275,7 @@ class ElfFile:
             yield from self._symbols(offset, self._dynamic_symbol_count(), *self._dynamic_names())
 
     def _dynamic_names(self) -> tuple[int, int]:
-        """Return where the string table begins and ends in the file."""
+        """Return the offsets in the file at which the dynamic string table begins and ends; 0, 0 when there is none."""
         address = self.tag(DT_STRTAB)
         if address is None:
             return 0, 0
@@ -290,7 +290,8 @@ class ElfFile:
         return 0
 
     def _gnu_hash_count(self, offset: int) -> int:
-        """Return the number of symbols by a GNU hash table: one more than the last of the longest chain."""
+        """Return the number of symbols according to a GNU hash table: one more than the last symbol of the last chain.
+        """
         buckets, first, bloom, _ = self.unpack("IIII", offset, "GNU hash table")
         if buckets > _MAX_SYMBOLS or bloom > _MAX_SYMBOLS:
             raise ElfError(f"its GNU hash table has {buckets} buckets and {bloom} filter words")

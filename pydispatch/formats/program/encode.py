@@ -90,7 +90,7 @@ class Encoder:
         return struct.pack(f"<{len(self.words)}I", *self.words) + strings
 
     def operands(self, command: HostCommand) -> list[int]:
-        """Return the records of the operands of a host command."""
+        """Return the records of the operands of a host command, whose sizes are appended."""
         return [
             word
             for o in command.operands
@@ -100,7 +100,7 @@ class Encoder:
         ]  # fmt: skip
 
     def tables(self, *tables: tuple[list[int], int]) -> list[int]:
-        """Return the (offset, count) pairs of tables that are placed now."""
+        """Append tables, and return their (offset, count) pairs."""
         return [word for words, count in tables for word in (self.place(words), count)]
 
     def function(self, f: Function) -> list[int]:

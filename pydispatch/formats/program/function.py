@@ -71,7 +71,7 @@ class Function:
     # -- values
 
     def emit(self, op: Op, a: int = 0, b: int = 0, c: int = 0, modifier: int = 0) -> int:
-        """Return a pure instruction; returns its register."""
+        """Emit a pure instruction, unless an equal one exists, and return its register."""
         key = (op, modifier, a, b, c)
         if key not in self._pure:
             self._pure[key] = self.registers
@@ -95,7 +95,7 @@ class Function:
         return self.emit(op, a, b, 0, width)
 
     def multiply(self, factors: Iterable[int]) -> int:
-        """Return the product of registers at 64 bits; constants are folded."""
+        """Return a register that holds the 64-bit product of registers; constants are folded."""
         fixed, product = 1, None
         for factor in factors:
             value = self.constant_value(factor)
@@ -132,8 +132,8 @@ class Function:
         return index
 
     def add_transient(self, size: int, tile_bytes: int = 0) -> int:
-        """Return a buffer that lives within one call; `size`: register of its bytes. tile_bytes: what a tile has of it,
-        when the dispatches of one chain alone use it.
+        """Add a buffer that lives within one call, and return its number. size: the register of its bytes. tile_bytes:
+        the bytes of one tile, when only the dispatches of one chain use the buffer.
         """
         number = self._buffer(BufferKind.TRANSIENT, 0, size)
         self.buffers[number].tile_bytes = tile_bytes
@@ -143,7 +143,7 @@ class Function:
         return self._buffer(BufferKind.CONSTANT, constant, NONE)
 
     def add_result_buffer(self, result: int, size: int) -> int:
-        """Return the memory of result number `result`; `size`: register of its bytes."""
+        """Add the buffer of result number `result`, and return its number. size: the register of its bytes."""
         return self._buffer(BufferKind.RESULT, result, size)
 
     def _buffer(self, kind: BufferKind, index: int, size: int) -> int:

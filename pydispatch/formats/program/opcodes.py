@@ -179,5 +179,5 @@ def element_bits(word: int) -> int:
 
 
 def buffer_bytes(count: int, word: int) -> int:
-    """Return bytes of `count` elements in a buffer, without space between them, the first one lowest."""
+    """Return the bytes of `count` elements in a buffer, packed without gaps, the first one lowest."""
     return -(-count * element_bits(word) // 8)

@@ -93,12 +93,12 @@ class Procedure:
     # -- slots
 
     def slot(self, dtype: int, rank: int | None) -> int:
-        """Return a new slot for tensors of `rank` axes, or for scalars."""
+        """Add a slot for tensors of `rank` axes, or for scalars (None), and return its number."""
         self.slots.append(Slot(dtype, rank))
         return len(self.slots) - 1
 
     def add_argument(self, dtype: int, dims: tuple[int, ...] | None, name: str = "") -> int:
-        """Return an argument; returns its slot."""
+        """Add an argument, and return its slot."""
         slot = self.slot(dtype, None if dims is None else len(dims))
         self.arguments.append(Port(dtype, dims, name, slot))
         return slot
@@ -125,7 +125,7 @@ class Procedure:
         return Label()
 
     def place(self, label: Label) -> Label:
-        """Return the next step is where jumps to `label` go."""
+        """Place a label, and return it: jumps to it go to the next step."""
         label.step = len(self.steps)
         return label
 
@@ -159,7 +159,7 @@ class Procedure:
         self._step(Step.DROP, slot)
 
     def ret(self, slots: Sequence[int], last: Collection[int] | None = None) -> None:
-        """Return `slots`; all are read for the last time, unless `last` lists those that are."""
+        """Add a return of `slots`; all are read for the last time, unless `last` lists those that are."""
         self._step(Step.RETURN, self._push(self._reads(slots, slots if last is None else last)))
 
     def constant(self, target: int, constant: int, dims: Sequence[int]) -> None:

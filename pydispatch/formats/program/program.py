@@ -80,7 +80,7 @@ class Program(Tables):
         return self.procedures[-1]
 
     def add_initializer(self, name: str = "") -> Procedure:
-        """Return a procedure without arguments and results that runs when the program is loaded."""
+        """Add a procedure without arguments and results that runs when the program is loaded, and return it."""
         procedure = self.add_procedure(name or f"initializer {len(self.initializers)}", "()", public=False)
         self.initializers.append(procedure)
         return procedure
@@ -89,23 +89,25 @@ class Program(Tables):
         self, name: str, dtype: int, dims: tuple[int, ...] | None, constant: int = NONE, value: int = 0,
         is_mutable: bool = True,
     ) -> int:  # fmt: skip
-        """Return state of a loaded program; returns its number. See `Global`."""
+        """Add a global, which is state of a loaded program, and return its number. See `Global`."""
         self.globals.append(Global(name, dtype, dims, constant, value & ((1 << 64) - 1), is_mutable))
         return len(self.globals) - 1
 
     def add_check(self, kind: CheckKind, location: str, name: str = "", atol: float = 0.0, rtol: float = 0.0) -> int:
-        """Return something that `Procedure.observe` hands values to; returns its number."""
+        """Add a check that `Procedure.observe` passes values to, and return its number."""
         self.checks.append(Check(kind, location, name, atol, rtol))
         return len(self.checks) - 1
 
     def add_command(self, command: HostCommand) -> int:
-        """Return a host command that functions call; returns its number. Equal ones are one."""
+        """Add a host command that functions call, unless an equal one exists, and return its number."""
         if command not in self.commands:
             self.commands.append(command)
         return self.commands.index(command)
 
     def add_parameter(self, scope: str, key: str, dtype: int, shape: Sequence[int]) -> int:
-        """Return a constant whose bytes are given at load; returns its number among the constants."""
+        """Add a constant whose bytes are given at load, unless an equal one exists, and return its number among the
+        constants.
+        """
         parameter = Parameter(scope, key, dtype, tuple(shape))
         for constant, known in self.parameters.items():
             if known == parameter:
@@ -115,8 +117,8 @@ class Program(Tables):
         return len(self.constants) - 1
 
     def add_derived(self, function: Function, lengths: Sequence[int]) -> int:
-        """Return constants that `function`, which has no arguments, computes from constants with lower numbers; returns
-        the number of the first. lengths: bytes of each result.
+        """Add constants that `function`, which has no arguments, computes from constants with lower numbers, and return
+        the number of the first one. lengths: bytes of each result.
         """
         self.derived.append((function, len(self.constants)))
         self.constants += [("", 0, length) for length in lengths]

@@ -20,7 +20,7 @@ class References:
         return self._offsets[data], len(data)
 
     def add_query(self, category: str, key: str, default: int) -> int:
-        """Return the number of a query."""
+        """Add a query, unless an equal one exists, and return its number."""
         query = (category, key, default & ((1 << 64) - 1))
         if query not in self.queries:
             self.queries.append(query)

@@ -62,7 +62,7 @@ class ProgramText(Records):
         return "\n".join(lines) + "\n"
 
     def derived(self) -> dict[int, int]:
-        """Return the number of each derived constant → that of the function which computes it."""
+        """Return a mapping from the number of each derived constant to that of the function which computes it."""
         functions, found = self.table(self.words[13], self.words[14], 20), {}
         for function, first, *_ in self.table(self.words[25], self.words[26], 4):
             count = functions[function][8] if function < len(functions) else 1

@@ -106,7 +106,8 @@ class Cursor:
     # Constant expressions
 
     def expression(self, resolve: Callable[[str, int], Symbol], depth: int = 0, rank: int = 0) -> Value:
-        """Return a constant, or a symbol plus bytes. resolve: returns the symbol of a name at a position."""
+        """Parse an expression: a constant, or a symbol plus bytes. resolve: returns the symbol of a name at a position.
+        """
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}")
         left = self._primary(resolve, depth)
@@ -259,7 +260,8 @@ class Cursor:
     def variables(
         self, space: str, linkage: str, start: int, resolve: Callable[[str, int], Symbol]
     ) -> list[tuple[Variable, int]]:
-        """Return what follows `.global`: variables, each with the place of its name. start: the word of the first one.
+        """Parse the variables after a state space such as `.global`, and return each with the position of its name.
+        start: the word of the first one.
         """
         align, lanes = 0, 1
         what = f"a .{space} variable"

@@ -54,7 +54,7 @@ class Words:
         return _ASIDE.sub(blank, self.text)
 
     def end(self, index: int) -> int:
-        """Return where a word ends in the text."""
+        """Return the offset in the text at which a word ends."""
         return self.starts[index] + len(self.words[index])
 
     def line(self, index: int) -> int:
@@ -87,7 +87,7 @@ class Words:
 
 
 def is_number(word: str, digits: int = 3) -> bool:
-    """Return whether a word is as many decimal digits at most, and no digits of other alphabets."""
+    """Return whether a word is a number of at most `digits` decimal digits, without digits of other alphabets."""
     return word.isascii() and word.isdecimal() and len(word) <= digits
 
 

@@ -83,7 +83,7 @@ class Names:
                 return
 
     def _own_name(self, name: str) -> str:
-        """Return a name that nothing else of the function and of the module has."""
+        """Reserve a name that nothing else of the function and of the module has, and return it."""
         own, number = name, 1
         while own in self.taken or own in self.reserved or self.known(own):
             number += 1
@@ -108,7 +108,7 @@ class Names:
             self.declare(name, place, Symbol)
 
     def resolve(self, name: str, at: int) -> Operand | None:
-        """Return the operand that a name denotes here."""
+        """Return the operand that a name denotes here; None for `_`, which stands for no operand."""
         if name == "_":
             return None
         for scope in reversed(self.scopes):

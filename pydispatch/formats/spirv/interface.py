@@ -63,7 +63,8 @@ def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
 
 
 def limits(entry: EntryPoint) -> dict[str, int]:
-    """Return limits of Vulkan by name → what the shader needs of each. Sizes that are specialized have their defaults.
+    """Return how much the shader needs of each Vulkan limit, by the name of the limit. Sizes that are specialized have
+    their defaults.
     """
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {

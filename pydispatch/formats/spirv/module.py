@@ -229,7 +229,7 @@ class _Reader:
 
 
 def describe(tables: Tables) -> str:
-    """Return one line for people."""
+    """Return a one-line summary of a module for people."""
     names = ", ".join(entry.name for entry in tables.entry_points) or "none"
     capabilities = " ".join(capability_name(c) for c in tables.capabilities)
     return f"SPIR-V {tables.version[0]}.{tables.version[1]}; entry points: {names}; capabilities: {capabilities}"

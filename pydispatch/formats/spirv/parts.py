@@ -52,7 +52,7 @@ class Inst:
         return self.words[self.type] if self.type else 0
 
     def uses(self) -> Iterator[int]:
-        """Yield the ids that it names, its type included."""
+        """Yield the ids that the instruction names, its type included."""
         if self.type:
             yield self.words[self.type]
         for place in self.ids:
@@ -95,7 +95,7 @@ class Parts:
         return self.tables.decoration(id, kind) is not None
 
     def type_of(self, id: int) -> int:
-        """Return the type of a global value, 0 for another id."""
+        """Return the type of a global value by its id; 0 when the id is no global value."""
         found = self.globals.get(id)
         return found.type_id if found is not None else 0
 

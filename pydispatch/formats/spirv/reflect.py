@@ -124,7 +124,7 @@ class _Walker:
     # Functions
 
     def use(self, function: int) -> _Use:
-        """Return what `function` and all that it calls touch."""
+        """Return the global variables and group operations that `function` and all its callees use."""
         use, seen, todo = _Use(), {function}, [function]
         while todo:
             for callee in self._body(todo.pop(), use):

@@ -33,7 +33,7 @@ def directory() -> Path | None:
 
 
 def first_writable(candidates: Iterable[Path]) -> Path | None:
-    """Return the first directory that exists or can be created, and that can be written; None when there is none."""
+    """Return the first directory that can be written, and that exists or can be created; None when there is none."""
     for candidate in candidates:
         with contextlib.suppress(OSError, ValueError):
             candidate.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def first_writable(candidates: Iterable[Path]) -> Path | None:
 
 
 def load(*parts: str) -> bytes | None:
-    """Return what is kept under a path below the directory. None when there is nothing, or it is damaged."""
+    """Return the bytes cached under a path below the cache directory. None when there are none, or they are damaged."""
     root = directory()
     if root is None or limit() == 0:
         return None
@@ -79,7 +79,7 @@ def store(data: bytes, *parts: str, folders: int = 1) -> None:
 
 
 def limit() -> int:
-    """Return bytes that may be kept."""
+    """Return the maximum number of bytes in the cache; 0 turns it off."""
     with contextlib.suppress(ValueError):
         return max(0, int(os.environ.get(SIZE, ""))) << 20
     return DEFAULT_SIZE << 20

@@ -46,8 +46,8 @@ class _Bytes(io.RawIOBase):
 
 
 def members_of(data: memoryview) -> dict[str, memoryview]:
-    """Return name -> bytes of every member, in the order of the directory. Raises ZipFault for what is no sound zip
-    file.
+    """Return a mapping from the name of every member to its bytes, in the order of the directory. Raises ZipFault for
+    bytes that are no sound zip file.
     """
     try:
         with zipfile.ZipFile(_Bytes(data)) as archive:

@@ -25,7 +25,9 @@ def write(target: Path, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def read(path: Path, limit: int) -> bytes | None:
-    """Return the bytes of a file; None when it is none (a pipe is not waited for) or larger. Raises an OSError."""
+    """Return the bytes of a file; None when it is no regular file (a pipe is not waited for), or larger than `limit`.
+    Raises an OSError.
+    """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as stream:
         state = os.fstat(handle)

@@ -36,7 +36,7 @@ class WebProgram(ProgramText):
         return [self._function(record) for record in self.table(w[13], w[14], 20)]
 
     def constants(self) -> list[Json]:
-        """Return where the bytes of each constant are: a member and a range in it, or the result of a function.
+        """Return the source of each constant's bytes: a member and a range in it, or the result of a function.
 
         InvalidArgumentError for one that is given when a program is loaded.
         """
@@ -57,11 +57,13 @@ class WebProgram(ProgramText):
         return found
 
     def exports(self) -> list[tuple[int, int, int]]:
-        """Return (executable, ordinal, constants) of each."""
+        """Return (executable, ordinal, constants) of each export."""
         return [(x[0], x[1], x[4]) for x in self.table(self.words[7], self.words[8], 6)]
 
     def executables(self) -> list[tuple[int | None, list[int | None]]]:
-        """Return (function that computes the constants, function that says whether it runs here for each variant)."""
+        """Return a pair for each executable: the function that computes its constants, and for each variant the
+        function that says whether it runs here. None stands for no function.
+        """
 
         def number(word: int) -> int | None:
             return None if word == NONE else word

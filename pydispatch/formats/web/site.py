@@ -106,7 +106,7 @@ def _variants(
 def _kernels(
     artifact: Artifact, name: str, variant: VariantEntry, prefix: str, found: dict[str, bytes]
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """Return files of the modules, and what each export is in them."""
+    """Add the modules of a variant to `found`, and return their files, and where each export is in them."""
     code = bytes(artifact.read(variant.member))
     try:
         notes = table(variant.extra["wgsl"])
@@ -151,7 +151,7 @@ def _kernels(
 
 
 def _json(content: dict[str, Any]) -> bytes:
-    """Return one line for each instruction and record, so that a person can read it."""
+    """Format JSON with one line for each instruction and record, so that a person can read it."""
 
     def lines(value: Any, depth: int) -> str:
         flat = json.dumps(value, ensure_ascii=False)

@@ -11,7 +11,7 @@ _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
 
 def integer(text: str) -> int | None:
-    """Return a literal of an integer."""
+    """Return the value of an integer literal; None for other text."""
     digits = text[:-1] if text[-1:] in ("i", "u") else text
     try:
         return int(digits, 16 if digits[:2] in ("0x", "0X") else 10) if len(digits) < 24 else None
@@ -20,7 +20,7 @@ def integer(text: str) -> int | None:
 
 
 def evaluate(tokens: Sequence[Token], named: Callable[[str], int | None]) -> int | None:
-    """Return the value of an expression, None where it is not of this form. named: the value of a name."""
+    """Return the value of an integer expression; None where it has another form. named: the value of a name."""
     try:
         found = _Expression(tokens, named)
         value = found.sum(0)

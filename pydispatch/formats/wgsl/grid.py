@@ -31,7 +31,7 @@ def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
 
 
 def why_not(module: Module, entry: Declaration) -> str | None:
-    """Return why an entry point cannot be changed in this way, or None."""
+    """Return why `with_grid` cannot change an entry point, or None."""
     for parameter in _parameters(module, entry):
         if "builtin" not in (words := [token.text for token in parameter]):
             return (
@@ -43,8 +43,8 @@ def why_not(module: Module, entry: Declaration) -> str | None:
 
 
 def with_grid(module: Module, entry: Declaration) -> str:
-    """Return the text with an entry point that runs over such a grid; `why_not` gives None for it. Lines after its head
-    keep their numbers.
+    """Return the text with an entry point that runs over a grid of `form_of`; `why_not` returns None for it. Lines
+    after its head keep their numbers.
     """
     tokens, prefix, number = module.tokens, "asked_", 0
     while any(token.text.startswith(prefix) for token in tokens):

@@ -166,7 +166,7 @@ def requirements(entry: Entry) -> list[str]:
 
 
 def limits(entry: Entry) -> dict[str, int]:
-    """Return limits of WebGPU by name → what the entry point needs of each."""
+    """Return how much the entry point needs of each WebGPU limit, by the name of the limit."""
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
         "maxStorageBuffersPerShaderStage": entry.fewest, "maxComputeInvocationsPerWorkgroup": x * y * z,

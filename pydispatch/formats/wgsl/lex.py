@@ -61,7 +61,7 @@ def tokens_of(text: str, where: str) -> list[Token]:
 
 
 def _comment_end(text: str, at: int, where: str) -> int:
-    """Return where a block comment ends; they nest."""
+    """Return the offset at which a block comment ends; block comments nest."""
     depth, start = 1, at
     while depth:
         edge = _COMMENT_EDGE.search(text, at)

@@ -120,7 +120,9 @@ def _text(
 
 
 def _changed(module: Module, each: Declaration, places: dict[str, tuple[str, str]]) -> str:
-    """Return a declaration in which elements of arrays are those of what the arrays are parts of."""
+    """Return the text of a declaration in which elements of merged arrays are replaced by elements of the arrays that
+    contain them.
+    """
     tokens, parts, at = module.tokens, [], module.tokens[each.first].start
     closing: list[bool] = []  # of brackets that are open, whether the index in it is a changed one
     for i in range(each.first, each.end) if each.kind == "fn" else ():

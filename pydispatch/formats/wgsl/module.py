@@ -106,7 +106,9 @@ class Module:
         return next((d for d in self.entry_points if d.name == name), None)
 
     def mentioned(self, declaration: Declaration) -> list[Declaration]:
-        """Return the declarations whose names occur in one. A local name that hides one of them counts as well."""
+        """Return the declarations whose names occur in `declaration`. A local name that hides one of them counts as
+        well.
+        """
         tokens, named = self.tokens, self.named
         found: dict[str, Declaration] = {}
         for i in range(declaration.first, declaration.end):
@@ -118,7 +120,7 @@ class Module:
         return list(found.values())
 
     def reached(self, roots: Iterable[Declaration]) -> list[Declaration]:
-        """Return declarations that these need, themselves included, in the order of the text."""
+        """Return the declarations that `roots` need, the roots included, in the order of the text."""
         found: dict[str, Declaration] = {}
         waiting = list(roots)
         while waiting:
@@ -129,11 +131,12 @@ class Module:
         return sorted(found.values(), key=lambda d: d.first)
 
     def source(self, declaration: Declaration) -> str:
-        """Return its text."""
+        """Return the text of a declaration."""
         return self.text[self.tokens[declaration.first].start : self.tokens[declaration.end - 1].end]
 
     def given(self, values: Mapping[str, float | None]) -> Module:
-        """Return the module with values of its overrides by name; None: of one that will have another than its default.
+        """Return the module with values of its overrides by name; None: the override will have another value than its
+        default.
         """
         return replace(self, values=values)
 

@@ -29,7 +29,7 @@ class Override:
     """The place of the declaration, for messages."""
 
     def value(self, word: int) -> float:
-        """Return a word of 32 bits as a value. ArtifactError for one that WGSL has not."""
+        """Convert a word of 32 bits to a value of the override's type. ArtifactError for a value that WGSL lacks."""
         word &= 0xFFFFFFFF
         if self.type in ("f32", "f16"):
             found = float(struct.unpack("<f", struct.pack("<I", word))[0])
@@ -45,7 +45,7 @@ class Override:
 
 
 def overrides_of(module: Module, names: Sequence[str], count: int | None = None) -> list[Override]:
-    """Return those that get a value: word n is that of its name, or else of `@id(n)`.
+    """Return the overrides that get a value: word n is that of the override named `names[n]`, or else of `@id(n)`.
 
     names: of the words, as far as they are known. count: of the words, when there may be more of them than names.
     ArtifactError for a type that a word cannot be.
@@ -102,7 +102,7 @@ def _type(module: Module, override: Declaration) -> str:
 
 
 def _resolved(module: Module, type_: str) -> str:
-    """Return a type behind its aliases."""
+    """Return a type with its aliases resolved."""
     for _ in range(16):
         named = module.named.get(type_)
         if named is None or named.kind != "alias":

@@ -56,7 +56,8 @@ def has_directives(text: str) -> bool:
 
 
 def preprocess(data: bytes, where: str, *, defines: Sequence[str] = (), include_dirs: Sequence[Path] = ()) -> bytes:
-    """Return WGSL without directives; the bytes themselves if there are no directives and no defines.
+    """Expand the directives of WGSL, and return the result; the bytes themselves if there are no directives and no
+    defines.
 
     Directives are #define and #undef of macros without parameters, #ifdef, #ifndef, #if, #elif, #else, #endif,
     #include "file" and #error. A macro without a value counts as 1 in a condition, an undefined name as 0.
@@ -183,8 +184,9 @@ def _define(rest: str, place: str, state: _State) -> None:
 
 
 def _expanded(text: str, place: str, state: _State, hidden: frozenset[str] = frozenset(), empty: str = "") -> str:
-    """Return a text with macros replaced. hidden: macros that are being replaced, which stay as they are. empty: what
-    takes the place of macros without a value."""
+    """Replace the macros in a text. hidden: macros that are being replaced, which stay as they are. empty: the
+    replacement of macros without a value.
+    """
     parts, at = [], 0
     for match in _WORD.finditer(text):
         word = match.group()

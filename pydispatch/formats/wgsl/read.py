@@ -202,7 +202,7 @@ class _Reader:
         return found
 
     def _match(self, mark: str) -> int:
-        """Return the token that closes the bracket here."""
+        """Return the token that closes the bracket at the current token."""
         if self._peek() != mark:
             raise self._error(f"expected '{mark}', got '{self._peek()}'")
         start, self.at = self.at, self.at + 1
@@ -211,8 +211,8 @@ class _Reader:
         return end
 
     def _find(self, ends: tuple[str, ...], angles: bool = False) -> int:
-        """Return the first of some tokens from here on that is in no brackets of its own. angles: `<` and `>` are
-        brackets.
+        """Return the first token of `ends` from the current one on that is in no brackets of its own. angles: `<` and
+        `>` are brackets.
         """
         expected: list[str] = []
         for i in range(self.at, len(self.tokens)):

@@ -34,7 +34,7 @@ class Function:
         return self.declared.fail(at, text)
 
     def type_of(self, id: int) -> int:
-        """Return the type of a value, 0 for another id."""
+        """Return the type of a value by its id; 0 when the id is no value."""
         return self.values.get(id) or self.declared.values.get(id, 0)
 
     def value(self, inst: Inst, place: int) -> int:
