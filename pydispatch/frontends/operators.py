@@ -24,7 +24,7 @@ def chapter() -> str:
 
 
 def _by_group(names: Iterable[str]) -> list[str]:
-    """Return a line for each word before the first dot."""
+    """Return a list item of Markdown for each group of names, which share the word before the first dot."""
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
         group, dot, rest = name.partition(".")

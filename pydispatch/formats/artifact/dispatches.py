@@ -85,7 +85,7 @@ def _boundary(first: str, second: str, third: str | None = None) -> Boundary:
 
 
 def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
-    """Return the listing for people. choices: what was measured, shown with its dispatch, or at the end."""
+    """Format the listing for people. choices: what was measured, shown with its dispatch, or at the end."""
     lines: list[str] = []
     left = {choice.subject: choice for choice in choices}
     for function, dispatches in listing:

@@ -43,7 +43,7 @@ class Layout:
 
 
 def check_name(name: str) -> bytes:
-    """Return the UTF-8 bytes of a member name. Raises ArtifactError for one that a reader would refuse."""
+    """Return the UTF-8 bytes of a member name. Raises ArtifactError for a name that a reader would refuse."""
     bad = next((c for c in name if c < " " or c in "\\\x7f"), None)
     reason = None
     if not name or name.startswith("/") or ".." in name.split("/"):

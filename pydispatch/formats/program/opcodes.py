@@ -173,7 +173,7 @@ def dtype_name(word: int) -> str:
 
 
 def element_bits(word: int) -> int:
-    """Return bits that one element takes in a buffer: whole bytes, or its own 2 or 4 bits, packed."""
+    """Return the bits that one element takes in a buffer: whole bytes, or its own 2 or 4 bits, packed."""
     bits = word & 0xFFFFFF
     return bits if bits < 8 else -(-bits // 8) * 8
 

@@ -30,7 +30,7 @@ _POINTERS = ("b64", "u64", "s64", "b8")
 
 
 def requirements(target: str) -> tuple[str, ...]:
-    """Return required device features for PTX of a `.target`: every architecture up to it, `sm_50` ... `sm_80`.
+    """Return the device features that PTX of a `.target` requires: every architecture up to it, `sm_50` ... `sm_80`.
 
     sm_90a and sm_100f also require themselves, and so does an architecture newer than those known.
     InvalidArgumentError for anything but an architecture.
@@ -43,8 +43,9 @@ def requirements(target: str) -> tuple[str, ...]:
 
 
 def capabilities(major: int, minor: int) -> frozenset[str]:
-    """Return features of a device of a compute capability: what it can compile (`sm_80`, `sm_90a`, `sm_100f`) and whose
-    machine code it runs (`cubin_sm_86`)."""
+    """Return the features of a device by its compute capability: what it can compile (`sm_80`, `sm_90a`, `sm_100f`) and
+    whose machine code it runs (`cubin_sm_86`).
+    """
     number = 10 * major + minor
     newest = max(ARCHITECTURES)
     have = [known for known in ARCHITECTURES if known <= number] + list(range(newest + 1, number + 1))

@@ -62,8 +62,9 @@ class Parameters:
     size: int
 
     def unused(self, bindings: int, constants: int) -> str | None:
-        """Return why these are not the parameters of a kernel with so many bindings and constant words, None if they
-        are."""
+        """Return why the described parameters do not match a layout of so many bindings and constant words, None if
+        they do.
+        """
         used = {"binding": set[int](), "constant": set[int]()}
         for field in self.fields:
             if field.kind == "binding":
@@ -82,7 +83,7 @@ class Parameters:
 
 
 def parameters_of(descriptions: Sequence[Description]) -> Parameters:
-    """Return the parameters that are described. ValueError where a description has no such form."""
+    """Return the parameters of descriptions. ValueError where a description has another form."""
     offsets, sizes, alignments, fields = [], [], [], []
     at = 0
     for number, each in enumerate(descriptions):

@@ -53,7 +53,9 @@ class Tables:
     functions: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # (opcode, first word, last word)
 
     def decoration(self, id: int, kind: int) -> int | None:
-        """Return the first operand of a decoration, 0 when it has none, None without it."""
+        """Return the first operand of a decoration, 0 when it has no operand, None when the id does not have the
+        decoration.
+        """
         found = self.decorations.get(id, {}).get(kind)
         return None if found is None else found[0] if found else 0
 

@@ -45,8 +45,8 @@ def _is_in_brackets(module: Module, at: int) -> bool:
 
 
 def _is_assigned(module: Module, at: int) -> bool:
-    """Return whether an assignment follows the name before token `at`, with the elements and members that are taken of
-    it.
+    """Return whether an assignment follows the name before token `at`, after any elements and members that are selected
+    from it.
     """
     tokens, depth = module.tokens, 0
     while at + 2 < len(tokens):

@@ -89,7 +89,7 @@ class Entry:
 
 
 def entry_of(module: Module, function: Declaration) -> Entry:
-    """Return what an entry point uses. ArtifactError for resources that no program gives."""
+    """Return the resources and limits that an entry point uses. ArtifactError for resources that no program gives."""
     used = module.reached([function])
     bindings: dict[int, bool] = {}
     buffers: dict[int, Declared] = {}
@@ -161,7 +161,7 @@ def features(module: Module) -> tuple[str, ...]:
 
 
 def requirements(entry: Entry) -> list[str]:
-    """Return features, and limits above what every device has as "name>=number"."""
+    """Return the features of an entry point, and its limits above those of every device as "name>=number"."""
     return [*entry.features, *(f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name])]
 
 

@@ -42,7 +42,9 @@ def decode(data: bytes | memoryview, where: str) -> str:
 
 
 def tokens_of(text: str, where: str) -> list[Token]:
-    """Return the tokens of a text; `<` and `>` come one by one, since they also enclose types. ArtifactError."""
+    """Return the tokens of a text; `<` and `>` come one by one, since they also enclose types. ArtifactError for an
+    unexpected character, or a comment that does not end.
+    """
     found: list[Token] = []
     at, size, match = 0, len(text), _TOKEN.match
     while at < size:

@@ -31,7 +31,7 @@ class Merged:
 
 
 def fewest(module: Module, entry: Declaration) -> int:
-    """Return how many storage buffers an entry point needs at least."""
+    """Return the least number of storage buffers that an entry point needs when buffers are merged."""
     buffers = _buffers(module, entry)
     return len(buffers) - sum(len(each) - 1 for each in _alike(module, entry, buffers))
 
@@ -76,8 +76,8 @@ def _element(buffer: Declaration) -> str:
 
 
 def _alike(module: Module, entry: Declaration, buffers: dict[int, Declaration]) -> list[list[int]]:
-    """Return the numbers of buffers that may be parts of one, the longest list first: arrays of one type whose elements
-    alone are used.
+    """Return lists of the numbers of buffers that may be merged into one, the longest list first: arrays of one type
+    whose elements alone are used.
     """
     used_whole: set[str] = set()
     names = {each.name for each in buffers.values()}

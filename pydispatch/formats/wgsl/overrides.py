@@ -89,7 +89,7 @@ def check(module: Module, function: Declaration, given: Iterable[Override]) -> N
 
 
 def _type(module: Module, override: Declaration) -> str:
-    """Return the scalar type of an override, which may follow its default."""
+    """Return the scalar type of an override, which is that of its default when none is stated."""
     seen: set[str] = set()
     type_ = _resolved(module, override.type) or _of_default(module, override, seen)
     if type_ not in _TYPES:
@@ -112,7 +112,7 @@ def _resolved(module: Module, type_: str) -> str:
 
 
 def _of_default(module: Module, each: Declaration, seen: set[str]) -> str:
-    """Return the type of an initial value, "" where that is not seen at once: that of its literals and names."""
+    """Return the type of an initial value, derived from its literals and names; "" where these do not decide it."""
     if each.name in seen or each.body == 0:
         return ""
     seen.add(each.name)

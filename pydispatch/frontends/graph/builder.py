@@ -78,11 +78,13 @@ class Builder(Writer):
     # -- tensors
 
     def wrap(self, dtype: DType, shape: Sequence[Size], *parts: SSAValue) -> Tensor:
-        """Return a computed tensor."""
+        """Return a tensor of values that the program computes."""
         return Tensor(dtype, tuple(shape), parts)
 
     def constant(self, elements: Any, dtype: DType | None = None) -> Tensor:
-        """Return a tensor of numbers, or of sizes as objects. dtype: without it that of the array; i64 for sizes."""
+        """Return a tensor of numbers, or of sizes as objects. dtype: that of the array when it is left out; i64 for
+        sizes.
+        """
         import numpy as np
 
         array = np.asarray(elements)
@@ -97,7 +99,9 @@ class Builder(Writer):
         return Tensor(dtype, array.shape, known=array)
 
     def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType, *, is_own: bool = False) -> Tensor:
-        """Return a named array of the model: kept beside the program, never in it. is_own: see Weight."""
+        """Return a tensor for a named array of the model, which is stored beside the program, never in it. is_own: see
+        Weight.
+        """
         return Tensor(dtype, array.shape, weight=Weight(name, array, is_own))
 
     def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
@@ -174,7 +178,7 @@ class Builder(Writer):
         return self._put(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
 
     def as_shape(self, of: Tensor, shape: Sequence[Size]) -> Tensor:
-        """Return the same tensor with sizes that are known to be its own. Checked in each call where they may differ.
+        """Return the tensor with a shape that is known to be its own. Sizes that may differ are checked in each call.
         """
         shape = tuple(shape)
         if of.shape == shape:

@@ -59,7 +59,9 @@ def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsA
 
 
 def encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Return numbers as elements of a type, an array of `dtype.numpy`: to nearest even where NumPy has no such type."""
+    """Encode numbers as elements of a type in an array of `dtype.numpy`, rounded to nearest even where NumPy has no
+    such type.
+    """
     import numpy as np
 
     if dtype.has_numpy_values:

@@ -112,7 +112,7 @@ DTYPES = {
 
 
 def dtype_of_numpy(array: np.ndarray[Any, Any]) -> DType:
-    """Return the type of an array's elements. KeyError for those that no tensor has."""
+    """Return the type of an array's elements. KeyError for element types that no tensor has."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "b":
         return BOOL

@@ -129,12 +129,12 @@ Shape = tuple[Size, ...]
 
 
 def symbol(name: str) -> Expr:
-    """Return the size of a name."""
+    """Return the size that a symbol of this name stands for."""
     return Expr({(Symbol(name),): 1})
 
 
 def size(terms: Mapping[Monomial, int]) -> Size:
-    """Return the sum of products; an int when no symbol is left."""
+    """Return the sum of products of symbols as a size; an int when no symbol is left."""
     kept = {atoms: factor for atoms, factor in terms.items() if factor}
     if not kept:
         return 0
@@ -158,7 +158,7 @@ def _term(op: str, a: Size, b: Size) -> Size:
 
 
 def _quotient(a: Expr, b: Size) -> Size | None:
-    """Return a / b where that leaves no rest whatever the symbols are; None where it may."""
+    """Return a / b where the division leaves no remainder whatever the symbols are; None where it may."""
     if a == b:
         return 1
     divisor = list(_terms(b))
@@ -191,7 +191,7 @@ def sign(of: Size) -> int:
 
 
 def _least(of: Size) -> int | None:
-    """Return what a size is not below, whatever its symbols are; None when no such number is known."""
+    """Return a lower bound of a size, whatever its symbols are; None when no bound is known."""
     if not isinstance(of, Expr):
         return of
     total = 0
@@ -217,8 +217,8 @@ def _least_atom(atom: Atom) -> int | None:
 
 
 def _at_least(a: Size, b: Size) -> bool:
-    """Return whether a >= b in every call; False when it is less in every call. UndecidedError where that depends on
-    it.
+    """Return whether a >= b in every call; False when a is less in every call. UndecidedError where the sizes of a call
+    decide.
     """
     difference = _sum(((a, 1), (b, -1)))
     above, below = _least(difference), _least(_sum(((difference, -1),)))
@@ -235,12 +235,12 @@ def equal(a: Size, b: Size) -> bool:
 
 
 def maximum(a: Size, b: Size) -> Size:
-    """Return the larger one."""
+    """Return the larger of two sizes."""
     return _chosen("max", a, b)
 
 
 def minimum(a: Size, b: Size) -> Size:
-    """Return the smaller one."""
+    """Return the smaller of two sizes."""
     return _chosen("min", a, b)
 
 
@@ -253,12 +253,12 @@ def _chosen(op: str, a: Size, b: Size) -> Size:
 
 
 def ceil_div(a: Size, b: Size) -> Size:
-    """Return the quotient, rounded up."""
+    """Return a / b, rounded up."""
     return -((-a) // b)
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """Return all of them multiplied."""
+    """Return the product of all sizes."""
     found: Size = 1
     for n in sizes:
         found = found * n

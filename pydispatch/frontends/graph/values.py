@@ -68,13 +68,13 @@ class Tensor:
 
 
 def tensor_type(element: Attribute, shape: Sequence[Size]) -> TensorType[Attribute]:
-    """Return the MLIR type."""
+    """Return the MLIR type of a tensor from its element type and shape."""
     return _tensor_type(element, tuple(DYNAMIC if isinstance(n, Expr) else n for n in shape))
 
 
 @lru_cache(4096)
 def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
-    """Return the MLIR type; a model has few, and each is checked when it is made."""
+    """Return the MLIR type. Types are cached: a model has few, and each new one is verified."""
     return TensorType(element, shape)
 
 

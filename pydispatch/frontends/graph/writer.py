@@ -81,7 +81,9 @@ class Writer:
 
     @contextmanager
     def at(self, layer: str | Operation) -> Iterator[None]:
-        """Yield what is added belongs to a layer, or to an operation of a source text; errors name it."""
+        """Attribute the operations that are added in this context to a layer, or to an operation of a source text;
+        errors name it.
+        """
         self._places.append(LayerLoc(self.filename, layer) if isinstance(layer, str) else layer.location)
         try:
             yield
@@ -113,7 +115,7 @@ class Writer:
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """Yield what is added goes into a block of an operation that is added afterwards."""
+        """Add operations in this context to a block, whose own operation is added afterwards."""
         self._scopes.append(Scope(block))
         try:
             yield
@@ -124,7 +126,7 @@ class Writer:
         self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
         parallel: Sequence[bool], body: Body,
     ) -> list[SSAValue]:  # fmt: skip
-        """Return a `linalg.generic` and its results.
+        """Add a `linalg.generic`, and return its results.
 
         inputs, outputs: tensors with their indexing maps. parallel: for each loop whether it is one, or a reduction.
         body: gets a block and one element of each tensor, adds operations to the block, and gives the elements of the
@@ -138,7 +140,8 @@ class Writer:
         self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
         parallel: Sequence[bool], block: Block, results: Sequence[SSAValue],
     ) -> list[SSAValue]:  # fmt: skip
-        """Return a `linalg.generic` with a body that is written but for its end. results: the elements of the outputs.
+        """Add a `linalg.generic` whose body lacks only its terminator, and return its results. results: the elements of
+        the outputs.
         """
         block.add_op(linalg.YieldOp.create(operands=results))
         values = [value for value, _ in (*inputs, *outputs)]
@@ -193,7 +196,7 @@ class Writer:
         return [self.index(n) for n in shape if isinstance(n, Expr)]
 
     def size_of(self, value: SSAValue, hint: str = "n") -> Size:
-        """Return a computed index (type index) as a size."""
+        """Register a computed index (type index) under a new symbol, and return the symbol as a size."""
         name = self._unused(hint)
         self._symbols[name] = value
         return symbol(name)

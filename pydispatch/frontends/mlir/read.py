@@ -18,12 +18,12 @@ def is_text(source: object) -> bool:
 
 
 def path_from(what: str, source: str | os.PathLike[str]) -> Path:
-    """Return a source as a path. what: the parameter; InvalidArgumentError for what is no path."""
+    """Convert a source to a path. what: the name of the parameter; InvalidArgumentError for a value that is no path."""
     return Path(path_of(what, source, "MLIR text, the path of a file with a program or a model, or a parsed module"))
 
 
 def read_file(path: Path) -> ModuleOp:
-    """Return the program of a text file. CompileError when it cannot be read, is no text, or is wrong."""
+    """Parse a text file, and return its program. CompileError when the file cannot be read, is no text, or is wrong."""
     try:
         text = read_text(path)
     except SystemError_ as error:

@@ -45,7 +45,7 @@ class Tracer:
     # -- types
 
     def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
-        """Return the element type of a value. CompileError for one that is not supported."""
+        """Return the element type of a value. CompileError for an element type that is not supported."""
         raise NotImplementedError
 
     def shape_of(self, type: Attribute) -> Sequence[int | None] | None:
@@ -57,7 +57,7 @@ class Tracer:
         return self.dtype_of(op.results[number].type)
 
     def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
-        """Return the tensor, which must have the declared type; sizes that only the type states are taken from it."""
+        """Check that a tensor has the declared type, and return it with the sizes that only the type states."""
         dtype, declared = self.dtype_of(type), self.shape_of(type)
         if declared is None:
             declared = [None] * tensor.rank
@@ -72,7 +72,7 @@ class Tracer:
 
     def inputs_of(self, function: func.FuncOp, names: Sequence[str], sizes: Mapping[Place, str]) -> list[Input]:
         """Return the arguments of a public function. names: of each; sizes: names of sizes that the types do not state.
-        Where one is missing, or cannot be a name, it follows from the argument's number.
+        A name that is missing or cannot be used is derived from the argument's number.
         """
         place = location_of(function)
         found: list[Input] = []
@@ -87,7 +87,7 @@ class Tracer:
         return found
 
     def results_of(self, function: func.FuncOp, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """Return what a public function returns, in the types that it declares."""
+        """Trace a public function, and return its results in the types that it declares."""
         name, declared = function.sym_name.data, function.function_type.outputs.data
         try:
             results = self.call(name, arguments)
@@ -107,7 +107,7 @@ class Tracer:
         return callee
 
     def call(self, name: str, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """Return what a function of the module gives; it is traced into its caller."""
+        """Trace a function of the module into its caller, and return its results."""
         callee = self.callee(name)
         if name in self._open:
             raise self.b.fail(f"@{name} calls itself: {' -> '.join([*self._open, name])}")
@@ -118,7 +118,7 @@ class Tracer:
             self._open.pop()
 
     def region(self, region: Region, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """Return what a region of one block gives."""
+        """Trace a region of one block, and return its results."""
         return self._block(self.block_of(region), arguments)
 
     def block_of(self, region: Region) -> Block:
@@ -153,11 +153,11 @@ class Tracer:
                 self._values[result] = self.checked(tensor, result.type)
 
     def why_not(self, op: Operation) -> str | None:
-        """Return what a user should know of an operation that has no conversion."""
+        """Return a note for the user about an operation that has no conversion; None when there is none."""
         return None
 
     def value(self, value: SSAValue) -> Tensor:
-        """Return the tensor that a value is."""
+        """Return the tensor of an SSA value."""
         found = self._values.get(value)
         if found is None:
             raise self.b.fail("a value is used before it is computed")

@@ -24,7 +24,9 @@ _REQUIRED: Any = object()
 
 
 def type_of(attribute: model.Attribute) -> str:
-    """Return the field that holds the value. Files of old versions do not say which: then the one that is set."""
+    """Return the name of the field that holds an attribute's value. Old files do not state it: then the field that is
+    set.
+    """
     if attribute.type:
         if attribute.type not in _TYPES:
             raise Fault(f"attribute '{attribute.name}' has type {attribute.type}, which no supported operator has")
@@ -84,19 +86,19 @@ class Call:
         return name in self.attributes
 
     def integer(self, name: str, default: Any = _REQUIRED) -> int:
-        """Return an integer; default: without one the attribute is required."""
+        """Return an integer attribute. Without a default the attribute is required."""
         return self._get(name, "i", default)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return an integer that stands for a truth value."""
+        """Return an integer attribute as a truth value."""
         return bool(self._get(name, "i", default))
 
     def real(self, name: str, default: Any = _REQUIRED) -> float:
-        """Return a number."""
+        """Return a float attribute."""
         return self._get(name, "f", default)
 
     def text(self, name: str, default: Any = _REQUIRED, choices: Sequence[str] = ()) -> str:
-        """Return a string, of those in `choices` when these are given."""
+        """Return a string attribute, one of `choices` when these are given."""
         value = self._get(name, "s", default)
         found = value if isinstance(value, str) else _decoded(value)
         if choices and found not in choices:
@@ -108,7 +110,7 @@ class Call:
         return [int(n) for n in self._get(name, "ints", default)]
 
     def maybe_integers(self, name: str) -> list[int] | None:
-        """Return integers; None when they are left out."""
+        """Return an attribute that is a list of integers; None when it is left out."""
         return self.integers(name) if self.has(name) else None
 
     def reals(self, name: str, default: Any = _REQUIRED) -> list[float]:
@@ -120,11 +122,11 @@ class Call:
         return [n if isinstance(n, str) else _decoded(n) for n in self._get(name, "strings", default)]
 
     def tensor(self, name: str) -> Tensor:
-        """Return a constant tensor."""
+        """Return a tensor attribute as a constant."""
         return self.tracer.constant(self._get(name, "t", _REQUIRED), self.node.name)
 
     def graph(self, name: str) -> model.Graph:
-        """Return a graph that the operator runs."""
+        """Return a graph attribute, which the operator runs."""
         return self._get(name, "g", _REQUIRED)
 
     def ignore(self, *names: str) -> None:
@@ -170,7 +172,7 @@ class Call:
         return found
 
     def known_by(self, name: str) -> str:
-        """Return how a caller makes a value known, as the end of a note; nothing where no constant would."""
+        """Return how a caller makes a value known, as the end of a note; empty where no constant would."""
         given = [n for n in self.values.origins(name) if n in self.tracer.inputs]
         given = [n for n in given if self.values.find(n) is self.tracer.inputs[n]]
         constants = ", ".join(f"'{n}': array" for n in given)

@@ -38,7 +38,8 @@ class Kernels:
         self._seen: dict[str, str] = {}
 
     def named(self, domain: str, node: model.Node, layer: str) -> str | None:
-        """Return the user's name of the kernel for a node; None where there is none. layer: what errors call the node.
+        """Return the user's name of the kernel for a node, and mark it as used; None where there is none. layer: what
+        errors call the node.
         """
         name = kernel_name(domain, node)
         if self._names:
@@ -68,7 +69,7 @@ class Kernels:
 
 
 def kernel_name(domain: str, node: model.Node) -> str:
-    """Return what the operator of a node is called in `kernels`."""
+    """Return the name in `kernels` of a node's operator."""
     return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
@@ -81,7 +82,7 @@ def call(
     t: Tracer, name: str, node: model.Node, operands: Sequence[Tensor | None],
     attributes: Mapping[str, model.Attribute], values: Values, convert: Callable[[], Sequence[Tensor | None]] | None,
 ) -> list[Tensor]:  # fmt: skip
-    """Return a call of a kernel that the user gives.
+    """Add a call of the user's kernel for an operator, and return its results.
 
     The types of its results are those that the user or the graph states, or those of the operator that the kernel
     replaces. convert: writes that operator; None for an operator that only the user knows.
@@ -107,7 +108,7 @@ def call(
 
 
 def _types_of(t: Tracer, convert: Callable[[], Sequence[Tensor | None]], count: int) -> list[tuple[DType, Shape]]:
-    """Return the types of the results of an operator, found out in a block that is thrown away."""
+    """Return the types of the results of an operator, determined in a block that is discarded."""
     with t.builder.inside(Block()):
         made = list(convert())[:count]
     return [(x.dtype, x.shape) for x in made if x is not None]
@@ -116,7 +117,7 @@ def _types_of(t: Tracer, convert: Callable[[], Sequence[Tensor | None]], count: 
 def _stated(
     t: Tracer, output: str, operands: Sequence[Tensor | None], values: Values
 ) -> tuple[DType, tuple[Size, ...]] | None:
-    """Return the type of a result as the graph states it; None where it does not."""
+    """Return the type that the graph states for a result; None where the graph states no type."""
     info = values.stated.get(output)
     if info is None:
         return None
@@ -137,7 +138,7 @@ def _unstated(t: Tracer, name: str, output: str, operands: Sequence[Tensor]) -> 
 
 
 def _size_named(t: Tracer, n: int | str, operands: Sequence[Tensor | None]) -> Size:
-    """Return a size of a type that the graph states: a number, or the name of one that an operand has."""
+    """Return a size that the graph states: a number, or the size of an operand that has this name."""
     if isinstance(n, int):
         return n
     known = {str(m): m for x in operands if x is not None for m in x.shape}

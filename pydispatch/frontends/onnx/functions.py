@@ -15,7 +15,7 @@ DEPTH = 64
 def bound_node(
     node: model.Node, bound: Mapping[str, model.Attribute], too_deep: Callable[[], CompileError], depth: int = 0
 ) -> model.Node:
-    """Return a node of a function with the attributes of the call in the place of references to them."""
+    """Return a node of a function in which references to attributes are replaced by the attributes of the call."""
     if depth > DEPTH:
         raise too_deep()
     attributes = []
@@ -33,5 +33,5 @@ def bound_node(
 
 
 def without(node: model.Node, name: str) -> model.Node:
-    """Return a node that leaves an operand out."""
+    """Return a node with one operand left out."""
     return replace(node, input=["" if given == name else given for given in node.input])

@@ -55,23 +55,23 @@ class _Field:
 
 
 def one(number: int, kind: Kind) -> Any:
-    """Return a field with one number, text or bytes; its default when it is absent."""
+    """Declare a field with one number, text or bytes; its default when it is absent."""
     return dataclasses.field(default=_DEFAULTS[kind.name], metadata={number: (kind, False)})
 
 
 def many(number: int, kind: Kind) -> Any:
-    """Return a repeated field: an array of numbers, or a list."""
+    """Declare a repeated field: an array of numbers, or a list."""
     make = functools.partial(_NO_NUMBERS.__getitem__, kind.name) if kind.dtype else list
     return dataclasses.field(default_factory=make, metadata={number: (kind, True)})
 
 
 def message(number: int, kind: Callable[[], type[Message]]) -> Any:
-    """Return a field with one message of a class, which may be declared later; None when it is absent."""
+    """Declare a field with one message of a class, which may be declared later; None when it is absent."""
     return dataclasses.field(default=None, metadata={number: (kind, False)})
 
 
 def messages(number: int, kind: Callable[[], type[Message]]) -> Any:
-    """Return a repeated field of messages."""
+    """Declare a repeated field of messages."""
     return dataclasses.field(default_factory=list, metadata={number: (kind, True)})
 
 
@@ -128,7 +128,7 @@ class _Reader:
             setattr(into, field.name, _joined(getattr(into, field.name), parts, field.kind.dtype))  # type: ignore[union-attr]
 
     def _value(self, wire: int, at: int, end: int) -> tuple[Any, int]:
-        """Return the number of a varint, or the bytes of a field, and where it ends."""
+        """Decode a varint, or the bytes of a field, and return the value and where it ends."""
         if wire == _VARINT:
             return self._varint(at, end)
         if wire == _LENGTH:
@@ -206,7 +206,7 @@ def _packed(kind: Kind, data: memoryview, end: int) -> np.ndarray[Any, Any]:
 
 
 def _packed_varints(data: np.ndarray[Any, Any], end: int) -> np.ndarray[Any, Any]:
-    """Return all numbers of a run of varints. Each byte gives seven bits, moved by its place in its number."""
+    """Decode all numbers of a run of varints. Each byte holds seven bits of its number, the lowest ones first."""
     last = np.flatnonzero(data < 0x80)
     if len(data) and (not len(last) or last[-1] != len(data) - 1):
         raise FormatError(f"a number does not end before byte {end}")
@@ -228,7 +228,7 @@ def _joined(held: np.ndarray[Any, Any], parts: list[Any], dtype: Any) -> np.ndar
 
 
 def _runs(parts: list[Any], dtype: Any) -> list[np.ndarray[Any, Any]]:
-    """Return the parts with numbers that stand side by side made one array each."""
+    """Merge adjacent single numbers into arrays, and return these and the arrays among the parts in order."""
     runs: list[np.ndarray[Any, Any]] = []
     single: list[Any] = []
     for part in parts:

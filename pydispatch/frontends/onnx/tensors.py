@@ -142,7 +142,7 @@ def _packed_size(dtype: DType, count: int) -> int:
 
 
 def _unpacked(dtype: DType, data: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Return elements of less than a byte, the first one in the lowest bits, as bytes."""
+    """Unpack elements of less than a byte to bytes, the first one in the lowest bits."""
     shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
     found = ((data[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
     if dtype.numpy.kind != "i":

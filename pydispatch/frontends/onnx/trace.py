@@ -274,8 +274,8 @@ class Tracer:
         return Input(info.name, dtype, tuple(sizes))
 
     def type_of_info(self, info: model.ValueInfo) -> tuple[DType, tuple[int | str, ...] | None]:
-        """Return the element type and shape of an input or output. A size without a number or a name gets one of its
-        own.
+        """Return the element type and shape of an input or output. A size without a number or a name is named after the
+        value and the axis.
         """
         type = info.type.tensor_type if info.type is not None else None
         if type is None:
@@ -297,7 +297,7 @@ class Tracer:
         return dtype, tuple(sizes)
 
     def _as_declared(self, result: Tensor, info: model.ValueInfo) -> Tensor:
-        """Return the sizes that the model states for an output, in the place of those that follow from its nodes."""
+        """Return an output with the sizes that the model declares, in the place of those derived from its nodes."""
         if info.type is None:
             return result
         dtype, declared = self.type_of_info(info)

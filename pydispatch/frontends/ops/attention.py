@@ -92,7 +92,8 @@ def _of_groups(b: Builder, made: Tensor, x: Tensor) -> Tensor:
 
 
 def causal_mask(b: Builder, queries: Size, keys: Size, before: Size | Tensor = 0, window: int = -1) -> Tensor:
-    """Return the keys that queries see whose own places begin at `before`: those up to their own one, [queries, keys].
+    """Return a mask of the keys that each query sees, [queries, keys]: those up to its own place. Places of queries
+    begin at `before`.
 
     before: a tensor [batch, 1, 1, 1] gives a mask for each sequence, [batch, 1, queries, keys]. window: how many of
     the keys, the last ones; all when it is negative.
@@ -109,7 +110,7 @@ def causal_mask(b: Builder, queries: Size, keys: Size, before: Size | Tensor = 0
 
 
 def length_mask(b: Builder, lengths: Tensor, keys: Size) -> Tensor:
-    """Return the keys within the length of each sequence, [batch, 1, 1, keys]."""
+    """Return a mask of the keys within the length of each sequence, [batch, 1, 1, keys]."""
     limit = shapes.reshape(b, lengths, [lengths.shape[0], 1, 1, 1])
     places = shapes.iota(b, [1, 1, 1, keys], 3, I64)
     return formula(b, lambda j, n: j < n.to(I64), places, limit)

@@ -29,7 +29,8 @@ Form = tuple[DType, tuple[Size | None, ...]]
 def if_(
     b: Builder, condition: Tensor, then: Branch, otherwise: Branch, remedy: str | None = None
 ) -> list[Tensor]:
-    """Return what one of two branches gives. condition: a single truth value; one that is known decides here.
+    """Add a branch on a condition, and return its results. condition: a single truth value; one that is known decides
+    here.
 
     The branches give tensors of equal dtypes and ranks; a size that differs between them is read from the result.
     remedy: what the error says where their types differ.
@@ -48,7 +49,7 @@ def _truth(b: Builder, condition: Tensor) -> SSAValue:
 
 
 def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
-    """Return what the branch of a number gives; a number that no branch has stands for the last one."""
+    """Add a branch on a number, and return its results; a number without a branch selects the last one."""
     if (known := index.sizes()) is not None and not isinstance(known[0], Expr):
         number = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
         return list(branches[number]())
@@ -63,7 +64,7 @@ def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor
 def _branches(
     b: Builder, branches: Sequence[Branch], remedy: str | None = None
 ) -> tuple[list[Region], list[Form]]:
-    """Return the regions of branches, and the types that all of them give."""
+    """Trace branches into regions, and return these with the types that all branches give."""
     outside = b.symbols
     blocks: list[Block] = []
     made: list[list[Tensor]] = []
@@ -90,7 +91,7 @@ def while_(
     b: Builder, first: Tensors, condition: Callable[[list[Tensor]], Tensor], body: Callable[[list[Tensor]], Tensors],
     *, shapes_vary: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Return tensors that a body replaces while a condition on them holds.
+    """Add a loop whose body replaces tensors while a condition on them holds, and return the last tensors.
 
     shapes_vary: an iteration may give other sizes than it got; otherwise shapes are those of `first`. Types and ranks
     always stay.
@@ -108,7 +109,9 @@ def for_(
     b: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], Tensors], *,
     shapes_vary: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Return tensors that a body replaces `count` times; it gets the number of the iteration, from 0. See `while_`."""
+    """Add a loop whose body replaces tensors `count` times, and return the last tensors. The body gets the number of
+    the iteration, from 0. See `while_`.
+    """
 
     def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
         # A symbol is taken to be at least 1, and this is a number from 0.
@@ -143,7 +146,7 @@ def scan(
 
 
 def rows_of(b: Builder, rows: Branch) -> list[Row]:
-    """Return the types and shapes of the rows that an iteration gives, found out in a block that is thrown away."""
+    """Return the types and shapes of the rows that an iteration gives, determined in a block that is discarded."""
     outside = b.symbols
     with b.inside(Block()):
         found = list(rows())
@@ -170,9 +173,10 @@ def _iteration(
     b: Builder, first: Tensors, lead: Sequence[Attribute],
     body: Callable[[Sequence[SSAValue], list[Tensor]], Tensors], shapes_vary: bool,
 ) -> tuple[Block, list[Form]]:  # fmt: skip
-    """Return the block of an iteration, with types that hold before the first one and after each.
+    """Trace an iteration into a block, and return it with the types that hold before the first iteration and after each
+    one.
 
-    Written again, with sizes open that an iteration changed, until it changes no other.
+    It is traced again with the sizes left open that an iteration changed, until no other size changes.
     """
     forms: list[Form] = [(x.dtype, x.shape) for x in first]
     while True:
@@ -202,7 +206,7 @@ def _alike(these: Tensors, those: Tensors) -> bool:
 
 
 def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
-    """Return types with sizes open that are not those of the tensors."""
+    """Return the types with each size left open that differs from that of the tensor."""
     return [(dtype, tuple(n if n is not None and n == m else None for n, m in zip(shape, x.shape, strict=True)))
             for (dtype, shape), x in zip(forms, tensors, strict=True)]  # fmt: skip
 
@@ -221,7 +225,7 @@ def _types(forms: Sequence[Form]) -> list[Attribute]:
 
 
 def _received(b: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
-    """Return values of these types as tensors; their open sizes are read from them."""
+    """Wrap values of these types as tensors; open sizes are read from the values."""
     given = iter(values)
     found = []
     for dtype, shape in forms:
@@ -232,7 +236,7 @@ def _received(b: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> 
 
 
 def _sent(b: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
-    """Return the values of tensors in these types."""
+    """Return the values of tensors, cast to these types."""
     return [cast_to(b, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in b.parts(x)]
 
 
@@ -251,10 +255,10 @@ def symbols_of(size: Size) -> set[str]:
 
 
 def size_at(b: Builder, value: SSAValue, axis: int) -> Size:
-    """Return the size of a tensor value along an axis, as what it is when the program runs."""
+    """Return the size of a tensor value along an axis, read when the program runs."""
     return b.size_of(b.add(tensor.DimOp(value, b.index(axis))).result)
 
 
 def cast_to(b: Builder, value: SSAValue, type: Attribute) -> SSAValue:
-    """Return a tensor value with a type that knows more or fewer of its sizes."""
+    """Cast a tensor value to a type that knows more or fewer of its sizes."""
     return value if value.type == type else b.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]

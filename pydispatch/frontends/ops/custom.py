@@ -31,7 +31,7 @@ def custom_call(
     attributes: Mapping[str, Number] | None = None, names: Sequence[str] | None = None, float_dtype: DType = F32,
     other_names: Sequence[str] = (), is_assumed: bool = False,
 ) -> list[Tensor]:  # fmt: skip
-    """Return a call of the user's kernel `name`, given by `compile(..., kernels={name: ...})`.
+    """Add a call of the user's kernel `name`, given by `compile(..., kernels={name: ...})`, and return its results.
 
     Kernels may name as arguments: each tensor (`names`, else in0, in1, ...), each attribute that is a number (a float
     as `float_dtype`, an integer as i64), out or out0, out1, ..., each size by its symbol or as in0_size1, and `count`,
@@ -88,7 +88,7 @@ def result_types(
     b: Builder, kernels: Mapping[str, object], name: str, operands: Sequence[Tensor], names: Sequence[str] = (),
     other_names: Sequence[str] = (),
 ) -> list[tuple[DType, Shape]] | None:  # fmt: skip
-    """Return what the user says of the results of a custom operation; None where nothing is said.
+    """Return the types that the user states for the results of a custom operation; None where none are stated.
 
     names: what kernels call the operands, else in0, in1, ...; other_names: what the model calls them. CompileError for
     what is no type, and whatever the user's function raises.
@@ -144,7 +144,7 @@ def _type_of(given: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]:
 
 
 def _size_of(given: Any, operands: Mapping[str, Tensor]) -> Size:
-    """Return a size that a user states: a number, a computed one, or the name of one that an operand has."""
+    """Return a size that a user states: a number, a computed size, or the size of an operand that has this name."""
     if isinstance(given, Expr):
         return given
     if isinstance(given, str):
@@ -163,7 +163,7 @@ def _size_of(given: Any, operands: Mapping[str, Tensor]) -> Size:
 
 
 def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
-    """Return the name of an operand's size: its symbol, or `fallback`; a number stays one."""
+    """Return the name of an operand's size: its symbol, or `fallback`; a number is its own name."""
     if not isinstance(n, Expr):
         return str(n)
     if n not in known:

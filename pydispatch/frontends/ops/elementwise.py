@@ -28,8 +28,7 @@ FOLDED = 4096
 
 
 def broadcast_shape(b: Builder, *shapes: Shape) -> Shape:
-    """Return the shape that tensors of these shapes have together. A size that is not known stands for one that fits.
-    """
+    """Return the shape that tensors of these shapes broadcast to. A size that is not known is assumed to fit."""
     rank = max((len(s) for s in shapes), default=0)
     found: list[Size] = []
     for axis in range(rank):
@@ -53,13 +52,13 @@ def broadcast_map(shape: Shape, rank: int) -> AffineMap:
 
 
 def apply(b: Builder, function: Function, *tensors: Tensor) -> Tensor:
-    """Return a function of one element of each tensor → a tensor. The function decides the type."""
+    """Apply a function to one element of each tensor; the function decides the type of the result."""
     return apply_several(b, function, *tensors)[0]
 
 
 def apply_several(b: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
-    """Return a function of one element of each tensor that gives several. shape: of the results, when operands do not
-    say.
+    """Apply a function that returns several elements to one element of each tensor, and return a tensor for each.
+    shape: of the results, when operands do not say.
     """
     shape = broadcast_shape(b, *(t.shape for t in tensors), *([shape] if shape is not None else []))
     rank = len(shape)
@@ -97,13 +96,13 @@ def _is_inline(t: Tensor) -> bool:
 
 
 def binary(b: Builder, name: str, x: Tensor, y: Tensor) -> Tensor:
-    """Return a function of `scalars.Reals.binary` by its name."""
+    """Apply a function of `scalars.Reals.binary` by its name."""
     folded = _folded(b, name, x, y)
     return folded if folded is not None else apply(b, lambda s, u, v: s.binary(name, u, v), x, y)
 
 
 def unary(b: Builder, name: str, x: Tensor) -> Tensor:
-    """Return a function of `scalars.Reals.unary` by its name."""
+    """Apply a function of `scalars.Reals.unary` by its name."""
     folded = _folded(b, name, x)
     return folded if folded is not None else apply(b, lambda s, u: s.unary(name, u), x)
 
@@ -124,7 +123,7 @@ def select(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 
 def convert(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Return the numbers as another type (`Reals.convert`)."""
+    """Convert a tensor to another type (`Reals.convert`)."""
     if x.dtype == dtype:
         return x
     if x.is_symbolic and dtype.is_integer:
@@ -136,7 +135,7 @@ def convert(b: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
-    """Return whether NumPy's conversion is ours."""
+    """Return whether NumPy converts these numbers as `Reals.convert` does."""
     import numpy as np
 
     if dtype.kind is Kind.FLOAT and dtype.name not in ("f16", "bf16", "f32", "f64"):
@@ -148,14 +147,14 @@ def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
 
 
 def bitcast(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Return the bits of each element as a type of as many bits."""
+    """Reinterpret the bits of each element as a type of the same width."""
     if x.numbers is not None and x.dtype.numpy.itemsize == dtype.numpy.itemsize and not dtype.is_bool:
         return Tensor(dtype, x.shape, known=x.numbers.view(dtype.numpy))
     return apply(b, lambda s, u: s.bitcast(u, dtype), x)
 
 
 def _floor_div(a: Any, b: Any) -> Any:
-    """Return division of integers towards zero, by NumPy or between sizes, which are not negative."""
+    """Divide integers towards zero: arrays of integers, or of sizes, which are not negative."""
     import numpy as np
 
     if a.dtype == object or b.dtype == object:
@@ -181,8 +180,8 @@ _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
 def _folded(b: Builder, name: str, *tensors: Tensor) -> Tensor | None:
-    """Return the result where all operands are known and few: always of integers and truth values, f32 and f64 by the
-    same operations as at run time.
+    """Compute the result now where all operands are known and few; None elsewhere. Integers and truth values are
+    folded, f32 and f64 only in operations that are the same at run time.
     """
     import numpy as np
 

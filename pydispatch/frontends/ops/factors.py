@@ -96,7 +96,7 @@ def qr(b: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         rest = reduce(b, "add", ew.apply(b, square, column), [1], keep=True)
 
         def reflection(s: Scalars, alpha: Scalar, rest: Scalar) -> list[Scalar]:
-            """Return the new element of the diagonal, the factor, and what the vector is divided by."""
+            """Return the new element of the diagonal, the factor, and the divisor of the vector."""
             size, zero = s.unary("abs", alpha), s.const(0.0, rest.dtype)
             length = s.unary("sqrt", s.binary("add", s.binary("mul", size, size), rest))
             none = s.binary("and", s.compare("eq", rest, zero), s.compare("eq", s.imag(alpha), zero))

@@ -26,36 +26,36 @@ class Element:
         return self.scalar.dtype
 
     def const(self, value: complex | bool) -> Element:
-        """Return a number of this element's type."""
+        """Return a constant of this element's type."""
         return Element(self.s, self.s.const(value, self.dtype))
 
     def of(self, name: str) -> Element:
-        """Return a function of one number by its name."""
+        """Apply a function of one number by its name."""
         return Element(self.s, self.s.unary(name, self.scalar))
 
     def to(self, dtype: DType) -> Element:
-        """Return the number as another type."""
+        """Convert the number to another type."""
         return Element(self.s, self.s.convert(self.scalar, dtype))
 
     def bits(self, dtype: DType) -> Element:
-        """Return the bits as a type of as many."""
+        """Reinterpret the bits as a type of the same width."""
         return Element(self.s, self.s.bitcast(self.scalar, dtype))
 
     def position(self, axis: int, dtype: DType) -> Element:
-        """Return the number of the element along an axis of the result."""
+        """Return the index of the element along an axis of the result."""
         return Element(self.s, self.s.position(axis, dtype))
 
     def binary(self, name: str, other: Value, swapped: bool = False) -> Element:
-        """Return a function of two numbers by its name."""
+        """Apply a function of two numbers by its name."""
         a, b = self.scalar, self._scalar(other)
         return Element(self.s, self.s.binary(name, *((b, a) if swapped else (a, b))))
 
     def compare(self, order: str, other: Value) -> Element:
-        """Return whether this element `order` the other: eq, ne, lt, le, gt, ge."""
+        """Compare this element with another one; order: eq, ne, lt, le, gt or ge."""
         return Element(self.s, self.s.compare(order, self.scalar, self._scalar(other)))
 
     def choose(self, yes: Value, no: Value) -> Element:
-        """Return one of two where this element is a truth value."""
+        """Return `yes` where this element, a truth value, is true, and `no` elsewhere."""
         known = yes if isinstance(yes, Element) else no
         assert isinstance(known, Element)
         return Element(self.s, self.s.select(self.scalar, known._scalar(yes), known._scalar(no)))
@@ -124,11 +124,11 @@ class Element:
         return self.compare("ne", other)
 
     def at_most(self, other: Value) -> Element:
-        """Return the smaller one; NaN stays."""
+        """Return the smaller one of this element and `other`; NaN stays."""
         return self.binary("min", other)
 
     def at_least(self, other: Value) -> Element:
-        """Return the larger one; NaN stays."""
+        """Return the larger one of this element and `other`; NaN stays."""
         return self.binary("max", other)
 
 
@@ -137,12 +137,12 @@ Formula = Callable[..., Element | Sequence[Element]]
 
 
 def formula(b: Builder, written: Formula, *tensors: Tensor) -> Tensor:
-    """Return a tensor whose elements a formula gives from one element of each tensor, with NumPy's broadcasting."""
+    """Compute a tensor by a formula of one element of each tensor, with NumPy's broadcasting."""
     return formulas(b, written, *tensors)[0]
 
 
 def formulas(b: Builder, written: Formula, *tensors: Tensor) -> list[Tensor]:
-    """Return several tensors from a formula that gives as many elements."""
+    """Compute several tensors by a formula that returns an element for each of them."""
 
     def elements(s: Scalars, *scalars: Scalar) -> list[Scalar]:
         made = written(*(Element(s, scalar) for scalar in scalars))
@@ -152,7 +152,7 @@ def formulas(b: Builder, written: Formula, *tensors: Tensor) -> list[Tensor]:
 
 
 def positions(b: Builder, written: Callable[[Grid], Element], shape: Shape) -> Tensor:
-    """Return a tensor of a shape whose elements a formula gives from their places."""
+    """Compute a tensor of a shape by a formula of the places of its elements."""
     return elementwise.apply_several(b, lambda s: written(Grid(s)).scalar, shape=tuple(shape))[0]
 
 
@@ -163,5 +163,5 @@ class Grid:
     s: Scalars
 
     def at(self, axis: int, dtype: DType = I64) -> Element:
-        """Return the number of the element along an axis."""
+        """Return the index of the element along an axis."""
         return Element(self.s, self.s.position(axis, dtype))

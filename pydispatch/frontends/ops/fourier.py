@@ -75,7 +75,7 @@ def irfft(b: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
 
 
 def parts_of(b: Builder, x: Tensor) -> list[Tensor]:
-    """Return the real part and, of a complex tensor, the imaginary one."""
+    """Return the real part, and the imaginary part when the tensor is complex."""
     return [b.wrap(x.dtype.real, x.shape, part) for part in b.parts(x)]
 
 

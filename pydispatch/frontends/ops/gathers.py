@@ -27,7 +27,9 @@ from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis
 
 
 def _from_the_front(p: Places, place: Scalar, n: SSAValue) -> SSAValue:
-    """Return a place within an axis of n elements."""
+    """Return a place counted from the front of an axis of n elements, and clamped to it; negative ones count from the
+    end.
+    """
     at = p.index_of(place)
     if not place.dtype.is_unsigned:
         negative = p.add_op(arith.CmpiOp(at, p.number(0), "slt"))
@@ -38,7 +40,7 @@ def _from_the_front(p: Places, place: Scalar, n: SSAValue) -> SSAValue:
 def _elements(
     b: Builder, x: Tensor, shape: Sequence[Size], places: Mapping[int, Tensor], others: Mapping[int, int]
 ) -> Tensor:
-    """Return the tensor of `shape` whose elements are those of x at places.
+    """Return the tensor of `shape` whose elements are the elements of x at places.
 
     places: for axes of x tensors of integers that broadcast to `shape`. others: for the other axes of x the axes of the
     result that they are.
@@ -78,8 +80,8 @@ def take_along(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 
 def take_nd(b: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
-    """Return the slices of x at the rows of indices [..., k], which name places along k axes after the first `batch`
-    ones, that both share.
+    """Gather the slices of x at the rows of indices [..., k]. A row has the places along the k axes of x after the
+    first `batch` ones, which x and indices share.
     """
     lead, parts = indices.shape[:-1], columns(b, indices)
     first = batch + len(parts)
@@ -195,7 +197,7 @@ def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequ
 def _slice_at(
     b: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
 ) -> Tensor:
-    """Return one slice at coordinates that are known."""
+    """Return the slice at coordinates that are known."""
     begins: list[Size] = [0] * x.rank
     for d, start in zip(axes.indexed, known, strict=True):
         begins[d] = clamped_start(start, x.shape[d], sizes[d])

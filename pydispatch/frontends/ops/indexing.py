@@ -32,7 +32,7 @@ class Places(Scalars):
         self.given = given
 
     def index(self, axis: int) -> SSAValue:
-        """Return the number of the element of the result along an axis."""
+        """Return the index of the element of the result along an axis."""
         return self.add_op(linalg.IndexOp(axis))
 
     def number(self, value: int) -> SSAValue:
@@ -40,19 +40,19 @@ class Places(Scalars):
         return self.add_op(arith.ConstantOp(IntegerAttr(value, IndexType())))
 
     def plus(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Return their sum."""
+        """Return a + b."""
         return self.add_op(arith.AddiOp(a, b))
 
     def minus(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Return their difference."""
+        """Return a - b."""
         return self.add_op(arith.SubiOp(a, b))
 
     def times(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Return their product."""
+        """Return a * b."""
         return self.add_op(arith.MuliOp(a, b))
 
     def clamped(self, a: SSAValue, last: SSAValue) -> SSAValue:
-        """Return the nearest place of 0 to `last`."""
+        """Clamp a place to the range from 0 to `last`."""
         return self.add_op(arith.MinSIOp(self.add_op(arith.MaxSIOp(a, self.number(0))), last))
 
 
@@ -77,7 +77,7 @@ def elements_at(
 
 
 def reverse(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """Return the order of elements along axes reversed."""
+    """Reverse the order of elements along axes."""
     if x.known is not None and x.known.size <= FOLDED:
         import numpy as np
 
@@ -94,7 +94,7 @@ def reverse(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def clamped_start(start: Size, n: Size, taken: Size) -> Size:
-    """Return the nearest start of a slice of `taken` elements that lies inside of `n`."""
+    """Clamp the start of a slice of `taken` elements so that the slice lies inside of `n` elements."""
     return minimum(maximum(start, 0), n - taken)
 
 

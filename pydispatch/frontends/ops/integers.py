@@ -33,7 +33,7 @@ def divide(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def remainder(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    """Return what division towards zero leaves, with the sign of a; of an integer divided by 0 the integer."""
+    """Return the remainder of division towards zero, with the sign of a; of an integer divided by 0 the integer."""
     if not a.dtype.is_integer:
         return s.binary("rem", a, b)
     made = s.binary("rem", a, _safe_divisor(s, a, b))
@@ -90,8 +90,8 @@ def multiply_high(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def split_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Return the bits of each element as several of a smaller type, lowest first, along a new last axis; of truth
-    values each is one bit.
+    """Split the bits of each element into several elements of a smaller type, lowest first, along a new last axis; each
+    element of truth values is one bit.
     """
     wide = DTYPES[f"u{x.dtype.bits}"]
     count = x.dtype.bits // dtype.bits
@@ -107,7 +107,7 @@ def split_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def join_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Return the elements along the last axis, lowest bits first, as one of a larger type."""
+    """Join the elements along the last axis, lowest bits first, to one element of a larger type."""
     wide = DTYPES[f"u{dtype.bits}"]
     narrow = x.dtype if x.dtype.is_bool else DTYPES[f"u{x.dtype.bits}"]
     count = dtype.bits // x.dtype.bits
@@ -125,14 +125,15 @@ def join_bits(b: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def split_complex(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Return the bits of each complex number as several smaller ones, lowest first, along a new last axis."""
+    """Split the bits of each complex number into several smaller complex numbers, lowest first, along a new last axis.
+    """
     parts = [split_bits(b, b.wrap(x.dtype.real, x.shape, part), dtype.real) for part in b.parts(x)]
     pairs = concat(b, parts, x.rank)  # parts of both numbers, in the order of memory
     return complex_of(b, *(slice_axis(b, pairs, x.rank, n, pairs.shape[-1], 2) for n in range(2)))
 
 
 def join_complex(b: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Return the numbers along the last axis, lowest bits first, as one of a larger type."""
+    """Join the complex numbers along the last axis, lowest bits first, to one of a larger type."""
     _check_joined(b, x, dtype)
     real, imag = (b.wrap(x.dtype.real, x.shape, part) for part in b.parts(x))
     pairs = reshape(b, stack(b, [real, imag], x.rank), [*x.shape[:-1], 2 * x.shape[-1]])

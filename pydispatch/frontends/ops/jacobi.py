@@ -52,7 +52,7 @@ def eigh(b: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
         return [a, _moved(b, _turned(b, vectors, cos, sin))]
 
     def left(tensors: list[Tensor]) -> Tensor:
-        """Return how large what is beside the diagonal is, beside all elements."""
+        """Return the sum of the squares beside the diagonal, divided by the sum of all squares."""
         (a, _) = tensors
         square = formula(b, lambda v: v * v, a)
         beside = formula(b, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).choose(0.0, v), square)
@@ -93,8 +93,8 @@ def svd(b: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor, Tens
 
 
 def _tall_svd(b: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the columns of a [batch, m, n] are rotated until they are orthogonal: their lengths are the singular
-    values.
+    """Compute the SVD of a [batch, m, n] by rotating its columns until they are orthogonal: their lengths are the
+    singular values.
     """
     batch, m, n = a.shape[0], int(a.shape[1]), int(a.shape[2])  # type: ignore[arg-type]
     _limit(b, "singular values", a, n)
@@ -162,13 +162,15 @@ def _limit(b: Builder, what: str, x: Tensor, n: int) -> None:
 
 
 def _even(n: int) -> int:
-    """Return the number of columns that are rotated. Two would make one pair, whose axes of size 1 are folded away."""
+    """Return the even number of columns that are rotated, at least 4. Two would make one pair, whose axes of size 1 are
+    folded away.
+    """
     return max(4, n + n % 2)
 
 
 def _with_added(b: Builder, values: Tensor, vectors: Tensor, n: int, last: float) -> Tensor:
-    """Return the values [batch, columns], or `last` for columns that were added to the first n. Nothing rotates these,
-    so that their vectors are their own.
+    """Return the values [batch, columns] with `last` for the columns that were added to the first n. No rotation
+    changes the added columns, so that their vectors are their own.
     """
     count = vectors.shape[2]
     if count == n:
@@ -181,8 +183,8 @@ def _swept(
     b: Builder, n: int, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
     left: Callable[[list[Tensor]], Tensor], resets: int | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Return the tensors after sweeps of rotations. left: what remains to rotate, 0 when nothing does. resets: the
-    number of a tensor that each sweep begins with 0.
+    """Apply at most `MOST_SWEEPS` sweeps of rotations to tensors, until nothing is left to rotate. left: what remains
+    to rotate, 0 when nothing does. resets: the number of a tensor that each sweep begins with 0.
     """
     dtype = tensors[0].dtype
     # Of squares. Sums of n products, each rounded, are not closer to 0 than this.
@@ -206,7 +208,7 @@ def _swept(
 
 
 def _entry(b: Builder, a: Tensor, first: int, second: int) -> Tensor:
-    """Return the elements of each pair's 2 by 2 matrix, [batch, pairs, 1]."""
+    """Return element (first, second) of each pair's 2 by 2 matrix, [batch, pairs, 1]."""
     half = int(a.shape[1]) // 2  # type: ignore[arg-type]
     row, pair, _ = (AffineExpr.dimension(d) for d in range(3))
     place = AffineMap(3, 0, (row, pair + first * half, pair + second * half))
@@ -235,7 +237,7 @@ def _angles(b: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
 
 
 def _turned(b: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Return each pair of rows of x [batch, n, k] rotated."""
+    """Rotate each pair of rows of x [batch, n, k]."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = shapes.split(b, x, 1, [half, half])
 

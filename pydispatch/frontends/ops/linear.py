@@ -30,7 +30,7 @@ def cholesky(b: Builder, x: Tensor, lower: bool = True) -> Tensor:
     a = a if lower else _adjoint(b, a)
 
     def step(j: Size, place: Scalar, a: Tensor) -> Tensor:
-        """Return what is right of column j and below row j, without its part of the product."""
+        """Subtract the part of column j in the product from the elements right of column j and below row j."""
         column, pivot = slice_axis(b, a, 2, j, j + 1), _element(b, a, j)
         row = _adjoint(b, column)
 
@@ -88,7 +88,7 @@ def triangular_solve(
         matrix, given = reverse(b, matrix, [1, 2]), reverse(b, given, [1])
 
     def step(j: Size, place: Scalar, x: Tensor) -> Tensor:
-        """Row j solved, and its part taken from the rows below it."""
+        """Solve row j, and subtract its part from the rows below it."""
         column, row, pivot = slice_axis(b, matrix, 2, j, j + 1), slice_axis(b, x, 1, j, j + 1), _element(b, matrix, j)
 
         def element(s: Scalars, value: Scalar, factor: Scalar, row: Scalar, pivot: Scalar) -> Scalar:

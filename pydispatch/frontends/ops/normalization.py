@@ -85,8 +85,7 @@ def normalized(
 def layer_norm(
     b: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, bias: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return normalized along axes; scale and bias broadcast to x. Gives the mean and 1 / sqrt(variance + epsilon) too.
-    """
+    """Normalize x along axes; scale and bias broadcast to x. Returns the mean and 1 / sqrt(variance + epsilon) too."""
     mean, variance = moments(b, x, axes)
     made = normalized(b, x, mean, variance, scale, bias, epsilon)
     return made, mean, formula(b, lambda v: (v + epsilon).of("rsqrt"), variance)
@@ -106,7 +105,7 @@ def rms_norm(b: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, e
 
 
 def along(b: Builder, x: Tensor | None, axis: int, rank: int) -> Tensor | None:
-    """Return a vector as a tensor of a rank that broadcasts along one axis."""
+    """Reshape a vector to a rank, so that it broadcasts along all axes but one; None stays None."""
     if x is None:
         return None
     return shapes.reshape(b, x, [x.shape[0] if d == axis else 1 for d in range(rank)])
@@ -116,12 +115,12 @@ def batch_norm(
     b: Builder, x: Tensor, axis: int, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None,
     epsilon: float,
 ) -> Tensor:  # fmt: skip
-    """Return normalized by a mean and a variance of each place along an axis; all are vectors."""
+    """Normalize x by a mean and a variance of each place along an axis; mean, variance, scale and bias are vectors."""
     inner = wide(x.dtype)
     given = [t for t in (mean, variance, scale, bias) if t is not None]
 
     def line(m: Element, v: Element, *more: Element) -> list[Element]:
-        """Return the factor and what is added: of each place once, not of each element."""
+        """Return the factor and the summand of each place, computed once for a place, not for each element."""
         rest = [n.to(inner) for n in more]
         factor = (v.to(inner) + epsilon).of("rsqrt")
         factor = factor * rest.pop(0) if scale is not None else factor

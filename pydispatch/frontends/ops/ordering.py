@@ -25,7 +25,7 @@ Order = Callable[[Scalars, Scalar, Scalar], Scalar]
 
 
 def sort(b: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
-    """Return tensors of one shape, reordered together along an axis; what compares equal keeps its order."""
+    """Sort tensors of one shape together along an axis; elements that compare equal keep their order."""
     parts = [part for x in tensors for part in b.parts(x)]
     dtypes = [x.dtype for x in tensors]
     block = Block(arg_types=[element for element in elements_of(dtypes) for _ in range(2)])

@@ -71,7 +71,7 @@ def pad_between(
 
 
 def _step(b: Builder, between: Size) -> Size:
-    """Return the distance of neighbours with `between` elements between them."""
+    """Return the distance of neighbours with `between` elements between them, which is checked not to be negative."""
     b.require_positive(between + 1, "the interior padding is negative")
     return between + 1
 

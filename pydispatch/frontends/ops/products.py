@@ -40,8 +40,8 @@ def dot_general(
     b: Builder, x: Tensor, y: Tensor, batch: Sequence[tuple[int, int]], contracted: Sequence[tuple[int, int]],
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return sums of products over pairs of contracted axes. The result has the batch axes, then what is left of x,
-    then of y.
+    """Return sums of products over pairs of contracted axes. The result has the batch axes, then the remaining axes of
+    x, then those of y.
 
     batch, contracted: pairs of an axis of x and one of y, of one size.
     """
@@ -113,7 +113,7 @@ class Window:
 
     @staticmethod
     def plain(rank: int) -> Window:
-        """Return one step at a time, nothing around."""
+        """Return a window that moves one step at a time, without padding and dilation."""
         return Window((1,) * rank, (0,) * rank, (0,) * rank, (1,) * rank)
 
 
@@ -176,7 +176,8 @@ def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -
 def _upsampled(
     b: Builder, x: Tensor, w: Tensor, window: Window, factors: Sequence[int], dtype: DType, channels_last: bool
 ) -> Tensor:
-    """Return a convolution of x with `factors` minus one zeros between its elements, without the products with these.
+    """Return a convolution of x with `factors` - 1 zeros between its elements, which skips the products with these
+    zeros.
 
     Result o of an axis with factor s, padding L before and kernel w is phase r of group u, s u + r = o + s - 1 - L. It
     is the sum over p of x[u + p] w[s p + s - 1 - r]: one contraction computes all phases of all groups, side by side.
@@ -334,7 +335,7 @@ def _parsed(b: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list
 
 
 def _diagonal(b: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
-    """Return one axis for each letter."""
+    """Return x with one axis for each distinct letter, and these letters; equal letters select a diagonal."""
     distinct = list(dict.fromkeys(letters))
     if len(distinct) == len(letters):
         return x, letters

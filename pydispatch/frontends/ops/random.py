@@ -46,7 +46,7 @@ def _joined(s: Scalars, low: Scalar, high: Scalar) -> Scalar:
 
 
 def threefry(s: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar]:
-    """Return two u32 of a key and a counter, which are u64."""
+    """Compute two u32 from a key and a counter, which are u64, with Threefry."""
 
     def add(a: Scalar, b: Scalar) -> Scalar:
         return s.binary("add", a, b)
@@ -65,7 +65,7 @@ def threefry(s: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def philox(s: Scalars, key: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
-    """Return four u32 of a key and a counter of two halves, which are u64."""
+    """Compute four u32 from a key and a counter of two halves, which are u64, with Philox."""
     x = [_low(s, low), _high(s, low), _low(s, high), _high(s, high)]
     keys = [_low(s, key), _high(s, key)]
     for _ in range(10):
@@ -189,7 +189,9 @@ def uniform(b: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def quantile(b: Builder, unit: Tensor) -> Tensor:
-    """Return what uniform() gives (f32 or f64) as finite numbers of the normal distribution: the inverse of its CDF."""
+    """Map the numbers of uniform() (f32 or f64) to finite numbers of the normal distribution, by the inverse of its
+    CDF.
+    """
     dtype = unit.dtype
     step = 2.0**-52 if dtype == F64 else 2.0**-23  # from an end of (-1, 1) to the nearest number
 
@@ -204,7 +206,7 @@ def quantile(b: Builder, unit: Tensor) -> Tensor:
 
 
 def key_of_call(b: Builder, seed: int | None = None) -> Tensor:
-    """Return a u64 that no other place in the program has, and this one in no other call. seed: in place of the
+    """Return a u64 key that no other place in the program has, nor this place in another call. seed: in place of the
     program's.
     """
     state = b.state.get(STATE)
@@ -240,7 +242,7 @@ def draw(b: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Te
 
 
 def normal(b: Builder, first: Tensor, second: Tensor, dtype: DType) -> Tensor:
-    """Return two tensors of u32 as floats of the normal distribution, by the method of Box and Muller."""
+    """Convert two tensors of u32 to floats of the normal distribution, by the method of Box and Muller."""
     return ew.convert(
         b,
         formula(

@@ -90,7 +90,8 @@ _PROPERTIES: dict[Callable[..., Operation], dict[str, Attribute]] = {}
 
 
 def _made_of(kind: Callable[..., Operation], *operands: SSAValue) -> Operation:
-    """Return an operation on elements. Constructors look at all that a definition says; the first of a kind is enough.
+    """Create an operation on elements. The properties of the first one of a kind are reused, since constructors check
+    the whole definition.
     """
     known, type_ = _PROPERTIES.get(kind), operands[0].type
     if known is not None:
@@ -113,11 +114,11 @@ class Reals:
         return op.results[0]
 
     def made(self, dtype: DType, op: Operation) -> Scalar:
-        """Return the result of an operation."""
+        """Add an operation, and return its result as a number of a type."""
         return Scalar(dtype, (self.add_op(op),))
 
     def const(self, value: complex | bool, dtype: DType) -> Scalar:
-        """Return a number."""
+        """Add a constant of a type."""
         parts = [value.real, value.imag] if dtype.is_complex else [value]
         return Scalar(dtype, tuple(self.add_op(_constant(constant_attribute(p, dtype))) for p in parts))
 
@@ -129,7 +130,7 @@ class Reals:
     # -- functions by name
 
     def binary(self, name: str, a: Scalar, b: Scalar) -> Scalar:
-        """Return a function of `BINARY_FUNCTIONS`."""
+        """Apply a function of `BINARY_FUNCTIONS`. UnsupportedTypeError where the types differ, or do not have it."""
         if a.dtype != b.dtype:
             raise UnsupportedTypeError(f"{name} of {a.dtype} and {b.dtype}: the types differ")
         made = _BINARY[name].get(a.dtype.kind)
@@ -138,8 +139,7 @@ class Reals:
         return self.made(a.dtype, _made_of(made, a.value, b.value))
 
     def unary(self, name: str, a: Scalar) -> Scalar:
-        """Return a function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg, sign, not,
-        ...
+        """Apply a function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg, sign, not, ...
         """
         if a.dtype.is_float and name in _FLOAT_UNARY:
             return self.made(a.dtype, _made_of(_FLOAT_UNARY[name], a.value))
@@ -198,7 +198,7 @@ class Reals:
     # -- comparing and choosing
 
     def compare(self, order: str, a: Scalar, b: Scalar) -> Scalar:
-        """Return whether a `order` b: eq, ne, lt, le, gt, ge. NaN is unequal to everything."""
+        """Compare a with b; order: eq, ne, lt, le, gt or ge. NaN is unequal to everything."""
         if a.dtype.is_float:
             return self.made(BOOL, arith.CmpfOp(a.value, b.value, _FLOAT_ORDER[order]))
         sign = "" if order in ("eq", "ne") else "u" if a.dtype.is_unsigned else "s"
@@ -214,8 +214,8 @@ class Reals:
     # -- types
 
     def convert(self, a: Scalar, to: DType) -> Scalar:
-        """Return the number as another type: integers wrap around, floats are rounded or cut towards zero, truth is 0
-        or 1, and what is not 0 is true.
+        """Convert a number to another type. Integers wrap around, floats are rounded or cut towards zero, true is 1 and
+        false 0, and every number but 0 is true.
         """
         if a.dtype == to:
             return a
@@ -241,7 +241,7 @@ class Reals:
         return arith.ExtUIOp(value, element) if source.is_unsigned else arith.ExtSIOp(value, element)
 
     def bitcast(self, a: Scalar, to: DType) -> Scalar:
-        """Return the same bits as another type of as many."""
+        """Reinterpret the bits of a number as another type of the same width."""
         if a.dtype.element == to.element:
             return Scalar(to, a.parts)
         return self.made(to, arith.BitcastOp(a.value, to.element))

@@ -25,7 +25,7 @@ Combine = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scala
 def reduce_with(
     b: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], axes: Sequence[int] | None, combine: Combine
 ) -> list[Tensor]:
-    """Return tensors of one shape, reduced together along axes, which go. starts: the first running values, rank 0, one
+    """Reduce tensors of one shape together along axes, which are removed. starts: the first running values, rank 0, one
     for each result; their types are those of the results.
     """
     shape = tensors[0].shape
@@ -51,14 +51,14 @@ def reduce_with(
 
 
 def least(dtype: DType) -> float | int:
-    """Return what is not above any number of the type."""
+    """Return the lower bound of a type's numbers; -inf for floats."""
     if dtype.is_float:
         return -math.inf
     return -(1 << (dtype.bits - 1)) if dtype.kind is Kind.INT else 0
 
 
 def largest(dtype: DType) -> float | int:
-    """Return what is not below any number of the type."""
+    """Return the upper bound of a type's numbers; inf for floats."""
     if dtype.is_float:
         return math.inf
     return (1 << (dtype.bits - (dtype.kind is Kind.INT))) - 1
@@ -85,7 +85,7 @@ def reduce(b: Builder, name: str, x: Tensor, axes: Sequence[int] | None = None, 
 
 
 def kept_axes(b: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int]) -> Tensor:
-    """Return a reduction of x with size 1 along the axes that went."""
+    """Reshape a reduction of x so that the reduced axes have size 1."""
     return reshape(b, reduced, [1 if d in axes else n for d, n in enumerate(x.shape)])
 
 
@@ -113,14 +113,14 @@ def size_as(b: Builder, n: int | Expr, dtype: DType) -> Tensor:
 
 
 def mean(b: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
-    """Return the sum divided by the number of elements."""
+    """Return the mean of the elements along axes."""
     gone = axes_of(b, axes, x.rank)
     total = reduce(b, "add", x, gone, keep)
     return ew.binary(b, "div", total, size_as(b, count(x, gone), x.dtype))
 
 
 def variance(b: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False, less: int = 0) -> Tensor:
-    """Return the mean of squared distances to the mean; the sum is divided by n - less."""
+    """Return the sum of squared distances to the mean, divided by the number of elements minus `less`."""
     gone = axes_of(b, axes, x.rank)
     apart = ew.binary(b, "sub", x, mean(b, x, gone, True))
     total = reduce(b, "add", ew.binary(b, "mul", apart, apart), gone, keep)

@@ -23,7 +23,7 @@ IsOver = Callable[[Element, Element, Element], Element]
 def best_boxes(
     b: Builder, sides: Sequence[Tensor], good: Tensor, limit: Tensor, is_over: IsOver, most: Tensor | None = None
 ) -> Tensor:
-    """Return which boxes stay when each one that overlaps a better one too much is left out, bool [sets, boxes].
+    """Return which boxes stay when each box that overlaps a better one too much is left out, bool [sets, boxes].
 
     sides: the lower and the upper corners (y0, x0, y1, x1) of sets of boxes, each [sets, boxes], the best box first.
     good: the boxes that may stay at all. limit: rank 0, for is_over. most: how many boxes of a set stay, rank 0.
@@ -81,7 +81,9 @@ def box_taps(
 
 
 def _inside_taps(b: Builder, places: Tensor, length: Tensor) -> list[Tap]:
-    """Return the two elements around a place; none counts for places that are more than an element outside."""
+    """Return the taps of the two elements around each place; the weights are 0 for a place more than an element
+    outside.
+    """
 
     def low(v: Element, n: Element) -> Element:
         return v.at_least(0.0).of("floor").at_most(n - 1.0)

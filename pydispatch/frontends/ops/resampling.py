@@ -51,7 +51,7 @@ CUBIC_SLOPES: Taps = ((-1, lambda part: far_slope(part + 1)), (0, near_slope),
 
 
 def weighted(*given: Element) -> Element:
-    """Return the sum of elements times weights, which follow each other."""
+    """Return the sum of elements times weights; each element is followed by its weight."""
     total = given[0] * given[1]
     for n in range(2, len(given), 2):
         total = total + given[n] * given[n + 1]
@@ -80,7 +80,9 @@ def weighted_slices(b: Builder, x: Tensor, axis: int, taken: Sequence[Tensor], w
 
 
 def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
-    """Return the taps of the transpose of `resampled`, for each of the `count` old elements the new ones it is in."""
+    """Return the taps of the transpose of `resampled`: for each of the `count` old elements, the new elements that use
+    it.
+    """
     old, width = taken.reshape(-1), taken.shape[1]
     order = np.argsort(old, kind="stable")
     uses = np.bincount(old, minlength=count)

@@ -57,7 +57,9 @@ def sampled(
 
 
 def zero_taps(b: Builder, places: Tensor, length: Tensor) -> list[Tap]:
-    """Return the two elements around a place; beyond the axis there is 0. length: of the axis, as the places' type."""
+    """Return the taps of the two elements around each place; beyond the axis there is 0. length: of the axis, in the
+    type of the places.
+    """
     found = []
     for offset, weight in LINEAR:
 
@@ -118,7 +120,7 @@ class Grid:
         return ((v > 0.0) & (v < last)).choose(made, 0.0)
 
     def inside(self, v: Element, n: Element) -> Element:
-        """Return a place moved to the n elements of an axis."""
+        """Move a place into the n elements of an axis, to the border or by reflection; with zeros beyond, it stays."""
         last = n.to(v.dtype) - 1.0
         if self.beyond == "border":
             return v.at_least(0.0).at_most(last)
@@ -153,7 +155,7 @@ def grid_taps(b: Builder, x: Tensor, grid: Tensor, how: Grid, *, slopes: bool = 
 
 
 def _one_of(b: Builder, grid: Tensor, n: int) -> Tensor:
-    """Return a coordinate of each place, [n, 1, ...]."""
+    """Return one coordinate of each place, [batch, 1, ...]."""
     part = shapes.slice_axis(b, grid, grid.rank - 1, n, n + 1)
     return shapes.reshape(b, part, [grid.shape[0], 1, *grid.shape[1:-1]])
 

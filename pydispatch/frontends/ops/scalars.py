@@ -28,7 +28,7 @@ class Scalars(Reals):
         return Scalar(a.dtype.real, a.parts[1:]) if a.dtype.is_complex else self.const(0, a.dtype)
 
     def complex(self, real: Scalar, imag: Scalar) -> Scalar:
-        """Return a complex number of two floats."""
+        """Return the complex number of two floats."""
         return Scalar({32: C64, 64: C128}[real.dtype.bits], (real.value, imag.value))
 
     def conj(self, a: Scalar) -> Scalar:
@@ -114,7 +114,9 @@ def _pow(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
 
 
 def _chosen(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
-    """Return the larger or the smaller of two numbers, in their order by real and imaginary part; NaN stays."""
+    """Return the function that selects the larger or the smaller of two numbers, ordered by real and imaginary part;
+    NaN stays.
+    """
 
     def chosen(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
         undefined = s.compare("ne", a, a)
@@ -153,7 +155,7 @@ def _sign(s: Scalars, a: Scalar) -> Scalar:
 
 
 def _turned(s: Scalars, length: Scalar, angle: Scalar) -> Scalar:
-    """Return the number of a length and an angle."""
+    """Return the complex number that has a length and an angle."""
     return s.complex(s.binary("mul", length, s.unary("cos", angle)), s.binary("mul", length, s.unary("sin", angle)))
 
 
@@ -179,7 +181,7 @@ def _log1p(s: Scalars, a: Scalar) -> Scalar:
 
 
 def _cbrt(s: Scalars, a: Scalar) -> Scalar:
-    """Return the root with the smallest angle."""
+    """Return the cube root with the smallest angle."""
     third = s.binary("div", s.binary("atan2", s.imag(a), s.real(a)), s.const(3.0, a.dtype.real))
     return _turned(s, s.unary("cbrt", _abs(s, a)), third)
 
@@ -194,7 +196,7 @@ def _expm1(s: Scalars, a: Scalar) -> Scalar:
 
 
 def _sqrt(s: Scalars, a: Scalar) -> Scalar:
-    """Return the root with a real part of at least 0."""
+    """Return the square root with a real part of at least 0."""
     zero, half = s.const(0.0, a.dtype.real), s.const(0.5, a.dtype.real)
     x, y = s.real(a), s.imag(a)
     large = s.unary("sqrt", s.binary("mul", half, s.binary("add", _abs(s, a), s.unary("abs", x))))

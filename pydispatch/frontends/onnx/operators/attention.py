@@ -56,7 +56,7 @@ def _attention(
 
 
 def _widened(c: Call, mask: Tensor, keys: Size) -> Tensor:
-    """Return a mask for as many keys; those that it says nothing of are left out."""
+    """Pad a mask to `keys` keys; the added keys are masked out."""
     width = mask.shape[-1]
     if width == 1 or isinstance(width, Expr) or isinstance(keys, Expr) or width >= keys:
         return mask
@@ -67,7 +67,7 @@ def _widened(c: Call, mask: Tensor, keys: Size) -> Tensor:
 def rotate(
     c: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None, interleaved: bool, width: int
 ) -> Tensor:
-    """Return pairs of the first `width` elements of [batch, length, heads, size] turned by angles.
+    """Rotate pairs of the first `width` elements of [batch, length, heads, size] by angles.
 
     cosines, sines: [batch, length, width / 2], or tables [places, width / 2] with places [batch, length] in them.
     """

@@ -55,7 +55,7 @@ def _loop(c: Call, limit: Tensor | None = None, condition: Tensor | None = None,
 
 
 def _keeps_condition(graph: model.Graph) -> bool:
-    """Return whether the condition that a run gives is the one that it got, or a true constant."""
+    """Return whether a run returns the condition that it was passed, or a true constant."""
     name = graph.output[0].name
     made = {output: node for node in graph.node for output in node.output}
     while name in made and made[name].op_type == "Identity" and made[name].input:
@@ -191,7 +191,7 @@ def _scan(c: Call, *operands: Tensor | None) -> list[Tensor]:
 def _divided(
     c: Call, graph: model.Graph, scanned: int, operands: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], int]:
-    """Return what is carried, what is scanned, and how many rows a run gives."""
+    """Return the carried operands, the scanned operands, and how many rows a run returns."""
     count = len(operands) - scanned
     rows = len(graph.output) - count
     if not 0 < scanned <= len(operands) or rows < 0:
@@ -202,7 +202,9 @@ def _divided(
 def _scanned(
     c: Call, graph: model.Graph, carried: list[Tensor], moved: list[Tensor], rows: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return (What is carried after the last slice along the first axes, the rows of all runs.)"""
+    """Run a graph for each slice along the first axes, and return the carried tensors after the last run and the rows
+    of all runs.
+    """
     b, count, runs = c.b, len(carried), moved[0].shape[0]
 
     def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:

@@ -53,7 +53,7 @@ def _formula(written: Callable[[Element], Element]) -> Conversion:
 
 
 def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversion:
-    """Return a formula with attributes that are numbers."""
+    """Return the conversion of an operator that a formula computes, with attributes that are floats."""
 
     def convert(c: Call, x: Tensor) -> Tensor:
         numbers = [c.real(name, default) for name, default in defaults.items()]
@@ -71,7 +71,7 @@ def _mean(c: Call, first: Tensor, *others: Tensor) -> Tensor:
 
 
 def _mod(c: Call, x: Tensor, y: Tensor) -> Tensor:
-    """Return the rest of a division; with fmod its sign is that of x, else that of y."""
+    """Return the remainder of a division; with fmod its sign is that of x, else that of y."""
     if c.flag("fmod") or x.dtype.is_unsigned:
         return ops.binary(c.b, "rem", x, y)
     if x.is_symbolic or y.is_symbolic:
@@ -98,7 +98,7 @@ def _pow(c: Call, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _bit_shift(c: Call, x: Tensor, y: Tensor) -> Tensor:
-    """Return bits shifted; those that leave are lost, and 0 comes where the distance is the width of the type or more.
+    """Shift bits; those shifted out are lost, and the result is 0 where the distance is the width of the type or more.
     """
     left = c.text("direction", choices=("LEFT", "RIGHT")) == "LEFT"
     bits = x.dtype.bits
@@ -127,7 +127,7 @@ _LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "f8E4M3FNUZ": 240.0, "f8E5M2FN
 
 
 def cast_to(c: Call, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
-    """Return the numbers as another type. saturate: floats of 8 bits get their largest number for what is larger."""
+    """Convert a tensor to another type. saturate: floats of 8 bits get their largest number for larger ones."""
     if x.dtype == to:
         return x
     if to.kind is Kind.FLOAT and to.bits <= 8:
@@ -172,7 +172,7 @@ def _cast_as_stated(c: Call, x: Tensor, to: DType) -> Tensor:
 
 
 def _to_powers(c: Call, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
-    """Return the exponents of floats without their signs, which are all that the type has; NaN for what is infinite."""
+    """Convert floats to a type that has exponents only; signs are dropped, and infinities become NaN."""
 
     def power(v: Element) -> Element:
         bits = v.bits(U32)
@@ -231,7 +231,7 @@ def leaky_relu(v: Element, alpha: float) -> Element:
 
 
 def hard_sigmoid(v: Element, alpha: float, beta: float) -> Element:
-    """Return a line from 0 to 1."""
+    """Return alpha * v + beta, clamped to the range from 0 to 1."""
     return (v * alpha + beta).at_least(0.0).at_most(1.0)
 
 

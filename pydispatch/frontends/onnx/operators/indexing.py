@@ -78,7 +78,9 @@ def _tensor_scatter(c: Call, cache: Tensor, update: Tensor, begin: Tensor | None
 
 
 def _one_hot(c: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
-    """Return two values: the second one where the place along a new axis is the index."""
+    """Return a tensor of two values: the second one where the place along a new axis is the index, elsewhere the first
+    one.
+    """
     axis = c.axis(c.integer("axis", -1), indices.rank + 1)
     (size,) = c.sizes(depth, "depth")
     spread = shapes.expand_dims(c.b, elementwise.convert(c.b, indices, I64), [axis])
@@ -117,7 +119,7 @@ def _compress(c: Call, x: Tensor, condition: Tensor) -> Tensor:
 
 
 def _reverse_sequence(c: Call, x: Tensor, lengths: Tensor) -> Tensor:
-    """Return the first elements along the time axis reversed, as many as each batch states."""
+    """Reverse the first elements along the time axis, as many as each batch states."""
     batch, time = c.axis(c.integer("batch_axis", 1), x.rank), c.axis(c.integer("time_axis", 0), x.rank)
     given = shapes.reshape(c.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
     last = c.b.index(x.shape[time] - 1)
@@ -133,7 +135,7 @@ def _reverse_sequence(c: Call, x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _max_unpool(c: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
-    """Return elements put back at the places where MaxPool found them, 0 elsewhere."""
+    """Put elements back at the places where MaxPool found them, with 0 elsewhere."""
     kernel = c.integers("kernel_shape")
     rank = len(kernel)
     strides, pads = c.integers("strides", [1] * rank), c.integers("pads", [0] * (2 * rank))
@@ -199,7 +201,7 @@ def _non_max_suppression(
 
 
 def _spread(c: Call, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
-    """Return a coordinate of each box, for each class."""
+    """Return one coordinate of each box, repeated for each class."""
     part = shapes.reshape(c.b, shapes.slice_axis(c.b, boxes, 2, side, side + 1), [boxes.shape[0], 1, boxes.shape[1]])
     return shapes.broadcast_to(c.b, part, scores.shape)
 
@@ -213,8 +215,8 @@ def _corners(v: Sequence[Element], centered: bool) -> list[Element]:
 
 
 def _unique(c: Call, x: Tensor) -> list[Tensor]:
-    """Return distinct elements, or slices along an axis; where they are first, which one each is, how often they are
-    there.
+    """Return the distinct elements, or slices along an axis; the first place of each; the distinct one that each
+    element is; and how often each one occurs.
     """
     sort = c.flag("sorted", True)
     if c.has("axis"):

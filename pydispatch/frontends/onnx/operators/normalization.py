@@ -92,7 +92,7 @@ def _lp_normalization(c: Call, x: Tensor) -> Tensor:
 
 
 def _lrn(c: Call, x: Tensor) -> Tensor:
-    """Return each element by the squares of those in channels around its own."""
+    """Normalize each element by the squares of the elements in the channels around its own."""
     size, alpha, beta, bias = c.integer("size"), c.real("alpha", 1e-4), c.real("beta", 0.75), c.real("bias", 1.0)
     if not 1 <= size <= 1 << 12:
         raise c.fail(f"its size is {size}")

@@ -100,7 +100,7 @@ def _global_lp(c: Call, x: Tensor) -> Tensor:
 
 
 def _col2im(c: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
-    """Return blocks put beside each other in an image; where they overlap, their sum."""
+    """Put blocks beside each other in an image; where they overlap, they are summed."""
     sizes = [int(n) for n in c.numbers(image, "image_shape").reshape(-1)]
     kernel = [int(n) for n in c.numbers(block, "block_shape").reshape(-1)]
     rank = len(kernel)

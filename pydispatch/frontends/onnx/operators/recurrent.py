@@ -36,7 +36,7 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
 
 
 def _activations(c: Call, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
-    """Return those of each direction."""
+    """Return the activation functions of each direction."""
     names = c.texts("activations", []) or list(defaults) * directions
     alphas, betas = c.reals("activation_alpha", []), c.reals("activation_beta", [])
     if len(names) != len(defaults) * directions:
@@ -107,7 +107,7 @@ def _at(c: Call, t: Tensor, n: int) -> Tensor:
 
 
 def _halves(c: Call, bias: Tensor | None, n: int, gates: int, hidden: Size) -> tuple[Tensor | None, Tensor | None]:
-    """Return the bias of the inputs and that of the last output."""
+    """Return the input bias and the recurrence bias of direction `n`; None for both when there is no bias."""
     if bias is None:
         return None, None
     own = _at(c, bias, n)
@@ -124,7 +124,9 @@ def _first(c: Call, t: Tensor | None, count: int, batch: Size, hidden: Size, by_
 def _run(
     c: Call, inputs: Tensor, states: list[Tensor], step: Step, backwards: bool, lengths: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
-    """Return the outputs of all moments, and the states after the last one. lengths: of each sequence of the batch."""
+    """Run a cell over all moments, and return its outputs and the states after the last one. lengths: of each sequence
+    of the batch.
+    """
     b = c.b
     moments = inputs.shape[0]
 

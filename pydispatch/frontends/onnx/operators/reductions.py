@@ -17,7 +17,9 @@ Reduce = Callable[[Call, Tensor, list[int], bool], Tensor]
 
 
 def _reduction(made: Reduce, operand_since: int = 18) -> Conversion:
-    """Return an operator with axes and keepdims. operand_since: the version since which its axes are an operand."""
+    """Return the conversion of a reduction with axes and keepdims. operand_since: the version since which its axes are
+    an operand.
+    """
 
     def convert(c: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
         keep = c.flag("keepdims", True)
@@ -35,7 +37,7 @@ def _plain(name: str) -> Reduce:
 
 
 def _of(written: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
-    """Return the sum of a function of the elements, and a function of that."""
+    """Return a reduction: the sum of a function of the elements, to which `after` is applied."""
 
     def made(c: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
         inner = normalization.wide(x.dtype)

@@ -120,7 +120,7 @@ def _resize_axes(
     c: Call, x: Tensor, axes: Sequence[int], wanted: Sequence[Size], ratios: Sequence[float | None], sampling: Sampling,
     parts: Sequence[tuple[float, float]], beyond: float,
 ) -> Tensor:  # fmt: skip
-    """Return one axis after the other, each a sum of a few elements with weights."""
+    """Resize one axis after the other; each new element is a sum of a few old ones with weights."""
     dtype = x.dtype
     exact = sampling.mode == "nearest"
     if not exact:
@@ -146,7 +146,7 @@ def _resize_axes(
 
 
 def _places(old: int, new: int, scale: float, how: Sampling) -> Any:
-    """Return where the elements of a resized axis are among those of the old one."""
+    """Return the places of the new elements of a resized axis among the old ones."""
     i = np.arange(new, dtype=np.float64)
     length = scale * old
     if how.places == "align_corners":
@@ -181,7 +181,8 @@ def _sampled(c: Call, x: Tensor, axis: int, places: Array, scale: float, how: Sa
 
 
 def _weights(distance: Array, scale: float, how: Sampling) -> tuple[Array, Array]:
-    """Return the offsets of the elements that count from the one before, and the weights of each place."""
+    """Return the offsets of the contributing elements from the one before each place, and their weights at each place.
+    """
     scale = min(scale, 1.0) if how.antialias else 1.0
     reach = 1 if how.mode == "linear" else 2
     begin = math.floor(-reach / scale) + 1
@@ -199,7 +200,7 @@ def _cubic(t: Array, a: float) -> Array:
 
 
 def _sampled_dynamic(c: Call, x: Tensor, axis: int, new: Size, ratio: float | None, how: Sampling) -> Tensor:
-    """Return the same for sizes that calls decide; places are computed in f32."""
+    """Resize an axis with sizes that are known only in a call; places are computed in f32."""
     if how.mode == "cubic" or how.antialias or how.places not in _DYNAMIC:
         raise c.fail(f"axis {axis} of {x} has a size that calls decide; {how.mode} with {how.places} needs known sizes")
     b = c.b

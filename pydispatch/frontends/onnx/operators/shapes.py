@@ -63,7 +63,9 @@ def _flatten(c: Call, x: Tensor) -> Tensor:
 
 
 def axes_operand(c: Call, axes: Tensor | None, since: int) -> list[int] | None:
-    """Return axes that are an attribute, and since a version an operand. None when they are left out."""
+    """Return the axes of an operator, which are an operand since version `since`, and an attribute before. None when
+    they are left out.
+    """
     if c.version < since:
         return c.maybe_integers("axes")
     return None if axes is None else [int(n) for n in c.numbers(axes, "axes").reshape(-1)]

@@ -64,7 +64,9 @@ def _slice_axis(c: Call, x: Tensor, axis: int, start: Place, end: Place, step: i
 
 
 def _clamped(c: Call, place: Place, size: Size, least: int, most: Size) -> Size:
-    """Return a place that counts from the end when it is negative, from `least` to `most`; at most `most`."""
+    """Return a place clamped to the range from `least` to `most`; `most` takes precedence. A negative place counts from
+    the end.
+    """
     if isinstance(place, SSAValue):
         return _clamped_value(c, place, size, least, most)
     if not isinstance(place, Expr):
@@ -121,7 +123,7 @@ def _number(value: complex, dtype: DType) -> Any:
 
 
 def _center_crop_pad(c: Call, x: Tensor, shape: Tensor) -> Tensor:
-    """Return each axis cut or padded on both sides to a size."""
+    """Crop or pad each axis on both sides to a size."""
     axes = c.axes(c.integers("axes", list(range(x.rank))), x.rank)
     for axis, target in zip(axes, (int(n) for n in c.numbers(shape, "shape").reshape(-1)), strict=True):
         size = x.shape[axis]

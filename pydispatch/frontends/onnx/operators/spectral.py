@@ -98,7 +98,9 @@ def _stft(c: Call, x: Tensor, step: Tensor, window: Tensor | None = None, length
 
 
 def _window(factors: Sequence[float]) -> Conversion:
-    """Return a sum of cosines: factors of the constant, of one period, of two."""
+    """Return the conversion of a window function that is a sum of cosines. factors: of the constant, of one period, of
+    two.
+    """
 
     def convert(c: Call, size: Tensor) -> Tensor:
         to, periodic = dtype_of(c.integer("output_datatype", 1)), c.flag("periodic", True)

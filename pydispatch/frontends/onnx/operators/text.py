@@ -61,7 +61,7 @@ def _tf_idf(c: Call, x: Tensor) -> Tensor:
 
 
 def _found(c: Call, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
-    """Return how often each n-gram is in each row, with these distances between its words: [rows, n-grams]."""
+    """Return how often each n-gram is in each row, with the passed distances between its words: [rows, n-grams]."""
     b, length = c.b, grams.shape[1]
     total = shapes.full(b, 0.0, (rows.shape[0], len(grams)), F32)
     for step in steps:

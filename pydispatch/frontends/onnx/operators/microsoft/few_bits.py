@@ -92,7 +92,7 @@ def _weights(
 
 
 def _unpacked(c: Call, x: Tensor, bits: int) -> Tensor:
-    """Return numbers of a few bits in bytes, the first one in the lowest bits, along the last axis."""
+    """Unpack numbers of a few bits from bytes along the last axis, the first one in the lowest bits."""
     if bits == 8:
         return x
     count = 8 // bits

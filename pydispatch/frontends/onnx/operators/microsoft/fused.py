@@ -108,7 +108,9 @@ def _matmul_integer_to_float(
 
 
 def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] = ()) -> Conversion:
-    """Return a function of `count` quantized tensors. names: its attributes that are numbers."""
+    """Return the conversion of an operator that applies a formula to `count` quantized tensors. names: its attributes
+    that are floats.
+    """
 
     def convert(c: Call, *operands: Tensor | None) -> Tensor:
         if len(operands) not in (3 * count + 1, 3 * count + 2):
