@@ -6,7 +6,7 @@ import ast
 
 
 def kind_of(node: ast.AST) -> str:
-    """Return what an expression is called in messages."""
+    """Return the name of an expression's kind for messages."""
     return _KINDS.get(type(node), f"'{type(node).__name__}'")
 
 

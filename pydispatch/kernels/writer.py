@@ -105,7 +105,7 @@ _UNSIGNED = re.compile(r"(?:(?<=[\d?]x)|(?<![\w%@.$\"x]))u(8|16|32|64)\b")
 
 
 def signless(line: str, prefix: str = "i") -> str:
-    """Return a line of MLIR in which `u32` is `prefix` and 32: kernels have integers without sign.
+    """Return a line of MLIR with `prefix` in place of the `u` of unsigned types: kernels have integers without sign.
 
     Locations, which may name any file, stay as they are.
     """

@@ -140,7 +140,8 @@ class Pattern:
         return lambda function: self.replace(function, when=when) and function
 
     def generate(self, make: Callable[[Any], Any] | None = None, *, when: When | None = None) -> Any:
-        """Return a decorator of a function that returns a kernel for each match: C text, a CFunction or a WholeKernel.
+        """Register a function that returns a kernel for each match: C text, a CFunction or a WholeKernel. Also a
+        decorator.
 
         Its argument is the match: sizes by name, `shape(name)`, `dtype(name)`, `symbol` (the required name of the C
         function) and `targets`.

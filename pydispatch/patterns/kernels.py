@@ -188,12 +188,12 @@ _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb":
 
 
 def shader(file: str | os.PathLike[str] | bytes, entry: str = "main", **options: Any) -> WholeKernel:
-    """Return a shader for Vulkan: the path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL; options as for WholeKernel."""
+    """Create a kernel for Vulkan: the path of SPIR-V or GLSL, bytes of SPIR-V, or GLSL; options as for WholeKernel."""
     return WholeKernel({"vulkan-spirv-fb": file}, entry, **options)
 
 
 def ptx(file: str | os.PathLike[str] | bytes, entry: str, **options: Any) -> WholeKernel:
-    """Return a CUDA kernel in PTX, a path or its text; options as for WholeKernel."""
+    """Create a CUDA kernel from PTX, a path or its text; options as for WholeKernel."""
     return WholeKernel({"cuda-nvptx-fb": file}, entry, **options)
 
 

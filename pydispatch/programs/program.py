@@ -128,7 +128,7 @@ class ProgramSource:
 
 
 def _line_of(error: BaseException, filename: str) -> int:
-    """Return the innermost line of a file in which an exception was raised."""
+    """Return the innermost line of a file in which an exception was raised; 0 without one."""
     lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == filename]
     return lines[-1] if lines else 0
 

@@ -37,7 +37,9 @@ def is_constant(value: SSAValue) -> bool:
 
 
 def dispatches_of(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
-    """Return (executable, export) -> its dispatches in host functions, apart from those that run once after loading."""
+    """Return the dispatches of each (executable, export) in host functions, apart from those that run once after
+    loading.
+    """
     found: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
         if host.name in FUNCTIONS and DERIVED not in host.attributes:

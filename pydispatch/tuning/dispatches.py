@@ -40,7 +40,7 @@ class DispatchSite(Site):
         self.prepare(self.executable, name)
 
     def _text(self) -> str:
-        """Return the executable without names, and what it is called with."""
+        """Return the text of the executable without names, followed by the types of its operands."""
         copy = self.executable.clone()
         for op in walk(copy):
             for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):

@@ -59,7 +59,8 @@ class MatchPrograms(Builder):
 
 
 def _code_of(artifact: Artifact) -> str:
-    """Return what identifies the code of an artifact. The manifest is left out: it has positions in the source."""
+    """Return a text that identifies the code of an artifact. The manifest is left out: it has positions in the source.
+    """
     members = (name for name in artifact.members if name != "manifest.json")
     return "\0".join(f"{name} {bytes(artifact.read(name)).hex()}" for name in members)
 

@@ -95,7 +95,9 @@ class Slices(Reductions):
         return Range(start if isinstance(start, Literal) else cast(self.writer, start, "index"), size, extent)
 
     def _size(self, node: ast.Slice, extent: Scalar | Literal) -> int:
-        """Return how many elements a slice has: its end is its beginning and a number that is known."""
+        """Return the size of a slice, whose end is its beginning plus a number that is known when the kernel is
+        compiled.
+        """
         ends = [{}, {}] if node.lower is None else [self._linear(node.lower), {}]
         if node.upper is not None:
             ends[1] = self._linear(node.upper)

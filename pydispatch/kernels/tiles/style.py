@@ -13,8 +13,8 @@ from pydispatch.kernels.tiles.table import FUNCTIONS
 
 
 def has_tiles(source: Source) -> bool:
-    """Return whether a kernel, or a function that it calls, is written with tiles: not where one asks for the number of
-    an invocation.
+    """Return whether a kernel, or a function that it calls, is written with tiles: not where one calls a function for
+    the number of an invocation.
     """
     found, seen, pending = False, {source.function}, [source]
     while pending:

@@ -139,7 +139,7 @@ class TileValues(WorkgroupMemory):
     # ---- elements
 
     def element(self, tile: Tile, indices: Sequence[Scalar]) -> Scalar:
-        """Return an element of a tile that is broadcast to the shape that indices are of."""
+        """Return the element at `indices` of the shape that a tile is broadcast to."""
         own = indices[len(indices) - len(tile.shape) :]
         return tile.element([ZERO if size == 1 else each for each, size in zip(own, tile.shape, strict=True)])
 

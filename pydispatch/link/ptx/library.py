@@ -101,7 +101,7 @@ class Library:
         }
 
     def names(self) -> list[str]:
-        """Return the exported functions."""
+        """Return the names of the exported functions."""
         return list(self.functions)
 
     def prototype(self, name: str) -> str:

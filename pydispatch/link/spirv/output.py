@@ -153,7 +153,9 @@ class Output:
         return self.sets[text]
 
     def decorated(self, id: int, kind: int) -> int | None:
-        """Return the first operand of a decoration, 0 when it has none, None without it."""
+        """Return the first operand of an id's decoration of a kind, 0 when it has no operand, None without the
+        decoration.
+        """
         for found in self.decorations.get(id, ()):
             if found[0] == kind:
                 return found[1] if len(found) > 1 else 0

@@ -22,7 +22,7 @@ Weak = (bool, int, float, complex, Expr)
 
 
 def dtype_from(given: Any) -> DType:
-    """Return an element type of NumPy, of pydispatch, or of Python."""
+    """Convert an element type of NumPy, of pydispatch, or of Python to a DType."""
     if isinstance(given, DType):
         return given
     if isinstance(given, PatternType):

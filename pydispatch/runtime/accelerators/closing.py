@@ -73,7 +73,7 @@ class Closing:
 
     @abstractmethod
     def _pools(self) -> Iterable[Any]:
-        """Return the pools that blocks come from."""
+        """Return the pools that allocate blocks."""
 
     @abstractmethod
     def _destroy(self) -> None:

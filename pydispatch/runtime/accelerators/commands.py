@@ -75,7 +75,9 @@ class CommandExecutor:
         return self.inner.cuts_at(self.calls.commands[command.command].synchronous)
 
     def _pieces(self, record: Record) -> list[tuple[int, Any]] | None:
-        """Return (number of the first command, a Custom or a Record), in order; None for a plan that is not cut."""
+        """Split a plan at its host commands: (number of the first command, a Custom or a Record), in order; None for a
+        plan that is not cut.
+        """
         if record.pieces is not None:
             return record.pieces or None
         record.pieces = []

@@ -104,8 +104,8 @@ class Executor(ABC):
     # For programs with host commands
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Return whether plans are cut at a host command, so that `run` never gets it. synchronous: everything before
-        it has to be complete.
+        """Return whether plans are cut at a host command, so that `run` never gets it. synchronous: all commands before
+        it have to be complete.
         """
         return True
 

@@ -59,7 +59,7 @@ class Record:
         self._commands_with_arena()
 
     def patterns_of(self, patterns: list[int]) -> list[int]:
-        """Return one pattern per command, out of one per command of the data."""
+        """Return one pattern per command of this plan, from one per command of its data."""
         return patterns if self.origins is None else [patterns[i] for i in self.origins]
 
     def updating(self, memories: Sequence[Any]) -> Record:
@@ -136,7 +136,7 @@ class Record:
 
 
 def _unaligned(command: Command, alignments: Mapping[int, int]) -> list[Slot]:
-    """Return the bindings of a dispatch that its executable does not take where they lie."""
+    """Return the bindings of a dispatch that its executable does not take in place, because of their alignment."""
     if not isinstance(command, Dispatch):
         return []
     alignment = alignments.get(command.executable, 1)

@@ -160,7 +160,7 @@ class Parts:
         return self.described[ordinal] if ordinal < len(self.described) else None
 
     def _found(self, export: Export, modules: Sequence[bytes]) -> Entry:
-        """Return the kernel of an export in a file that was given: the one of its name, or the only one."""
+        """Return the kernel of an export in a file without a description: the one of its name, or the only one."""
         ordinal, name, bindings = export.ordinal, export.name, export.bindings
         kind = self.modules[0][2]
         kernels = facts_of(modules[0], kind, self.where)

@@ -62,5 +62,5 @@ def _add(queue: str, record: Record, times: Sequence[Timing], end: int) -> None:
 
 
 def _name(text: str) -> str:
-    """Return the export that a dispatch in words names, "fill" or "copy"."""
+    """Return the name of the export in the text of a dispatch; "fill" or "copy" for these commands."""
     return text.rpartition("::@")[2].partition(" ")[0]

@@ -33,7 +33,7 @@ def commands_of(module: Module) -> Commands:
 
 
 def missing(lacking: Sequence[str], commands: Commands, asked: Iterable[str]) -> MissingImportError:
-    """Return the error for host commands that nobody has. asked: labels of the providers asked."""
+    """Return the error for host commands that no provider has. asked: labels of the providers queried."""
     import difflib
 
     from pydispatch.formats.program.text import signature_text

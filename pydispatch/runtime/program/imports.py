@@ -237,7 +237,7 @@ def address_of(value: object, what: str) -> int:
 
 
 def is_native(function: object) -> bool:
-    """Return whether a function is one of C, which `address_of` has the address of."""
+    """Return whether an object is a function of native code, whose address `address_of` returns."""
     return (
         isinstance(function, (int, ctypes.c_void_p, ctypes._CFuncPtr))  # type: ignore[attr-defined]
         or isinstance(getattr(function, "address", None), int)

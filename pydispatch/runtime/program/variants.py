@@ -186,7 +186,7 @@ _TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda", "webgpu-wgsl-f
 
 
 def _shown(need: str, host: Host) -> str:
-    """Return a requirement; for a limit also the device's value."""
+    """Return the text of a requirement; for a limit, with the device's value."""
     limit, is_limit, _ = need.partition(">=")
     have = getattr(host.features, "limits", {}).get(limit)
     return f"{need} (it has {have})" if is_limit and have is not None else need

@@ -12,7 +12,7 @@ _DOUBLE_FLOAT_AND_COMPRESSED = 0x5
 
 
 def _rounded(value: int) -> int:
-    """Return the upper 20 bits of what a pair of instructions adds, whose second one has 12 signed bits."""
+    """Return the upper 20 bits of a value that two instructions add, the second one with 12 signed bits."""
     return value + 0x800 >> 12
 
 

@@ -174,7 +174,7 @@ class CudaExecutor(Executor):
                 context.synchronize()
 
     def _placed(self, record: Record, addresses: list[int], constants: bytes, patterns: Sequence[int]) -> list[Step]:
-        """Return the steps of a plan over these addresses, in order."""
+        """Place the steps of a plan over these addresses, and return them in order."""
         steps, bytes_ = self._steps(record)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None

@@ -155,7 +155,7 @@ class Pool:
             }  # fmt: skip
 
     def _reserved(self) -> int:
-        """Return bytes that the pool of the driver holds."""
+        """Return the bytes that the pool of the driver holds; 0 when they are not known."""
         if self.context.lost or self.context.is_shut:
             return 0
         name = self.attributes.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT

@@ -295,7 +295,7 @@ class Parts:
             raise ValueError("an entry point is in a module that is not there")
 
     def entry(self, ordinal: int, name: str, reflections: Sequence[Reflection], where: str) -> tuple[int, str]:
-        """Return the module and name of the entry point of an export."""
+        """Return the number of the module, and the name, of the entry point of an export."""
         if self.entries is not None:
             if ordinal >= len(self.entries):
                 raise ArtifactError(

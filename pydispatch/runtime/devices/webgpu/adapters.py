@@ -104,7 +104,7 @@ def adapters(backend: str, text: str = "") -> list[Adapter]:
 
 
 def choose(number: int, backend: str, text: str) -> Adapter:
-    """Return the adapter with a number. DeviceUnavailableError."""
+    """Return the adapter with a number. DeviceUnavailableError when there is none."""
     found = adapters(backend, text)
     if number < len(found):
         return found[number]

@@ -163,7 +163,7 @@ def error_of(kind: int, text: str) -> Exception:
 
 
 def plain(message: str) -> str:
-    """Return a message of wgpu without what all of them begin with."""
+    """Return a message of wgpu without the lines that all messages begin with."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     return "; ".join(line for line in lines if line not in _FRAME and not line.startswith("In wgpu"))
 

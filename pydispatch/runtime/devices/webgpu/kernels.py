@@ -259,7 +259,7 @@ class Parts:
         return known[0] if known and len(known[0]) == export.bindings else None
 
     def module_of(self, export: Export, modules: Sequence[Module], where: str) -> int:
-        """Return the module with the entry point of an export."""
+        """Return the number of the module with the entry point of an export."""
         if self.entries is None:
             return next((i for i, module in enumerate(modules) if module.entry(export.name) is not None), 0)
         if export.ordinal >= len(self.entries):

@@ -49,7 +49,7 @@ class View:
     offset: int = 0
 
     def of(self, base: Any) -> Any:
-        """Return the view of the register's array."""
+        """Return the part of a register's array that this view selects, as its type."""
         if base.ndim == 2:
             return base[:, self.offset : self.offset + self.dtype.itemsize].view(self.dtype)[:, 0]
         if base.dtype == self.dtype:

@@ -41,7 +41,7 @@ def parts(i: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]
 
 
 def call(b: Builder, i: Instruction, function: Function) -> Callable[[Label, int], End]:
-    """Return the end of a block that calls: the group waits in its activation until the callee's threads return."""
+    """Compile a call to the end of its block: the group waits in its activation until the callee's threads return."""
     made = _Call(b, i)
     return lambda label, after: lambda batch, group, frame: made.run(batch, group, frame, after)
 
@@ -113,7 +113,7 @@ class _Call:
 
 
 def _why_not(name: str, function: Function | None) -> str | None:
-    """Return why a name of a module cannot be called, or None."""
+    """Return the reason why a name of a module cannot be called, or None when it can."""
     if function is None:
         return "which is no function"
     if function.is_entry:
@@ -124,7 +124,7 @@ def _why_not(name: str, function: Function | None) -> str | None:
 
 
 def _placed(code: Code, name: str) -> int:
-    """Return the store of a parameter; -1 where the function never looks at it."""
+    """Return the index of the store of a parameter; -1 where the function never reads it."""
     index = code.builder.storage(name)
     assert index is not None
     return code.placed[index]

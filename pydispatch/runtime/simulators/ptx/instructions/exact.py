@@ -128,7 +128,7 @@ def _one_by_one(result: Any, hard: Any, exact: Callable[..., float], *values: An
 
 
 def _signed(value: float, *signs: float) -> float:
-    """Return a zero with the sign of a product."""
+    """Return a value; a zero gets the sign of the product of `signs`."""
     negative = sum(copysign(1, sign) < 0 for sign in signs) % 2
     return (-0.0 if negative else 0.0) if value == 0 else value
 

@@ -89,7 +89,7 @@ def mbarrier(b: Builder, i: Instruction) -> Step:
 
 
 def arrival(b: Builder, i: Instruction, result: Any, address: Any, count: Any, drop: bool) -> Step:
-    """Return a closure for threads that come to a barrier, each after the other. count: of each; None: 1."""
+    """Return a closure for threads that arrive at a barrier, one after the other. count: of each; None: 1."""
     slot = b.source(i, count, "u32") if count is not None else b.constant(np.uint32(1))
     target = b.target(i, result, "u64") if result is not None else -1
     find = finder(b, i, address, 8, write=True, atomic=True)
