@@ -11,7 +11,7 @@ from pydispatch.link.ptx import link
 
 
 def is_ptx(data: bytes) -> bool:
-    """Return whether the bytes are a PTX text: `.version`, after comments, comes first."""
+    """Return whether the bytes look like PTX: `.version` and `.target` in the first 64 KiB, no NUL at the start."""
     return b".version" in data[:65536] and b".target" in data[:65536] and b"\0" not in data[:64]
 
 

@@ -78,7 +78,7 @@ class _Architectures(Architectures):
         return stated(configuration)
 
     def best(self, have: Iterable[str], wanted: str) -> str | None:
-        """Return the requested architecture, else the newest one whose code runs on it."""
+        """Return the requested architecture, else the newest one whose code runs on it; None where there is none."""
         fitting = [name for name in have if is_architecture(name) and runs_on(name, wanted)]
         return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
 
