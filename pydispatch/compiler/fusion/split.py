@@ -216,7 +216,7 @@ def _place(op: GenericOp) -> tuple[int, int] | None:
 
 
 def _in_columns(g: Structured) -> bool:
-    """Return whether all is read along the last dimension of the result, which is not reduced."""
+    """Return whether every operand is read along the last dimension of the result, which is not reduced."""
     last = g.maps[-1].results[-1] if g.maps[-1].results else None
     return last is not None and all(m.results and m.results[-1] == last for m in g.maps)
 

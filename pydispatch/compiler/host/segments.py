@@ -38,7 +38,7 @@ def _is_view(op: Operation) -> bool:
 
 
 def _is_repeated(op: Operation) -> bool:
-    """Return whether each segment does an operation for itself: its result need not be kept from one to the next."""
+    """Return whether each segment repeats an operation, so that its result is not kept from one to the next."""
     return info_of(op).constant or _is_view(op)
 
 

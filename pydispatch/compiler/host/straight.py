@@ -156,7 +156,8 @@ class Straight:
         )
 
     def shape(self, type: Attribute, dynamic: Sequence[SSAValue], op: Operation) -> tuple[int, ...]:
-        """Return registers of the sizes of a type whose dynamic ones are given."""
+        """Return the registers of a type's sizes. dynamic: its dynamic sizes; CompileError at `op` when one is missing.
+        """
         assert isinstance(type, TensorType)
         rest = iter(dynamic)
         dims = []

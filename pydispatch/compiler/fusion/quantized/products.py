@@ -80,7 +80,7 @@ def _fits(g: Structured, factors: Sequence[Dequantized]) -> bool:
 
 
 def _sized(g: Structured, factors: Sequence[Dequantized]) -> bool:
-    """Return whether the sizes of all loops are those of tensors."""
+    """Return whether the size of each loop is that of a tensor's dimension."""
     results = [r for map_ in (*(f.places for f in factors), g.maps[-1]) for r in map_.results]
     return {r.position for r in results if isinstance(r, AffineDimExpr)} == set(range(len(g.iterators)))
 

@@ -72,7 +72,7 @@ def _apart(factor: Dequantized, least: int, constant: bool, by_constant: bool) -
 
 
 def _is_constant(factor: Dequantized) -> bool:
-    """Return whether what is stored is computed from constants alone."""
+    """Return whether the stored tensor is computed from constants alone."""
     pending, seen = [factor.stored], set[SSAValue]()
     while pending:
         value = pending.pop()

@@ -39,7 +39,9 @@ class Strided:
 
 
 def strided(op: Operation, value: SSAValue) -> Strided:
-    """Return what is known of a memref that `op` uses."""
+    """Return the storage, offset, sizes and strides of a memref that `op` uses: integers where they are known, else
+    values.
+    """
     if not isinstance(value.type, MemRefType):
         raise unsupported(op)
     source = value.owner

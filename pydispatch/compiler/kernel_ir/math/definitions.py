@@ -107,7 +107,9 @@ _made: dict[object, Definition] = {}
 
 
 def definition(op: Operation, native: Native, exponent: int | None = None) -> Definition:
-    """Return what an operation means for a target that cannot do it. exponent: of a power, where it is known."""
+    """Return the function that defines an operation for a target without it, and its globals; built once. exponent: of
+    a power, where it is known.
+    """
     properties, name = op.properties, op_name(op)
     key = (name, *(each.type for each in op.operands), *(each.type for each in op.results),
            *(properties.items() if properties else ()), native, exponent)  # fmt: skip

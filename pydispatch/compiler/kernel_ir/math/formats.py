@@ -226,7 +226,7 @@ def upper(x: Number) -> Number:
 
 
 def product(x: Number, y: Number) -> Pair:
-    """Return the product and what it was rounded by; nothing here needs to be fused."""
+    """Return a product and the error of its rounding; nothing here needs to be fused."""
     whole = x * y
     high, most = upper(x), upper(y)
     low, rest = x - high, y - most

@@ -11,7 +11,7 @@ Pair: TypeAlias = tuple[Number, Number]
 
 
 def two_sum(a: Number, b: Number | float) -> Pair:
-    """Return a sum, and what it was rounded by."""
+    """Return a sum and the error of its rounding."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)

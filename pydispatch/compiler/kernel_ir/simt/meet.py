@@ -141,7 +141,7 @@ def _line_type(element: Attribute, count: int) -> MemRefType:
 
 
 def _is_small(type_: Attribute) -> bool:
-    """Return whether elements share bytes in memory, or have none of their own width."""
+    """Return whether a type is an integer whose elements share bytes in memory, or have none of their own width."""
     return isinstance(type_, IntegerType) and type_.width.data not in (8, 16, 32, 64, 128)
 
 

@@ -163,7 +163,7 @@ def _join(frame: Frame, nests: list[Nest]) -> list[Nest]:
 
 
 def _reduces(value: OpResult) -> bool:
-    """Return whether a reduction is among what makes a value."""
+    """Return whether a value is computed from a reduction, or by one."""
     pending, seen = [value], set[SSAValue]()
     while pending:
         v = pending.pop()

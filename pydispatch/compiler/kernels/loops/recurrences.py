@@ -93,7 +93,7 @@ def _most_columns(op: RecurrenceOp) -> int:
 
 
 def cut_recurrence(e: Elements, build: Builder, backend: Backend, op: RecurrenceOp) -> Cut:
-    """Return how the rows are cut into workgroups of a CPU."""
+    """Return the cut of the rows into workgroups of a CPU."""
     dims = row_dims(e, op)
     rows = build.product(dims)
     if any(bits_of(tensor_type(r).element_type) < 8 for r in op.res):  # two rows would meet in a byte

@@ -109,8 +109,8 @@ MANY, FEW = 256, 4
 
 
 def plans_of(c: Contraction, e: Elements, level: Level, schedule: Schedule | None = None) -> list[Plan]:
-    """Return one plan; for rows that only the call knows up to three, first for more than a block, then for a single
-    one and for less than a block. Empty for element types that have no block. schedule: of the first, or the only one.
+    """Return one plan; for rows that only the call knows up to three, first for a block and more, then for a single one
+    and for less than a block. Empty for element types that have no block. schedule: of the first, or the only one.
     Raises IllegalSchedule.
     """
     sizes = loop_sizes(e, c.generic)

@@ -101,7 +101,9 @@ def reduction_in(source: func.FuncOp) -> Structured | None:
 
 
 def windows_of(g: Structured, frame: Frame) -> Windows | None:
-    """Return how a reduction is done, None when it has no windows or no channels beside each other."""
+    """Return the windows of a reduction, and how it is done; None when it has no windows or no channels beside each
+    other.
+    """
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, g)]
     if any(g.iterators[d] == "parallel" for d in g.loops) or bits_of(tensor_type(g.op.results[0]).element_type) < 8:
         return None

@@ -202,7 +202,7 @@ class Writer:
         return start
 
     def left(self, build: Builder, dim: int | None, start: Index, block: int) -> Index:
-        """Return how much of a block exists."""
+        """Return how many rows or columns of a block exist."""
         if dim is None:
             return 1
         size = self.sizes[dim]
