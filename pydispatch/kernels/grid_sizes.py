@@ -5,6 +5,7 @@ A function that compares sizes is called once for each way that its comparisons 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -70,9 +71,11 @@ class Size:
         return Size(self.sizes, self.sizes.writer.value(f"{operation} {a.name}, {b.name} : index", "index").name)
 
     def _compared(self, predicate: str, other: object) -> bool:
-        if isinstance(other, int):
-            other = self.sizes.constant(other)
-        return self.sizes.compare(predicate, self, other) if isinstance(other, Size) else NotImplemented
+        if not isinstance(other, Size):
+            if not hasattr(other, "__index__"):  # without an error, == of a float would compare identities
+                raise TypeError(f"a size is compared with {other!r}, which is no whole number")
+            other = self.sizes.constant(operator.index(other))
+        return self.sizes.compare(predicate, self, other)
 
     def __add__(self, other: object) -> Size:
         return self._with("arith.addi", other)

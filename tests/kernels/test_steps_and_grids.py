@@ -98,7 +98,8 @@ def kernel_over(grid: Callable[..., Any]) -> Any:
     return kernel
 
 
-@pytest.mark.parametrize("grid", [capped, cases, lambda x, y: min(x.shape[0], y.shape[0]) + 1])
+@pytest.mark.parametrize("grid", [capped, cases, lambda x, y: min(x.shape[0], y.shape[0]) + 1,
+                                  lambda x, y: 5 if x.shape[0] == np.int64(4) else 6])
 def test_grids_that_compare_sizes(grid: Callable[..., Any]) -> None:
     kernel = kernel_over(grid)
     for m, n in ((3, 10), (100, 10), (100, 3), (4, 4), (22, 5), (23, 8), (24, 9), (1, 2)):
@@ -119,3 +120,6 @@ def test_what_grids_cannot_do() -> None:
         pd.compile(kernel_over(many))
     with pytest.raises(pd.InvalidArgumentError, match=r"grid: unsupported .* with \+ - \* // % and comparisons"):
         pd.compile(kernel_over(lambda x, y: x.shape[0] / 2))
+    for other in (4.0, None):
+        with pytest.raises(pd.InvalidArgumentError, match=rf"grid: a size is compared with {other}, which is no whole"):
+            pd.compile(kernel_over(lambda x, y, other=other: 7 if x.shape[0] == other else 3))
