@@ -27,6 +27,10 @@ def expression(rng: random.Random, depth: int = 3) -> str:
         return rng.choice((str(rng.randrange(9)), "0x1f", *names))
     if rng.random() < 0.2:
         return f"{rng.choice('!-+~')}({expression(rng, depth - 1)})"
+    if rng.random() < 0.1:
+        value, divisor = expression(rng, depth - 1), expression(rng, depth - 1)
+        guard = rng.choice((f"({divisor}) &&", f"!({divisor}) ||"))
+        return f"({guard} ({value}) {rng.choice('/%')} ({divisor}) {rng.choice(('== 0', '> 1'))})"
     mark = rng.choice(("||", "&&", "|", "^", "&", "==", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/ 3 +", "% 5 -"))
     left, right = expression(rng, depth - 1), expression(rng, depth - 1)
     return f"({left}) {mark} {right}" if rng.random() < 0.5 else f"{left} {mark} ({right})"
@@ -73,6 +77,17 @@ def test_they_mean_what_they_mean_in_c() -> None:
     assert ours.count("\n") == text.count("\n")
 
 
+@pytest.mark.parametrize(
+    "condition",
+    ["defined(N) && 64 % N == 0", "!defined(N) || 64 / N > 4", "0 && (1 / 0 || 1 % 0) || 1", "1 || 0 && 1 / 0",
+     "0 && 1 << 63 << 63", "2 && 64 % (N + 3) == 1"],
+)  # fmt: skip
+def test_operands_that_c_does_not_evaluate(condition: str) -> None:
+    text = f"#if {condition}\nyes\n#else\nno\n#endif"
+    done = subprocess.run(["cc", "-E", "-P", "-w", "-"], input=text, capture_output=True, text=True, check=True)
+    assert words(preprocess(text.encode(), "x").decode()) == words(done.stdout)
+
+
 def test_lines_stay() -> None:
     text = "#define N \\\n  4u\n/* a\n/* b */ #if 0\n*/ const n = N; // #if\n#if N == 4\nconst m = 0x4N + M;\n"
     text += "#endif\nend"
@@ -104,7 +119,9 @@ def test_includes(tmp_path: Path) -> None:
         ("#endif", "x:1: #endif without #if"),
         ("#if 0\n#else\n#elif 1\n#endif", "x:3: #elif after the #else of the condition of line 1"),
         ("#if 1 +\n#endif", r"x:1: unexpected 'the end' in the condition '1 \+'"),
-        ("#if 1 / 0\n#endif", "x:1: division by 0"),
+        ("#if 1 / 0\n#endif", r"x:1: division by 0 in the condition '1 / 0'; test the divisor first"),
+        ("#if 1 && 1 / 0\n#endif", "x:1: division by 0"),
+        ("#if 0 && 1 /\n#endif", "x:1: unexpected 'the end'"),
         ("#if (1\n#endif", r"x:1: '\)' is missing"),
         ("#if 1 1\n#endif", "x:1: unexpected '1'"),
         ("#if defined(1)\n#endif", r"x:1: unexpected '\(' in the condition"),

@@ -31,6 +31,8 @@ _LEVELS: list[dict[str, Callable[[int, int], int]]] = [
 ]
 """Operators from the loosest to the tightest."""
 _BINARY = {mark: (level, apply) for level, row in enumerate(_LEVELS) for mark, apply in row.items()}
+_DECISIVE = {"&&": False, "||": True}
+"""The truth of a left operand for which C does not evaluate the right operand."""
 _UNARY: dict[str, Callable[[int], int]] = {
     "!": operator.not_, "-": operator.neg, "+": operator.pos, "~": operator.invert,
 }  # fmt: skip
@@ -39,7 +41,7 @@ _UNARY: dict[str, Callable[[int], int]] = {
 def holds(text: str, place: str) -> bool:
     """Return whether a condition is not 0; names are 0. ArtifactError, which begins with `place`, for other text."""
     reader = _Reader(_TOKEN.findall(text), text, place)
-    value = reader.binary(0)
+    value = reader.binary(0, is_used=True)
     if reader.at < len(reader.tokens):
         raise reader.error(f"unexpected '{reader.peek()}'")
     return value != 0
@@ -56,31 +58,37 @@ class _Reader:
         token, self.at = self.peek(), self.at + 1
         return token
 
-    def error(self, problem: str) -> ArtifactError:
-        return ArtifactError(f"{self.place}: {problem} in the condition '{self.text.strip()}'")
+    def error(self, problem: str, remedy: str = "") -> ArtifactError:
+        message = f"{self.place}: {problem} in the condition '{self.text.strip()}'"
+        return ArtifactError(f"{message}; {remedy}" if remedy else message)
 
-    def binary(self, least: int) -> int:
-        """Return the value of an expression whose operators outside of brackets are of a level or tighter."""
-        value = self.unary()
+    def binary(self, least: int, *, is_used: bool) -> int:
+        """Return the value of an expression whose operators outside of brackets are of a level or tighter.
+
+        is_used: whether the value matters. An expression that C does not evaluate is read, but has no defined value.
+        """
+        value = self.unary(is_used=is_used)
         while (found := _BINARY.get(self.peek())) is not None and found[0] >= least:
             mark = self.take()
-            other = self.binary(found[0] + 1)
+            other = self.binary(found[0] + 1, is_used=is_used and _DECISIVE.get(mark) != bool(value))
+            if not is_used:
+                continue
             if mark in ("/", "%") and other == 0:
-                raise self.error("division by 0")
+                raise self.error("division by 0", "test the divisor first, with &&")
             value = int(found[1](value, other))
             if value.bit_length() > 64:
                 raise self.error("more than 64 bits")
         return value
 
-    def unary(self) -> int:
+    def unary(self, *, is_used: bool) -> int:
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise self.error(f"more than {MAX_NESTING} levels")
         token = self.take()
         if token in _UNARY:
-            value = int(_UNARY[token](self.unary()))
+            value = int(_UNARY[token](self.unary(is_used=is_used)))
         elif token == "(":
-            value = self.binary(0)
+            value = self.binary(0, is_used=is_used)
             if self.take() != ")":
                 raise self.error("')' is missing")
         elif (number := _NUMBER.fullmatch(token)) is not None:
