@@ -18,6 +18,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.wgsl.preprocess import preprocess
 
 NAMES = [f"M{i}" for i in range(6)]
+CHAIN = "".join(f"#define A{i} A{i + 1}\n" for i in range(2000))
 A = np.arange(70, dtype=np.float32)
 
 
@@ -88,6 +89,16 @@ def test_operands_that_c_does_not_evaluate(condition: str) -> None:
     assert words(preprocess(text.encode(), "x").decode()) == words(done.stdout)
 
 
+def test_the_largest_that_is_valid(tmp_path: Path) -> None:
+    brackets = "1 + (" * 63 + "1" + ")" * 63
+    chain = "\n".join(f"#define A{i} A{i + 1}" for i in range(99))
+    text = f"{chain}\n#if {brackets} == 64 && 0xffffffffffffffff && {'0' * 5000}1 && 18446744073709551615\nA0\n#endif\n"
+    (tmp_path / "63.wgsl").write_text(text)
+    for i in range(63):
+        (tmp_path / f"{i}.wgsl").write_text(f'#include "{i + 1}.wgsl"')
+    assert preprocess(b'#include "0.wgsl"', str(tmp_path / "x.wgsl")) == b"A99"
+
+
 def test_lines_stay() -> None:
     text = "#define N \\\n  4u\n/* a\n/* b */ #if 0\n*/ const n = N; // #if\n#if N == 4\nconst m = 0x4N + M;\n"
     text += "#endif\nend"
@@ -125,13 +136,21 @@ def test_includes(tmp_path: Path) -> None:
         ("#if (1\n#endif", r"x:1: '\)' is missing"),
         ("#if 1 1\n#endif", "x:1: unexpected '1'"),
         ("#if defined(1)\n#endif", r"x:1: unexpected '\(' in the condition"),
-        ("#if " + "(" * 200 + "\n#endif", "x:1: more than 100 levels"),
+        ("#if " + "(" * 200 + "\n#endif", "x:1: more than 200 nested operators and brackets in the condition "),
+        ("#if " + "(1 || 1 && 1 | 1 ^ 1 & 1 == 1 < 1 << 1 + 1 * " * 95 + "1" + ")" * 95 + "\n#endif",
+         "x:1: more than 200 nested operators and brackets in the condition .*; split it"),
+        ("#if " + "9" * 5000 + "\n#endif", r"x:1: number '9{100}\.\.\.' has more than 64 bits in .*; write one"),
+        ("#if 0 && 18446744073709551616\n#endif", "x:1: number '18446744073709551616' has more than 64 bits"),
+        ("#if 0x1" + "0" * 16 + "\n#endif", "x:1: number '0x10000000000000000' has more than 64 bits"),
         ("#if 1 << 63 << 63\n#endif", "x:1: more than 64 bits"),
         ("#ifdef 1\n#endif", "x:1: #ifdef needs the name of a macro, got '1'"),
         ("#define f(x) x", "x:1: macro 'f' has parameters; write a function of WGSL instead"),
         ("#define a+ 1", "x:1: a space is missing after the name of macro 'a'"),
         ("#define", "x:1: #define needs the name of a macro"),
         ("#include <a>", "x:1: #include needs the name of a file"),
+        ('\n#include "' + "a" * 300 + '"', "x:2: 'a{300}' cannot be looked up in .: File name too long; include"),
+        (CHAIN + "A0", "x:2001: macro 'A100' is nested in 100 other macros; shorten the chain of definitions"),
+        (CHAIN + "#if A0\n#endif", "x:2001: macro 'A100' is nested in 100 other macros; shorten the chain"),
         ("#error no such type", "x:1: #error no such type"),
         ("#pragma once", "x:1: #pragma is no directive of WGSL; known are #define"),
         ("#define a b b b b\n#define b c c c c\n" + "".join(f"#define {c} {d} {d} {d} {d} {d} {d}\n" for c, d in

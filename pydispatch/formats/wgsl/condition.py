@@ -8,7 +8,13 @@ from collections.abc import Callable
 
 from pydispatch.errors import ArtifactError
 
-MAX_NESTING = 100
+MAX_NESTING = 200
+"""Nested operators and brackets of a condition: each is a frame of Python's stack, which has 1000 by default. C
+requires 63 nested brackets, which with an operator each are 189."""
+_MAX_BITS = 64
+_MAX_DIGITS = len(str(2**_MAX_BITS))
+_MAX_SHOWN = 100
+"""Characters of a condition or token in a message; the rest would hide what the message says."""
 _TOKEN = re.compile(r"\s*(\d\w*|[^\W\d]\w*|&&|\|\||[=!<>]=|<<|>>|\S)")
 _NUMBER = re.compile(r"(0[xX][\da-fA-F]+|\d+)[uUlLi]*")
 
@@ -38,12 +44,16 @@ _UNARY: dict[str, Callable[[int], int]] = {
 }  # fmt: skip
 
 
+def _shown(text: str) -> str:
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
 def holds(text: str, place: str) -> bool:
     """Return whether a condition is not 0; names are 0. ArtifactError, which begins with `place`, for other text."""
     reader = _Reader(_TOKEN.findall(text), text, place)
     value = reader.binary(0, is_used=True)
     if reader.at < len(reader.tokens):
-        raise reader.error(f"unexpected '{reader.peek()}'")
+        raise reader.error(f"unexpected '{_shown(reader.peek())}'")
     return value != 0
 
 
@@ -59,14 +69,20 @@ class _Reader:
         return token
 
     def error(self, problem: str, remedy: str = "") -> ArtifactError:
-        message = f"{self.place}: {problem} in the condition '{self.text.strip()}'"
+        message = f"{self.place}: {problem} in the condition '{_shown(self.text.strip())}'"
         return ArtifactError(f"{message}; {remedy}" if remedy else message)
+
+    def nest(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise self.error(f"more than {MAX_NESTING} nested operators and brackets", "split it into several #if")
 
     def binary(self, least: int, *, is_used: bool) -> int:
         """Return the value of an expression whose operators outside of brackets are of a level or tighter.
 
         is_used: whether the value matters. An expression that C does not evaluate is read, but has no defined value.
         """
+        self.nest()
         value = self.unary(is_used=is_used)
         while (found := _BINARY.get(self.peek())) is not None and found[0] >= least:
             mark = self.take()
@@ -76,14 +92,13 @@ class _Reader:
             if mark in ("/", "%") and other == 0:
                 raise self.error("division by 0", "test the divisor first, with &&")
             value = int(found[1](value, other))
-            if value.bit_length() > 64:
-                raise self.error("more than 64 bits")
+            if value.bit_length() > _MAX_BITS:
+                raise self.error(f"more than {_MAX_BITS} bits", f"values have to be below 2^{_MAX_BITS}")
+        self.depth -= 1
         return value
 
     def unary(self, *, is_used: bool) -> int:
-        self.depth += 1
-        if self.depth > MAX_NESTING:
-            raise self.error(f"more than {MAX_NESTING} levels")
+        self.nest()
         token = self.take()
         if token in _UNARY:
             value = int(_UNARY[token](self.unary(is_used=is_used)))
@@ -92,10 +107,20 @@ class _Reader:
             if self.take() != ")":
                 raise self.error("')' is missing")
         elif (number := _NUMBER.fullmatch(token)) is not None:
-            value = int(number[1], 16 if token[:2] in ("0x", "0X") else 10)
+            value = self.literal(number[1])
         elif token.isidentifier():
             value = 0
         else:
-            raise self.error(f"unexpected '{token}'")
+            raise self.error(f"unexpected '{_shown(token)}'")
         self.depth -= 1
+        return value
+
+    def literal(self, number: str) -> int:
+        """Return the value of a literal. Its digits are counted first: Python refuses to convert thousands of them."""
+        is_hexadecimal = number[:2] in ("0x", "0X")
+        digits = number[2 if is_hexadecimal else 0 :].lstrip("0") or "0"
+        value = int(digits[: _MAX_DIGITS + 1], 16 if is_hexadecimal else 10)
+        if value.bit_length() > _MAX_BITS:
+            problem = f"number '{_shown(number)}' has more than {_MAX_BITS} bits"
+            raise self.error(problem, f"write one below 2^{_MAX_BITS}")
         return value

@@ -17,6 +17,8 @@ from pydispatch.formats.wgsl.lex import MAX_BYTES, decode
 
 MAX_INCLUDES = 64
 """Files that may include one another in a row."""
+MAX_MACROS = 100
+"""Macros that may be nested in one another: each is a frame of Python's stack, which has 1000 by default."""
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w*)[ \t]*(.*)", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*")
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
@@ -193,6 +195,9 @@ def _expanded(text: str, place: str, state: _State, hidden: frozenset[str] = fro
         value = None if word in hidden else state.macros.get(word)
         if value is None:
             continue
+        if len(hidden) == MAX_MACROS:
+            chain = f"macro '{word}' is nested in {MAX_MACROS} other macros"
+            raise ArtifactError(f"{place}: {chain}; shorten the chain of definitions")
         value = _expanded(value, place, state, hidden | {word}, empty) if value else empty
         state.left -= len(value) + 1
         if state.left < 0:
@@ -208,7 +213,14 @@ def _included(rest: str, place: str, where: str, state: _State) -> str:
         raise ArtifactError(f'{place}: #include needs the name of a file, such as #include "common.wgsl"; got {rest}')
     folders = [Path(where).parent, *state.folders]
     for path in dict.fromkeys(folder / match[1] for folder in folders):
-        if not path.is_file():
+        try:
+            is_found = path.is_file()
+        except OSError as error:
+            raise ArtifactError(
+                f"{place}: '{match[1]}' cannot be looked up in {path.parent}: {error.strerror}; include a file whose "
+                "name is valid, from folders that can be read"
+            ) from None
+        if not is_found:
             files.record(missed=[str(path)])
             continue
         if str(path) in state.including or len(state.including) == MAX_INCLUDES:
