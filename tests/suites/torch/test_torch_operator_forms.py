@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 import pydispatch as pd
+from pydispatch.frontends.torch.nodes import random
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "frontends" / "torch")]
@@ -129,6 +130,34 @@ def drawn(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch
 def test_exponential_numbers() -> None:
     made = drawn(lambda x: torch.empty_like(x).exponential_(2.0), torch.empty(20000))
     assert made.min() > 0 and abs(made.mean() - 0.5) < 0.02 and abs((made > 0.5).float().mean() - math.exp(-1)) < 0.02
+
+
+EXTREME = np.array([0.0, 2.0**-23, 2.0**-22, 1 - 2.0**-22, 1 - 2.0**-23], np.float32)
+"""The smallest and the largest f32 numbers that random bits give, and 0."""
+
+
+@pytest.fixture
+def _extreme(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let operators draw EXTREME instead of uniform random numbers."""
+    monkeypatch.setattr(random, "_unit", lambda t, shape: t.b.constant(EXTREME))
+
+
+@pytest.mark.usefixtures("_extreme")
+def test_exponential_numbers_of_extreme_uniform_numbers() -> None:
+    exact = torch.from_numpy(-np.log1p(-np.maximum(EXTREME.astype(np.float64), 2.0**-24)))
+    x = torch.empty(len(EXTREME))
+    made = drawn(lambda x: torch.empty_like(x).exponential_(2.0), x)
+    torch.testing.assert_close(made.double(), exact / 2, rtol=1e-6, atol=0)
+    made = drawn(lambda x: torch.empty_like(x).geometric_(0.25), x)
+    torch.testing.assert_close(made.double(), (exact / -math.log(0.75)).ceil(), rtol=0, atol=0)
+    assert made.min() == 1
+
+
+@pytest.mark.usefixtures("_extreme")
+def test_multinomial_draws_no_element_of_probability_0() -> None:
+    weights = torch.tensor([0.0, 1.0, 3.0, 0.0, 4.0])
+    made = drawn(lambda w: torch.multinomial(w, 3), weights)
+    assert sorted(made.tolist()) == [1, 2, 4]
 
 
 DISTRIBUTIONS = {

@@ -121,8 +121,11 @@ def bernoulli_of(t: Tracer, self: Tensor, p: Tensor) -> Tensor:
 
 
 def _exponential(t: Tracer, shape: Sizes) -> Tensor:
-    """f32 with the density exp(-x), larger than 0."""
-    return formula(t.b, lambda u: -(1.0 - u).of("log"), formula(t.b, lambda u: u.at_least(2.0**-25), _unit(t, shape)))
+    """Return f32 numbers larger than 0 with the density exp(-x).
+
+    The smallest u is 2^-24: in f32, 1 - u rounds to 1 for u = 2^-25, whose logarithm is 0.
+    """
+    return formula(t.b, lambda u: -(1.0 - u).of("log"), formula(t.b, lambda u: u.at_least(2.0**-24), _unit(t, shape)))
 
 
 def exponential(t: Tracer, self: Tensor, lambd: float = 1.0) -> Tensor:
