@@ -75,6 +75,19 @@ for mode in ("nearest", "nearest-exact", "bilinear", "bicubic", "area"):
         *(F.interpolate(x, scale_factor=scale, mode=mode) for scale in (2, 0.5, 1.5, 0.7)),
         F.interpolate(x, size=(7, 20), mode=mode),
         F.interpolate(x, size=(x.shape[2] * 2 - 1, x.shape[3] + 3), mode=mode)), (0, 2, 3), *SIZES[:4])  # fmt: skip
+sizes("interpolate, nearest, by factors of a line", lambda x: tuple(F.interpolate(x, scale_factor=scale) for scale in (
+    3.2, 1.4)), (0, 2), (2, 3, 3), (1, 3, 2), (2, 3, 5), (2, 3, 4))  # fmt: skip
+sizes("interpolate, nearest, by factors of an image", lambda x: F.interpolate(x, scale_factor=3.2), (0, 2, 3),
+        (2, 3, 3, 4), (1, 3, 2, 3), (2, 3, 5, 6))  # fmt: skip
+form("interpolate, nearest, to one or two times the size", lambda x: tuple(
+    F.interpolate(y, scale_factor=scale) for y in (x, x[0], x[None]) for scale in (1.1, 2.2)), torch.randn(2, 3, 4, 3))
+aten = torch.ops.aten
+form("interpolate, nearest, gradients by factors", lambda x: tuple(
+    made for n, scale in ((3, 1.1), (6, 2.2), (9, 3.2)) for made in (
+        aten.upsample_nearest1d_backward(x[0, :, :, :n], [n], [2, 5, 3], scale),
+        aten.upsample_nearest2d_backward(x[:, :, :4, :n], [4, n], [1, 2, 4, 3], 1.1, scale),
+        aten.upsample_nearest3d_backward(x[None, :, :, :4, :n], [2, 4, n], [1, 1, 2, 4, 3], 1.1, None, scale))),
+    torch.randn(1, 2, 5, 9))  # fmt: skip
 for mode in ("bilinear", "bicubic"):
     sizes(f"interpolate with corners, {mode}", lambda x, mode=mode: (
         F.interpolate(x, scale_factor=1.5, mode=mode, align_corners=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,10 +158,31 @@ Method = Interpolation | Antialiased
 
 # -- operators
 
+UNSCALED = (1, 2)
+"""Numbers of repetitions for which some of PyTorch's kernels ignore the scale: the kernel for images of two axes, and
+the gradients of all."""
 
-def _resized(t: Tracer, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method) -> Tensor:
+
+def repetitions(n: Size, out: Size, scale: float | None, how: Method, unscaled: Collection[int]) -> int | None:
+    """Return how often the nearest elements repeat each of n elements in a row, or None where they do not.
+
+    The scale is the caller's, who may state one that is not `out / n`, such as 3.2 for 3 elements that become 9. The
+    elements then have other distances, unless the number of repetitions is in `unscaled`.
+    """
+    if how is not NEAREST:
+        return None
+    count = out // n
+    if not isinstance(count, int) or count * n != out:
+        return None
+    return count if scale in (None, count) or count in unscaled else None
+
+
+def _resized(
+    t: Tracer, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
+    unscaled: Collection[int],
+) -> Tensor:  # fmt: skip
     n = x.shape[axis]
-    if how is NEAREST and (repeats := out // n) * n == out and isinstance(repeats, int):
+    if (repeats := repetitions(n, out, scale, how, unscaled)) is not None:
         wide = shapes.broadcast_to(t.b, shapes.expand_dims(t.b, x, [axis + 1]),
                                    [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])  # fmt: skip
         return shapes.reshape(t.b, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
@@ -187,7 +208,7 @@ def _each_axis(
     made = ew.convert(t.b, x, normalization.wide(x.dtype))
     for axis, scale in enumerate(scales, first):
         out = output_size[axis - first] if output_size is not None else t.b.scaled(x.shape[axis], scale or 1.0)
-        made = _resized(t, made, axis, out, scale, corners, how)
+        made = _resized(t, made, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
     return ew.convert(t.b, made, x.dtype)
 
 

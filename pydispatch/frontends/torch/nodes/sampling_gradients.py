@@ -11,7 +11,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, products, reductions, resampling, sampling_gradients, shapes
 from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.torch.nodes.resizing import NEAREST, UPSAMPLE, Method
+from pydispatch.frontends.torch.nodes.resizing import UNSCALED, UPSAMPLE, Method, repetitions
 from pydispatch.frontends.torch.nodes.sampling import grid_of
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
@@ -49,7 +49,7 @@ def _gathered(
     """Return the gradient of the n elements along an axis that the elements of the resized axis were interpolated from.
     """
     out = grad.shape[axis]
-    if how is NEAREST and (repeats := out // n) * n == out and isinstance(repeats, int):
+    if (repeats := repetitions(n, out, scale, how, UNSCALED)) is not None:
         split = shapes.reshape(t.b, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])
         return reductions.reduce(t.b, "add", split, [axis + 1])
     dtype = F32 if how.is_nearest else grad.dtype
