@@ -211,8 +211,9 @@ def _entry(b: Builder, a: Tensor, first: int, second: int) -> Tensor:
     """Return element (first, second) of each pair's 2 by 2 matrix, [batch, pairs, 1]."""
     half = int(a.shape[1]) // 2  # type: ignore[arg-type]
     row, pair, _ = (AffineExpr.dimension(d) for d in range(3))
-    place = AffineMap(3, 0, (row, pair + first * half, pair + second * half))
-    return shapes.rearranged(b, a, (a.shape[0], half, 1), place)
+    starts = (0, first * half, second * half)
+    block = shapes.slice_(b, a, starts, (a.shape[0], starts[1] + half, starts[2] + half))
+    return shapes.rearranged(b, block, (a.shape[0], half, 1), AffineMap(3, 0, (row, pair, pair)))
 
 
 def _diagonal(b: Builder, x: Tensor) -> Tensor:
