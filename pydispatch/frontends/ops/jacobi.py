@@ -3,6 +3,9 @@
 A round rotates pairs of rows or columns that no other pair of the round has, so that it is one operation on whole
 matrices: of n (even) columns, i and i + n/2 for each i. Columns then change places as the players of a round-robin
 tournament do, and n - 1 rounds, a sweep, have every pair once. Sweeps go on until nothing is left to rotate.
+
+Each matrix is first divided by a power of two near its largest magnitude. Squares of its elements then neither overflow
+nor underflow.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import control, factors, gathers, ordering, reductions, shapes
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops.formulas import Element, formula, formulas
+from pydispatch.frontends.ops.scaling import scaled_to_one
 
 MOST_SWEEPS = 30
 """Sweeps of matrices whose rotations do not end, such as those with NaN; about log2(n) + 5 are usual."""
@@ -40,7 +44,7 @@ def eigh(b: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
         i, j = v.position(1, I64), v.position(2, I64)
         return (i >= j if lower else i <= j).choose(v, w)
 
-    a = formula(b, whole, a, flipped)
+    a, scale = scaled_to_one(b, formula(b, whole, a, flipped), [1, 2])
     even = _even(n)
     a = shapes.pad(b, a, [0, 0, 0], [0, even - n, even - n], 0.0)
 
@@ -65,7 +69,7 @@ def eigh(b: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
     values = shapes.squeeze(b, _diagonal(b, a), [1])
     key = _with_added(b, values, vectors, n, float("inf"))
     order = shapes.slice_axis(b, ordering.sort_with_places(b, key, 1)[1], 1, 0, n)
-    values = gathers.take_along(b, values, order, 1)
+    values = ew.binary(b, "mul", gathers.take_along(b, values, order, 1), shapes.squeeze(b, scale, [2]))
     rows = shapes.slice_axis(b, vectors, 2, 0, n)
     places = shapes.broadcast_to(b, shapes.expand_dims(b, order, [2]), [rows.shape[0], n, n])
     columns = shapes.transpose(b, gathers.take_along(b, rows, places, 1), [0, 2, 1])
@@ -99,8 +103,11 @@ def _tall_svd(b: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor
     batch, m, n = a.shape[0], int(a.shape[1]), int(a.shape[2])  # type: ignore[arg-type]
     _limit(b, "singular values", a, n)
     even = _even(n)
+    a, scale = scaled_to_one(b, a, [1, 2])
     columns = shapes.pad(b, shapes.transpose(b, a, [0, 2, 1]), [0, 0, 0], [0, even - n, 0], 0.0)  # [batch, n, m]
     half = even // 2
+    limits = np.finfo(a.dtype.numpy)
+    least = float(limits.tiny / limits.eps)
 
     def parts(x: Tensor) -> list[Tensor]:
         return shapes.split(b, x, 1, [half, half])
@@ -116,7 +123,8 @@ def _tall_svd(b: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor
         cos, sin = _angles(b, *squares)
 
         def cosine(p: Element, q: Element, r: Element) -> Element:
-            return (r.is_equal(0.0)).choose(0.0, r * r / p / q)
+            # Squares below `least` are inexact. Columns that short are below the rounding error of the longest one.
+            return (p.at_most(q) < least).choose(0.0, (r / p) * (r / q))
 
         worst = reductions.reduce(b, "max", formula(b, cosine, *squares), [1, 2])
         turned = [_moved(b, _turned(b, v, cos, sin)) for v in (columns, vectors)]
@@ -125,8 +133,9 @@ def _tall_svd(b: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor
     eye = shapes.broadcast_to(b, b.constant(np.eye(even)[None], a.dtype), [batch, even, even])
     none = shapes.full(b, 0.0, [batch], a.dtype)
     columns, vectors, _ = _swept(b, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2)
-    lengths = formula(b, lambda v: v.of("sqrt"), reductions.reduce(
-        b, "add", formula(b, lambda v: v * v, columns), [2]))  # fmt: skip
+    directions, sizes = scaled_to_one(b, columns, [2])
+    squares = reductions.reduce(b, "add", formula(b, lambda v: v * v, directions), [2])
+    lengths = formula(b, lambda v, s: v.of("sqrt") * s, squares, shapes.squeeze(b, sizes, [2]))
     key = _with_added(b, lengths, vectors, n, -1.0)
     values, order = (shapes.slice_axis(b, v, 1, 0, n)
                      for v in ordering.sort_with_places(b, key, 1, descending=True))  # fmt: skip
@@ -144,7 +153,7 @@ def _tall_svd(b: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor
     u = factors.of_reflections(b, upper, scales)
     signs = formula(b, lambda v: (v < 0.0).choose(v.const(-1.0), 1.0), _diagonal(b, shapes.slice_axis(
         b, upper, 1, 0, upper.shape[2])))  # fmt: skip
-    return ew.binary(b, "mul", u, signs), values, vt
+    return ew.binary(b, "mul", u, signs), ew.binary(b, "mul", values, shapes.squeeze(b, scale, [2])), vt
 
 
 def _order(b: Builder, what: str, x: Tensor) -> int:
@@ -229,7 +238,9 @@ def _angles(b: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
         none = r.is_equal(0.0)
         cotangent = (q - p) / (none.choose(1.0, r) * 2.0)
         size = cotangent.of("abs")
-        tangent = (1.0 / (size + (size * size + 1.0).of("sqrt"))).binary("copysign", cotangent)
+        # From 1e9 on, 1 is lost beside the square, which may overflow.
+        root = (size < 1e9).choose((size * size + 1.0).of("sqrt"), size)
+        tangent = (1.0 / (size + root)).binary("copysign", cotangent)
         tangent = none.choose(0.0, tangent)
         cos = 1.0 / (tangent * tangent + 1.0).of("sqrt")
         return [cos, tangent * cos]

@@ -197,6 +197,24 @@ form("svd with all vectors", lambda x: (*singular(x, True), *singular(x.mT, True
 form("svd of matrices without full rank", lambda x: singular(x[:, :, [0, 0, 1]], True), TALL)
 form("pinv", lambda x: (torch.linalg.pinv(x), torch.linalg.pinv(x[:, :, [0, 0, 1]], rtol=1e-3), torch.linalg.pinv(
     x.mT, atol=torch.tensor([0.1, 2.0]), rtol=torch.tensor(1e-4))), TALL)  # fmt: skip
+
+
+def in_units(x: Tensor, unit: Tensor) -> Any:
+    """Decompositions of matrices whose elements are about a unit, [batch, 1], relative to it."""
+    u, s, vt = torch.linalg.svd(x)
+    v, q = torch.linalg.eigh(x)
+    s, v, values = s / unit, v / unit, torch.linalg.svdvals(x) / unit
+    return (s, u @ torch.diag_embed(s) @ vt, u.mT @ u, vt @ vt.mT, v, q @ torch.diag_embed(v) @ q.mT, q.mT @ q, values,
+            torch.linalg.eigvalsh(x) / unit, torch.linalg.pinv(x) * unit[..., None])  # fmt: skip
+
+
+for dtype, units in ((torch.float32, (1e-25, 1e-12, 1e20)), (torch.float64, (1e-100, 1e100))):
+    for unit in units:
+        column = torch.full((2, 1), unit, dtype=dtype)
+        form(f"eigh, svd and pinv at {unit}, {dtype}", in_units, SQUARE.to(dtype) * unit, column)
+    column = torch.tensor([units[0], units[-1], 1.0], dtype=dtype)[:, None]
+    matrices = torch.stack([*SQUARE, torch.zeros(4, 4)]).to(dtype) * column[..., None]
+    form(f"eigh, svd and pinv of a tiny, a huge and a zero matrix, {dtype}", in_units, matrices, column)
 form("eigh of small orders", lambda x: (torch.linalg.eigvalsh(x[:, :1, :1]), torch.linalg.eigh(x[:, :2, :2])[0]),
      SQUARE)  # fmt: skip
 form("diag_embed", lambda x: (torch.diag_embed(x), torch.diag_embed(x, 1), torch.diag_embed(x, -2, 0, 2)), X)

@@ -1,0 +1,39 @@
+"""Powers of two that bring tensors near 1, so that squares of their elements neither overflow nor underflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.dtypes import I32, I64
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import elementwise as ew
+from pydispatch.frontends.ops.formulas import Element, formula
+from pydispatch.frontends.ops.reductions import reduce
+
+
+def scaled_to_one(b: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Divide x by a power of two, so that the largest magnitude along axes is from 1 up to 2.
+
+    Args:
+        b: The builder of the program.
+        x: Floats of f32 or f64.
+        axes: The axes whose elements have one divisor.
+
+    Returns:
+        The quotients, and the divisors with the size 1 along axes. Quotients are exact unless they are subnormal. Zeros
+        stay zeros, and elements beside an infinity or NaN are divided by 1.
+    """
+    integer = {32: I32, 64: I64}[x.dtype.bits]
+    exponents = int(np.array(np.inf, x.dtype.numpy).view(integer.numpy))
+    smallest = exponents & -exponents  # the bits of the smallest normal number
+
+    def power(size: Element) -> Element:
+        found = (size.bits(integer) & exponents).at_least(smallest).bits(x.dtype)
+        return size.of("is_finite").choose(found, 1.0)
+
+    largest = reduce(b, "max", formula(b, lambda v: v.of("abs"), x), axes, keep=True)
+    divisors = formula(b, power, largest)
+    return ew.binary(b, "div", x, divisors), divisors
