@@ -19,6 +19,9 @@ MAX_INCLUDES = 64
 """Files that may include one another in a row."""
 MAX_MACROS = 100
 """Macros that may be nested in one another: each is a frame of Python's stack, which has 1000 by default."""
+INCLUDE_CHARACTERS = 1 << 12
+"""Characters that an included file counts as, besides its own: its lookup takes time however short it is. 4096 files
+may be included in a module; with a smaller number, files that include each other twice take seconds to be refused."""
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w*)[ \t]*(.*)", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*")
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
@@ -43,13 +46,20 @@ class _Branch:
 class _State:
     """Preprocessor state that the files of one module share.
 
-    `left` is the number of characters that macro expansion may still produce.
+    `left` is the number of characters that macros and includes may still produce.
     """
 
     folders: Sequence[Path]
     macros: dict[str, str] = field(default_factory=dict)
     including: list[str] = field(default_factory=list)
     left: int = MAX_BYTES
+
+    def charge(self, characters: int, place: str, what: str, remedy: str) -> None:
+        """Subtract characters from those left. ArtifactError when none are left: `what` produced the last of them."""
+        self.left -= characters
+        if self.left < 0:
+            limit = f"makes more than {MAX_BYTES} characters with the macros and includes before"
+            raise ArtifactError(f"{place}: {what} {limit}; {remedy}")
 
 
 def has_directives(text: str) -> bool:
@@ -199,9 +209,7 @@ def _expanded(text: str, place: str, state: _State, hidden: frozenset[str] = fro
             chain = f"macro '{word}' is nested in {MAX_MACROS} other macros"
             raise ArtifactError(f"{place}: {chain}; shorten the chain of definitions")
         value = _expanded(value, place, state, hidden | {word}, empty) if value else empty
-        state.left -= len(value) + 1
-        if state.left < 0:
-            raise ArtifactError(f"{place}: macro '{word}' makes more than {MAX_BYTES} characters")
+        state.charge(len(value) + 1, place, f"macro '{word}'", "use shorter macros")
         parts += [text[at : match.start()], value]
         at = match.end()
     return "".join([*parts, text[at:]]) if parts else text
@@ -229,6 +237,8 @@ def _included(rest: str, place: str, where: str, state: _State) -> str:
             text = decode(files.read(path), str(path))
         except SystemError_ as error:
             raise ArtifactError(f"{place}: {error}") from None
+        remedy = "include each file once, with #ifndef around its text"
+        state.charge(len(text) + INCLUDE_CHARACTERS, place, f"the include of {path}", remedy)
         state.including.append(str(path))
         line = " ".join(filter(None, map(str.strip, _lines(text, str(path), state))))
         state.including.pop()
