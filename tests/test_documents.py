@@ -88,6 +88,9 @@ def test_readme_commands(folder: Path) -> None:
     assert devices.startswith("cpu\n") and "workers: " in devices
 
 
+FOLDER_READMES = sorted(path for top in ("pydispatch", "csrc", "_core") for path in (ROOT / top).rglob("README.md"))
+
+
 def headings(document: Path) -> set[str]:
     """The anchors of a document's headings."""
     text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
@@ -96,7 +99,7 @@ def headings(document: Path) -> set[str]:
 
 
 def test_links() -> None:
-    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *FOLDER_READMES]:
         for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", document.read_text()):
             path = document.parent / target if target else document
             assert path.exists(), f"{document.name} points at {target}"
@@ -197,6 +200,40 @@ def test_every_folder_of_tests_is_listed() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "tests" / "README.md").read_text(), re.MULTILINE)
     folders = [p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and not p.name.startswith(("_", "."))]
     assert sorted(rows) == sorted(folders)
+
+
+LISTED = re.compile(r"^(?:-|\d+\.) `([\w./]+)`: \S", re.MULTILINE)
+SEARCHED = ("pydispatch/compiler", "csrc", "csrc/include")
+NOT_LISTED = {"__init__.py", "__pycache__", "README.md", "py.typed"}
+
+
+def entries(folder: Path) -> list[str]:
+    """The files and folders of a source folder. Declarations beside `name.pyx` belong to it."""
+    found = [path for path in folder.iterdir() if path.name not in NOT_LISTED and path.suffix not in (".so", ".html")]
+    modules = {path.stem for path in found if path.suffix == ".pyx"}
+    own = (path for path in found if path.suffix not in (".pxd", ".pyi") or path.stem not in modules)
+    return sorted(f"{path.name}/" if path.is_dir() else path.name for path in own)
+
+
+@pytest.mark.parametrize("readme", FOLDER_READMES, ids=lambda path: path.parent.relative_to(ROOT).as_posix())
+def test_readmes_of_folders_list_every_file(readme: Path) -> None:
+    text = readme.read_text()
+    assert text.startswith(f"# `{readme.parent.relative_to(ROOT).as_posix()}`\n")
+    assert sorted(LISTED.findall(text)) == entries(readme.parent)
+
+
+def test_readmes_of_folders_name_files_that_exist() -> None:
+    """A name with a folder or a function, such as `outline/form.py` or `lower.py: lower`, is found."""
+    for readme in FOLDER_READMES:
+        for code in re.findall(r"`([^`\n]+)`", readme.read_text()):
+            path, _, name = code.partition(": ")
+            if not re.fullmatch(r"[\w./-]+\.(?:py|pyx|[ch])", path):
+                continue
+            folders = [*readme.parents, *(ROOT / name for name in SEARCHED)]
+            files = [folder / path for folder in folders if (folder / path).is_file()]
+            assert files, f"{readme.relative_to(ROOT)}: there is no {path}"
+            source = files[0].read_text()
+            assert not name or re.search(rf"\b{name.rpartition('.')[2]}\b", source), f"{path} has no {name}"
 
 
 def test_tracing(folder: Path) -> None:
