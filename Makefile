@@ -92,11 +92,13 @@ C_FILES := find csrc tests/c -name '*.[ch]' -print0
 
 lint: $(VENV)/.test
 	$(call watch,ruff) $(BIN)/ruff check .
+	$(call watch,layout of Python) $(BIN)/ruff format --check --quiet .
 	$(call watch,mypy) $(BIN)/python tests/typecheck.py
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(call watch,cython-lint) $(BIN)/cython-lint --max-line-length 120 _core
 	$(C_FILES) | xargs -0 $(BIN)/clang-format --dry-run -Werror
 
-format: $(VENV)/.test  ## The layout of C files, as `make lint` checks it.
+format: $(VENV)/.test  ## The layout of Python and C files, as `make lint` checks it.
+	$(BIN)/ruff format --quiet .
 	$(C_FILES) | xargs -0 $(BIN)/clang-format -i
 
 test-apart: lint

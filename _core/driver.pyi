@@ -14,8 +14,16 @@ class Mailbox:
     def take(self) -> list[tuple[int, int, int, str]]: ...
 
 def copy_mapped(
-    functions: tuple[int, ...], device: int, buffer: int, is_read: bool, at: int, length: int, skip: int,
-    host: int, size: int, box: Mailbox,
+    functions: tuple[int, ...],
+    device: int,
+    buffer: int,
+    is_read: bool,
+    at: int,
+    length: int,
+    skip: int,
+    host: int,
+    size: int,
+    box: Mailbox,
 ) -> int: ...
 def submit_and_wait(
     lock: Any, prepare: Callable[[], tuple[int, int]], submit: int, queue: int, wait: int, device: int

@@ -1,4 +1,5 @@
-"""Number of arithmetic operations of a dispatch, from the artifact's entry for its export (docs/artifact.md, `flops`).
+"""Number of arithmetic operations of a dispatch, from the artifact's entry for its export
+(docs/artifact.md, `flops`).
 """
 
 from __future__ import annotations

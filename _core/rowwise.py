@@ -151,7 +151,8 @@ class Stacking:
         return tuple(result[:count] for result in results) if made_rows > count else results
 
     def types(self) -> list[tuple[np.dtype[Any], tuple[int, ...]]] | None:
-        """Return each argument's element type and trailing sizes (all after the first), or None unless all are static.
+        """Return each argument's element type and trailing sizes (all after the first), or None unless all
+        are static.
         """
         tails = [tuple(n for n in a.tail or () if n is not None) for a in self.arguments]
         if any(a.tail != tail for a, tail in zip(self.arguments, tails, strict=True)):
@@ -237,7 +238,8 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 
 
 def _counts(most: int) -> list[int]:
-    """Return the numbers of rows to try: kernels may differ for one row, for few rows, and where a block is not full.
+    """Return the numbers of rows to try: kernels may differ for one row, for few rows, and where a block
+    is not full.
     """
     tried = {2, 3, most}
     count = 8

@@ -32,6 +32,7 @@ class CommandError(Error):
 
 class OutOfMemoryError(Error, MemoryError): ...
 class SystemError_(Error, OSError): ...  # noqa: N801
+
 class InternalError(Error):
     source: str | None
 

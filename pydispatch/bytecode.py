@@ -33,7 +33,8 @@ _met: dict[bytes, CodeType] = {}
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Read and store the bytecode of generated dataclass methods in a cache file while the block runs, for all threads.
+    """Read and store the bytecode of generated dataclass methods in a cache file while the block runs,
+    for all threads.
     """
     global _users
     with _lock:

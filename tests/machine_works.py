@@ -172,17 +172,27 @@ WORKS = (
     *INTEGERS,
     Work("large", "linalg.matmul", ((130, 784), (784, 512), (130, 512)), "mk,kn->mn"),
     Work("streamed_wide", "linalg.matmul", ((23, 1000), (1000, 1100), (23, 1100)), "mk,kn->mn"),
-    Work("unknown_rows_streamed", "linalg.matmul", ((64, 600), (600, 1030), (64, 1030)), "mk,kn->mn",
-         rows=(1, 2, 7, 13, 64)),
+    Work(
+        "unknown_rows_streamed",
+        "linalg.matmul",
+        ((64, 600), (600, 1030), (64, 1030)),
+        "mk,kn->mn",
+        rows=(1, 2, 7, 13, 64),
+    ),
     Work("one_row_in_parts", "linalg.matmul", ((1, 1501), (1501, 700), (1, 700)), "mk,kn->mn"),
     Work("long", "linalg.matmul", ((40, 5000), (5000, 64), (40, 64)), "mk,kn->mn"),
     Work("doubles", "linalg.matmul", ((61, 100), (100, 256), (61, 256)), "mk,kn->mn", "f64"),
     Work("quantized", "linalg.matmul", ((61, 75), (75, 130), (61, 130)), "mk,kn->mn", "i8"),
     Work("bytes_long", "linalg.matmul", ((40, 9000), (9000, 64), (40, 64)), "mk,kn->mn", "i8"),
-    Work("bytes_unknown_rows", "linalg.matmul", ((64, 96), (96, 80), (64, 80)), "mk,kn->mn", "i8",
-         rows=(1, 5, 31, 32, 200)),
-    Work("bytes_windows", _CONV, ((1, 11, 11, 32), (3, 3, 32, 40), (1, 9, 9, 40)),
-         _WINDOWS, "i8", window=3),
+    Work(
+        "bytes_unknown_rows",
+        "linalg.matmul",
+        ((64, 96), (96, 80), (64, 80)),
+        "mk,kn->mn",
+        "i8",
+        rows=(1, 5, 31, 32, 200),
+    ),
+    Work("bytes_windows", _CONV, ((1, 11, 11, 32), (3, 3, 32, 40), (1, 9, 9, 40)), _WINDOWS, "i8", window=3),
     Work("unknown_rows", "linalg.matmul", ((64, 96), (96, 512), (64, 512)), "mk,kn->mn", rows=(1, 5, 13, 64, 200)),
 )
 
@@ -209,9 +219,7 @@ class Emulated:
     """A program for a CPU of another architecture, each function one dispatch; its functions run in an emulator.
     runner: the command that runs a library. Functions that derive constants are executables after the first."""
 
-    def __init__(
-        self, text: str, arch: str, cpu: str, folder: Path, runner: Sequence[str], features: str = ""
-    ) -> None:
+    def __init__(self, text: str, arch: str, cpu: str, folder: Path, runner: Sequence[str], features: str = "") -> None:
         import pydispatch as pd
         from pydispatch.compiler.driver.pipeline import compile_to
 

@@ -81,7 +81,9 @@ assert (loaded.cube(x) == x**3 + 1000).all()
 @pytest.fixture(scope="module")
 def outcomes(toy: Path) -> dict[str, str]:
     """The traceback of each check, empty for one that passed: one process compiles the program for all of them."""
-    done = run(toy, f"""
+    done = run(
+        toy,
+        f"""
 import json, traceback
 import numpy as np, pydispatch as pd
 program = pd.compile({PROGRAM!r})
@@ -94,7 +96,8 @@ for name, code in {CHECKS!r}.items():
     except Exception:
         outcomes[name] = traceback.format_exc()
 print(json.dumps(outcomes))
-""")
+""",
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, str] = json.loads(done.stdout)
     return found
@@ -121,7 +124,9 @@ func.func @six(%x: tensor<?x3xf32>) -> tensor<6xf32> {
   %y = toy.flatten %x : tensor<?x3xf32> to tensor<6xf32>
   return %y : tensor<6xf32>
 }"""
-    done = run(toy, f"""
+    done = run(
+        toy,
+        f"""
 import numpy as np, pydispatch as pd
 program = pd.compile('''{source}''')
 assert [d.name for d in program.executables if "fused" not in d.name] == [], "views need no kernel"
@@ -136,7 +141,8 @@ except pd.Error as error:
     assert "the bytes of 'toy.flatten'" in str(error), error
 else:
     raise AssertionError
-""")
+""",
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -147,7 +153,9 @@ func.func @f(%a: tensor<8x4xf32>, %b: tensor<4x8xf32>, %c: tensor<8x8xf32>) -> t
   %1 = math.exp %0 : tensor<8x8xf32>
   return %1 : tensor<8x8xf32>
 }"""
-    done = run(toy, f"""
+    done = run(
+        toy,
+        f"""
 import numpy as np, pydispatch as pd
 source = '''{source}'''
 program = pd.compile(source, targets=["toy-text", "cpu"])
@@ -167,7 +175,8 @@ except pd.CompileError as error:
     assert "known: cpu, cuda, llvm-cpu, local, nvptx, toy-text, vulkan, vulkan-spirv, " in str(error), error
 else:
     raise AssertionError
-""")
+""",
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -188,7 +197,9 @@ func.func @tangent(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def test_a_device(toy: Path) -> None:
-    done = run(toy, f"""
+    done = run(
+        toy,
+        f"""
 import numpy as np, pydispatch as pd
 device = pd.device("toy")
 assert "toy" in pd.devices()
@@ -211,14 +222,17 @@ except pd.DeviceUnavailableError as error:
     assert "toy was closed" in str(error)
 else:
     raise AssertionError
-""")
+""",
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_a_frontend(toy: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.toy"
     model.write_text("input x n\ninput y n\n\na = mul x y\nb = exp a\noutput b\noutput a\n")
-    done = run(toy, f"""
+    done = run(
+        toy,
+        f"""
 import numpy as np, pydispatch as pd
 program = pd.compile({str(model)!r})
 assert len(program.executables) == 1, "both operations are one kernel"
@@ -226,7 +240,8 @@ x = np.linspace(-2, 2, 7, dtype=np.float32)
 b, a = pd.device("cpu").load(program).main(x, y=x)
 np.testing.assert_allclose(b, np.exp(x * x), rtol=1e-6)
 np.testing.assert_allclose(a, x * x, rtol=1e-6)
-""")
+""",
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -254,7 +269,9 @@ func.func @f(%x: tensor<?xf32>) -> tensor<4xi64> {
 
 
 def test_a_host_command(toy: Path) -> None:
-    done = run(toy, f"""
+    done = run(
+        toy,
+        f"""
 import numpy as np, pydispatch as pd
 x = np.linspace(0, 1, 50, dtype=np.float32)
 expected = 2 * np.histogram(x * x, 4, (0, 1))[0]
@@ -270,7 +287,8 @@ def other(context, source, counts):
 device = pd.device("cpu")
 device.add_command("toy.histogram", other)  # what a device is given comes first
 assert (device.load(pd.compile('''{HISTOGRAM}''')).f(x) == 14).all()
-""")
+""",
+    )
     assert done.returncode == 0, done.stderr
 
 

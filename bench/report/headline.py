@@ -1,6 +1,6 @@
 """The picture of speed in the README: a few rows of the committed figures of one machine → docs/images/speed.svg.
 
-    python bench/report/headline.py
+python bench/report/headline.py
 """
 
 from __future__ import annotations

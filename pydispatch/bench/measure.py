@@ -43,7 +43,9 @@ class Samples:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Duration of a call divided by that of another contender. middle: range of the middle four fifths of the rounds.
+    """Duration of a call divided by that of another contender.
+
+    middle: range of the middle four fifths of the rounds.
     """
 
     median: float

@@ -79,7 +79,8 @@ def array_of(value: Any) -> Any:
 
 
 def difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
-    """Return the largest difference of an element, relative to the largest element of its result; inf for other shapes.
+    """Return the largest difference of an element, relative to the largest element of its result; inf for
+    other shapes.
     """
     if len(found) != len(expected):
         return float("inf")

@@ -272,8 +272,13 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     with shown(sys.stderr) as show:
         artifact = compile_(
-            source, tune=args.tune, tune_on=_measured_on(args), reassociate=args.reassociate, explain=args.explain,
-            progress=show, **options,
+            source,
+            tune=args.tune,
+            tune_on=_measured_on(args),
+            reassociate=args.reassociate,
+            explain=args.explain,
+            progress=show,
+            **options,
         )
     if args.output == "-" or (args.output is None and args.source == "-"):
         sys.stdout.buffer.write(artifact.to_bytes())

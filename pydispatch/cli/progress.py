@@ -18,7 +18,9 @@ WIDTH = 100
 
 @contextmanager
 def shown(stream: TextIO) -> Iterator[Callable[[Progress], None]]:
-    """Yield a callback for `compile(progress=)` that writes to `stream`. The line of a terminal is cleared at the end.
+    """Yield a callback for `compile(progress=)` that writes to `stream`.
+
+    The line of a terminal is cleared at the end.
     """
     terminal, last, written = stream.isatty(), 0.0, False
 

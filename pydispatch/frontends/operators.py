@@ -1,6 +1,6 @@
 """Every operator that frontends read, from their tables: the last chapter of docs/models.md.
 
-    python -m pydispatch.frontends.operators    prints the chapter
+python -m pydispatch.frontends.operators    prints the chapter
 """
 
 from __future__ import annotations

@@ -136,9 +136,7 @@ class Kernel(KernelSource):
         """InvalidArgumentError unless there are as many arguments as parameters."""
         if len(args) != self._count:
             names = ", ".join(each.name for each in self.passed)
-            raise InvalidArgumentError(
-                f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}"
-            )
+            raise InvalidArgumentError(f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}")
 
     def _device(self, args: tuple[Any, ...]) -> str:
         view = args[self._view]

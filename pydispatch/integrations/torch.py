@@ -86,9 +86,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
         return make_boxed_func(_Runner(torch, runs_on.load(artifact)["main"], traced))
 
     table = {op: f for op, f in core_aten_decompositions().items() if not _is_known(op)}
-    made = aot_autograd(
-        fw_compiler=compiled, inference_compiler=compiled, bw_compiler=compiled, decompositions=table
-    )
+    made = aot_autograd(fw_compiler=compiled, inference_compiler=compiled, bw_compiler=compiled, decompositions=table)
     return made(module, inputs)
 
 
@@ -238,7 +236,8 @@ class _Runner:
         return self._tensor(next(found), result.layout)
 
     def _tensor(self, array: Any, layout: _Layout) -> Any:
-        """Return a result as the tensor that PyTorch expects: with its element type, and its order of axes in memory.
+        """Return a result as the tensor that PyTorch expects: with its element type, and its order of axes in
+        memory.
         """
         import numpy as np
 

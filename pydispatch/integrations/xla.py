@@ -118,16 +118,13 @@ class JaxFunction:
         array = self._jax.numpy.asarray(value, dtype if is_number else None)
         rank = len(wanted.shape or ())
         if array.dtype != dtype or array.ndim != rank:
-            raise InvalidArgumentError(
-                f"{where}: expected {wanted.type}, got {array.dtype}{list(array.shape)}"
-            )
+            raise InvalidArgumentError(f"{where}: expected {wanted.type}, got {array.dtype}{list(array.shape)}")
         return array
 
     def _usable(self, where: str, dtype: Any) -> Any:
         if self._jax.dtypes.canonicalize_dtype(dtype) != dtype:
             raise InvalidArgumentError(
-                f"{where} is {dtype.name}, which JAX has only with "
-                'jax.config.update("jax_enable_x64", True)'
+                f'{where} is {dtype.name}, which JAX has only with jax.config.update("jax_enable_x64", True)'
             )
         return dtype
 

@@ -39,12 +39,12 @@ def is_identity(map: AffineMap) -> bool:
     return [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results] == list(range(map.num_dims))
 
 
-def is_exact(e: AffineExpr) -> bool:
+def is_exact(expr: AffineExpr) -> bool:
     """Return whether the bounds of an expression are exactly those derived from its operands: no dimension occurs
     twice, and `mod` applies to single dimensions only.
     """
-    dims = [d.position for d in e.dfs() if isinstance(d, AffineDimExpr)]
+    dims = [d.position for d in expr.dfs() if isinstance(d, AffineDimExpr)]
     return len(dims) == len(set(dims)) and all(
         part.kind is not AffineBinaryOpKind.Mod or isinstance(part.lhs, AffineDimExpr)
-        for part in e.dfs() if isinstance(part, AffineBinaryOpExpr)
+        for part in expr.dfs() if isinstance(part, AffineBinaryOpExpr)
     )  # fmt: skip

@@ -23,25 +23,25 @@ def is_float(type: str) -> bool:
     return type in FLOATS
 
 
-def joined(a: Number, b: Number, what: str) -> str:
+def joined(lhs: Number, rhs: Number, what: str) -> str:
     """Return the common type of two operands. TypeMismatch when there is none."""
-    if isinstance(a, Literal) and isinstance(b, Literal):
-        return default_type(a if isinstance(a.value, float) else b)
-    if isinstance(a, Literal) or isinstance(b, Literal):
-        scalar, literal = (b, a) if isinstance(a, Literal) else (a, b)
+    if isinstance(lhs, Literal) and isinstance(rhs, Literal):
+        return default_type(lhs if isinstance(lhs.value, float) else rhs)
+    if isinstance(lhs, Literal) or isinstance(rhs, Literal):
+        scalar, literal = (rhs, lhs) if isinstance(lhs, Literal) else (lhs, rhs)
         assert isinstance(scalar, Scalar) and isinstance(literal, Literal)
         check_literal(literal, scalar.type, what)
         return scalar.type
-    if a.type == b.type:
-        return a.type
-    if a.type in ORDER and b.type in ORDER:
-        return max(a.type, b.type, key=ORDER.index)
-    if a.type in INTEGERS and b.type in INTEGERS:
-        shorter, longer = sorted((a.type, b.type), key=INTEGERS.__getitem__)
+    if lhs.type == rhs.type:
+        return lhs.type
+    if lhs.type in ORDER and rhs.type in ORDER:
+        return max(lhs.type, rhs.type, key=ORDER.index)
+    if lhs.type in INTEGERS and rhs.type in INTEGERS:
+        shorter, longer = sorted((lhs.type, rhs.type), key=INTEGERS.__getitem__)
         if shorter in UNSIGNED and INTEGERS[shorter] < INTEGERS[longer]:
             return longer
-    wanted = next((type for type in (a.type, b.type) if is_float(type) or type in UNSIGNED), "i32")
-    raise TypeMismatch(f"{what} of {a.type} and {b.type}", f"convert one of them: pydispatch.{wanted}(...)")
+    wanted = next((type for type in (lhs.type, rhs.type) if is_float(type) or type in UNSIGNED), "i32")
+    raise TypeMismatch(f"{what} of {lhs.type} and {rhs.type}", f"convert one of them: pydispatch.{wanted}(...)")
 
 
 def check_literal(literal: Literal, type: str, what: str) -> None:
@@ -137,14 +137,14 @@ def _between_floats(writer: Writer, value: Scalar, type: str) -> Scalar:
     return writer.value(f"{operation} {value.name} : {value.type} to {type}", type)
 
 
-def binary(writer: Writer, symbol: str, a: Number, b: Number) -> Number:
+def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
     """Return the result of a binary operator with the meaning of Python: // and % round down."""
-    if isinstance(a, Literal) and isinstance(b, Literal):
-        return folded(symbol, a, b)
-    type = joined(a, b, f"'{symbol}'")
+    if isinstance(lhs, Literal) and isinstance(rhs, Literal):
+        return folded(symbol, lhs, rhs)
+    type = joined(lhs, rhs, f"'{symbol}'")
     if symbol == "**":
-        return _power(writer, a, b, type)
-    left, right = cast(writer, a, type), cast(writer, b, type)
+        return _power(writer, lhs, rhs, type)
+    left, right = cast(writer, lhs, type), cast(writer, rhs, type)
     table = _FLOAT if is_float(type) else _CONDITION if type == "i1" else _UNSIGNED if type in UNSIGNED else _INTEGER
     if symbol not in table:
         raise TypeMismatch(
@@ -164,16 +164,16 @@ _PYTHON: dict[str, Callable[[float, float], float]] = {
 }  # fmt: skip
 
 
-def folded(symbol: str, a: Literal, b: Literal) -> Literal:
+def folded(symbol: str, lhs: Literal, rhs: Literal) -> Literal:
     """Evaluate a binary operator on two literals at compile time. TypeMismatch for an error or a result that is too
     long.
     """
-    if _bits(symbol, a.value, b.value) > MOST_BITS:
+    if _bits(symbol, lhs.value, rhs.value) > MOST_BITS:
         raise TypeMismatch(f"the result of '{symbol}' has more than {MOST_BITS} bits", "give other numbers")
     try:
-        return Literal(_PYTHON[symbol](a.value, b.value))
+        return Literal(_PYTHON[symbol](lhs.value, rhs.value))
     except (ArithmeticError, TypeError, ValueError) as error:
-        text = f"{_shown(a)} {symbol} {_shown(b)}: {error}"
+        text = f"{_shown(lhs)} {symbol} {_shown(rhs)}: {error}"
         raise TypeMismatch(text, "give other numbers") from None
 
 
@@ -181,11 +181,17 @@ MOST_BITS = 4096
 """Bits of an integer that powers and shifts compute while compiling: larger ones take time and fit into no type."""
 
 
-def _bits(symbol: str, a: Any, b: Any) -> int:
+def _bits(symbol: str, lhs: Any, rhs: Any) -> int:
     """Return an upper bound of the bit length of a power or a shift of two integers; 0 for other operations."""
-    if not isinstance(a, int) or not isinstance(b, int) or b < 0:
+    if not isinstance(lhs, int) or not isinstance(rhs, int) or rhs < 0:
         return 0
-    return a.bit_length() * b if symbol == "**" and abs(a) > 1 else a.bit_length() + b if symbol == "<<" and a else 0
+    return (
+        lhs.bit_length() * rhs
+        if symbol == "**" and abs(lhs) > 1
+        else lhs.bit_length() + rhs
+        if symbol == "<<" and lhs
+        else 0
+    )
 
 
 def _shown(number: Literal) -> str:
@@ -193,33 +199,33 @@ def _shown(number: Literal) -> str:
     return "an integer of more than 256 bits" if is_long else repr(number.value)
 
 
-def _floor_divide(writer: Writer, a: Scalar, b: Scalar) -> Scalar:
-    return writer.value(f"arith.floordivsi {a.name}, {b.name} : {a.type}", a.type)
+def _floor_divide(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
+    return writer.value(f"arith.floordivsi {lhs.name}, {rhs.name} : {lhs.type}", lhs.type)
 
 
-def _modulo(writer: Writer, a: Scalar, b: Scalar) -> Scalar:
+def _modulo(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Emit an integer modulo whose result has the sign of b."""
-    quotient = _floor_divide(writer, a, b)
-    product = writer.value(f"arith.muli {quotient.name}, {b.name} : {a.type}", a.type)
-    return writer.value(f"arith.subi {a.name}, {product.name} : {a.type}", a.type)
+    quotient = _floor_divide(writer, lhs, rhs)
+    product = writer.value(f"arith.muli {quotient.name}, {rhs.name} : {lhs.type}", lhs.type)
+    return writer.value(f"arith.subi {lhs.name}, {product.name} : {lhs.type}", lhs.type)
 
 
-def _floor_divide_floats(writer: Writer, a: Scalar, b: Scalar) -> Scalar:
-    quotient = writer.value(f"arith.divf {a.name}, {b.name} : {a.type}", a.type)
-    return writer.value(f"math.floor {quotient.name} : {a.type}", a.type)
+def _floor_divide_floats(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
+    quotient = writer.value(f"arith.divf {lhs.name}, {rhs.name} : {lhs.type}", lhs.type)
+    return writer.value(f"math.floor {quotient.name} : {lhs.type}", lhs.type)
 
 
-def _power(writer: Writer, a: Number, b: Number, type: str) -> Scalar:
-    base = cast(writer, a, type)
-    if isinstance(b, Literal) and b.value in (2, 3):
+def _power(writer: Writer, lhs: Number, rhs: Number, type: str) -> Scalar:
+    base = cast(writer, lhs, type)
+    if isinstance(rhs, Literal) and rhs.value in (2, 3):
         multiply = "arith.mulf" if is_float(type) else "arith.muli"
         made = writer.value(f"{multiply} {base.name}, {base.name} : {type}", type)
-        return made if b.value == 2 else writer.value(f"{multiply} {made.name}, {base.name} : {type}", type)
+        return made if rhs.value == 2 else writer.value(f"{multiply} {made.name}, {base.name} : {type}", type)
     if not is_float(type):
         raise TypeMismatch(
             f"'**' of {type}", "powers of whole numbers are 2 and 3; multiply, or convert to pydispatch.f32 first"
         )
-    return writer.value(f"math.powf {base.name}, {cast(writer, b, type).name} : {type}", type)
+    return writer.value(f"math.powf {base.name}, {cast(writer, rhs, type).name} : {type}", type)
 
 
 Table = dict[str, "str | Callable[[Writer, Scalar, Scalar], Scalar]"]
@@ -248,12 +254,12 @@ COMPARISONS = {
 }  # fmt: skip
 
 
-def compare(writer: Writer, symbol: str, a: Number, b: Number) -> Scalar | Literal:
-    if isinstance(a, Literal) and isinstance(b, Literal):
-        x, y = a.value, b.value
+def compare(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Scalar | Literal:
+    if isinstance(lhs, Literal) and isinstance(rhs, Literal):
+        x, y = lhs.value, rhs.value
         return Literal({"<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y, "==": x == y, "!=": x != y}[symbol])
-    type = joined(a, b, f"'{symbol}'")
-    left, right = cast(writer, a, type), cast(writer, b, type)
+    type = joined(lhs, rhs, f"'{symbol}'")
+    left, right = cast(writer, lhs, type), cast(writer, rhs, type)
     predicate = COMPARISONS[symbol][is_float(type)]
     predicate = f"u{predicate[1:]}" if type in UNSIGNED and predicate[0] == "s" else predicate
     operation = "arith.cmpf" if is_float(type) else "arith.cmpi"

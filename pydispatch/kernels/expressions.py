@@ -52,6 +52,7 @@ COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="
 FIRST_CODE = 0x50600000
 """What workgroups return where the first statement of a kernel does not hold; the others count from there."""
 
+
 class Expressions(Numbers):
     """Code generator for the expressions of a kernel."""
 
@@ -175,9 +176,7 @@ class Expressions(Numbers):
             found.append(self.index(node, part, entity, size, number).name)
         return ", ".join(found)
 
-    def index(
-        self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int
-    ) -> Scalar:
+    def index(self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int) -> Scalar:
         """Return the index of one dimension as a value of type index. part: the part of `node` that is the index."""
         value = self.as_number(node, entity)
         if isinstance(value, Literal):
@@ -222,14 +221,15 @@ class Expressions(Numbers):
         values = [self.evaluate(each) for each in operands]
         return self.elementwise(operands, values, lambda a, b: binary(self.writer, symbol, a, b))
 
-    def matrix_product(self, node: ast.BinOp | ast.AugAssign, a: Entity, b: Entity) -> Entity:
+    def matrix_product(self, node: ast.BinOp | ast.AugAssign, lhs: Entity, rhs: Entity) -> Entity:
         raise self.error(
-            node, f"'@' of {described(a)} and {described(b)}", "'@' multiplies tiles: x[i:i + 16, k:k + 16] is one"
+            node, f"'@' of {described(lhs)} and {described(rhs)}", "'@' multiplies tiles: x[i:i + 16, k:k + 16] is one"
         )
 
     def _unaryop(self, node: ast.UnaryOp) -> Entity:
         if isinstance(node.op, ast.Not):
             return inverted(self.writer, self.condition(node.operand))
+
         def changed(value: Scalar | Literal) -> Scalar | Literal:
             if isinstance(node.op, ast.USub):
                 return negated(self.writer, value)
@@ -254,12 +254,12 @@ class Expressions(Numbers):
         operands = [node.left, *node.comparators]
         return self.elementwise(operands, [self.evaluate(each) for each in operands], chain)
 
-    def _both(self, a: Scalar | Literal, b: Scalar | Literal) -> Scalar | Literal:
-        for one, other in ((a, b), (b, a)):
+    def _both(self, lhs: Scalar | Literal, rhs: Scalar | Literal) -> Scalar | Literal:
+        for one, other in ((lhs, rhs), (rhs, lhs)):
             if isinstance(one, Literal):
                 return other if one.value else one
-        assert isinstance(a, Scalar) and isinstance(b, Scalar)
-        return self.writer.value(f"arith.andi {a.name}, {b.name} : i1", "i1")
+        assert isinstance(lhs, Scalar) and isinstance(rhs, Scalar)
+        return self.writer.value(f"arith.andi {lhs.name}, {rhs.name} : i1", "i1")
 
     def _boolop(self, node: ast.BoolOp) -> Entity:
         """Evaluate `and` or `or`; a later operand is computed only where the earlier ones do not decide, unless that

@@ -39,11 +39,11 @@ class Sizes:
     decided: Sequence[bool] = ()
     compared: int = 0
 
-    def compare(self, predicate: str, a: Size, b: Size) -> bool:
+    def compare(self, predicate: str, lhs: Size, rhs: Size) -> bool:
         """Return the result that is assumed for a comparison. Raises _Undecided when none has been chosen."""
         self.compared += 1
         if self.compared > len(self.decided):
-            made = self.writer.value(f"arith.cmpi {predicate}, {a.name}, {b.name} : index", "i1")
+            made = self.writer.value(f"arith.cmpi {predicate}, {lhs.name}, {rhs.name} : index", "i1")
             raise _Undecided(made.name)
         return self.decided[self.compared - 1]
 

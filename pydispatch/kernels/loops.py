@@ -220,4 +220,3 @@ class Loops(Statements):
         outer.has_effects = True
         self._after_loop(node, carried, results[len(own) :])
         self.environment.pop(BREAK, None)
-

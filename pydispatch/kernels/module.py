@@ -109,7 +109,8 @@ def lower(
 
 
 def _symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
-    """Return the SSA name of every dynamic size, by view and dimension; sizes with the same symbol have the same name.
+    """Return the SSA name of every dynamic size, by view and dimension; sizes with the same symbol have
+    the same name.
     """
     found: dict[tuple[str, int], str] = {}
     for each in passed:

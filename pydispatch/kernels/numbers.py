@@ -112,7 +112,8 @@ class Numbers:
             raise self.error(node, f"{ast.unparse(node)}: {error}", "give other numbers") from None
 
     def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar:
-        """Convert a value for storing where a type is given: literals and shorter types fit; CompileError for others.
+        """Convert a value for storing where a type is given: literals and shorter types fit; CompileError for
+        others.
         """
         value = self.as_number(node, entity)
         meets = self.number_or_error(node, lambda: joined(value, Scalar("", type), what))

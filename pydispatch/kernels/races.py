@@ -114,9 +114,7 @@ class Races(WorkgroupMemory):
         else:
             before = [self.writer.value(f"memref.load {written} : {type}", "i64")]
             last = self.writer.value(f"memref.load {other} : {type}", "i64")
-            chosen = self.writer.value(
-                f"arith.select {self._is_other(old.name)}, {old.name}, {last.name} : i64", "i64"
-            )
+            chosen = self.writer.value(f"arith.select {self._is_other(old.name)}, {old.name}, {last.name} : i64", "i64")
             self.writer.line(f"memref.store {chosen.name}, {other} : {type}")
         races = [self._races(each.name) for each in before]
         found = races[0]
@@ -150,14 +148,14 @@ class Races(WorkgroupMemory):
         now = self.writer.value(f"arith.cmpi eq, {phase}, {self._passed_now.name} : i64", "i1")
         return self._truth("andi", self._is_other(stamp), self._truth("ori", elsewhere.name, now.name))
 
-    def _op(self, a: str, operation: str, b: str) -> str:
-        return self.writer.value(f"arith.{operation} {a}, {b} : index", "index").name
+    def _op(self, lhs: str, operation: str, rhs: str) -> str:
+        return self.writer.value(f"arith.{operation} {lhs}, {rhs} : index", "index").name
 
-    def _long(self, operation: str, a: str, b: str) -> str:
-        return self.writer.value(f"arith.{operation} {a}, {b} : i64", "i64").name
+    def _long(self, operation: str, lhs: str, rhs: str) -> str:
+        return self.writer.value(f"arith.{operation} {lhs}, {rhs} : i64", "i64").name
 
-    def _truth(self, operation: str, a: str, b: str) -> str:
-        return self.writer.value(f"arith.{operation} {a}, {b} : i1", "i1").name
+    def _truth(self, operation: str, lhs: str, rhs: str) -> str:
+        return self.writer.value(f"arith.{operation} {lhs}, {rhs} : i1", "i1").name
 
     def _cast(self, index: str) -> str:
         return self.writer.value(f"arith.index_cast {index} : index to i64", "i64").name

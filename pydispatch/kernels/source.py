@@ -126,7 +126,8 @@ class Source:
         )
 
     def unwanted(self) -> ast.arg | None:
-        """Return the first parameter that is not a plain one: positional-only, keyword-only, * or **. None without one.
+        """Return the first parameter that is not a plain one: positional-only, keyword-only, * or **. None
+        without one.
         """
         arguments = self.tree.args
         every = (*arguments.posonlyargs, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg)

@@ -111,8 +111,8 @@ class Statements(Expressions):
         stays = self.writer.value(f"arith.xori {left.name}, {true.name} : i1", "i1")
         return self._choose(rest[0], stays, lambda: self.block(rest, at_end), lambda: None)
 
-    def _either(self, a: Scalar, b: Scalar) -> Scalar:
-        return self.writer.value(f"arith.ori {a.name}, {b.name} : i1", "i1")
+    def _either(self, lhs: Scalar, rhs: Scalar) -> Scalar:
+        return self.writer.value(f"arith.ori {lhs.name}, {rhs.name} : i1", "i1")
 
     # ---- assignments
 
@@ -231,9 +231,7 @@ class Statements(Expressions):
     def _memory(self, target: ast.Subscript) -> Memory:
         memory = self.evaluate(target.value)
         if not isinstance(memory, Memory):
-            raise self.error(
-                target, f"elements of {described(memory)} cannot be assigned", "assign elements of views"
-            )
+            raise self.error(target, f"elements of {described(memory)} cannot be assigned", "assign elements of views")
         return memory
 
     def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity, origin: ast.AST) -> None:
@@ -342,7 +340,7 @@ class Statements(Expressions):
         if node.keywords or len(given) != len(names):
             raise self.error(
                 node,
-                f"'{function.__name__}' takes {len(names)} argument{'s'[:len(names) != 1]} in order, got {len(given)}",
+                f"'{function.__name__}' takes {len(names)} argument{'s'[: len(names) != 1]} in order, got {len(given)}",
                 f"give {', '.join(names)}" if names else "give none",
             )
         saved = self.source, self.environment, self.fixed

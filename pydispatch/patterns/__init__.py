@@ -235,9 +235,7 @@ def _closure(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}
 
 
-def matcher(
-    function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing"
-) -> Any:
+def matcher(function: Callable[[Any], Any] | None = None, /, *, benefit: int = 1, phase: str = "preprocessing") -> Any:
     """Create a pattern from a function over one operation.
 
     Its argument is an operation (`name`, `operands`, `results`, `attributes`, `producer(i)`, `loops`). It returns None

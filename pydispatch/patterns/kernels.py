@@ -162,9 +162,7 @@ def _check_name(what: str, given: object) -> None:
         raise InvalidArgumentError(f"{what}: expected a name, got {given!r}")
 
 
-def _check_list(
-    what: str, given: object, fits: Callable[[Any], bool], expected: str, count: int | None = None
-) -> None:
+def _check_list(what: str, given: object, fits: Callable[[Any], bool], expected: str, count: int | None = None) -> None:
     if not isinstance(given, (tuple, list)) or not all(map(fits, given)) or len(given) != (count or len(given)):
         raise InvalidArgumentError(f"WholeKernel: {what}: expected a tuple of {expected}, got {given!r}")
 

@@ -118,7 +118,8 @@ def unary(name: str, x: Value) -> Value:
 
 
 def elementwise(name: str, x: Any) -> Any:
-    """Apply a function of one operand to a value of a pattern, or to what NumPy takes: arrays, and arrays of programs.
+    """Apply a function of one operand to a value of a pattern, or to what NumPy takes: arrays, and arrays
+    of programs.
     """
     if isinstance(x, Value) or not (hasattr(x, "__array_ufunc__") or isinstance(x, (int, float))):
         return unary(name, x)
@@ -133,47 +134,47 @@ def elementwise(name: str, x: Any) -> Any:
     return getattr(np, name)(x)
 
 
-def binary(name: str, a: Value | float, b: Value | float) -> Value:
+def binary(name: str, lhs: Value | float, rhs: Value | float) -> Value:
     """Return an elementwise operation of two operands; a number gets the type of the other."""
-    if not isinstance(a, Value):
-        a = constant(a, value_of(name, b).type.dtype)
-    if not isinstance(b, Value):
-        b = constant(b, a.type.dtype)
-    if a.type.dtype != b.type.dtype:
-        raise InvalidArgumentError(f"{name} of {a.type} and {b.type}: element types differ")
-    op = (FLOAT if _is_float(a.type.dtype) else INTEGER).get(name)
+    if not isinstance(lhs, Value):
+        lhs = constant(lhs, value_of(name, rhs).type.dtype)
+    if not isinstance(rhs, Value):
+        rhs = constant(rhs, lhs.type.dtype)
+    if lhs.type.dtype != rhs.type.dtype:
+        raise InvalidArgumentError(f"{name} of {lhs.type} and {rhs.type}: element types differ")
+    op = (FLOAT if _is_float(lhs.type.dtype) else INTEGER).get(name)
     if op is None:
-        raise InvalidArgumentError(f"{name} of {a.type} is not known")
-    return Value("scalar", TensorType(a.type.dtype, broadcast(a, b)), (a, b), op)
+        raise InvalidArgumentError(f"{name} of {lhs.type} is not known")
+    return Value("scalar", TensorType(lhs.type.dtype, broadcast(lhs, rhs)), (lhs, rhs), op)
 
 
-def broadcast(a: Value, b: Value) -> tuple[Size, ...] | None:
+def broadcast(lhs: Value, rhs: Value) -> tuple[Size, ...] | None:
     """Return the shape of an elementwise result: one operand may lack leading dimensions."""
-    if a.type.shape is None or b.type.shape is None:
-        return a.type.shape if b.type.shape is None else b.type.shape
-    longer, shorter = (a.shape, b.shape) if len(a.shape) >= len(b.shape) else (b.shape, a.shape)
+    if lhs.type.shape is None or rhs.type.shape is None:
+        return lhs.type.shape if rhs.type.shape is None else rhs.type.shape
+    longer, shorter = (lhs.shape, rhs.shape) if len(lhs.shape) >= len(rhs.shape) else (rhs.shape, lhs.shape)
     for x, y in zip(longer[len(longer) - len(shorter) :], shorter, strict=True):
         if x != y:
-            raise InvalidArgumentError(f"shapes of {a.type} and {b.type} differ: name equal sizes alike")
+            raise InvalidArgumentError(f"shapes of {lhs.type} and {rhs.type} differ: name equal sizes alike")
     return longer
 
 
-def matmul(a: Value, b: Value) -> Value:
+def matmul(lhs: Value, rhs: Value) -> Value:
     """Return a [m, k] @ b [k, n], accumulated from zero."""
-    a, b = value_of("@", a), value_of("@", b)
-    if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0] or a.type.dtype != b.type.dtype:
-        raise InvalidArgumentError(f"cannot multiply {a.type} and {b.type}: write f32['m', 'k'] @ f32['k', 'n']")
-    return Value("matmul", TensorType(a.type.dtype, (a.shape[0], b.shape[1])), (a, b))
+    lhs, rhs = value_of("@", lhs), value_of("@", rhs)
+    if len(lhs.shape) != 2 or len(rhs.shape) != 2 or lhs.shape[1] != rhs.shape[0] or lhs.type.dtype != rhs.type.dtype:
+        raise InvalidArgumentError(f"cannot multiply {lhs.type} and {rhs.type}: write f32['m', 'k'] @ f32['k', 'n']")
+    return Value("matmul", TensorType(lhs.type.dtype, (lhs.shape[0], rhs.shape[1])), (lhs, rhs))
 
 
-def maximum(a: Value | float, b: Value | float) -> Value:
+def maximum(lhs: Value | float, rhs: Value | float) -> Value:
     """Return the larger of two values, elementwise."""
-    return binary("maximum", a, b)
+    return binary("maximum", lhs, rhs)
 
 
-def minimum(a: Value | float, b: Value | float) -> Value:
+def minimum(lhs: Value | float, rhs: Value | float) -> Value:
     """Return the smaller of two values, elementwise."""
-    return binary("minimum", a, b)
+    return binary("minimum", lhs, rhs)
 
 
 def reduce(op: str, x: Value, axis: int = -1) -> Value:

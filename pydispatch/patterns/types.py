@@ -46,9 +46,12 @@ class DType:
     def __getitem__(self, shape: Size | tuple[Size, ...]) -> TensorType:
         sizes = shape if isinstance(shape, tuple) else (shape,)
         for size in sizes:
-            if not (size is None or isinstance(size, (int, str, ComputedSize))) or isinstance(size, bool) or (
-                isinstance(size, int) and size < 0
-            ) or (isinstance(size, str) and not size.isidentifier()):
+            if (
+                not (size is None or isinstance(size, (int, str, ComputedSize)))
+                or isinstance(size, bool)
+                or (isinstance(size, int) and size < 0)
+                or (isinstance(size, str) and not size.isidentifier())
+            ):
                 raise InvalidArgumentError(
                     f"a size is a number, a name or None, got {size!r}: write {self.name}['n', 4]"
                 )

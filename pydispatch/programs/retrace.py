@@ -43,20 +43,22 @@ def _place(op: Operation, module: ModuleOp) -> Any:
     return location_of(op)
 
 
-def _is_same(a: Operation, b: Operation) -> bool:
+def _is_same(lhs: Operation, rhs: Operation) -> bool:
     return (
-        a.name == b.name
-        and _are_same(a.properties, b.properties)
-        and _are_same(a.attributes, b.attributes)
-        and [each.type for each in a.results] == [each.type for each in b.results]
+        lhs.name == rhs.name
+        and _are_same(lhs.properties, rhs.properties)
+        and _are_same(lhs.attributes, rhs.attributes)
+        and [each.type for each in lhs.results] == [each.type for each in rhs.results]
     )
 
 
-def _are_same(a: dict[str, Attribute], b: dict[str, Attribute]) -> bool:
-    return a.keys() == b.keys() and all(value == b[key] or _are_equal_arrays(value, b[key]) for key, value in a.items())
+def _are_same(lhs: dict[str, Attribute], rhs: dict[str, Attribute]) -> bool:
+    return lhs.keys() == rhs.keys() and all(
+        value == rhs[key] or _are_equal_arrays(value, rhs[key]) for key, value in lhs.items()
+    )
 
 
-def _are_equal_arrays(a: Attribute, b: Attribute) -> bool:
-    if not isinstance(a, NumPyArrayAttr) or not isinstance(b, NumPyArrayAttr) or a.type != b.type:
+def _are_equal_arrays(lhs: Attribute, rhs: Attribute) -> bool:
+    if not isinstance(lhs, NumPyArrayAttr) or not isinstance(rhs, NumPyArrayAttr) or lhs.type != rhs.type:
         return False
-    return np.array_equal(a.raw(), b.raw())
+    return np.array_equal(lhs.raw(), rhs.raw())

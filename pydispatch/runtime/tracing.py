@@ -29,6 +29,7 @@ EVENTS = 1 << 14
 THREADS = 64
 """That may have a track, besides one for each CPU."""
 
+
 @dataclass(frozen=True)
 class Event:
     """Trace event: an activity of a thread or device queue.

@@ -18,6 +18,7 @@ from pydispatch.tuning.site import Builder, Built, Site
 
 GENERATED = "generated code"
 
+
 class MatchSite(Site):
     """Site of a match that is computed by the kernel of its pattern or by generated code.
 
@@ -59,7 +60,9 @@ class MatchPrograms(Builder):
 
 
 def _code_of(artifact: Artifact) -> str:
-    """Return a text that identifies the code of an artifact. The manifest is left out: it has positions in the source.
+    """Return a text that identifies the code of an artifact.
+
+    The manifest is left out: it has positions in the source.
     """
     members = (name for name in artifact.members if name != "manifest.json")
     return "\0".join(f"{name} {bytes(artifact.read(name)).hex()}" for name in members)

@@ -37,35 +37,37 @@ def schedule_named(name: str) -> Schedule | None:
     return Schedule(mr, nr, mt, nt, kc, pack_a="A" in packed, pack_b="B" in packed, batch=batch)
 
 
-def near(level: Level, p: Problem, s: Schedule) -> list[Schedule]:
+def near(level: Level, problem: Problem, schedule: Schedule) -> list[Schedule]:
     """Legal schedules that differ from one in one respect: what is packed, the tile, the steps of K or the block."""
-    found = (_fitted(p, each) for each in _moves(level, p, s))
-    return [each for each in dict.fromkeys(found) if each != s and refusal(level, p, each) is None]
+    found = (_fitted(problem, each) for each in _moves(level, problem, schedule))
+    return [each for each in dict.fromkeys(found) if each != schedule and refusal(level, problem, each) is None]
 
 
-def _moves(level: Level, p: Problem, s: Schedule) -> Iterator[Schedule]:
-    yield replace(s, pack_b=not s.pack_b, batch=1)
-    yield replace(s, pack_a=not s.pack_a)
+def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
+    yield replace(schedule, pack_b=not schedule.pack_b, batch=1)
+    yield replace(schedule, pack_a=not schedule.pack_a)
     for height, width in ((2, 1), (1, 2), (0.5, 1), (1, 0.5), (0.5, 2), (2, 0.5)):
-        yield replace(s, mt=_multiple(s.mt * height, s.mr), nt=_multiple(s.nt * width, s.nr))
+        yield replace(
+            schedule, mt=_multiple(schedule.mt * height, schedule.mr), nt=_multiple(schedule.nt * width, schedule.nr)
+        )
     for times in (0.5, 2, 0.25):
-        yield replace(s, kc=_multiple(s.kc * times, STEP))
-    if p.k is not None:
-        yield replace(s, kc=p.k)
-    if p.repeated > 1 and p.k is not None:
-        for batch in (s.batch // 2, s.batch * 2, p.repeated):
-            yield replace(s, pack_b=True, kc=p.k, batch=max(1, min(batch, p.repeated)))
-    if not (p.along_k and not s.pack_b):
-        for mr, nr in _blocks(level, p, s):
-            yield replace(s, mr=mr, nr=nr, mt=_multiple(s.mt, mr), nt=_multiple(s.nt, nr))
+        yield replace(schedule, kc=_multiple(schedule.kc * times, STEP))
+    if problem.k is not None:
+        yield replace(schedule, kc=problem.k)
+    if problem.repeated > 1 and problem.k is not None:
+        for batch in (schedule.batch // 2, schedule.batch * 2, problem.repeated):
+            yield replace(schedule, pack_b=True, kc=problem.k, batch=max(1, min(batch, problem.repeated)))
+    if not (problem.along_k and not schedule.pack_b):
+        for mr, nr in _blocks(level, problem, schedule):
+            yield replace(schedule, mr=mr, nr=nr, mt=_multiple(schedule.mt, mr), nt=_multiple(schedule.nt, nr))
 
 
-def _blocks(level: Level, p: Problem, s: Schedule) -> Iterator[tuple[int, int]]:
+def _blocks(level: Level, problem: Problem, schedule: Schedule) -> Iterator[tuple[int, int]]:
     """Register blocks of whole vectors that use most of the registers, and the neighbours of the one there is."""
-    lanes = level.vector // p.size
+    lanes = level.vector // problem.size
     for vectors in (1, 2, 3, 4):
-        most = min(level.accumulators // vectors, p.m or level.accumulators)
-        for mr in (most, most - 1, most - 2) if vectors * lanes == s.nr else (most,):
+        most = min(level.accumulators // vectors, problem.m or level.accumulators)
+        for mr in (most, most - 1, most - 2) if vectors * lanes == schedule.nr else (most,):
             if mr >= 1:
                 yield mr, vectors * lanes
 
@@ -75,9 +77,9 @@ def _multiple(size: float, block: int) -> int:
     return max(1, ceil(int(size), block)) * block
 
 
-def _fitted(p: Problem, s: Schedule) -> Schedule:
+def _fitted(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the schedule with tiles and steps clipped to the sizes of the problem."""
-    mt = s.mt if p.m is None else min(s.mt, _multiple(p.m, s.mr))
-    nt = s.nt if p.n is None else min(s.nt, _multiple(p.n, s.nr))
-    kc = s.kc if p.k is None else min(s.kc, max(1, p.k))
-    return replace(s, mt=mt, nt=nt, kc=_multiple(kc, p.group))
+    mt = schedule.mt if problem.m is None else min(schedule.mt, _multiple(problem.m, schedule.mr))
+    nt = schedule.nt if problem.n is None else min(schedule.nt, _multiple(problem.n, schedule.nr))
+    kc = schedule.kc if problem.k is None else min(schedule.kc, max(1, problem.k))
+    return replace(schedule, mt=mt, nt=nt, kc=_multiple(kc, problem.group))

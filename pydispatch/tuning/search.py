@@ -53,7 +53,6 @@ class Race:
     complete: bool = False
 
 
-
 @dataclass
 class Search:
     """say: takes a line for people about each site. clock: seconds. spent: seconds of the last run that count."""

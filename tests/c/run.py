@@ -44,8 +44,12 @@ BASE = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g1", f"-I{
         f"-I{ROOT}/tests/c"]  # fmt: skip
 MODES = {
     "plain": ["-O2"],
-    "asan": ["-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all",
-             "-fno-omit-frame-pointer"],
+    "asan": [
+        "-O1",
+        "-fsanitize=address,undefined,float-cast-overflow",
+        "-fno-sanitize-recover=all",
+        "-fno-omit-frame-pointer",
+    ],
     "tsan": ["-O1", "-fsanitize=thread"],
 }
 MACROS = {

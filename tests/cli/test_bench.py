@@ -139,9 +139,7 @@ def test_iree(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None
         (["--function=nobody"], "nobody"),
     ],
 )
-def test_refused(
-    words: list[str], message: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused(words: list[str], message: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     given = [word.format(**files) for word in words]
     assert cli.main(["bench", files["addf"], *INPUTS, *QUICK, *given]) == 1
     assert message.format(**files) in capsys.readouterr().err
@@ -256,28 +254,32 @@ void second(const float* restrict x, size_t x_offset, float* restrict y, size_t 
   y[y_offset] = x[x_offset] * 2;
 }
 """
-TWO = """
+TWO = (
+    """
 #cpu = #hal.executable.target<"llvm-cpu", "embedded-elf-ARCH">
 #device = #hal.device.target<"local", [#cpu]> : !hal.device
 module @two attributes {hal.device.targets = [#device]} {
   stream.executable private @kernels attributes {
     hal.executable.objects = #hal.executable.objects<{#cpu = [#hal.executable.object<{path = "OBJECT"}>]}>
   } {
-""" + "".join(
-    f"""
+"""
+    + "".join(
+        f"""
     stream.executable.export public @{name} workgroups() -> (index, index, index) {{
       %one = arith.constant 1 : index
       stream.return %one, %one, %one : index, index, index
     }}"""
-    for name in ("one", "two")
-) + """
+        for name in ("one", "two")
+    )
+    + """
     builtin.module {
       func.func private @first(memref<f32>, index, memref<f32>, index)
           attributes {hal.import.static, llvm.bareptr = true}
       func.func private @second(memref<f32>, index, memref<f32>, index)
           attributes {hal.import.static, llvm.bareptr = true}
-""" + "".join(
-    f"""
+"""
+    + "".join(
+        f"""
       func.func @{name}(%b0: !stream.binding, %b1: !stream.binding) {{
         %z = arith.constant 0 : index
         %x = stream.binding.subspan %b0[%z] : !stream.binding -> memref<1xf32>
@@ -289,8 +291,9 @@ module @two attributes {hal.device.targets = [#device]} {
         func.call @{function}(%p0, %o0, %p1, %o1) : (memref<f32>, index, memref<f32>, index) -> ()
         return
       }}"""
-    for name, function in (("one", "first"), ("two", "second"))
-) + """
+        for name, function in (("one", "first"), ("two", "second"))
+    )
+    + """
     }
   }
   func.func @main(%x: tensor<1xf32>) -> tensor<1xf32> {
@@ -301,6 +304,7 @@ module @two attributes {hal.device.targets = [#device]} {
   }
 }
 """
+)
 
 
 def test_a_slow_kernel_is_named_first(kernels: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,7 +81,8 @@ def test_table(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     assert lines[0] == f"{path}: pydispatch artifact, {inspect.size_text(path.stat().st_size)}, 7 members"
     assert lines[1] == "  written by pydispatch 1.2.3 with lld 21, llvm 20.1"
     text = "\n".join(lines)
-    assert """
+    assert (
+        """
 functions
   name            signature
   @mul            (tensor<8xf32>) -> tensor<8xf32>
@@ -105,7 +106,9 @@ constants
   constants/1.npy  |i1    scalar  129 B
 
 members
-""" in text
+"""
+        in text
+    )
     assert text.endswith("constants/1.npy                  129 B")
 
 

@@ -104,7 +104,7 @@ def test_names_that_python_cannot_write(name: str) -> None:
     artifact.manifest.functions[0].name = name
     assert artifact.manifest.functions[0].inputs is not None
     artifact.manifest.functions[0].inputs[0].name = name
-    text = module_of(artifact, f'{name}.pdx')
+    text = module_of(artifact, f"{name}.pdx")
     compile(text, "made.py", "exec")
     assert "(Protocol)" not in text
 

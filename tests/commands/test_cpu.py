@@ -505,9 +505,6 @@ def test_inspect_lists_them(artifact: pd.Artifact, tmp_path: Path) -> None:
     assert "host command 1 sum(?xf32, f32 written)" in program
 
 
-
-
-
 def test_the_pool_is_free_while_submitted_commands_sleep() -> None:
     device = pd.device("cpu?workers=2")
     asleep, may_end = threading.Barrier(5), threading.Event()

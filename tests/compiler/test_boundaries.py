@@ -60,11 +60,18 @@ def test_each_reason_has_a_program() -> None:
 
 def test_operations_that_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search between two operations that would take long is not made."""
-    slices = "".join(f"""
-      %p{n} = tensor.insert_slice %r into %p{n - 1}[{n}, 0] [1, 16] [1, 1] : V into M""" for n in range(1, 7))
-    program = ("%x: M, %p0: M, %r: V", "M", f"""
+    slices = "".join(
+        f"""
+      %p{n} = tensor.insert_slice %r into %p{n - 1}[{n}, 0] [1, 16] [1, 1] : V into M"""
+        for n in range(1, 7)
+    )
+    program = (
+        "%x: M, %p0: M, %r: V",
+        "M",
+        f"""
       %a = math.exp %x : M{slices}
-      %o = arith.addf %a, %p6 : M""")
+      %o = arith.addf %a, %p6 : M""",
+    )
     assert reasons.TOO_FAR not in {b.reason for b in boundaries(*program)}
     monkeypatch.setattr(order, "MOST_VISITED", 4)
     (found,) = [b for b in boundaries(*program) if b.reason == reasons.TOO_FAR]
@@ -72,25 +79,33 @@ def test_operations_that_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_host_code_between_two() -> None:
-    found = boundaries("%x: M, %n: index", "tensor<?x16xf32>", f"""{SUM}
+    found = boundaries(
+        "%x: M, %n: index",
+        "tensor<?x16xf32>",
+        f"""{SUM}
       %e = tensor.extract %s[%n] : R
       %i = arith.fptosi %e : f32 to i32
       %at = arith.index_cast %i : i32 to index
       %part = tensor.extract_slice %x[0, 0] [%at, 16] [1, 1] : M to tensor<?x16xf32>
-      %o = math.exp %part : tensor<?x16xf32>""")
+      %o = math.exp %part : tensor<?x16xf32>""",
+    )
     (found,) = [b for b in found if b.consumer.endswith("exp")]
     assert found.producer.endswith("reduce_addf")
     assert re.fullmatch(reasons.HOST.format(r"\d+:\d+ \w+"), found.reason)
 
 
 def test_a_loop_between_two() -> None:
-    found = boundaries("%x: M, %n: index", "M", """
+    found = boundaries(
+        "%x: M, %n: index",
+        "M",
+        """
       %a = math.exp %x : M
       %r = scf.for %i = %c0 to %n step %n iter_args(%c = %a) -> (M) {
         %d = math.absf %c : M
         scf.yield %d : M
       }
-      %o = math.log %r : M""")
+      %o = math.log %r : M""",
+    )
     pairs = {(b.producer.split()[-1], b.consumer.split()[-1]): b.reason for b in found}
     assert {("exp", "absf"), ("absf", "log"), ("exp", "log")} <= set(pairs)
     assert all(re.fullmatch(reasons.CONTROL.format(r"\d+:\d+ \w+"), reason) for reason in pairs.values())

@@ -168,12 +168,15 @@ class Network:
         old, new, own = self.type(), self.type(*y.shape), "(n, c, h, w) -> (n, c, h, w)"
         empty = self.fill("%zero", *y.shape)
         indices = "\n".join(f" %i{d} = linalg.index {d} : index" for d in range(4))
-        self.put(f"""linalg.generic {{indexing_maps = [affine_map<{own}>],
+        self.put(
+            f"""linalg.generic {{indexing_maps = [affine_map<{own}>],
  iterator_types = ["parallel", "parallel", "parallel", "parallel"]}} outs({empty} : {new}) {{\n^bb0(%o: f32):
 {indices}
  %two = arith.constant 2 : index
  %h = arith.divui %i2, %two : index\n %w = arith.divui %i3, %two : index
- %r = tensor.extract {self.value}[%i0, %i1, %h, %w] : {old}\n linalg.yield %r : f32\n}} -> {new}""", y)
+ %r = tensor.extract {self.value}[%i0, %i1, %h, %w] : {old}\n linalg.yield %r : f32\n}} -> {new}""",
+            y,
+        )
 
     def text(self) -> str:
         """The program."""

@@ -63,10 +63,14 @@ def contraction(
     else:
         sizes = ""
     zero = "0.0" if f == "f" else "0"
-    begin = "" if start else f"""
+    begin = (
+        ""
+        if start
+        else f"""
   %zero = arith.constant {zero} : {acc}
   %e = tensor.empty({sizes}) : {tc}
   %c = linalg.fill ins(%zero : {acc}) outs(%e : {tc}) -> {tc}"""
+    )
     return f"""
 func.func @f(%a: {ta}, %b: {tb}{", " + third if third else ""}) -> {result or tc} {{{begin}
   %r = linalg.generic {{indexing_maps = [{affine}], iterator_types = [{dims}]}}

@@ -53,7 +53,7 @@ def test_rows_at_run_time(sums: str, types: tuple[str, str], level: str) -> None
         f = pd.device("cpu?workers=2").load(pd.compile(program(sums, sizes, types), targets="cpu", cpu=level)).f
         for m in ROWS:
             sizes["m"] = m
-            left, right, out = ([tuple(sizes[d] for d in p) for p in sums.replace("->", ",").split(",")])
+            left, right, out = [tuple(sizes[d] for d in p) for p in sums.replace("->", ",").split(",")]
             a, b = small(rng, left, types[0]), small(rng, right, types[0])
             bias = small(rng, out[-1:], types[1])
             expected = (np.einsum(sums, a.astype(exact), b.astype(exact)) + bias).astype(DTYPES[types[1]])

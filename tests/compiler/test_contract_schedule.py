@@ -154,7 +154,7 @@ def test_it_is_printed() -> None:
 
 ILLEGAL = [
     (product(), spelled(replace(BLOCKS, kc=0)), "sizes are at least 1"),
-    (product(), spelled(replace(BLOCKS, mt=9)), "the tile of 9x48 is not made of whole register blocks of 4x16"),
+    (product(), spelled(replace(BLOCKS, mt=9)), "the tile of 9x48 is not a multiple of the register block of 4x16"),
     (product(), spelled(replace(BLOCKS, mr=64, mt=64)), "the sums of a block of 64x16 take"),
     (product(), spelled(replace(BLOCKS, mt=1 << 16, nt=1 << 12)), "the limit is 16777216"),
     (product(), spelled(replace(BLOCKS, pack_b=False, nr=96, nt=96, mr=1)), "90 columns, fewer than a block"),

@@ -181,12 +181,18 @@ def test_unknown_machines(target: Target, message: str) -> None:
 
 def test_cpus_of_several_architectures() -> None:
     """A CPU becomes a variant of the architecture that has it; one that no target has is refused."""
-    source = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = arith.addf %x, %x : tensor<4xf32>\n" \
+    source = (
+        "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = arith.addf %x, %x : tensor<4xf32>\n"
         "  return %y : tensor<4xf32>\n}"
+    )
     artifact = pd.compile(source, targets=("x86_64", "aarch64"), cpu=("generic", "znver2", "neoverse-n1"))
     names = {Path(member).stem for member in artifact.members if member.startswith("executables/")}
-    assert names == {"embedded_elf_x86_64", "embedded_elf_x86_64_znver2", "embedded_elf_arm_64",
-                     "embedded_elf_arm_64_neoverse_n1"}
+    assert names == {
+        "embedded_elf_x86_64",
+        "embedded_elf_x86_64_znver2",
+        "embedded_elf_arm_64",
+        "embedded_elf_arm_64_neoverse_n1",
+    }
     with pytest.raises(CompileError, match="CPU 'neoverse-n1' belongs to an architecture that is not compiled for"):
         pd.compile(source, targets="x86_64", cpu=("generic", "neoverse-n1"))
     with pytest.raises(CompileError, match="CPU 'neoverse-n9' is not known for x86_64"):

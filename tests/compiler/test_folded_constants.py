@@ -90,12 +90,12 @@ def test_an_operation_has_the_value_of_its_kernel(row: str) -> None:
         operands = ", ".join(f"%a{i}" for i in range(len(types)))
         typed = f"{types[0]} to {to}" if to else types[0]
         return f"""
-        func.func @f({'' if known else arguments}) -> tensor<30x5x{result}> {{
-          {chr(10).join(loads) if known else ''}
+        func.func @f({"" if known else arguments}) -> tensor<30x5x{result}> {{
+          {chr(10).join(loads) if known else ""}
           %e = tensor.empty() : tensor<30x5x{result}>
           %y = linalg.generic {{indexing_maps = [{maps}, affine_map<(i, j) -> (i, j)>],
               iterator_types = ["parallel", "parallel"]}}
-              ins({', '.join(f'%x{i}' for i in range(len(types)))} : {', '.join(shapes)})
+              ins({", ".join(f"%x{i}" for i in range(len(types)))} : {", ".join(shapes)})
               outs(%e : tensor<30x5x{result}>) {{
           ^bb0({inner}, %o: {result}):
             %v = {name} {operands} : {typed}

@@ -109,8 +109,9 @@ def test_values_of_channels_last(n: int, c: int, h: int, w: int, co: int, k: int
         channels_last(n, c, h, w, co, k, stride)
 
 
-@pytest.mark.parametrize(("c", "co", "size", "dispatches"), [(256, 160, 10, 2), (256, 160, 7, 1), (16, 160, 10, 1),
-                                                               (256, 128, 17, 1)])
+@pytest.mark.parametrize(
+    ("c", "co", "size", "dispatches"), [(256, 160, 10, 2), (256, 160, 7, 1), (16, 160, 10, 1), (256, 128, 17, 1)]
+)
 def test_where_it_pays_with_channels_last(c: int, co: int, size: int, dispatches: int) -> None:
     """Where the filter is large, and much larger than the columns, of which there are many."""
     assert len(channels_last(1, c, size, size, co, 3, 1)) == dispatches

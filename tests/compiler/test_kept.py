@@ -147,9 +147,7 @@ PARTS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_what_it_is_made_with_is_in_the_key(
-    part: str, compiled: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_it_is_made_with_is_in_the_key(part: str, compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     pd.compile(SUM)
     monkeypatch.setattr(kept, part, PARTS[part])
     pd.compile(SUM)
@@ -175,9 +173,7 @@ def test_versions_of_packages() -> None:
     assert {entry.split()[0] for entry in kept._versions()} >= {"llvmlite", "numpy", "xdsl"}
 
 
-def test_another_linker_changes_the_key(
-    compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_linker_changes_the_key(compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what it is: the name may stay."""
     pd.compile(SUM)
     tool = tmp_path / "ld.lld"

@@ -21,7 +21,9 @@ def f32(shape: tuple[int, ...]) -> str:
     return f"tensor<{''.join(f'{n}x' for n in shape)}f32>"
 
 
-def generic(name: str, maps: list[str], iterators: str, inputs: list[tuple[str, str]], out: tuple[str, str], body: str) -> str:
+def generic(
+    name: str, maps: list[str], iterators: str, inputs: list[tuple[str, str]], out: tuple[str, str], body: str
+) -> str:
     """Text of a linalg.generic of floats. iterators: a letter for each loop."""
     kinds = ", ".join('"parallel"' if i == "p" else '"reduction"' for i in iterators)
     loops = ", ".join(f"d{i}" for i in range(len(iterators)))
@@ -44,9 +46,18 @@ def convolution(h: int, c: int, n: int, k: int, channels_first: bool) -> str:
     image, moved, padded = (1, h, h, c), (1, c, h, h), (1, c, h + k - 1, h + k - 1)
     low, high = (k - 1) // 2, k // 2
     body = f"%e0 = tensor.empty() : {f32(moved)}\n"
-    body += generic("x", ["d0, d2, d3, d1", "d0, d1, d2, d3"], "pppp", [("%image", f32(image))], ("%e0", f32(moved)), YIELD_FIRST)
+    body += generic(
+        "x", ["d0, d2, d3, d1", "d0, d1, d2, d3"], "pppp", [("%image", f32(image))], ("%e0", f32(moved)), YIELD_FIRST
+    )
     body += f"%zero = arith.constant 0.0 : f32\n%e1 = tensor.empty() : {f32((n, c, k, k))}\n"
-    body += generic("w", ["d2, d3, d1, d0", "d0, d1, d2, d3"], "pppp", [("%filter", f32((k, k, c, n)))], ("%e1", f32((n, c, k, k))), YIELD_FIRST)
+    body += generic(
+        "w",
+        ["d2, d3, d1, d0", "d0, d1, d2, d3"],
+        "pppp",
+        [("%filter", f32((k, k, c, n)))],
+        ("%e1", f32((n, c, k, k))),
+        YIELD_FIRST,
+    )
     body += f"""%pad = tensor.pad %x low[0, 0, {low}, {low}] high[0, 0, {high}, {high}] {{
 ^bb0(%a: index, %b: index, %d: index, %e: index):
   tensor.yield %zero : f32 }} : {f32(moved)} to {f32(padded)}
@@ -64,18 +75,24 @@ def convolution(h: int, c: int, n: int, k: int, channels_first: bool) -> str:
     body += f"%e4 = tensor.empty() : {f32(wide)}\n"
     body += generic("wide", ["d3", "d0, d1, d2, d3"], "pppp", [("%scale", f32((n,)))], ("%e4", f32(wide)), YIELD_FIRST)
     body += f"%e5 = tensor.empty() : {f32(last)}\n"
-    body += generic("all", ["0, 0, 0, d3", "d0, d1, d2, d3"], "pppp", [("%wide", f32(wide))], ("%e5", f32(last)), YIELD_FIRST)
+    body += generic(
+        "all", ["0, 0, 0, d3", "d0, d1, d2, d3"], "pppp", [("%wide", f32(wide))], ("%e5", f32(last)), YIELD_FIRST
+    )
     body += f"%e6 = tensor.empty() : {f32(last)}\n"
-    body += generic("z", ["d0, d3, d1, d2", "d0, d1, d2, d3"], "pppp", [("%y", f32(first))], ("%e6", f32(last)), YIELD_FIRST)
+    body += generic(
+        "z", ["d0, d3, d1, d2", "d0, d1, d2, d3"], "pppp", [("%y", f32(first))], ("%e6", f32(last)), YIELD_FIRST
+    )
     clamp = "%m = arith.mulf %i0, %i1 : f32\n%zz = arith.constant 0.0 : f32\n%c = arith.maximumf %m, %zz : f32\nlinalg.yield %c : f32"
     result = first if channels_first else last
     identity = ["0, d1, d2, d3", "0, d1, d2, d3", "d0, d1, d2, d3"]
     body += generic("r", identity, "pppp", [("%z", f32(last)), ("%all", f32(last))], ("%e6", f32(last)), clamp)
     if channels_first:
         body += f"%e7 = tensor.empty() : {f32(first)}\n"
-        body += generic("t", ["d0, d2, d3, d1", "d0, d1, d2, d3"], "pppp", [("%r", f32(last))], ("%e7", f32(first)), YIELD_FIRST)
+        body += generic(
+            "t", ["d0, d2, d3, d1", "d0, d1, d2, d3"], "pppp", [("%r", f32(last))], ("%e7", f32(first)), YIELD_FIRST
+        )
     return f"""func.func @f(%image: {f32(image)}, %filter: {f32((k, k, c, n))}, %variance: {f32((n,))}) -> {f32(result)} {{
-{body}return %{'t' if channels_first else 'r'} : {f32(result)} }}"""
+{body}return %{"t" if channels_first else "r"} : {f32(result)} }}"""
 
 
 def convolved(image: np.ndarray, filter: np.ndarray, variance: np.ndarray, channels_first: bool) -> np.ndarray:
@@ -89,7 +106,9 @@ def convolved(image: np.ndarray, filter: np.ndarray, variance: np.ndarray, chann
 
 @pytest.mark.parametrize("channels_first", [False, True])
 @pytest.mark.parametrize(("h", "c", "n", "k"), [(9, 5, 37, 3), (1, 3, 8, 1), (6, 1, 1, 2), (14, 16, 64, 3)])
-def test_a_convolution_with_its_normalization_is_one_dispatch(h: int, c: int, n: int, k: int, channels_first: bool) -> None:
+def test_a_convolution_with_its_normalization_is_one_dispatch(
+    h: int, c: int, n: int, k: int, channels_first: bool
+) -> None:
     rng = np.random.default_rng(h)
     artifact = pd.compile(convolution(h, c, n, k, channels_first), cpu=["generic", "native"])
     assert count(artifact) == 1
@@ -153,7 +172,9 @@ def reshaped(draw: st.DrawFn) -> tuple[str, tuple[int, ...], list[object]]:
             part = draw(st.sampled_from([d for d in range(1, shape[at] + 1) if shape[at] % d == 0]))
             new = (*shape[:at], part, shape[at] // part, *shape[at + 1 :])
             rows = [[d] if d < at else [d, d + 1] if d == at else [d + 1] for d in range(len(shape))]
-            text += f"{made} = tensor.expand_shape {name} {rows} output_shape {list(new)} : {f32(shape)} into {f32(new)}\n"
+            text += (
+                f"{made} = tensor.expand_shape {name} {rows} output_shape {list(new)} : {f32(shape)} into {f32(new)}\n"
+            )
             steps.append(("reshape", new))
         elif kind == "collapse" and len(shape) > 1:
             at = draw(st.integers(0, len(shape) - 2))

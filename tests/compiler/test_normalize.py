@@ -165,9 +165,7 @@ SIZES = {"n": 2, "c": 3, "f": 2, "g": 2, "m": 2}
 
 
 def attributes(rank: int, strides: list[int], dilations: list[int]) -> str:
-    return (
-        f"{{dilations = dense<{dilations}> : tensor<{rank}xi64>, strides = dense<{strides}> : vector<{rank}xi64>}}"
-    )
+    return f"{{dilations = dense<{dilations}> : tensor<{rank}xi64>, strides = dense<{strides}> : vector<{rank}xi64>}}"
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)

@@ -68,4 +68,3 @@ def test_columns_that_are_copied_on_the_way(rows: int, dispatches: int) -> None:
     x, f = (rng.standard_normal(s).astype(np.float32) for s in ((16, rows, 16), (16, 24)))
     np.testing.assert_allclose(function(x, f), np.einsum("bmk,kn->mbn", x, f[::-1]), rtol=1e-4, atol=1e-5)
     assert len(function.plan_of(x, f)) == dispatches
-

@@ -96,9 +96,7 @@ def check(n: int, c: int, h: int, w: int, kind: str, k: Pair, steps: Pair, pad: 
 @example(1, 1, 2, 1, "depthwise", (3, 2), (2, 2), (1, 2), "f64")
 @example(1, 5, 5, 1, "sum", (4, 1), (3, 1), (0, 0), "f64")
 @example(1, 1, 1, 1, "depthwise", (2, 2), (2, 1), (1, 1), "f32")
-def test_values(
-    n: int, c: int, h: int, w: int, kind: str, k: Pair, steps: Pair, pad: Pair, type_: str
-) -> None:
+def test_values(n: int, c: int, h: int, w: int, kind: str, k: Pair, steps: Pair, pad: Pair, type_: str) -> None:
     check(n, c, h, w, kind, k, steps, pad, type_)
 
 

@@ -71,7 +71,9 @@ def images() -> Iterator[tuple[str, str, tuple[tuple[int, ...], ...]]]:
             ("pool_nhwc", "pooling_nhwc_sum", (1, 15, 15, 21), (3, 3), (1, out, out, 21)),
         ):  # fmt: skip
             a, b, c = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in (x, w, y))
-            yield f"{name}_{stride}", f"""
+            yield (
+                f"{name}_{stride}",
+                f"""
 func.func @{name}_{stride}(%x: {a}, %w: {b}) -> {c} {{
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : {c}
@@ -79,7 +81,9 @@ func.func @{name}_{stride}(%x: {a}, %w: {b}) -> {c} {{
   %r = linalg.{op} {config} ins(%x, %w : {a}, {b}) outs(%z : {c}) -> {c}
   return %r : {c}
 }}
-""", (x, w)
+""",
+                (x, w),
+            )
 
 
 @pytest.mark.parametrize("cpu", CPUS)
@@ -88,8 +92,6 @@ def test_images(cpu: str, tmp_path: Path) -> None:
     every = list(images())
     calls = {name: [[rng.standard_normal(s).astype(np.float32) for s in shapes]] for name, _, shapes in every}
     assert reads_unwritten("".join(text for _, text, _ in every), calls, tmp_path, cpu) == []
-
-
 
 
 def softmax(x: Any) -> Any:

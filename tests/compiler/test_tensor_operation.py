@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # A package as a stranger writes it: the operation for xDSL, its rule, and what registers both.
-PACKAGE = '''
+PACKAGE = """
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Dialect
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
@@ -53,7 +53,7 @@ RULES = [Reverse]
 def register(extensions):
     extensions.dialect("acme", "mirrors:Acme")
     extensions.tensor_operations("mirrors:RULES")
-'''
+"""
 
 PROGRAM = """
 func.func @static(%x: tensor<5x6xf32>, %y: tensor<5x6xf32>) -> tensor<5x6xf32> {
@@ -118,7 +118,9 @@ def check(folder: Path, code: str) -> None:
 
 
 def test_values(folder: Path) -> None:
-    check(folder, """
+    check(
+        folder,
+        """
 random = np.random.default_rng(0)
 x, y = random.random((2, 5, 6), np.float32)
 np.testing.assert_allclose(program.static(x, y), np.sqrt(x)[:, ::-1] + y, rtol=1e-6)
@@ -129,20 +131,27 @@ for rows in (1, 2, 1000):
     x = random.random((rows, 7), np.float32)
     np.testing.assert_allclose(program.rows(x), x.sum(1), rtol=1e-5)
 assert (program.unused(np.arange(4, dtype=np.float32)) == np.arange(4)).all()
-""")
+""",
+    )
 
 
 def test_it_is_fused_with_its_neighbours(folder: Path) -> None:
-    check(folder, """
+    check(
+        folder,
+        """
 names = [name for d in artifact.executables for name in d.exports]
 assert len(names) == 3, names  # one for each function that computes something
-""")
+""",
+    )
 
 
 def test_an_unused_one_is_dropped(folder: Path) -> None:
-    check(folder, """
+    check(
+        folder,
+        """
 assert not [name for d in artifact.executables for name in d.exports if "unused" in name]
-""")
+""",
+    )
 
 
 def test_two_rules_for_one_operation(tmp_path: Path) -> None:

@@ -42,10 +42,7 @@ def chain(*sizes: int, type_: str = "f32", name: str = "f") -> str:
 
 def check(artifact: pd.Artifact, *sizes: int, dtype: type = np.float32, name: str = "f") -> None:
     numbers = np.random.default_rng(0)
-    weights = [
-        (numbers.standard_normal(shape) / 4).astype(dtype)
-        for shape in [(4, sizes[0]), *pairwise(sizes)]
-    ]
+    weights = [(numbers.standard_normal(shape) / 4).astype(dtype) for shape in [(4, sizes[0]), *pairwise(sizes)]]
     expected = weights[0]
     for weight in weights[1:]:
         expected = np.tanh(expected @ weight)

@@ -226,4 +226,3 @@ class Program:
         ]  # fmt: skip
         body = "\n  ".join([*head, *self.lines, f"return {names} : {types}"])
         return f"func.func @f({arguments}) -> ({types}) {{\n  {body}\n}}\n"
-

@@ -27,8 +27,8 @@ def concat(count: int, row: str, axis: int = 0) -> str:
     types = [f"tensor<{row if '?' in row else 'x'.join([str(n), *shape[1:]])}>" for n in sizes]
     whole = row if "?" in row else f"{sum(sizes)}x{'x'.join(shape[1:])}"
     names = [f"%a{i}" for i in range(count)]
-    return f"""func.func @f({', '.join(f'{n}: {t}' for n, t in zip(names, types, strict=True))}) -> tensor<{whole}> {{
-      %r = tensor.concat dim({axis}) {', '.join(names)} : ({', '.join(types)}) -> tensor<{whole}>
+    return f"""func.func @f({", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True))}) -> tensor<{whole}> {{
+      %r = tensor.concat dim({axis}) {", ".join(names)} : ({", ".join(types)}) -> tensor<{whole}>
       return %r : tensor<{whole}>
     }}"""
 
@@ -44,14 +44,14 @@ def elementwise(count: int, n: str) -> str:
         for i in range(1, count)
     )
     size = "%n" if n == "?" else ""
-    return f"""func.func @f({', '.join(f'%a{i}: {types[i]}' for i in range(count))}) -> ({tt}, {t}) {{
+    return f"""func.func @f({", ".join(f"%a{i}: {types[i]}" for i in range(count))}) -> ({tt}, {t}) {{
       %c1 = arith.constant 1 : index
       %n = tensor.dim %a0, %c1 : {tt}
       %e = tensor.empty({size}) : {tt}
       %g = tensor.empty({size}) : {t}
       %r:2 = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
-          ins({', '.join(f'%a{i}' for i in range(count))} : {', '.join(types)}) outs(%e, %g : {tt}, {t}) {{
-      ^bb0({', '.join(f'%x{i}: f32' for i in range(count))}, %p: f32, %q: f32):
+          ins({", ".join(f"%a{i}" for i in range(count))} : {", ".join(types)}) outs(%e, %g : {tt}, {t}) {{
+      ^bb0({", ".join(f"%x{i}: f32" for i in range(count))}, %p: f32, %q: f32):
         {body}
         %i = linalg.index 0 : index
         %k = arith.index_cast %i : index to i32
@@ -68,12 +68,12 @@ def column_sums(count: int) -> str:
     t = "tensor<4x5xf32>"
     maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * count)
     body = "\n".join(f"%s{i} = arith.addf {f'%s{i - 1}' if i else '%q'}, %x{i} : f32" for i in range(count))
-    return f"""func.func @f({', '.join(f'%a{i}: {t}' for i in range(count))}) -> tensor<4xf32> {{
+    return f"""func.func @f({", ".join(f"%a{i}: {t}" for i in range(count))}) -> tensor<4xf32> {{
       %e = arith.constant dense<0.0> : tensor<4xf32>
       %r = linalg.generic {{indexing_maps = [{maps}, affine_map<(i, j) -> (i)>],
           iterator_types = ["parallel", "reduction"]}}
-          ins({', '.join(f'%a{i}' for i in range(count))} : {', '.join([t] * count)}) outs(%e : tensor<4xf32>) {{
-      ^bb0({', '.join(f'%x{i}: f32' for i in range(count))}, %q: f32):
+          ins({", ".join(f"%a{i}" for i in range(count))} : {", ".join([t] * count)}) outs(%e : tensor<4xf32>) {{
+      ^bb0({", ".join(f"%x{i}: f32" for i in range(count))}, %q: f32):
         {body}
         linalg.yield %s{count - 1} : f32
       }} -> tensor<4xf32>

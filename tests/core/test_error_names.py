@@ -7,8 +7,11 @@ import pytest
 
 import pydispatch as pd
 
-PUBLIC = sorted(name for name in pd.__all__ if isinstance(getattr(pd, name), type)
-                and issubclass(getattr(pd, name), (pd.Error, pd.CompileWarning)))
+PUBLIC = sorted(
+    name
+    for name in pd.__all__
+    if isinstance(getattr(pd, name), type) and issubclass(getattr(pd, name), (pd.Error, pd.CompileWarning))
+)
 
 
 def test_every_class_of_errors_is_public():

@@ -25,7 +25,9 @@ Y = np.linspace(3, -2, 100, dtype=np.float32)
 
 def entry(name: str, parameters: str, loads: str) -> str:
     """out[i] = scale * x[i] + y[i] for i < n. loads: %f1 = scale, %rd1 to %rd3 the addresses, %r1 = n."""
-    return HEAD + f"""
+    return (
+        HEAD
+        + f"""
 .visible .entry {name}({parameters}) {{
   .reg .pred %p<2>; .reg .f32 %f<6>; .reg .b32 %r<8>; .reg .b64 %rd<16>; .reg .f64 %fd<2>; .reg .b16 %h<3>;
   {loads}
@@ -42,6 +44,7 @@ $end:
   ret;
 }}
 """
+    )
 
 
 def array(binding: int) -> list[str]:

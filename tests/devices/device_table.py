@@ -21,7 +21,9 @@ PTX = Path(cuda_programs.__file__).parent / "data" / "kernels_sm_75.ptx"
 BLOCK = "attributes {workgroup_size = [64 : index, 1 : index, 1 : index]}"
 MUL = vulkan_programs.export("mul", 0, 1, ("in", "in", "out"), more=BLOCK)
 INPLACE = vulkan_programs.export("inplace", 1, 1, ("in", "out"), more=BLOCK)
-PROGRAM = vulkan_programs.binary("mul") + """
+PROGRAM = (
+    vulkan_programs.binary("mul")
+    + """
   func.func @mixed(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
     %c0 = arith.constant 0 : index
     %d = tensor.dim %a, %c0 : tensor<?xf32>
@@ -45,6 +47,7 @@ PROGRAM = vulkan_programs.binary("mul") + """
     %u = tensor.splat %l : tensor<9xi64>
     return %r, %s, %t, %u : tensor<3xf32>, tensor<100xf32>, tensor<7xi8>, tensor<9xi64>
   }"""
+)
 
 
 def spirv(folder: Path, bindings: Sequence[str] = ("-a", "-b", "c")) -> list[Path]:

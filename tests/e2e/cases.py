@@ -86,18 +86,14 @@ case(
 case("calls", "tail", lambda a, b: np.concatenate([b[:4], a[4:] * b[4:]]), halves(4, 8), halves(5, 8))
 
 # The peer's runner reads f16 and bf16 scalars as integers.
-case(
-    "scalars", "spill", spilled, "1", "-3", "-300", "-70000", "9000000000", "1.5", "2.5", "3.25", "4.125", peer=False
-)
+case("scalars", "spill", spilled, "1", "-3", "-300", "-70000", "9000000000", "1.5", "2.5", "3.25", "4.125", peer=False)
 # The peer passes narrow integers to C without extending them.
 for narrow, peer in ((("3", "300"), True), (("-3", "-300"), False)):
     case(
         "scalars", "through_c", lambda *given: np.array([*(float(v) for v in given), float(given[3])]),
         *narrow, "-70000", "9000000000", "3.25", "4.125", peer=peer,
     )  # fmt: skip
-case(
-    "scalars", "host", lambda i, j, x: (3 * i, j + 3 * i, x / 2, min(i, 3)), "2", "9000000000", "3.25"
-)
+case("scalars", "host", lambda i, j, x: (3 * i, j + 3 * i, x / 2, min(i, 3)), "2", "9000000000", "3.25")
 
 case("grids", "ids2", lambda a: counting(*a.shape), "2x3xi32")
 case("grids", "ids2", lambda a: counting(*a.shape), "0x3xi32")
@@ -105,9 +101,7 @@ case("grids", "ids2", lambda a: counting(*a.shape), "70x33xi32")
 case("grids", "ids3", lambda d, h, w: counting(int(d), int(h), int(w)), "2", "3", "4")
 case("grids", "ids3", lambda d, h, w: counting(int(d), int(h), int(w)), "5", "0", "4")
 
-case(
-    "tensors", "chain", lambda a, b: np.maximum(-(np.exp(a * b) + a), b), halves(6, 3, 5), "3x5xf32=0.25", loose=1e-6
-)
+case("tensors", "chain", lambda a, b: np.maximum(-(np.exp(a * b) + a), b), halves(6, 3, 5), "3x5xf32=0.25", loose=1e-6)
 for kind in ("f16", "bf16", "f64"):
     pair = values(kind, (5,)), values(kind, (5,), 1)
     case("tensors", f"float_{kind}", lambda a, b: a * a.dtype.type(0.5) + b - a, *pair)

@@ -53,8 +53,10 @@ def decoder() -> str:
     lines += [
         f"func.func @step(%token: tensor<1xi32>, %embedding: tensor<{WORDS}x{w}xf32>, "
         f"%weights: tensor<{LAYERS}x4x{w}x{w}xf32>) -> tensor<{WORDS}xf32> {{",
-        "%zero = arith.constant 0.0 : f32", "%one = arith.constant 1 : index",
-        f"%scale = arith.constant {inner ** -0.5} : f32", "%low = arith.constant -1.0e30 : f32",
+        "%zero = arith.constant 0.0 : f32",
+        "%one = arith.constant 1 : index",
+        f"%scale = arith.constant {inner**-0.5} : f32",
+        "%low = arith.constant -1.0e30 : f32",
         "%position = util.global.load @position : index",
         f"%row = tensor.empty() : tensor<{w}xf32>",
         f"""%x0 = linalg.generic {{indexing_maps = [affine_map<(d0) -> (0)>, affine_map<(d0) -> (d0)>],

@@ -139,7 +139,8 @@ REFUSED = {
   %2 = hal.tensor.alias wait(%w) => %1 : tensor<2xf32> to %v : !hal.buffer_view
   util.return %2 : tensor<2xf32>
 }""",
-    "'util.return' is not supported on fences; fences are waited for": HEAD + "!hal.fence {\n  util.return %w : !hal.fence\n}",
+    "'util.return' is not supported on fences; fences are waited for": HEAD
+    + "!hal.fence {\n  util.return %w : !hal.fence\n}",
     "'hal.buffer_view.element_type' is not supported in host code": HEAD
     + """i32 {
   %0 = hal.tensor.import wait(%w) => %v : !hal.buffer_view -> tensor<2xf32>

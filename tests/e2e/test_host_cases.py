@@ -130,7 +130,8 @@ def test_what_it_gives(name: str, device: str) -> None:
 
 
 def test_constants_and_arguments_come_back_from_either_branch() -> None:
-    program = pd.device("local-sync").load(pd.compile("""
+    program = pd.device("local-sync").load(
+        pd.compile("""
 func.func @f(%c: i1, %a: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, i32) {
   %k = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %s = arith.constant 3 : i32
@@ -140,7 +141,8 @@ func.func @f(%c: i1, %a: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, i32) {
 ^y:
   %t = arith.addf %a, %k : tensor<2xf32>
   return %a, %t, %s : tensor<2xf32>, tensor<2xf32>, i32
-}"""))
+}""")
+    )
     a = np.array([5, 6], np.float32)
     for choice, expected in ((True, ([1, 2], [5, 6])), (False, ([5, 6], [6, 8]))):
         first, second, third = program.f(choice, a)

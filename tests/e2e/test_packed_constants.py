@@ -189,10 +189,10 @@ def test_one_artifact_for_several_levels() -> None:
 
 def test_a_view_of_a_constant_is_packed() -> None:
     text = product(8, 100, 2080, "f32", False, True)
-    viewed = (
-        text.replace('"w"> : tensor<100x2080xf32>', '"w"> : tensor<25x4x2080xf32>')
-        .replace("%w = util.global.load @w : tensor<100x2080xf32>", """%v = util.global.load @w : tensor<25x4x2080xf32>
-  %w = tensor.collapse_shape %v [[0, 1], [2]] : tensor<25x4x2080xf32> into tensor<100x2080xf32>""")
+    viewed = text.replace('"w"> : tensor<100x2080xf32>', '"w"> : tensor<25x4x2080xf32>').replace(
+        "%w = util.global.load @w : tensor<100x2080xf32>",
+        """%v = util.global.load @w : tensor<25x4x2080xf32>
+  %w = tensor.collapse_shape %v [[0, 1], [2]] : tensor<25x4x2080xf32> into tensor<100x2080xf32>""",
     )
     artifact = pd.compile(viewed, targets="cpu")
     assert is_packed(artifact)
@@ -227,11 +227,11 @@ def test_a_constant_that_two_products_read_is_packed_once() -> None:
 def test_transposed_weights_are_kept_in_panels_alone() -> None:
     """What is derived on the way to panels takes no memory afterwards."""
     text = product(8, 100, 2080, "f32", False, True)
-    transposed = (
-        text.replace('"w"> : tensor<100x2080xf32>', '"w"> : tensor<2080x100xf32>')
-        .replace("%w = util.global.load @w : tensor<100x2080xf32>", """%v = util.global.load @w : tensor<2080x100xf32>
+    transposed = text.replace('"w"> : tensor<100x2080xf32>', '"w"> : tensor<2080x100xf32>').replace(
+        "%w = util.global.load @w : tensor<100x2080xf32>",
+        """%v = util.global.load @w : tensor<2080x100xf32>
   %t = tensor.empty() : tensor<100x2080xf32>
-  %w = linalg.transpose ins(%v : tensor<2080x100xf32>) outs(%t : tensor<100x2080xf32>) permutation = [1, 0]""")
+  %w = linalg.transpose ins(%v : tensor<2080x100xf32>) outs(%t : tensor<100x2080xf32>) permutation = [1, 0]""",
     )
     artifact = pd.compile(transposed, targets="cpu")
     assert disassemble(artifact.read("program.bin")).count("derived by function") == 1

@@ -45,7 +45,11 @@ def user_object(suffix: str) -> ObjectFile:
         return ObjectFile("user.c", C)
     data = tools.find().compile_c(C, arch=ARCH, emit="bc" if suffix == ".bc" else "obj")
     if suffix == ".a":
-        data = b"!<arch>\nuser.o/         0           0     0     644     %-10d`\n" % len(data) + data + b"\n" * (len(data) & 1)
+        data = (
+            b"!<arch>\nuser.o/         0           0     0     644     %-10d`\n" % len(data)
+            + data
+            + b"\n" * (len(data) & 1)
+        )
     return ObjectFile("user" + suffix, data)
 
 

@@ -48,8 +48,14 @@ func.func @kernel(%a: memref<?xf32>, %b: memref<64xf32>, %n: index, %half: index
     ("changed", "loops"),
     [
         ({}, 3),
-        ({"start": "%begin", "inside": "%twelve = arith.addi %c1, %half : index "
-          "%begin = arith.addi %twelve, %lane : index", "end": "%twelve"}, 3),
+        (
+            {
+                "start": "%begin",
+                "inside": "%twelve = arith.addi %c1, %half : index %begin = arith.addi %twelve, %lane : index",
+                "end": "%twelve",
+            },
+            3,
+        ),
         ({"start": "%half"}, 1),
         ({"start": "%twice"}, 1),
         ({"step": 32}, 1),

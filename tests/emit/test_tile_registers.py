@@ -87,8 +87,10 @@ def test_blocks_of_bf16(m: int, n: int, steps: int, how: str, size: int | str, c
 @pytest.mark.parametrize("cpu", CPUS)
 def test_only_blocks_of_the_shape(cpu: str) -> None:
     """A product of another shape, and one after the registers were released, use other instructions."""
-    twice = "pyd.contract %x, %y, %c : memref<8x2x40x4xi8, strided<[320, 160, 4, 1]>>, " \
+    twice = (
+        "pyd.contract %x, %y, %c : memref<8x2x40x4xi8, strided<[320, 160, 4, 1]>>, "
         "memref<2x40x16x4xi8, strided<[2560, 64, 4, 1]>>, memref<8x16xi32>"
+    )
     for tiles, after in (
         ("pyd.configure_tiles 16, 16, 8", "pyd.release_tiles"), ("", ""),
         ("pyd.configure_tiles 8, 16, 8\n  pyd.release_tiles", ""),

@@ -9,8 +9,64 @@ from pydispatch.errors import CompileError
 
 SHAPES = ("{}", "tensor<4x{}>", "tensor<?x{}>", "vector<4x{}>")
 FLOAT2 = ["addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf"]
-INT2 = ["addi", "subi", "muli", "divui", "divsi", "floordivsi", "ceildivsi", "ceildivui", "remui", "remsi", "minui", "maxui", "minsi", "maxsi", "andi", "ori", "xori", "shli", "shrui", "shrsi"]  # noqa: E501
-FLOAT1 = ["absf", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "round", "roundeven", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "isnan", "isinf", "isfinite", "isnormal"]  # noqa: E501
+INT2 = [
+    "addi",
+    "subi",
+    "muli",
+    "divui",
+    "divsi",
+    "floordivsi",
+    "ceildivsi",
+    "ceildivui",
+    "remui",
+    "remsi",
+    "minui",
+    "maxui",
+    "minsi",
+    "maxsi",
+    "andi",
+    "ori",
+    "xori",
+    "shli",
+    "shrui",
+    "shrsi",
+]
+FLOAT1 = [
+    "absf",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "round",
+    "roundeven",
+    "rsqrt",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "trunc",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "isnormal",
+]
 CASTS = [
     ("extf", "f32", "f64"), ("truncf", "f32", "f16"), ("extsi", "i32", "i64"), ("extui", "i32", "i64"),
     ("trunci", "i32", "i8"), ("sitofp", "i32", "f32"), ("uitofp", "i32", "f32"), ("fptosi", "f32", "i32"),
@@ -44,7 +100,9 @@ def statements(shape: str) -> list[str]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_elementwise_round_trip(shape: str) -> None:
-    arguments = ", ".join(f"%{v}: {shape.format(t)}" for v, t in zip("fixb", ("f32", "i32", "index", "i1"), strict=True))  # noqa: E501
+    arguments = ", ".join(
+        f"%{v}: {shape.format(t)}" for v, t in zip("fixb", ("f32", "i32", "index", "i1"), strict=True)
+    )
     body = "\n".join(f"  %r{n} = {s}" for n, s in enumerate(statements(shape)))
     module = ir.parse(f"func.func @f({arguments}, %s: i1) {{\n{body}\n  return\n}}\n")
     text = ir.print_module(module)

@@ -138,7 +138,10 @@ def test_terminators_of_any_dialect(terminator: str) -> None:
 
 def test_fields_have_plain_values() -> None:
     module = ir.parse(
-        export(f"count(%device: !hal.device, %w: index) -> (index, index, index) {{ {COUNT} }} <subgroup_size = 32 : index>")  # noqa: E501
+        export(
+            f"count(%device: !hal.device, %w: index) -> (index, index, index) {{ {COUNT} }} "
+            "<subgroup_size = 32 : index>"
+        )
     )
     op = next(o for o in module.walk() if isinstance(o, hal.ExecutableExportOp))
     assert op.sym_name.data == "f"

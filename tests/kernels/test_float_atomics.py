@@ -1,4 +1,3 @@
-
 """Atomic operations on floats, and on elements that share a word, on every device."""
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def line_of(function: Any, text: str) -> str:
 @pytest.mark.parametrize(
     ("value", "at", "function", "text"),
     [
-        (-1.0, 'assert x[i] >= 0.0', roots.__wrapped__, "a root of a negative number"),
+        (-1.0, "assert x[i] >= 0.0", roots.__wrapped__, "a root of a negative number"),
         (200.0, "assert x[i] < 100.0", roots.__wrapped__, "x[i] < 100.0"),
         (50.0, "assert a != 50.0", math_sqrt, "a != 50.0"),
     ],

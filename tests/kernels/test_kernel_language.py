@@ -20,9 +20,10 @@ Box = Annotated[pd.View, pd.i32["a", "b", "c"]]
 N = 100
 X = np.random.default_rng(5).integers(-20, 20, N).astype(np.int32)
 F = (X / 8).astype(np.float32)
+
+
 def close(a: Any, b: Any, err_msg: str = "") -> None:
     np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-6, err_msg=err_msg)
-
 
 
 def double(x: Any) -> Any:

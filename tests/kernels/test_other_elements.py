@@ -1,4 +1,3 @@
-
 """Views of integers without sign and of floats of 8 bits, on every device."""
 
 from typing import Annotated, Any
@@ -23,8 +22,13 @@ def arithmetic(kind: str) -> Any:
 
     @pd.kernel(workgroup=32)
     def kernel(
-        x: vector, y: vector, limit: Annotated[int, dtype], out: Annotated[pd.View, dtype["n", 11]],
-        f: Annotated[pd.View, pd.f32["n"]], w: Annotated[pd.View, wide["n"]], extremes: Annotated[pd.View, dtype[3]],
+        x: vector,
+        y: vector,
+        limit: Annotated[int, dtype],
+        out: Annotated[pd.View, dtype["n", 11]],
+        f: Annotated[pd.View, pd.f32["n"]],
+        w: Annotated[pd.View, wide["n"]],
+        extremes: Annotated[pd.View, dtype[3]],
     ) -> None:
         i = pd.global_id(0)
         shared = pd.shared((1,), dtype)

@@ -98,8 +98,10 @@ def kernel_over(grid: Callable[..., Any]) -> Any:
     return kernel
 
 
-@pytest.mark.parametrize("grid", [capped, cases, lambda x, y: min(x.shape[0], y.shape[0]) + 1,
-                                  lambda x, y: 5 if x.shape[0] == np.int64(4) else 6])
+@pytest.mark.parametrize(
+    "grid",
+    [capped, cases, lambda x, y: min(x.shape[0], y.shape[0]) + 1, lambda x, y: 5 if x.shape[0] == np.int64(4) else 6],
+)
 def test_grids_that_compare_sizes(grid: Callable[..., Any]) -> None:
     kernel = kernel_over(grid)
     for m, n in ((3, 10), (100, 10), (100, 3), (4, 4), (22, 5), (23, 8), (24, 9), (1, 2)):

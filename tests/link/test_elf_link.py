@@ -76,12 +76,14 @@ LAZY = r"""
 #pragma GCC visibility push(default)
 extern const char* const words[3]; long lazily(long x) { return words[x % 3][1]; }
 """
-INLINE = "template <class T> __attribute__((noinline, visibility(\"default\"))) T shared(T x) {{ return x * 3 + {0}; }} extern \"C\" __attribute__((visibility(\"default\"))) long {1}(long x) {{ return shared<long>(x); }}"
+INLINE = 'template <class T> __attribute__((noinline, visibility("default"))) T shared(T x) {{ return x * 3 + {0}; }} extern "C" __attribute__((visibility("default"))) long {1}(long x) {{ return shared<long>(x); }}'
 
 
 def objects_of(arch, opt="-O2"):
     tools = toolchain.find()
-    main, other, lazy = (tools.compile_c(text.encode(), arch=arch, opt=opt, extra_args=["-fno-builtin"]) for text in (MAIN, OTHER, LAZY))
+    main, other, lazy = (
+        tools.compile_c(text.encode(), arch=arch, opt=opt, extra_args=["-fno-builtin"]) for text in (MAIN, OTHER, LAZY)
+    )
     return [("main.o", main), ("other.o", other)], [("lazy.o", lazy)]
 
 
@@ -119,15 +121,22 @@ def test_other_readers_find_it_right(arch, tmp_path):
 
 def test_copies_of_inline_functions_and_archives(tmp_path):
     tools = toolchain.find()
-    one, two = (tools.compile_c(INLINE.format(n, name).encode(), arch="x86_64", language="c++") for n, name in ((1, "first"), (2, "second")))
+    one, two = (
+        tools.compile_c(INLINE.format(n, name).encode(), arch="x86_64", language="c++")
+        for n, name in ((1, "first"), (2, "second"))
+    )
     both = link([("one.o", one), ("two.o", two)], [], ["first", "second"], "x86_64")
     names = [symbol.name for symbol in reader.ElfFile(both).symbols()]
     assert sum("shared" in name for name in names) == 1
     (tmp_path / "two.o").write_bytes(two)
     subprocess.run(["ar", "rc", "lib.a", "two.o"], cwd=tmp_path, check=True)
     library = (tmp_path / "lib.a").read_bytes()
-    user = tools.compile_c(b"long second(long); __attribute__((visibility(\"default\"))) long f(long x) { return second(x); }", arch="x86_64")
-    assert "second" in [s.name for s in reader.ElfFile(link([("user.o", user), ("lib.a", library)], [], ["f"], "x86_64")).symbols()]
+    user = tools.compile_c(
+        b'long second(long); __attribute__((visibility("default"))) long f(long x) { return second(x); }', arch="x86_64"
+    )
+    assert "second" in [
+        s.name for s in reader.ElfFile(link([("user.o", user), ("lib.a", library)], [], ["f"], "x86_64")).symbols()
+    ]
     with pytest.raises(LinkError, match=r"lib\.a cannot be read: is cut off"):
         link([("user.o", user), ("lib.a", library[:-9])], [], ["f"], "x86_64")
 
@@ -155,8 +164,12 @@ def test_what_is_wrong_is_named():
         tools.link_shared([f, f], arch="x86_64", exports=["f"], labels=["a.o"])
     with pytest.raises(UndefinedSymbolsError, match=r"'g' \(referenced by the list of exports\)"):
         tools.link_shared([f], arch="x86_64", exports=["g"])
-    fixed = tools.compile_c(b"int a[4]; int* f(int i) { return a + i; }", arch="x86_64", extra_args=["-fno-pic", "-mcmodel=large"])
-    with pytest.raises(ToolchainError, match=r"R_X86_64_64 in \.ltext\.f writes an address into memory.*compile it with -fPIC"):
+    fixed = tools.compile_c(
+        b"int a[4]; int* f(int i) { return a + i; }", arch="x86_64", extra_args=["-fno-pic", "-mcmodel=large"]
+    )
+    with pytest.raises(
+        ToolchainError, match=r"R_X86_64_64 in \.ltext\.f writes an address into memory.*compile it with -fPIC"
+    ):
         tools.link_shared([fixed], arch="x86_64", exports=["f"])
 
 
@@ -177,7 +190,7 @@ def test_what_it_leaves_out_goes_to_lld(monkeypatch):
 
 def aligned(tools):
     """An object that asks for alignment by relaxation."""
-    text = b"__attribute__((visibility(\"default\"))) int f(int x) { __asm__ volatile(\"call f; .balign 16; nop\"); return x; }"
+    text = b'__attribute__((visibility("default"))) int f(int x) { __asm__ volatile("call f; .balign 16; nop"); return x; }'
     return tools.compile_c(text, arch="riscv64", extra_args=["-mrelax"])
 
 
@@ -191,7 +204,9 @@ def test_broken_objects_are_errors(arch):
         data = bytearray(objects[0][1])
         tables = struct.unpack_from("<Q", data, 40)[0]
         for _ in range(numbers.randrange(1, 4)):
-            at = numbers.choice([numbers.randrange(len(data)), numbers.randrange(tables, len(data)), numbers.randrange(64)])
+            at = numbers.choice(
+                [numbers.randrange(len(data)), numbers.randrange(tables, len(data)), numbers.randrange(64)]
+            )
             data[at] = numbers.choice([0, 1, 255, numbers.randrange(256)])
         try:
             link([("main.o", bytes(data)), *objects[1:]], lazy, ["entry"], arch)

@@ -14,7 +14,8 @@ void square_diff(const float* a, const float* b, float* out, size_t n, size_t fi
 }
 """
 
-EXECUTABLE = """
+EXECUTABLE = (
+    """
 stream.executable private @kernels attributes {hal.executable.objects = [#hal.executable.object<{path = "square_diff.c"}>]} {
   stream.executable.export public @square_diff workgroups(%n: index) -> (index, index, index) {
     %x = affine.apply affine_map<()[s0] -> (s0 ceildiv 16)>()[%n]
@@ -41,9 +42,10 @@ util.func private @call_square_diff(%a: tensor<?xf32>, %b: tensor<?xf32>) -> ten
   %r = flow.dispatch @kernels::@square_diff[%n](%a, %b, %n) : (tensor<?xf32>{%n}, tensor<?xf32>{%n}, index) -> tensor<?xf32>{%n}
   util.return %r : tensor<?xf32>
 }
-""".replace("@entry(", "@square_diff_entry(").replace(
-    "export public @square_diff workgroups", "export public @square_diff_entry workgroups"
-).replace("@kernels::@square_diff[", "@kernels::@square_diff_entry[")
+""".replace("@entry(", "@square_diff_entry(")
+    .replace("export public @square_diff workgroups", "export public @square_diff_entry workgroups")
+    .replace("@kernels::@square_diff[", "@kernels::@square_diff_entry[")
+)
 
 
 def generic(name: str, op: str, inputs: list[str], out: str = "%e", type: str = "tensor<?xf32>", rank: int = 1) -> str:
@@ -167,7 +169,14 @@ func.func @f(%p: tensor<40xf32>, %q: tensor<40xf32>) -> tensor<40xf32> {
   return %s : tensor<40xf32>
 }
 """
-SPELLINGS = {"dynamic": DYNAMIC, "static": STATIC, "on tensors": ON_TENSORS, "named": NAMED, "fused": FUSED, "cast": CAST}
+SPELLINGS = {
+    "dynamic": DYNAMIC,
+    "static": STATIC,
+    "on tensors": ON_TENSORS,
+    "named": NAMED,
+    "fused": FUSED,
+    "cast": CAST,
+}
 """The same computation in several spellings; all take two vectors of 40 floats."""
 
 ARGMAX = """

@@ -99,7 +99,9 @@ def test_arguments_that_an_object_does_not_take(
 
 def test_bitcode_that_keeps_state_is_refused(tmp_path: Path) -> None:
     """As C source and objects with writable variables are."""
-    source = "void s(const float* a, const float* b, float* out, size_t n) { static float sum; sum += a[0]; out[0] = sum; }"
+    source = (
+        "void s(const float* a, const float* b, float* out, size_t n) { static float sum; sum += a[0]; out[0] = sum; }"
+    )
     pattern = square_of_difference().replace(pd.CFunction(compiled(source, tmp_path, "bc", "-O2"), "s"))
     with pytest.raises(CompileError, match=r"has the writable variable 's\.sum'"):
         pd.compile(cases.DYNAMIC, patterns=[pattern])

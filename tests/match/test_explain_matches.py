@@ -18,7 +18,13 @@ from pydispatch.compiler.match import MatchWarning
 from pydispatch.errors import CompileError
 
 MISSES = [
-    (cases.DYNAMIC, "arith.subf %x0", "arith.addf %x0", 1, "operand 0 of arith.mulf: expected arith.subf, got arith.addf"),
+    (
+        cases.DYNAMIC,
+        "arith.subf %x0",
+        "arith.addf %x0",
+        1,
+        "operand 0 of arith.mulf: expected arith.subf, got arith.addf",
+    ),
     (cases.ON_TENSORS, "%d, %d {", "%d, %p {", 2, "operand 1 of arith.mulf: expected arith.subf, got an argument"),
     (cases.ON_TENSORS, "xf32", "xf64", 1, "result of arith.mulf: expected tensor<?xf32>, got tensor<?xf64>"),
     (cases.ON_TENSORS, "<?xf32", "<2x?xf32", 1, "result of arith.mulf: expected tensor<?xf32>, got tensor<2x?xf32>"),
@@ -38,7 +44,12 @@ def test_the_deepest_point_and_the_reason(program: str, was: str, now: str, dept
 
 
 def test_input_of_another_type_and_conflicting_inputs() -> None:
-    body = "%c0 = arith.constant 0 : index\n%n = tensor.dim %a, %c0 : tensor<?xf32>\n%e = tensor.empty(%n) : tensor<?xf32>\n" + generic("d", "arith.subf", ["%a", "%b"]) + "\n" + generic("s", "arith.mulf", ["%d", "%a"])
+    body = (
+        "%c0 = arith.constant 0 : index\n%n = tensor.dim %a, %c0 : tensor<?xf32>\n%e = tensor.empty(%n) : tensor<?xf32>\n"
+        + generic("d", "arith.subf", ["%a", "%b"])
+        + "\n"
+        + generic("s", "arith.mulf", ["%d", "%a"])
+    )
     text = cases.ON_TENSORS.replace("%d, %d {", "%d, %q {")
     report, _ = dry_run(text, transform_spec=SPEC.replace(cases.BODY, body))
     assert "input %a of the pattern is %p elsewhere, here it is %q" in report.near["@match"][0].reason
@@ -82,7 +93,9 @@ def test_no_match_is_a_warning_or_an_error() -> None:
     with pytest.raises(CompileError, match="@match matched nothing") as error:
         pd.compile(text, transform_spec=SPEC, require_match=True)
     assert error.value.location is not None
-    with pytest.warns(MatchWarning, match="nothing came near: no operation of the program is like its root, arith.mulf"):
+    with pytest.warns(
+        MatchWarning, match="nothing came near: no operation of the program is like its root, arith.mulf"
+    ):
         pd.compile("func.func @f(%x: f32) -> f32 { return %x : f32 }", transform_spec=SPEC)
 
 
@@ -107,12 +120,38 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "nothing to look for" in capsys.readouterr().err
     (tmp_path / "square_diff.c").write_text(cases.KERNEL)
     for flag in ("--transform-spec", "--iree-preprocessing-transform-spec-filename"):
-        assert cli(["compile", good, f"{flag}={tmp_path / 'spec.mlir'}", "--require-match", "-o", str(tmp_path / "x.pdx")]) == 0
-    assert cli(["compile", bad, f"--transform-spec=input={tmp_path / 'spec.mlir'}", "--require-match", "-o", str(tmp_path / "y.pdx")]) == 1
+        assert (
+            cli(["compile", good, f"{flag}={tmp_path / 'spec.mlir'}", "--require-match", "-o", str(tmp_path / "x.pdx")])
+            == 0
+        )
+    assert (
+        cli(
+            [
+                "compile",
+                bad,
+                f"--transform-spec=input={tmp_path / 'spec.mlir'}",
+                "--require-match",
+                "-o",
+                str(tmp_path / "y.pdx"),
+            ]
+        )
+        == 1
+    )
     assert "expected arith.subf" in capsys.readouterr().err
 
 
-OPS = ["math.absf", "math.sqrt", "math.exp", "math.tanh", "math.sin", "math.cos", "arith.negf", "math.floor", "math.ceil", "math.log"]
+OPS = [
+    "math.absf",
+    "math.sqrt",
+    "math.exp",
+    "math.tanh",
+    "math.sin",
+    "math.cos",
+    "arith.negf",
+    "math.floor",
+    "math.ceil",
+    "math.log",
+]
 
 
 def test_hundreds_of_patterns_over_thousands_of_operations() -> None:
@@ -184,10 +223,20 @@ def test_hundreds_of_matchers_that_look_at_the_operation_alone(name: str) -> Non
     from pydispatch.compiler.match.transform.interpret import Interpreter
 
     report = Report()
-    count_calls(Interpreter(module, program, report, HANDLERS).run, limit=3_000_000)  # 1.6 million; by pairs 4.8 or more
+    count_calls(
+        Interpreter(module, program, report, HANDLERS).run, limit=3_000_000
+    )  # 1.6 million; by pairs 4.8 or more
     assert len(report.found) == 200 and {f.pattern for f in report.found} == {"@m60"}
 
 
 def test_executables_of_the_spec_that_nothing_uses_do_not_stay() -> None:
-    report, diff = dry_run(cases.ON_TENSORS, transform_spec=spec(EXECUTABLE, main("@m -> @a"), "transform.named_sequence @m(%r: !transform.any_op) { transform.match.operation_name %r [\"math.sqrt\"] : !transform.any_op transform.yield }", "transform.named_sequence @a() { transform.yield }"))
+    report, diff = dry_run(
+        cases.ON_TENSORS,
+        transform_spec=spec(
+            EXECUTABLE,
+            main("@m -> @a"),
+            'transform.named_sequence @m(%r: !transform.any_op) { transform.match.operation_name %r ["math.sqrt"] : !transform.any_op transform.yield }',
+            "transform.named_sequence @a() { transform.yield }",
+        ),
+    )
     assert diff == "" and report.unmatched == ["@m"]

@@ -201,12 +201,15 @@ pdl.pattern @again : benefit(1) {
     pdl.replace %root with %q
   }
 }"""
-GROWING = FOREVER.replace("pdl.replace %root with %q", """
+GROWING = FOREVER.replace(
+    "pdl.replace %root with %q",
+    """
     %r = pdl.result 0 of %q
     %p = pdl.operation "math.absf" (%r : !pdl.value) -> (%type : !pdl.type)
     %s = pdl.result 0 of %p
     %sum = pdl.operation "arith.addf" (%r, %s : !pdl.value, !pdl.value) -> (%type : !pdl.type)
-    pdl.replace %root with %sum""")
+    pdl.replace %root with %sum""",
+)
 WRONG = {
     "growing": (GROWING, "@again still matches after the program has grown to", "contains what it matches"),
     "twice": (DIVISIONS.replace("pdl.replace %root with %q", "pdl.replace %root with %q\n    pdl.replace %root with %q"), "'arith.mulf' was replaced or erased before", "each operation once"),
@@ -252,8 +255,12 @@ def test_hundreds_of_patterns_of_one_root() -> None:
           }} }}"""
         for i in range(300)
     ]
-    lines = [f"%v{i} = math.absf %v{i - 1 if i else '_'} {{tag = {300 - i % 3} : i32}} : tensor<4xf32>" for i in range(600)]
-    program = ir.parse("func.func @f(%v_: tensor<4xf32>) -> tensor<4xf32> {\n" + "\n".join(lines) + "\nreturn %v599 : tensor<4xf32> }")
+    lines = [
+        f"%v{i} = math.absf %v{i - 1 if i else '_'} {{tag = {300 - i % 3} : i32}} : tensor<4xf32>" for i in range(600)
+    ]
+    program = ir.parse(
+        "func.func @f(%v_: tensor<4xf32>) -> tensor<4xf32> {\n" + "\n".join(lines) + "\nreturn %v599 : tensor<4xf32> }"
+    )
     spec = ir.parse("\n".join(rows))
     report = Report()
     count_calls(lambda: apply_pdl(spec, program, report), limit=4_000_000)  # it makes 1.4 million, of 180,000 pairs

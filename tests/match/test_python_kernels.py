@@ -81,7 +81,10 @@ PRODUCT = """func.func @f(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x
   %f = linalg.fill ins(%z : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
   %r = linalg.matmul ins(%a, %b : tensor<?x?xf32>, tensor<?x?xf32>) outs(%f : tensor<?x?xf32>) -> tensor<?x?xf32>
   return %r : tensor<?x?xf32> }"""
-SQUARES = PRODUCT.replace("(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>)", "(%x: tensor<?xf32>)").replace("%z =", "%k = tensor.dim %x, %c0 : tensor<?xf32>\n  %a = tensor.empty(%k, %k) : tensor<?x?xf32>\n  %b = tensor.empty(%k, %k) : tensor<?x?xf32>\n  %z =")
+SQUARES = PRODUCT.replace("(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>)", "(%x: tensor<?xf32>)").replace(
+    "%z =",
+    "%k = tensor.dim %x, %c0 : tensor<?xf32>\n  %a = tensor.empty(%k, %k) : tensor<?x?xf32>\n  %b = tensor.empty(%k, %k) : tensor<?x?xf32>\n  %z =",
+)
 STATIC = PRODUCT.replace("tensor<?x?xf32>", "tensor<4x4xf32>").replace("tensor.empty(%m, %n)", "tensor.empty()")
 
 
@@ -128,14 +131,30 @@ def test_the_bytes_of_an_object_and_the_targets(tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    (tmp_path / "k.c").write_text(cases.KERNEL.replace("size_t n, size_t first) {", "size_t n) { size_t first = 0; n = n < 16 ? n : 16;").replace("square_diff", "square_diff_kernel"))
+    (tmp_path / "k.c").write_text(
+        cases.KERNEL.replace("size_t n, size_t first) {", "size_t n) { size_t first = 0; n = n < 16 ? n : 16;").replace(
+            "square_diff", "square_diff_kernel"
+        )
+    )
     seen = []
     pattern = square()
 
     @pattern.generate
     def make(m: object) -> bytes:
         seen.extend(m.targets)  # type: ignore[attr-defined]
-        command = [sys.executable, "-m", "ziglang", "cc", "-c", "-O1", "-fno-sanitize=all", "-ffreestanding", tmp_path / "k.c", "-o", tmp_path / "k.o"]
+        command = [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "cc",
+            "-c",
+            "-O1",
+            "-fno-sanitize=all",
+            "-ffreestanding",
+            tmp_path / "k.c",
+            "-o",
+            tmp_path / "k.o",
+        ]
         subprocess.run(command, check=True)
         return (tmp_path / "k.o").read_bytes()
 

@@ -60,7 +60,9 @@ def test_predicates_on_sizes(divisor: int, hit: bool) -> None:
     assert ("util.call" in matched(cases.STATIC, pattern)) == hit
     # What only a run will know does not hold, unless the program says it.
     assert "util.call" not in matched(cases.DYNAMIC, pattern)
-    known = cases.DYNAMIC.replace("%e = tensor.empty(%n)", "%k = util.assume.int %n<udiv = 8> : index\n  %e = tensor.empty(%k)")
+    known = cases.DYNAMIC.replace(
+        "%e = tensor.empty(%n)", "%k = util.assume.int %n<udiv = 8> : index\n  %e = tensor.empty(%k)"
+    )
     pattern = square_of_difference().replace(KERNEL, when=lambda m: m.shape("out")[0] % divisor == 0)
     assert ("util.call" in matched(known, pattern)) == hit
 
@@ -205,7 +207,9 @@ def test_argmax_and_a_matcher_function() -> None:
 
     text = "#include <stddef.h>\n#include <stdint.h>\nvoid at(const float* x, int64_t* out, size_t n) { out[0] = n; }"
     x = np.sin(np.arange(128, dtype=np.float32)).reshape(1, 128)
-    best, at = pd.device("cpu").load(pd.compile(cases.ARGMAX, patterns=[where_largest.replace(pd.CFunction(text, "at"))])).f(x)
+    best, at = (
+        pd.device("cpu").load(pd.compile(cases.ARGMAX, patterns=[where_largest.replace(pd.CFunction(text, "at"))])).f(x)
+    )
     np.testing.assert_array_equal(best, x.max(1))
     assert at.tolist() == [128]
 
@@ -218,7 +222,9 @@ def test_argmax_and_a_matcher_function() -> None:
         return op.inputs, [op.results[1]]  # type: ignore[attr-defined]
 
     text = text.replace("size_t n) { out[0] = n; }", "float* unused) { out[0] = 77; }").replace(", float* unused", "")
-    _, at = pd.device("cpu").load(pd.compile(cases.ARGMAX, patterns=[any_argmax.replace(pd.CFunction(text, "at"))])).f(x)
+    _, at = (
+        pd.device("cpu").load(pd.compile(cases.ARGMAX, patterns=[any_argmax.replace(pd.CFunction(text, "at"))])).f(x)
+    )
     assert at.tolist() == [77]
 
 

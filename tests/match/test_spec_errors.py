@@ -54,7 +54,9 @@ def test_a_wrong_spec_is_a_located_error(name: str) -> None:
     if name == "symbol of another meaning":
         program = "util.func private @kernels() { util.return }" + program
     if name == "call in front of its operands":
-        program = program.replace("%d =", "%first = arith.constant 0 : index\n  %x = math.absf %p : tensor<?xf32>\n  %d =").replace("%p, %q {stray}", "%x, %q")
+        program = program.replace(
+            "%d =", "%first = arith.constant 0 : index\n  %x = math.absf %p : tensor<?xf32>\n  %d ="
+        ).replace("%p, %q {stray}", "%x, %q")
     module = ir.parse(program)
     before = ir.print_module(module)
     with pytest.raises(CompileError) as error:
@@ -67,7 +69,14 @@ def test_a_wrong_spec_is_a_located_error(name: str) -> None:
 
 
 def test_the_right_twin_compiles() -> None:
-    pd.compile(ir.parse(PROGRAM), targets="x86_64", transform_spec=SPEC.replace('path = "square_diff.c"', f'path = "square_diff.c", data = dense<"0x{cases.KERNEL.encode().hex().upper()}"> : vector<{len(cases.KERNEL)}xi8>'))
+    pd.compile(
+        ir.parse(PROGRAM),
+        targets="x86_64",
+        transform_spec=SPEC.replace(
+            'path = "square_diff.c"',
+            f'path = "square_diff.c", data = dense<"0x{cases.KERNEL.encode().hex().upper()}"> : vector<{len(cases.KERNEL)}xi8>',
+        ),
+    )
 
 
 def test_an_unknown_phase() -> None:

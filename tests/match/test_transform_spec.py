@@ -51,7 +51,9 @@ def test_what_differs_stays(was: str, now: str) -> None:
 
 def test_static_sizes_of_a_pattern_are_required() -> None:
     only_40 = SPEC.replace("^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>)", "^bb0(%a: tensor<40xf32>, %b: tensor<40xf32>)")
-    only_40 = only_40.replace(cases.BODY, cases.BODY.replace("?xf32", "40xf32").replace("tensor.empty(%n)", "tensor.empty()"))
+    only_40 = only_40.replace(
+        cases.BODY, cases.BODY.replace("?xf32", "40xf32").replace("tensor.empty(%n)", "tensor.empty()")
+    )
     assert "util.call" in matched(cases.STATIC, transform_spec=only_40)
     assert "util.call" not in matched(cases.STATIC.replace("40", "41"), transform_spec=only_40)
     assert "util.call" not in matched(cases.DYNAMIC, transform_spec=only_40)
@@ -61,7 +63,9 @@ def test_static_sizes_of_a_pattern_are_required() -> None:
 def test_repeated_operands(program: str, hit: bool) -> None:
     """One input given twice in the pattern is one value in the program."""
     body = f"%c0 = arith.constant 0 : index\n%n = tensor.dim %a, %c0 : tensor<?xf32>\n%e = tensor.empty(%n) : tensor<?xf32>\n{generic('s', 'arith.mulf', ['%a', '%a'])}"
-    match = MATCH.replace(cases.BODY, body).replace("^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>)", "^bb0(%a: tensor<?xf32>)")
+    match = MATCH.replace(cases.BODY, body).replace(
+        "^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>)", "^bb0(%a: tensor<?xf32>)"
+    )
     act = ACT.replace("@call_square_diff", "@call").replace("@kernels", "@call")
     one = "util.func private @call(%a: tensor<?xf32>) -> tensor<?xf32> { util.return %a : tensor<?xf32> }"
     text = f"func.func @f(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {{ %r = arith.mulf {program} : tensor<?xf32> return %r : tensor<?xf32> }}"
@@ -105,9 +109,14 @@ def test_two_patterns_and_the_first_wins() -> None:
       %e = arith.addf %x, %y : tensor<?xf32>
       %t = arith.mulf %e, %e : tensor<?xf32>
       return %s, %t : tensor<?xf32>, tensor<?xf32> }"""
-    got = matched(text, transform_spec=spec(EXECUTABLE, second, MATCH, add, ACT, other, main("@match -> @act, @match_add -> @act2")))
+    got = matched(
+        text,
+        transform_spec=spec(EXECUTABLE, second, MATCH, add, ACT, other, main("@match -> @act, @match_add -> @act2")),
+    )
     assert got.count("util.call @call_square_diff") == 1 and got.count("util.call @second") == 1
-    got = matched(text, transform_spec=spec(EXECUTABLE, second, MATCH, ACT, other, main("@match -> @act2, @match -> @act")))
+    got = matched(
+        text, transform_spec=spec(EXECUTABLE, second, MATCH, ACT, other, main("@match -> @act2, @match -> @act"))
+    )
     assert "util.call @second" in got and "util.call @call_square_diff" not in got
 
 
@@ -211,7 +220,11 @@ def test_one_of_two_results_by_a_whole_kernel(tmp_path: Path) -> None:
 )
 def test_another_reduction_stays(was: str, now: str) -> None:
     program = ARGMAX.replace(was, now)
-    program = program.replace("tensor<1xf32>", "tensor<2xf32>").replace("tensor<1xi64>", "tensor<2xi64>") if "2x128" in now else program
+    program = (
+        program.replace("tensor<1xf32>", "tensor<2xf32>").replace("tensor<1xi64>", "tensor<2xi64>")
+        if "2x128" in now
+        else program
+    )
     assert "func.call" not in matched(program, transform_spec=ARGMAX_SPEC)
     assert "func.call" in matched(ARGMAX, transform_spec=ARGMAX_SPEC)
 
@@ -221,8 +234,12 @@ def test_equal_extern_dispatches_share_an_executable(tmp_path: Path) -> None:
     text = pipeline.compile_to("dispatches", "module {" + twice + "}")
     assert text.count("hal.executable private") == 1 and text.count("flow.dispatch @") == 2
     assert text.count("hal.executable.variant") == 1  # of the two targets, the one that this build knows
-    other = INLINE.replace("private @argmax", "public @two").replace("constant 1 : index\n      hal", "constant 2 : index\n      hal")
-    text = pipeline.compile_to("dispatches", "module {" + INLINE.replace("private @argmax", "public @one") + other + "}")
+    other = INLINE.replace("private @argmax", "public @two").replace(
+        "constant 1 : index\n      hal", "constant 2 : index\n      hal"
+    )
+    text = pipeline.compile_to(
+        "dispatches", "module {" + INLINE.replace("private @argmax", "public @one") + other + "}"
+    )
     assert text.count("hal.executable private") == 2
 
 
@@ -273,7 +290,12 @@ def test_clean_up_steps(capfd: pytest.CaptureFixture[str]) -> None:
 
     def after(*steps: str) -> str:
         body = "\n".join(steps)
-        return matched(program, transform_spec=spec(f"transform.named_sequence @__transform_main(%m: !transform.any_op) {{ {body} transform.yield }}"))
+        return matched(
+            program,
+            transform_spec=spec(
+                f"transform.named_sequence @__transform_main(%m: !transform.any_op) {{ {body} transform.yield }}"
+            ),
+        )
 
     assert after().count("math.absf") == 2
     assert after("transform.apply_cse to %m : !transform.any_op").count("math.absf") == 1

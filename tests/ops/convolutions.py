@@ -57,9 +57,7 @@ def windows(image: Array, dims: str, steps: Sequence[int], gaps: Sequence[int], 
     return out
 
 
-def image_shape(
-    dims: str, steps: Sequence[int], gaps: Sequence[int], sizes: dict[str, int], room: int
-) -> list[int]:
+def image_shape(dims: str, steps: Sequence[int], gaps: Sequence[int], sizes: dict[str, int], room: int) -> list[int]:
     """room: places after those that are read."""
     where = [d for d in dims if d in PLACES]
 

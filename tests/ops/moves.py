@@ -94,9 +94,7 @@ def collapse(body: Body, pair: Pair, rng: Random) -> Pair:
     cuts = [0, *sorted(rng.sample(range(1, array.ndim), rng.randint(0, array.ndim - 1))), array.ndim]
     groups = [list(range(a, b)) for a, b in pairwise(cuts)]
     shape = [int(np.prod([array.shape[i] for i in g])) for g in groups]
-    text = (
-        f"tensor.collapse_shape {value} {groups} : {body.type_of(value)} into {body.type(shape, value.element)}"
-    )
+    text = f"tensor.collapse_shape {value} {groups} : {body.type_of(value)} into {body.type(shape, value.element)}"
     return body.value(text, shape, value.element), array.reshape(shape)
 
 

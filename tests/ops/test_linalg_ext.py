@@ -52,9 +52,7 @@ def test_sort_with_nans_as_the_comparator_says():
         "    %number = arith.cmpf ord, %a0, %a0 : f32\n    %last = arith.andi %nan, %number : i1\n"
         "    %r = arith.ori %less, %last : i1"
     )
-    (found,) = orderings.operation(
-        body, "iree_linalg_ext.sort dimension(0)", [], [value], code, ["f32", "f32"], "i1"
-    )
+    (found,) = orderings.operation(body, "iree_linalg_ext.sort dimension(0)", [], [value], code, ["f32", "f32"], "i1")
     body.expect(found, sorted(values, key=lambda x: (x != x, x)))
     run(body)
 

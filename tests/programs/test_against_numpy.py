@@ -173,14 +173,22 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "logical_not": (lambda x: np.logical_not(x > 0), (F,)),
     "mT": (lambda x: x.T if isinstance(x, np.ndarray) else x.mT, (F,)),
     "flatten": (lambda x: x.flatten() + np.ravel(x), (F,)),
-    "ones of a size": (lambda x: np.concatenate([
-        np.zeros((1, 6), x.dtype, like=x), np.ones((x.shape[0], 6), np.float32, like=x), x], axis=0), (F,)),
+    "ones of a size": (
+        lambda x: np.concatenate(
+            [np.zeros((1, 6), x.dtype, like=x), np.ones((x.shape[0], 6), np.float32, like=x), x], axis=0
+        ),
+        (F,),
+    ),
     "ones of f64": (lambda x: np.ones(3 * x.shape[0] // 3, like=x), (F,)),
     "full of a size": (lambda x: np.full((2, x.shape[0]), 7, like=x) * np.full(x.shape[0], 2, np.int32, like=x), (I,)),
     "empty": (lambda x: np.empty((2, 6), np.float32, like=x) * 0 + x[:2], (F,)),
     "arange of a size": (lambda x: np.arange(x.shape[0], like=x) + np.arange(1, x.shape[0] + 1, like=x), (F,)),
-    "arange with steps": (lambda x: np.concatenate([
-        np.arange(0, x.shape[0], 3, like=x), np.arange(x.shape[0], 0, -2, like=x), np.arange(5, 5, like=x)]), (F,)),
+    "arange with steps": (
+        lambda x: np.concatenate(
+            [np.arange(0, x.shape[0], 3, like=x), np.arange(x.shape[0], 0, -2, like=x), np.arange(5, 5, like=x)]
+        ),
+        (F,),
+    ),
     "arange of a type": (lambda x: np.arange(x.shape[0], dtype=np.float32, like=x), (F,)),
     "hypot": (np.hypot, (F, F[::-1].copy())),
     "hypot at its ends": (np.hypot, (ENDS, ENDS[::-1].copy())),
@@ -200,9 +208,20 @@ MORE: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "hstack of vectors": (lambda x, y: np.hstack([x, y]), (G, G + 1)),
     "column_stack": (lambda x, y: np.column_stack([x[:, 0], y]), (F, F + 1)),
     "atleast": (lambda x: np.atleast_2d(x) + np.atleast_1d(x), (G,)),
-    **{f"norm {order} of axis {axis}": (lambda x, order=order, axis=axis: np.linalg.norm(x, order, axis=axis), (F,))
-       for order, axis in ((None, None), (None, 1), ("fro", None), (2, 0), (1, 1), (3, 1), (0, 1), (np.inf, 1),
-                           (-np.inf, 0))},
+    **{
+        f"norm {order} of axis {axis}": (lambda x, order=order, axis=axis: np.linalg.norm(x, order, axis=axis), (F,))
+        for order, axis in (
+            (None, None),
+            (None, 1),
+            ("fro", None),
+            (2, 0),
+            (1, 1),
+            (3, 1),
+            (0, 1),
+            (np.inf, 1),
+            (-np.inf, 0),
+        )
+    },
     "trace": (lambda x: np.trace(x) + np.trace(x, 1), (I,)),
     "nan_to_num": (np.nan_to_num, (ENDS,)),
     "nan_to_num with values": (lambda x: np.nan_to_num(x, nan=1, posinf=2, neginf=3), (ENDS,)),

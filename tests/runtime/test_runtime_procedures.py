@@ -126,9 +126,7 @@ X = np.arange(5, dtype=np.float32)
 
 
 def test_state_belongs_to_a_loaded_program(program: Loaded, artifact: Artifact) -> None:
-    with pytest.raises(
-        pd.InvalidArgumentError, match="'last', step 0: global '@last' is loaded before anything"
-    ):
+    with pytest.raises(pd.InvalidArgumentError, match="'last', step 0: global '@last' is loaded before anything"):
         program.last()
     for n in range(1, 4):
         total, count = program.repeat(X, 10 * n)
@@ -203,9 +201,7 @@ def test_prepared(program: Loaded) -> None:
 
 def test_checks(program: Loaded) -> None:
     program.same(X, X + 0.25)
-    with pytest.raises(
-        pd.CheckError, match=r"@same: m\.mlir:3:4: check\.expect_almost_eq: element"
-    ):
+    with pytest.raises(pd.CheckError, match=r"@same: m\.mlir:3:4: check\.expect_almost_eq: element"):
         program.same(X, X + 1)
 
 

@@ -46,9 +46,7 @@ def test_calls_that_wait_begin_by_priority() -> None:
 
     thread.submit(block, (), {})
     assert begun.wait(60)
-    made = [
-        thread.submit(order.append, (f"{rank}{number}",), {}, rank) for number in range(3) for rank in (2, 1, 0)
-    ]
+    made = [thread.submit(order.append, (f"{rank}{number}",), {}, rank) for number in range(3) for rank in (2, 1, 0)]
     cancelled = thread.submit(order.append, ("cancelled",), {}, 0)
     assert cancelled.cancel()
     gate.set()

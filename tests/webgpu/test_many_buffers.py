@@ -38,13 +38,13 @@ def program(wgsl: Any, text: str, types: list[str], writes: set[int], dynamic: s
     results = ", ".join(shapes[i] for i in sorted(writes))
     shown = ", ".join(f"{shapes[i]}{{%d}}" for i in ins)
     outs = ", ".join(f"{shapes[i]}{{%d}}" for i in sorted(writes))
-    host = f"""func.func @many({', '.join(f'%a{i}: {shapes[i]}' for i in ins)}, %w: index) -> ({results}) {{
+    host = f"""func.func @many({", ".join(f"%a{i}: {shapes[i]}" for i in ins)}, %w: index) -> ({results}) {{
       %c0 = arith.constant 0 : index
       %d = tensor.dim %a{ins[0]}, %c0 : {shapes[ins[0]]}
       %n = arith.index_cast %d : index to i32
-      %r:{len(writes)} = flow.dispatch @executable::@many[%w](%n, {', '.join(f'%a{i}' for i in ins)}) :
+      %r:{len(writes)} = flow.dispatch @executable::@many[%w](%n, {", ".join(f"%a{i}" for i in ins)}) :
         (i32, {shown}) -> ({outs})
-      return {', '.join(f'%r#{k}' for k in range(len(writes)))} : {results}
+      return {", ".join(f"%r#{k}" for k in range(len(writes)))} : {results}
     }}"""
     slots = tuple("out" if i in writes else "in" for i in range(len(types)))
     exports = export("many", 0, 1, slots, per=64)
@@ -145,16 +145,16 @@ def test_a_single_operation_on_thirteen_tensors(device: Any) -> None:
     ]  # fmt: skip
     sums = [f"%s{i} = arith.addf %{f's{i - 1}' if i > 1 else 't0'}, %t{i} : f32" for i in range(1, len(types))]
     lines = "\n".join([*terms, *sums])
-    text = f"""func.func @f({', '.join(f'%a{i}: tensor<?x{t}>' for i, t in enumerate(types))}) -> tensor<?xf32> {{
+    text = f"""func.func @f({", ".join(f"%a{i}: tensor<?x{t}>" for i, t in enumerate(types))}) -> tensor<?xf32> {{
       %c0 = arith.constant 0 : index
       %zero = arith.constant 0.0 : f32
       %d = tensor.dim %a0, %c0 : tensor<?xf32>
       %e = tensor.empty(%d) : tensor<?xf32>
-      %r = linalg.generic {{indexing_maps = [{', '.join(['affine_map<(d0) -> (d0)>'] * (len(types) + 1))}],
+      %r = linalg.generic {{indexing_maps = [{", ".join(["affine_map<(d0) -> (d0)>"] * (len(types) + 1))}],
           iterator_types = ["parallel"]}}
-        ins({', '.join(f'%a{i}' for i in range(len(types)))} : {', '.join(f'tensor<?x{t}>' for t in types)})
+        ins({", ".join(f"%a{i}" for i in range(len(types)))} : {", ".join(f"tensor<?x{t}>" for t in types)})
         outs(%e : tensor<?xf32>) {{
-      ^bb0({', '.join(f'%x{i}: {t}' for i, t in enumerate(types))}, %o: f32):
+      ^bb0({", ".join(f"%x{i}: {t}" for i, t in enumerate(types))}, %o: f32):
         {lines}
         linalg.yield %s{len(types) - 1} : f32
       }} -> tensor<?xf32>
@@ -174,12 +174,12 @@ def test_f64_in_merged_buffers(device: Any) -> None:
     numbers = range(count)
     tensor = "tensor<50xf64>"
     sums = "\n".join(f"%s{i + 1} = arith.addf %s{i}, %x{i} : f64" for i in numbers)
-    text = f"""func.func @f({', '.join(f'%a{i}: {tensor}' for i in numbers)}) -> {tensor} {{
+    text = f"""func.func @f({", ".join(f"%a{i}: {tensor}" for i in numbers)}) -> {tensor} {{
       %e = tensor.empty() : {tensor}
-      %r = linalg.generic {{indexing_maps = [{', '.join(['affine_map<(i) -> (i)>'] * (count + 1))}],
-          iterator_types = ["parallel"]}} ins({', '.join(f'%a{i}' for i in numbers)} : {', '.join([tensor] * count)})
+      %r = linalg.generic {{indexing_maps = [{", ".join(["affine_map<(i) -> (i)>"] * (count + 1))}],
+          iterator_types = ["parallel"]}} ins({", ".join(f"%a{i}" for i in numbers)} : {", ".join([tensor] * count)})
           outs(%e : {tensor}) {{
-      ^bb0({', '.join(f'%x{i}: f64' for i in numbers)}, %o: f64):
+      ^bb0({", ".join(f"%x{i}: f64" for i in numbers)}, %o: f64):
         %s0 = arith.mulf %x0, %x0 : f64
         {sums}
         %q = math.sqrt %s{count} : f64

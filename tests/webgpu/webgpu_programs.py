@@ -16,8 +16,10 @@ def buffers(*names: str, type: str = "f32") -> str:
 
 def kernel(name: str, body: str, size: int = 64) -> str:
     """An entry point whose invocation is `i`, on a line of its own after a line break."""
-    return f"\n@compute @workgroup_size({size}) fn {name}(@builtin(global_invocation_id) id: vec3u) " \
+    return (
+        f"\n@compute @workgroup_size({size}) fn {name}(@builtin(global_invocation_id) id: vec3u) "
         f"{{ let i = id.x; {body} }}\n"
+    )
 
 
 PUSH = "\nstruct Constants { n: u32 }\n@group(3) @binding(0) var<uniform> given: Constants;"

@@ -116,7 +116,7 @@ def test_doubles_are_exact(op: str, expected: np.ufunc) -> None:
 
 def test_cf_is_refused() -> None:
     with pytest.raises(CompileError, match=r"cf\.assert cannot be compiled"):
-        emit("func.func @kernel() {\n %t = arith.constant true\n cf.assert %t, \"no\"\n return\n}")
+        emit('func.func @kernel() {\n %t = arith.constant true\n cf.assert %t, "no"\n return\n}')
 
 
 def test_inspect_prints_the_text(tmp_path: Path) -> None:

@@ -89,9 +89,7 @@ def build(source: Path, machine: str) -> Path:
         archive.extractall(folder, filter="data")
     (tree,) = folder.iterdir()
     compiler = folder / "cc"
-    compiler.write_text(
-        f'#!/bin/sh\nexec "{sys.executable}" -m ziglang cc -target {machine}-linux-gnu.{GLIBC} "$@"\n'
-    )
+    compiler.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang cc -target {machine}-linux-gnu.{GLIBC} "$@"\n')
     compiler.chmod(0o755)
     platform = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
     words = [sys.executable, "setup.py", "-q", "bdist_wheel", "--plat-name", platform, "--dist-dir", str(DIST)]

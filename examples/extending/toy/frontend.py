@@ -1,9 +1,9 @@
 """A frontend: files with the suffix `.toy`, each line an operation on named vectors of f32.
 
-    input x n          a vector of n elements: a number, or a name for a size that each call decides
-    y = exp x
-    z = add x y
-    output z
+input x n          a vector of n elements: a number, or a name for a size that each call decides
+y = exp x
+z = add x y
+output z
 """
 
 from pathlib import Path

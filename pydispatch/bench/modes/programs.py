@@ -107,7 +107,6 @@ def kernel(arch: str, path: str | None) -> str:
 def command() -> str:
     """Return a program that runs a host command instead of a dispatch."""
     call = (
-        "%r = flow.call @mul_command(%lhs, %rhs) : (tensor<?xf32>{%size}, tensor<?xf32>{%size}) "
-        "-> tensor<?xf32>{%size}"
+        "%r = flow.call @mul_command(%lhs, %rhs) : (tensor<?xf32>{%size}, tensor<?xf32>{%size}) -> tensor<?xf32>{%size}"
     )
     return COMMAND + MAIN.replace("CALL", call)

@@ -66,7 +66,8 @@ def destination_of(value: SSAValue) -> SSAValue:
 
 
 def check_destinations(op: iree_codegen.UkernelGenericOp) -> None:
-    """Check that each tensor result has a tensor in outs that it overwrites; raise CompileError if the counts differ.
+    """Check that each tensor result has a tensor in outs that it overwrites; raise CompileError if the
+    counts differ.
     """
     tensors = [r for r in op.results if isinstance(r.type, TensorType)]
     outputs = [o for o in op.outputs if isinstance(o.type, TensorType)]

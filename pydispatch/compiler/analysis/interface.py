@@ -37,7 +37,9 @@ LONGEST = 80
 
 
 def argument_names(function: Operation) -> list[str]:
-    """Return the name of each argument; `arg0` and the like for those without one. CompileError for a wrong attribute.
+    """Return the name of each argument; `arg0` and the like for those without one.
+
+    CompileError for a wrong attribute.
     """
     arguments = function.regions[0].blocks[0].args
     stated = _names(function, "arg_attrs", len(arguments))
@@ -50,7 +52,9 @@ def result_names(function: Operation) -> list[str]:
 
 
 def interface_of(function: Operation) -> FunctionEntry:
-    """Return the interface that callers see of a function whose calls are inlined. CompileError for a wrong attribute.
+    """Return the interface that callers see of a function whose calls are inlined.
+
+    CompileError for a wrong attribute.
     """
     type = cast(FunctionType, function.properties["function_type"])
     names = _SizeNames(function)
@@ -106,7 +110,8 @@ class _SizeNames:
             raise CompileError(
                 f"{_which(value)} of @{symbol_name(self._function)} has the type {type}, "
                 "which callers cannot pass or get",
-                location_of(self._function), "make the function private, or pass tensors and numbers",
+                location_of(self._function),
+                "make the function private, or pass tensors and numbers",
             )
         element = spelled(cast(Any, type).element_type)
         sizes: Sequence[int] = shape()

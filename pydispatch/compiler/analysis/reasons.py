@@ -33,12 +33,10 @@ ELEMENT = (
 )
 DESTINATION = "the destination of {} must be in memory before the dispatch begins; another dispatch has to write it"
 WRITTEN = (
-    "{} writes into its destination, nothing follows it in its dispatch; "
-    "what reads it would have to read its source"
+    "{} writes into its destination, nothing follows it in its dispatch; what reads it would have to read its source"
 )
 ORDERED = (
-    "{} computes its elements in order, nothing follows it in its dispatch; "
-    "what follows would have to be in its body"
+    "{} computes its elements in order, nothing follows it in its dispatch; what follows would have to be in its body"
 )
 
 # -- of rows
@@ -69,20 +67,17 @@ def different_sizes(sizes: str) -> str:
 REREAD = "{} may read an element several times, and it is expensive to compute; it would have to be cheap"
 WINDOWS = "windows read an element several times, and it is expensive to compute; it would have to be cheap"
 BROADCAST = (
-    "a broadcast would compute expensive elements several times; "
-    "its new dimensions would have to be the inner ones"
+    "a broadcast would compute expensive elements several times; its new dimensions would have to be the inner ones"
 )
 
 # -- of contractions
 
 UNKNOWN_CONTRACTION = (
-    "a contraction of this form is a dispatch of its own; "
-    "it would have to be a product or a convolution"
+    "a contraction of this form is a dispatch of its own; it would have to be a product or a convolution"
 )
 TWO_CONTRACTIONS = "a dispatch holds one contraction; another has loops and tiles of its own"
 OTHER_PLACES = (
-    "{} does not compute its elements from those of the contraction's result in the same places; "
-    "it would have to"
+    "{} does not compute its elements from those of the contraction's result in the same places; it would have to"
 )
 SECOND_RESULT = "{} is a result besides that of the contraction; nothing else would have to read it"
 REDUCED_FOR_TILES = "a reduction that a contraction reads would be computed for each tile; it has to be stored"
@@ -93,8 +88,7 @@ TRANSPOSED_FOR_TILES = "a transposed image that a convolution reads would be cop
 NOT_FOR_TILES = "{} that a contraction reads would be computed for each tile; only copies and cheap elements may be"
 REORDERED_FOR_TILES = "columns that a contraction reads would be brought into their order {} times; once is enough"
 REDUCED_BESIDE = (
-    "a reduction that is read with a contraction's result would be computed for each tile; "
-    "it has to be stored"
+    "a reduction that is read with a contraction's result would be computed for each tile; it has to be stored"
 )
 EXPENSIVE_BESIDE = (
     "elements that are read with a contraction's result are computed for each of its elements, and are expensive; "

@@ -117,22 +117,22 @@ def _windows(op: GenericOp, known: Known, floats: bool) -> Windows | None:
     return found or (_each_channel(op, g) if floats else None)
 
 
-def _sizes_known(g: Structured) -> bool:
+def _sizes_known(generic: Structured) -> bool:
     """Return whether all sizes are known but that of the batch, the first dimension of the result."""
-    batch = g.maps[-1].results[:1]
+    batch = generic.maps[-1].results[:1]
     return all(
         n >= 0 or m.results[axis : axis + 1] == batch
-        for value, m in zip(g.operands, g.maps, strict=True) for axis, n in enumerate(shape_of(value))
+        for value, m in zip(generic.operands, generic.maps, strict=True) for axis, n in enumerate(shape_of(value))
     )  # fmt: skip
 
 
-def _convolution(op: GenericOp, c: Contraction, known: Known, floats: bool) -> Windows | None:
+def _convolution(op: GenericOp, contraction: Contraction, known: Known, floats: bool) -> Windows | None:
     """Return the windows of a sum over windows and channels of an image, times a filter with its rows first; None for
     others.
     """
-    g = c.generic
+    g = contraction.generic
     out = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
-    for filter_, image in ((c.a, c.b), (c.b, c.a)):
+    for filter_, image in ((contraction.a, contraction.b), (contraction.b, contraction.a)):
         row, exprs = _row(filter_, set(g.loops)), g.maps[image.main].results
         if row is None or row not in out or row in image.dims:
             continue
@@ -146,11 +146,11 @@ def _convolution(op: GenericOp, c: Contraction, known: Known, floats: bool) -> W
         if moving[0] < channels[0] or (len(places) < 2 and not window):
             continue
         size = shape_of(g.inputs[image.main])[channels[0]]
-        if _bytes(c, image) and sizes[row] >= FEWEST <= size and size % GROUP == 0 and window:
+        if _bytes(contraction, image) and sizes[row] >= FEWEST <= size and size % GROUP == 0 and window:
             pays = True
         elif floats and image.direct and filter_.direct and known.is_known(g.inputs[filter_.main]):
             element = cast("TensorType[Attribute]", g.inputs[image.main].type).element_type
-            if not isinstance(element, Float32Type | Float64Type) or element != c.acc or sizes[row] < FEWEST:
+            if not isinstance(element, Float32Type | Float64Type) or element != contraction.acc or sizes[row] < FEWEST:
                 return None
             pays = min(sizes[row], size) >= MANY and (window or count <= FEW_PLACES)
         else:
@@ -167,24 +167,24 @@ def _row(filter_: Factor, loops: set[int]) -> int | None:
     return dims[0] if dims and dims[0] not in loops and set(dims[1:]) == loops and len(dims) == len(loops) + 1 else None
 
 
-def _bytes(c: Contraction, image: Factor) -> bool:
-    element = cast("TensorType[Attribute]", c.generic.inputs[image.main].type).element_type
-    return c.acc == i32 and isinstance(element, IntegerType) and element.width.data == 8
+def _bytes(contraction: Contraction, image: Factor) -> bool:
+    element = cast("TensorType[Attribute]", contraction.generic.inputs[image.main].type).element_type
+    return contraction.acc == i32 and isinstance(element, IntegerType) and element.width.data == 8
 
 
-def _each_channel(op: GenericOp, g: Structured) -> Windows | None:
+def _each_channel(op: GenericOp, generic: Structured) -> Windows | None:
     """Return the windows of an operation on each channel alone (pooling, a depthwise convolution), which pay where
     others do; None for others.
     """
-    out = [cast(AffineDimExpr, r).position for r in g.maps[-1].results]
-    images = [v for v, m in zip(g.inputs, g.maps, strict=False) if _moves(m)]
+    out = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
+    images = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if _moves(m)]
     if len(images) != 1:
         return None
-    exprs = g.maps[g.inputs.index(images[0])].results
+    exprs = generic.maps[generic.inputs.index(images[0])].results
     moving = [a for a, r in enumerate(exprs) if not isinstance(r, AffineDimExpr)]
     kept = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in out]
     channels = [a for a in kept if a < moving[0] or a == len(exprs) - 1]
-    if any(isinstance(r, AffineDimExpr) and r.position in g.loops for r in exprs):
+    if any(isinstance(r, AffineDimExpr) and r.position in generic.loops for r in exprs):
         return None  # channels are summed in groups
     if not channels or shape_of(images[0])[channels[-1]] < FEWEST:
         return None
@@ -222,17 +222,17 @@ def _order_filter(op: GenericOp, known: Known) -> None:
     op.properties["indexing_maps"] = affine_maps(maps)
 
 
-def _rewrite(w: Windows) -> None:
+def _rewrite(windows: Windows) -> None:
     """Write the operation so, where its sums begin with equal values."""
-    op, g = w.op, structured(w.op)
-    out, number = g.maps[-1], g.inputs.index(w.image)
-    order = [d for d in range(len(out.results)) if d != w.row] + [w.row]
+    op, g = windows.op, structured(windows.op)
+    out, number = g.maps[-1], g.inputs.index(windows.image)
+    order = [d for d in range(len(out.results)) if d != windows.row] + [windows.row]
     start = permuted_fill(op, g.outputs[0], order)
     if start is None:
         return
-    axes = [a for a in range(len(g.maps[number].results)) if a != w.channel] + [w.channel]
+    axes = [a for a in range(len(g.maps[number].results)) if a != windows.channel] + [windows.channel]
     inputs, maps = list(g.inputs), [*g.maps[:-1], _reordered(out, order)]
-    inputs[number], maps[number] = in_order(op, w.image, axes), _reordered(maps[number], axes)
+    inputs[number], maps[number] = in_order(op, windows.image, axes), _reordered(maps[number], axes)
     new = GenericOp(
         inputs, [start], op.body.clone(), affine_maps(maps), iterator_types(g.iterators), [start.type]
     )  # fmt: skip

@@ -108,19 +108,19 @@ def _constant(op: Operation) -> Array:
 # -- generics
 
 
-def _generic(g: Structured, known: Mapping[SSAValue, Array]) -> list[Array]:
+def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array]:
     """Compute the results of a generic without reductions, each operand over all loops at once. Raises Unknown for
     others.
     """
-    extents = [n for n in g.extents if n is not None]
-    if len(extents) != len(g.extents) or prod(extents) > MOST_ELEMENTS:
+    extents = [n for n in generic.extents if n is not None]
+    if len(extents) != len(generic.extents) or prod(extents) > MOST_ELEMENTS:
         raise Unknown
-    if not g.is_parallel or not all(_permutes(m) for m in g.output_maps):
+    if not generic.is_parallel or not all(_permutes(m) for m in generic.output_maps):
         raise Unknown
     points: dict[SSAValue, Array] = dict(known)
-    for argument, operand, map_ in zip(g.block.args, g.operands, g.maps, strict=True):
+    for argument, operand, map_ in zip(generic.block.args, generic.operands, generic.maps, strict=True):
         points[argument] = _over_loops(known[operand], map_, len(extents)) if argument.uses.get_length() else None
-    *body, last = g.block.ops
+    *body, last = generic.block.ops
     for op in body:
         if op.name == "linalg.index":
             dim = cast(Any, op.properties["dim"]).value.data
@@ -129,7 +129,7 @@ def _generic(g: Structured, known: Mapping[SSAValue, Array]) -> list[Array]:
         else:
             points[op.results[0]] = _constant(op) if op.name == "arith.constant" else _scalar(op, points)
     found = []
-    for value, map_ in zip(last.operands, g.output_maps, strict=True):
+    for value, map_ in zip(last.operands, generic.output_maps, strict=True):
         order = [cast(AffineDimExpr, r).position for r in map_.results]
         found.append(np.transpose(np.broadcast_to(points[value], extents), order))
     return found

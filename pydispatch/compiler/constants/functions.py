@@ -65,9 +65,7 @@ def constant_of(name: str, result: int, value: OpResult, type_: TensorType[Attri
     """Insert the constant that a function derives before the operation whose result `value` it stands for, and return
     it.
     """
-    constant = tensors.TensorConstantOp(
-        result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)}
-    )
+    constant = tensors.TensorConstantOp(result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)})
     set_location(constant, value.op)
     constant.results[0].name_hint = value.name_hint
     block = value.op.parent

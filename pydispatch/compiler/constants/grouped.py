@@ -49,28 +49,32 @@ class Grouped:
         return TensorType(self.arithmetic.compute, shape_of(self.contraction.generic.inputs[self.main]))
 
 
-def grouped_factor(function: func.FuncOp, c: Contraction, levels: Sequence[Level]) -> Grouped | None:
+def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequence[Level]) -> Grouped | None:
     """Return the factor of a function whose kernel multiplies groups in the same way on all levels."""
-    found = {arithmetic_of(c, level) for level in levels}
+    found = {arithmetic_of(contraction, level) for level in levels}
     arithmetic = next(iter(found))
     if len({a and (a.compute, a.group, a.b_offset) for a in found}) != 1 or arithmetic is None or arithmetic.group == 1:
         return None
-    if c.op.name != GENERIC or set(c.b.inputs) != {c.b.main} or set(c.outer) & c.b.dims:
+    if (
+        contraction.op.name != GENERIC
+        or set(contraction.b.inputs) != {contraction.b.main}
+        or set(contraction.outer) & contraction.b.dims
+    ):
         return None
-    made = _slice(function, [c.generic.inputs[c.b.main], *_captured(c)])
+    made = _slice(function, [contraction.generic.inputs[contraction.b.main], *_captured(contraction)])
     if made is None:
         return None
     ops, arguments = made
     if len(arguments) != 1:
         return None
     (argument,) = arguments
-    return Grouped(c, arithmetic, argument, ops) if _only_for(argument, ops, c.op) else None
+    return Grouped(contraction, arithmetic, argument, ops) if _only_for(argument, ops, contraction.op) else None
 
 
-def _captured(c: Contraction) -> list[SSAValue]:
+def _captured(contraction: Contraction) -> list[SSAValue]:
     """Return the values that the factor's code reads from outside of the contraction."""
-    inside = set(_values(c.generic.block))
-    return [v for op in c.b.code for v in op.operands if v not in inside]
+    inside = set(_values(contraction.generic.block))
+    return [v for op in contraction.b.code for v in op.operands if v not in inside]
 
 
 def _read_by(op: Operation) -> list[SSAValue]:

@@ -134,47 +134,53 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
 
 
 def _layout(
-    c: Contraction, type_: TensorType[Attribute], grouped: Grouped | None, levels: Sequence[Level]
+    contraction: Contraction, type_: TensorType[Attribute], grouped: Grouped | None, levels: Sequence[Level]
 ) -> Layout | None:
     """Return the panels of a factor; None where they do not pay."""
-    if c.n is None or not _is_whole(c):
+    if contraction.n is None or not _is_whole(contraction):
         return None
-    (axis,) = c.b.where(c.n)
+    (axis,) = contraction.b.where(contraction.n)
     columns = type_.get_shape()[axis]
     if grouped is not None:
-        (steps,), group = c.b.where(c.k), grouped.arithmetic.group
+        (steps,), group = contraction.b.where(contraction.k), grouped.arithmetic.group
         width = PANEL_BYTES // i32.size
         whole = columns % width == 0 and type_.get_shape()[steps] % group == 0
         return Layout(axis, width, group, steps) if whole and prod(type_.get_shape()) >= LEAST_TURNED_BYTES else None
-    element = cast("Float32Type | Float64Type", type_.element_type if c.acc == Float64Type() else Float32Type())
+    element = cast(
+        "Float32Type | Float64Type", type_.element_type if contraction.acc == Float64Type() else Float32Type()
+    )
     width = PANEL_BYTES // element.size
-    if columns % width and columns % (width // 2) == 0 and not c.b.is_last(c.n):
+    if columns % width and columns % (width // 2) == 0 and not contraction.b.is_last(contraction.n):
         width //= 2  # 16, 48 or 80 channels
-    if columns % width and (c.reductions or columns < LEAST_RAGGED * width):
+    if columns % width and (contraction.reductions or columns < LEAST_RAGGED * width):
         return None
-    return Layout(axis, width) if _pays(c, type_, element.size, levels) else None
+    return Layout(axis, width) if _pays(contraction, type_, element.size, levels) else None
 
 
-def _is_whole(c: Contraction) -> bool:
+def _is_whole(contraction: Contraction) -> bool:
     """Return whether the factor's tensor is read at dimensions of the product, each once."""
-    return all(len(x.terms) == 1 and x.terms[0][1] == 1 and x.constant == 0 for x in c.b.coordinates)
+    return all(len(x.terms) == 1 and x.terms[0][1] == 1 and x.constant == 0 for x in contraction.b.coordinates)
 
 
-def _is_plain(c: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:
+def _is_plain(contraction: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:
     """Return whether the factor is an element of the argument and nothing else, in the type of the sums or one that
     blocks widen.
     """
-    floats = isinstance(c.acc, Float32Type | Float64Type) and type_.element_type == c.acc and c.b.direct
-    return (floats or half is not None) and not set(c.outer) & c.b.dims
+    floats = (
+        isinstance(contraction.acc, Float32Type | Float64Type)
+        and type_.element_type == contraction.acc
+        and contraction.b.direct
+    )
+    return (floats or half is not None) and not set(contraction.outer) & contraction.b.dims
 
 
-def _pays(c: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
+def _pays(contraction: Contraction, type_: TensorType[Attribute], size: int, levels: Sequence[Level]) -> bool:
     """size: bytes of an element."""
     *_, columns = type_.get_shape()
     total = prod(type_.get_shape()) * size
-    rows = 1 if c.m is None else c.generic.extents[c.m]
-    rows = None if rows is None else rows * prod(c.generic.extents[d] or 1 for d in c.outer)
-    if not c.b.is_last(c.n):  # each row of the factor is a column of the product
+    rows = 1 if contraction.m is None else contraction.generic.extents[contraction.m]
+    rows = None if rows is None else rows * prod(contraction.generic.extents[d] or 1 for d in contraction.outer)
+    if not contraction.b.is_last(contraction.n):  # each row of the factor is a column of the product
         return total >= LEAST_TURNED_BYTES and (rows is None or rows > 4)
     if total < LEAST_BYTES or columns * size <= FEW_PANELS * PANEL_BYTES:
         return False

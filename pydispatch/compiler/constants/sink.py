@@ -148,17 +148,17 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     return None if made is None else _put(op, made)
 
 
-def _loops(value: SSAValue, g: Structured) -> list[int]:
+def _loops(value: SSAValue, generic: Structured) -> list[int]:
     """Return the loops that an index inside a generic depends on."""
     if isinstance(value, BlockArgument):
-        map_ = g.maps[value.index] if value.block is g.block else None
+        map_ = generic.maps[value.index] if value.block is generic.block else None
         return [] if map_ is None else sorted({d for r in map_.results for d in r.used_dims()})
     owner = value.owner
-    if isinstance(owner, Block) or owner.parent is not g.block:
+    if isinstance(owner, Block) or owner.parent is not generic.block:
         return []
     if owner.name == "linalg.index":
         return [cast("IntegerAttr[IndexType]", owner.properties["dim"]).value.data]
-    return sorted({d for v in owner.operands for d in _loops(v, g)})
+    return sorted({d for v in owner.operands for d in _loops(v, generic)})
 
 
 def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:

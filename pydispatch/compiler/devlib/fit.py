@@ -144,7 +144,8 @@ Fitted = list[tuple[str, str, list[float]]]
 
 
 def polynomials() -> tuple[list[Spec], list[Spec]]:
-    """Return the polynomials in f64, among them those with which C computes f32 in double, and the polynomials in f32.
+    """Return the polynomials in f64, among them those with which C computes f32 in double, and the
+    polynomials in f32.
     """
     half = mp.log(2) / 2
     exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], 3)

@@ -22,7 +22,6 @@ from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.logs import caller_level
 
 if TYPE_CHECKING:
-
     from pydispatch.formats.artifact.artifact import Executable
     from pydispatch.formats.artifact.artifact import Variant as PackedVariant
 

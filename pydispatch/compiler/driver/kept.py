@@ -120,7 +120,8 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
 
 
 def _options(options: Mapping[str, Any]) -> list[object] | None:
-    """Return the options that decide the artifact, in words; None when one is set with which artifacts are not cached.
+    """Return the options that decide the artifact, in words; None when one is set with which artifacts
+    are not cached.
     """
     rest = dict(options)
     progress, reassociate = rest.pop("progress", None), rest.pop("reassociate", True)

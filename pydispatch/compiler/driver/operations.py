@@ -1,6 +1,6 @@
 """Every operation that the compiler supports, read from its tables: the last chapter of docs/language.md.
 
-    python -m pydispatch.compiler.driver.operations    prints the chapter
+python -m pydispatch.compiler.driver.operations    prints the chapter
 """
 
 from __future__ import annotations

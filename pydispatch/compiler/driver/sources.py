@@ -15,9 +15,7 @@ from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
 from pydispatch.ir.core.walk import walk
 
 
-def load_source(
-    source: Any, what: str = "source", options: ReadOptions | None = None
-) -> tuple[ModuleOp, Path | None]:
+def load_source(source: Any, what: str = "source", options: ReadOptions | None = None) -> tuple[ModuleOp, Path | None]:
     """Load the module of a source, and return it with its file when it came from one. The caller may change the module.
 
     source: MLIR text, a path, a module, or what a frontend reads. what: the parameter, for messages.
@@ -55,7 +53,8 @@ def _translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
 
 
 def _head(path: Path) -> bytes:
-    """Return the first bytes of a file; b"" for a path that is no regular file, which the reader refuses or reads once.
+    """Return the first bytes of a file; b"" for a path that is no regular file, which the reader refuses
+    or reads once.
     """
     if not os.path.isfile(path):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
         return b""

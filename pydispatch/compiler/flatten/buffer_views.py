@@ -79,7 +79,8 @@ def _is_view(value: SSAValue) -> bool:
 
 
 def _call_with_tensors(call: Operation, type: FunctionType) -> None:
-    """Adapt a call to a callee that was converted to tensors: import its arguments before it, export its results after.
+    """Adapt a call to a callee that was converted to tensors: import its arguments before it, export its
+    results after.
     """
     if (len(type.inputs), len(type.outputs)) != (len(call.operands), len(call.results)):
         return  # The call is refused where it is inlined.

@@ -35,11 +35,11 @@ def order_columns(function: Operation) -> None:
                 _rewrite(cast(GenericOp, op), c)
 
 
-def _pays(c: Contraction) -> bool:
+def _pays(contraction: Contraction) -> bool:
     """Return whether many workgroups share columns that do not lie side by side. Constants are laid out in panels."""
-    g, b = c.generic, c.b
+    g, b = contraction.generic, contraction.b
     value = g.inputs[b.main]
-    if c.n is None or b.is_last(c.n) or not b.direct or any(n is None for n in g.extents):
+    if contraction.n is None or b.is_last(contraction.n) or not b.direct or any(n is None for n in g.extents):
         return False
     if not all(len(x.terms) == 1 and x.is_plain(x.terms[0][0]) for x in b.coordinates):
         return False
@@ -47,7 +47,7 @@ def _pays(c: Contraction) -> bool:
         return False
     if not isinstance(value.type.element_type, Float32Type | Float64Type) or _is_known(value):
         return False
-    return math.prod(g.extent(d) for d in c.outer if d not in b.dims) > MOST_ORDERINGS
+    return math.prod(g.extent(d) for d in contraction.outer if d not in b.dims) > MOST_ORDERINGS
 
 
 def _is_known(value: SSAValue) -> bool:
@@ -58,11 +58,11 @@ def _is_known(value: SSAValue) -> bool:
     return isinstance(owner, Operation) and not owner.operands
 
 
-def _rewrite(op: GenericOp, c: Contraction) -> None:
-    value = c.generic.inputs[c.b.main]
+def _rewrite(op: GenericOp, contraction: Contraction) -> None:
+    value = contraction.generic.inputs[contraction.b.main]
     type_ = cast("TensorType[Attribute]", value.type)
     rank, element = type_.get_num_dims(), type_.element_type
-    (last,) = c.b.where(cast(int, c.n))
+    (last,) = contraction.b.where(cast(int, contraction.n))
     order = [*(i for i in range(rank) if i != last), last]
     ordered = TensorType(element, [type_.get_shape()[i] for i in order])
     reads = AffineMap(rank, 0, tuple(AffineDimExpr(order.index(i)) for i in range(rank)))
@@ -74,10 +74,12 @@ def _rewrite(op: GenericOp, c: Contraction) -> None:
             affine_maps([reads, AffineMap.identity(rank)]), iterator_types(["parallel"] * rank), [ordered],
         ), op,
     )  # fmt: skip
-    maps = list(c.generic.maps)
-    maps[c.b.main] = AffineMap(maps[c.b.main].num_dims, 0, tuple(maps[c.b.main].results[i] for i in order))
+    maps = list(contraction.generic.maps)
+    maps[contraction.b.main] = AffineMap(
+        maps[contraction.b.main].num_dims, 0, tuple(maps[contraction.b.main].results[i] for i in order)
+    )
     operands = list(op.operands)
-    operands[c.b.main] = copy
+    operands[contraction.b.main] = copy
     count = len(op.inputs)
     made = GenericOp(
         operands[:count], operands[count:], op.body.clone(), affine_maps(maps), op.iterator_types,

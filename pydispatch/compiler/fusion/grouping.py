@@ -37,7 +37,8 @@ def sink(expand: tensor.ExpandShapeOp, groups: Groups) -> None:
 
 
 def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp | None:
-    """Move a tensor.expand_shape after the elementwise generic that reads it; return the new one, None where it stays.
+    """Move a tensor.expand_shape after the elementwise generic that reads it; return the new one, None
+    where it stays.
     """
     uses = list(expand.result.uses)
     user = uses[0].operation if len(uses) == 1 else None
@@ -98,7 +99,8 @@ def run_of(first: int, dims: tuple[int, ...]) -> list[int]:
 
 
 def collapsed(op: Operation, value: SSAValue, groups: Groups, shape: list[int]) -> SSAValue:
-    """Return the value with dimensions joined, dynamic ones with none; fills and empty tensors are made in that shape.
+    """Return the value with dimensions joined, dynamic ones with none; fills and empty tensors are made
+    in that shape.
     """
     assert isinstance(value.type, TensorType)
     type_ = TensorType(value.type.element_type, shape)

@@ -90,19 +90,19 @@ def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
             _rewrite(now)
 
 
-def pays(c: Convolution) -> bool:
+def pays(convolution: Convolution) -> bool:
     """Return whether columns are likely to be faster, by sizes alone."""
-    element = cast("TensorType[Attribute]", c.image.type).element_type
-    step = c.count(c.steps) * (bit_width(element) or 64) // 8
-    size = c.count(c.batches) * c.count(c.places) * step
-    if c.channels_last:
-        filter_, image = c.count(c.rows) * step, c.count(c.places) * step
-        overlap = any(c.sizes[d] > 1 for d in c.steps[:-1])
-        fewest = FEWEST_OF_CONSTANT if is_constant(c.filter) else FEWEST_PLACES
+    element = cast("TensorType[Attribute]", convolution.image.type).element_type
+    step = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
+    size = convolution.count(convolution.batches) * convolution.count(convolution.places) * step
+    if convolution.channels_last:
+        filter_, image = convolution.count(convolution.rows) * step, convolution.count(convolution.places) * step
+        overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])
+        fewest = FEWEST_OF_CONSTANT if is_constant(convolution.filter) else FEWEST_PLACES
         large = filter_ >= LARGE_FILTER and image <= MOST_OF_IT * filter_
-        return 0 < size <= 4 * MOST_BYTES and large and (not overlap or c.count(c.places) >= fewest)
-    short = c.sizes[c.places[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
-    return 0 < size <= MOST_BYTES and short and c.count(c.rows) >= FEWEST_ROWS
+        return 0 < size <= 4 * MOST_BYTES and large and (not overlap or convolution.count(convolution.places) >= fewest)
+    short = convolution.sizes[convolution.places[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
+    return 0 < size <= MOST_BYTES and short and convolution.count(convolution.rows) >= FEWEST_ROWS
 
 
 def convolution_of(op: GenericOp) -> Convolution | None:
@@ -147,56 +147,70 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     )  # fmt: skip
 
 
-def _dynamic_in(g: Structured, batches: Sequence[int]) -> bool:
+def _dynamic_in(generic: Structured, batches: Sequence[int]) -> bool:
     """Return whether no dimensions of the operands are dynamic but those of batches."""
     return all(
         n >= 0 or (isinstance(r, AffineDimExpr) and r.position in batches)
-        for value, m in zip(g.operands, g.maps, strict=True)
+        for value, m in zip(generic.operands, generic.maps, strict=True)
         for n, r in zip(shape_of(value), m.results, strict=False)
     )
 
 
-def _is_multiplied(c: Contraction, factor: Factor) -> bool:
+def _is_multiplied(contraction: Contraction, factor: Factor) -> bool:
     """Return whether a factor is a float as it is summed, or an integer, computed in the product from one element."""
-    element = cast("TensorType[Attribute]", c.generic.inputs[factor.main].type).element_type
-    if isinstance(c.acc, Float32Type | Float64Type):
-        return factor.direct and element == c.acc
-    return c.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main}
+    element = cast("TensorType[Attribute]", contraction.generic.inputs[factor.main].type).element_type
+    if isinstance(contraction.acc, Float32Type | Float64Type):
+        return factor.direct and element == contraction.acc
+    return contraction.acc == i32 and isinstance(element, IntegerType) and set(factor.inputs) == {factor.main}
 
 
-def _rewrite(c: Convolution) -> None:
-    op, output = c.op, c.op.outputs[0]
+def _rewrite(convolution: Convolution) -> None:
+    op, output = convolution.op, convolution.op.outputs[0]
     type_ = cast("TensorType[Attribute]", op.results[0].type)
-    element = cast("TensorType[Attribute]", c.image.type).element_type
-    inner = (c.places, c.steps) if c.channels_last else (c.steps, c.places)
-    order = [*c.batches, *inner[0], *inner[1]]
-    spread, dims = TensorType(element, [c.sizes[d] for d in order]), dynamic_sizes(output, op)
-    number = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(c.sizes))]
-    reads = AffineMap(len(order), 0, tuple(r.replace_dims_and_symbols(number, []) for r in c.image_map.results))
+    element = cast("TensorType[Attribute]", convolution.image.type).element_type
+    inner = (
+        (convolution.places, convolution.steps)
+        if convolution.channels_last
+        else (convolution.steps, convolution.places)
+    )
+    order = [*convolution.batches, *inner[0], *inner[1]]
+    spread, dims = TensorType(element, [convolution.sizes[d] for d in order]), dynamic_sizes(output, op)
+    number = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
+    reads = AffineMap(
+        len(order), 0, tuple(r.replace_dims_and_symbols(number, []) for r in convolution.image_map.results)
+    )
     body = Block(arg_types=[element, element])
     body.add_op(YieldOp(body.args[0]))
     patches = before(
         GenericOp(
-            [c.image], [before(tensor.EmptyOp(dims, spread), op)], Region(body),
+            [convolution.image], [before(tensor.EmptyOp(dims, spread), op)], Region(body),
             affine_maps([reads, AffineMap.identity(len(order))]), iterator_types(["parallel"] * len(order)), [spread],
         ), op,
     )  # fmt: skip
-    n = len(c.batches)
+    n = len(convolution.batches)
     ones = [[i] for i in range(n)]
-    columns = _matrix(op, patches, ones, inner, c)
-    matrix = _matrix(op, c.filter, [], (c.steps, c.rows) if c.channels_last else (c.rows, c.steps), c)
-    out = (c.places, c.rows) if c.channels_last else (c.rows, c.places)
+    columns = _matrix(op, patches, ones, inner, convolution)
+    matrix = _matrix(
+        op,
+        convolution.filter,
+        [],
+        (convolution.steps, convolution.rows) if convolution.channels_last else (convolution.rows, convolution.steps),
+        convolution,
+    )
+    out = (
+        (convolution.places, convolution.rows) if convolution.channels_last else (convolution.rows, convolution.places)
+    )
     groups = [*ones, run_of(n, out[0]), run_of(n + len(out[0]), out[1])]
-    start = _matrix(op, output, ones, out, c)
+    start = _matrix(op, output, ones, out, convolution)
     at = [AffineExpr.dimension(i) for i in range(n + 3)]
     outer, row, place, step = at[:n], at[n], at[n + 1], at[n + 2]
     results = ((row, step), (*outer, step, place), (*outer, row, place))
-    if c.channels_last:
+    if convolution.channels_last:
         results = ((step, row), (*outer, place, step), (*outer, place, row))
     maps = [AffineMap(n + 3, 0, tuple(r)) for r in results]
     kinds = iterator_types([*["parallel"] * (n + 2), "reduction"])
-    inputs = [matrix, columns] if op.inputs[0] is c.filter else [columns, matrix]
-    maps = maps if op.inputs[0] is c.filter else [maps[1], maps[0], maps[2]]
+    inputs = [matrix, columns] if op.inputs[0] is convolution.filter else [columns, matrix]
+    maps = maps if op.inputs[0] is convolution.filter else [maps[1], maps[0], maps[2]]
     product = before(GenericOp(inputs, [start], op.body.clone(), affine_maps(maps), kinds, [start.type]), op)
     expand = tensor.ExpandShapeOp(product, dims, reassociation(groups), list(type_.get_shape()), type_)
     before(expand, op)
@@ -205,9 +219,14 @@ def _rewrite(c: Convolution) -> None:
 
 
 def _matrix(
-    op: Operation, value: SSAValue, ones: Groups, dims: tuple[tuple[int, ...], ...], c: Convolution
+    op: Operation, value: SSAValue, ones: Groups, dims: tuple[tuple[int, ...], ...], convolution: Convolution
 ) -> SSAValue:  # fmt: skip
     """Return a tensor whose dimensions are the batches, as in `ones`, and these two groups, as matrices."""
     n = len(ones)
     groups = [*ones, run_of(n, dims[0]), run_of(n + len(dims[0]), dims[1])]
-    return collapsed(op, value, groups, [*(c.sizes[d] for d in c.batches[:n]), *(c.count(group) for group in dims)])
+    return collapsed(
+        op,
+        value,
+        groups,
+        [*(convolution.sizes[d] for d in convolution.batches[:n]), *(convolution.count(group) for group in dims)],
+    )

@@ -28,7 +28,8 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def copied(value: SSAValue) -> Structured | None:
-    """Return the copy that makes a tensor: every element is one of another tensor, found by dimensions and constants.
+    """Return the copy that makes a tensor: every element is one of another tensor, found by dimensions
+    and constants.
     """
     op = value.owner
     if not isinstance(op, Operation) or op.name != GENERIC or len(op.operands) != 2:

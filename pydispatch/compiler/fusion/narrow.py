@@ -102,10 +102,10 @@ def _fits_together(operands: Sequence[SSAValue], most_tensors: int) -> bool:
 class _TakenApart:
     """Decomposition of a generic into generics over the same loops, one for each operation of its body."""
 
-    def __init__(self, op: GenericOp, g: Structured) -> None:
-        self.op, self.g = op, g
-        self.loops = AffineMap.identity(len(g.iterators))
-        operands = zip(g.block.args, g.operands, g.maps, strict=True)
+    def __init__(self, op: GenericOp, generic: Structured) -> None:
+        self.op, self.g = op, generic
+        self.loops = AffineMap.identity(len(generic.iterators))
+        operands = zip(generic.block.args, generic.operands, generic.maps, strict=True)
         self.tensors: dict[SSAValue, tuple[SSAValue, AffineMap]] = {a: (value, map_) for a, value, map_ in operands}
         """Values of the body → the operands or tensors that have them, and where."""
 
@@ -130,7 +130,8 @@ class _TakenApart:
         return found
 
     def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
-        """Insert a generic that computes one value of the body by one operation, or copies it, and return its result.
+        """Insert a generic that computes one value of the body by one operation, or copies it, and return its
+        result.
         """
         ops: set[Operation] = set()
         read: dict[SSAValue, None] = {}
@@ -158,7 +159,8 @@ class _TakenApart:
 
 
 def _is_copied(op: Operation) -> bool:
-    """Return whether an operation of a body is copied to what reads it: constants and indices, which have no tensors.
+    """Return whether an operation of a body is copied to what reads it: constants and indices, which have
+    no tensors.
     """
     return not op.operands or any(isinstance(r.type, IndexType) for r in op.results)
 

@@ -62,9 +62,9 @@ class Order:
             return False
         return not self._search(self._sources, later, least - 1, self._next_rank, MOST_VISITED).isdisjoint(others)
 
-    def require_near(self, a: int, b: int) -> None:
+    def require_near(self, lhs: int, rhs: int) -> None:
         """Raise TooFarError when `merge` of two nodes would visit too many others."""
-        self._between(a, b, MOST_VISITED)
+        self._between(lhs, rhs, MOST_VISITED)
 
     def merge(self, a: int, into: int) -> None:
         """Make one node of two. No other node may need one of them and be needed by the other one."""
@@ -86,12 +86,12 @@ class Order:
             more -= {a, into}
             edges[into] = more
 
-    def _between(self, a: int, b: int, limit: int | None) -> tuple[set[int], set[int]]:
+    def _between(self, lhs: int, rhs: int, limit: int | None) -> tuple[set[int], set[int]]:
         """Return (nodes that the later one of two needs, nodes that need the earlier one).
 
         Both are sets of nodes whose ranks lie between those of the two. limit: see `_search`.
         """
-        low, high = sorted((a, b), key=self._rank.__getitem__)
+        low, high = sorted((lhs, rhs), key=self._rank.__getitem__)
         least, most = self._rank[low], self._rank[high]
         before = self._search(self._sources, [high], least, most, limit)
         return before, self._search(self._readers, [low], least, most, limit)

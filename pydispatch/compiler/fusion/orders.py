@@ -84,15 +84,15 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
     return transposed(new, dims, op)
 
 
-def _order_computed(g: Structured) -> list[int] | None:
+def _order_computed(generic: Structured) -> list[int] | None:
     """Return the order of the loops in which all computed tensors that a generic reads whole have them, where they
     cannot be written as they are read. None for a contraction, which reads no tensor whole.
     """
-    if g.contracts:
+    if generic.contracts:
         return None
     orders = {
         tuple(cast(AffineDimExpr, e).position for e in map_.results)
-        for value, map_ in zip(g.inputs, g.maps, strict=False)
+        for value, map_ in zip(generic.inputs, generic.maps, strict=False)
         if isinstance(value, OpResult) and not is_fill(value.op) and is_permutation(map_)
         and not (is_reduction(value.op) and _order_computed(structured(value.op)) is None and _order_of_readers(value))
     }  # fmt: skip

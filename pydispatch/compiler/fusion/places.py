@@ -39,17 +39,22 @@ def join_places(function: Operation) -> None:
                 _rewrite(cast(GenericOp, op), c.generic, run)
 
 
-def _run(c: Contraction) -> tuple[int, ...] | None:
+def _run(contraction: Contraction) -> tuple[int, ...] | None:
     """Return the dimensions, all of one factor only, that are neighbours, in order, in each operand that has one of
     them. None when there are fewer than two, the last of them is not short, or a size is dynamic.
     """
-    g = c.generic
+    g = contraction.generic
     if any(n is None or n < 0 for n in g.extents) or any(n < 0 for v in g.operands for n in shape_of(v)):
         return None
     out = [r.position if isinstance(r, AffineDimExpr) else -1 for r in g.maps[-1].results]
     found: list[int] = []
     for first, second in pairwise(out):
-        if first >= 0 and second >= 0 and _only_one_factor(c, first, second) and _neighbours(g, first, second):
+        if (
+            first >= 0
+            and second >= 0
+            and _only_one_factor(contraction, first, second)
+            and _neighbours(g, first, second)
+        ):
             if found and found[-1] != first:
                 break
             found = found or [first]
@@ -60,12 +65,15 @@ def _run(c: Contraction) -> tuple[int, ...] | None:
     return tuple(found) if g.extent(found[-1]) <= short else None
 
 
-def _only_one_factor(c: Contraction, *dims: int) -> bool:
-    return any(set(dims) <= own.dims and not set(dims) & other.dims for own, other in ((c.a, c.b), (c.b, c.a)))
+def _only_one_factor(contraction: Contraction, *dims: int) -> bool:
+    return any(
+        set(dims) <= own.dims and not set(dims) & other.dims
+        for own, other in ((contraction.a, contraction.b), (contraction.b, contraction.a))
+    )
 
 
-def _neighbours(g: Structured, first: int, second: int) -> bool:
-    for map_ in g.maps:
+def _neighbours(generic: Structured, first: int, second: int) -> bool:
+    for map_ in generic.maps:
         places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
         used = [d for r in map_.results for d in r.used_dims()]
         if first not in used and second not in used:
@@ -82,13 +90,16 @@ def _is_row_of_a_reduction(op: Operation) -> bool:
     return len(users) > 1 and any(is_reduction(user) for user in users)
 
 
-def _rewrite(op: GenericOp, g: Structured, run: tuple[int, ...]) -> None:
-    kept = [d for d in range(len(g.iterators)) if d not in run[1:]]
-    at = [AffineExpr.dimension(kept.index(d)) if d in kept else AffineExpr.constant(0) for d in range(len(g.iterators))]
+def _rewrite(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
+    kept = [d for d in range(len(generic.iterators)) if d not in run[1:]]
+    at = [
+        AffineExpr.dimension(kept.index(d)) if d in kept else AffineExpr.constant(0)
+        for d in range(len(generic.iterators))
+    ]
     operands: list[SSAValue] = []
     maps: list[AffineMap] = []
     out: Groups = []
-    for value, map_ in zip(g.operands, g.maps, strict=True):
+    for value, map_ in zip(generic.operands, generic.maps, strict=True):
         dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
         groups: Groups = []
         for place, dim in enumerate(dims):
@@ -104,8 +115,8 @@ def _rewrite(op: GenericOp, g: Structured, run: tuple[int, ...]) -> None:
             value if whole else collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
         )
         out = groups
-    count = len(g.inputs)
-    kinds = iterator_types([g.iterators[d] for d in kept])
+    count = len(generic.inputs)
+    kinds = iterator_types([generic.iterators[d] for d in kept])
     inputs, outputs = operands[:count], operands[count:]
     product = before(GenericOp(inputs, outputs, op.body.clone(), affine_maps(maps), kinds, [outputs[0].type]), op)
     type_ = op.results[0].type

@@ -63,8 +63,9 @@ def collapse_after(op: Operation) -> SSAValue | None:
     return before(tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties), op)
 
 
-def _loops_collapsed(g: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
-    """Return the loops over dimensions that a reshape of a generic's result makes of several, with the sizes of these.
+def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
+    """Return the loops over dimensions that a reshape of a generic's result makes of several, with the
+    sizes of these.
     """
     reshape = value.owner
     if not isinstance(reshape, Operation) or reshape.name != "tensor.collapse_shape":
@@ -72,7 +73,7 @@ def _loops_collapsed(g: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
     source = reshape.operands[0]
     if not isinstance(source.owner, Operation) or source.owner.name != GENERIC or 1 in shape_of(source):
         return {}
-    if g.contracts and not _is_repeated(source):
+    if generic.contracts and not _is_repeated(source):
         return {}
     found: Shapes = {}
     for group, r in zip(groups_of(reshape), map_.results, strict=True):
@@ -89,17 +90,17 @@ def _is_repeated(value: SSAValue) -> bool:
     return copy is not None and len(dims_in(copy.maps[0])) < len(copy.iterators)
 
 
-def _is_plain(g: Structured, split: Shapes) -> bool:
+def _is_plain(generic: Structured, split: Shapes) -> bool:
     """Return whether the split loops are parallel, index tensors without arithmetic, and are not read as numbers in the
     body.
     """
-    if any(g.iterators[loop] != "parallel" for loop in split):
+    if any(generic.iterators[loop] != "parallel" for loop in split):
         return False
-    if any(inner.name == "linalg.index" and inner.dim.value.data in split for inner in walk(g.block)):  # type: ignore[attr-defined]
+    if any(inner.name == "linalg.index" and inner.dim.value.data in split for inner in walk(generic.block)):  # type: ignore[attr-defined]
         return False
     return all(
         isinstance(r, AffineDimExpr) or not split.keys() & {e.position for e in r.dfs() if isinstance(e, AffineDimExpr)}
-        for m in g.maps for r in m.results
+        for m in generic.maps for r in m.results
     )  # fmt: skip
 
 

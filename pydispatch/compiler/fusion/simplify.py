@@ -338,6 +338,11 @@ RULES: dict[str, Sequence[Rule]] = {
     "tensor.pad": (_no_padding, pad_before_copy, pad_without_unit_dimensions),
     "tensor.concat": (_single,),
     "linalg.generic": (
-        _copy, drop_unit_dimensions, read_through_copies, write_as_read, write_as_computed, collapse_after,
+        _copy,
+        drop_unit_dimensions,
+        read_through_copies,
+        write_as_read,
+        write_as_computed,
+        collapse_after,
     ),
 }

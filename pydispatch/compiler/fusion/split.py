@@ -215,24 +215,24 @@ def _place(op: GenericOp) -> tuple[int, int] | None:
     return None if parts is None else (free[0], parts)
 
 
-def _in_columns(g: Structured) -> bool:
+def _in_columns(generic: Structured) -> bool:
     """Return whether every operand is read along the last dimension of the result, which is not reduced."""
-    last = g.maps[-1].results[-1] if g.maps[-1].results else None
-    return last is not None and all(m.results and m.results[-1] == last for m in g.maps)
+    last = generic.maps[-1].results[-1] if generic.maps[-1].results else None
+    return last is not None and all(m.results and m.results[-1] == last for m in generic.maps)
 
 
-def _rows_streamed(g: Structured, results: int) -> int:
+def _rows_streamed(generic: Structured, results: int) -> int:
     """Return how many rows are multiplied with an argument that is a matrix whose rows lie along the columns of the
     result, 0 for others: in parts of K it is read by whole rows. 1x4096x4096 in 2.5 ms, not 4.9, on an AMD EPYC (Zen 4)
     with one worker.
     """
-    if not g.maps[-1].results or not results:
+    if not generic.maps[-1].results or not results:
         return 0
-    last = g.maps[-1].results[-1]
-    reads = [(v, m) for v, m in zip(g.inputs, g.maps, strict=False) if m.results and m.results[-1] == last]
+    last = generic.maps[-1].results[-1]
+    reads = [(v, m) for v, m in zip(generic.inputs, generic.maps, strict=False) if m.results and m.results[-1] == last]
     if len(reads) != 1 or len(dims_in(reads[0][1])) != 2 or not isinstance(source_of(reads[0][0]), BlockArgument):
         return 0
-    return results // shape_of(g.outputs[0])[-1]
+    return results // shape_of(generic.outputs[0])[-1]
 
 
 def _shifted(map_: AffineMap, loop: int, split: bool) -> AffineMap:

@@ -55,9 +55,7 @@ def call(straight: Straight, op: Operation) -> None:
         constants += [straight.registers[value], straight.registers[value] | HIGH_WORD]
     for number, (result, declared) in enumerate(zip(op.results_, op.declared.outputs.data, strict=True)):
         if not isinstance(declared, TensorType):
-            raise CompileError(
-                f"'@{name}' cannot return {declared}", location_of(op), "host commands return tensors"
-            )
+            raise CompileError(f"'@{name}' cannot return {declared}", location_of(op), "host commands return tensors")
         tied = op.tied_argument(number)
         shape = straight.shape(declared, op.dims_of_result(number), op)
         dtype = dtype_of(declared.element_type, location_of(op))

@@ -117,7 +117,9 @@ class Executables:
     # -- what a dispatch needs
 
     def find(self, references: Sequence[SymbolRefAttr], op: Operation) -> tuple[hal.ExecutableOp, str]:
-        """Return the executable and export name of a dispatch. A variant in the middle names a layout, not the choice.
+        """Return the executable and export name of a dispatch.
+
+        A variant in the middle names a layout, not the choice.
         """
         found: set[tuple[str, str]] = set()
         for reference in references:
@@ -203,9 +205,7 @@ class Executables:
         layout = self.layout(executable, export)
         number = self.numbers[key[0]]
         self._exports[key] = len(self.program.exports)
-        self.program.exports.append(
-            ExportEntry(number, ordinals.pop(), export, layout.constants, len(layout.bindings))
-        )
+        self.program.exports.append(ExportEntry(number, ordinals.pop(), export, layout.constants, len(layout.bindings)))
         return self._exports[key]
 
     def grid(
@@ -277,8 +277,8 @@ def _alignment(executable: hal.ExecutableOp) -> int:
     return found
 
 
-def _select(function: Function, condition: int, a: int, b: int) -> int:
-    return a if a == b else function.emit(Op.SELECT, condition, a, b)
+def _select(function: Function, condition: int, lhs: int, rhs: int) -> int:
+    return lhs if lhs == rhs else function.emit(Op.SELECT, condition, lhs, rhs)
 
 
 def inline(function: Function, region: Region, arguments: Sequence[int]) -> list[int]:

@@ -94,8 +94,8 @@ class ScalarLowering:
         bits = width(op.operands[0].type, op)
         registers[op.results[0]] = self._compare(opcode, predicate, a, b, bits)
 
-    def _compare(self, opcode: Op, predicate: int, a: int, b: int, bits: int) -> int:
-        return self.function.emit(opcode, a, b, 0, bits + predicate * 256)
+    def _compare(self, opcode: Op, predicate: int, lhs: int, rhs: int, bits: int) -> int:
+        return self.function.emit(opcode, lhs, rhs, 0, bits + predicate * 256)
 
     def select(self, op: Operation, registers: Registers) -> None:
         condition, a, b = (registers[v] for v in op.operands)

@@ -129,34 +129,40 @@ class Straight:
             return self.function.constant(-(-known // 8))
         return self.function.binary(Op.CEILDIVU, packed, self.function.constant(8))
 
-    def add(self, a: int, b: int) -> int:
+    def add(self, lhs: int, rhs: int) -> int:
         """Emit a sum at 64 bits, and return its register; constants are folded."""
-        known_a, known_b = self.function.constant_value(a), self.function.constant_value(b)
+        known_a, known_b = self.function.constant_value(lhs), self.function.constant_value(rhs)
         if known_a is not None and known_b is not None:
             return self.function.constant(known_a + known_b)
         if known_a == 0 or known_b == 0:
-            return b if known_a == 0 else a
-        return self.function.binary(Op.ADD, a, b)
+            return rhs if known_a == 0 else lhs
+        return self.function.binary(Op.ADD, lhs, rhs)
 
     def describe(self, register: int) -> str:
         value = self.function.constant_value(register)
         return self._origins.get(register, "its declared size" if value is not None else "a computed size")
 
-    def require_equal(self, a: int, b: int, what: str, op: Operation) -> None:
-        """Require that two sizes are equal in every call. Static sizes are compared now: CompileError if they differ.
+    def require_equal(self, lhs: int, rhs: int, what: str, op: Operation) -> None:
+        """Require that two sizes are equal in every call.
+
+        Static sizes are compared now: CompileError if they differ.
         """
-        known_a, known_b = self.function.constant_value(a), self.function.constant_value(b)
+        known_a, known_b = self.function.constant_value(lhs), self.function.constant_value(rhs)
         if known_a is not None and known_b is not None and known_a != known_b:
             raise CompileError(f"{what}: {known_a} is not {known_b}", location_of(op))
-        if frozenset((a, b)) in self._checked:
+        if frozenset((lhs, rhs)) in self._checked:
             return
-        self._checked.add(frozenset((a, b)))
+        self._checked.add(frozenset((lhs, rhs)))
         self.function.check_equal(
-            a, b, f"{what}: {self.describe(a)} is {{a}}, {self.describe(b)} is {{b}}; they must be equal{where(op)}"
+            lhs,
+            rhs,
+            f"{what}: {self.describe(lhs)} is {{a}}, {self.describe(rhs)} is {{b}}; they must be equal{where(op)}",
         )
 
     def shape(self, type: Attribute, dynamic: Sequence[SSAValue], op: Operation) -> tuple[int, ...]:
-        """Return the registers of a type's sizes. dynamic: its dynamic sizes; CompileError at `op` when one is missing.
+        """Return the registers of a type's sizes.
+
+        dynamic: its dynamic sizes; CompileError at `op` when one is missing.
         """
         assert isinstance(type, TensorType)
         rest = iter(dynamic)
@@ -257,7 +263,8 @@ class Straight:
         self.commands.emit(self.function)
 
     def _take_over(self, placed: Sequence[Storage]) -> None:
-        """Let a result that begins as a copy of an argument reuse the argument's memory if no later command reads it.
+        """Let a result that begins as a copy of an argument reuse the argument's memory if no later command
+        reads it.
         """
         taken: set[Storage] = set()
         for storage in placed:

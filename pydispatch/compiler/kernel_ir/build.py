@@ -95,7 +95,8 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
 
 
 class Entry:
-    """Insertion point at the beginning of a function, where passes add operations that dominate all others, in order.
+    """Insertion point at the beginning of a function, where passes add operations that dominate all
+    others, in order.
     """
 
     def __init__(self, function: FuncOp) -> None:
@@ -170,37 +171,37 @@ class Build(IndexArithmetic[SSAValue]):
     def value(self, index: Index) -> SSAValue:
         return self.entry.constant(index, INDEX) if type(index) is int else index  # type: ignore[return-value]
 
-    def binary(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
+    def binary(self, kind: type[Operation], lhs: Index, rhs: Index) -> SSAValue:
         """Insert an operation on two indices that gives an index, and return its result."""
-        return self.make(kind, (self.value(a), self.value(b)), INDEX)
+        return self.make(kind, (self.value(lhs), self.value(rhs)), INDEX)
 
-    def _nsw(self, kind: type[Operation], a: Index, b: Index) -> SSAValue:
-        return self.make(kind, (self.value(a), self.value(b)), INDEX, dict(_NSW))
+    def _nsw(self, kind: type[Operation], lhs: Index, rhs: Index) -> SSAValue:
+        return self.make(kind, (self.value(lhs), self.value(rhs)), INDEX, dict(_NSW))
 
-    def _sum(self, a: SSAValue, b: Index) -> SSAValue:
-        return self._nsw(arith.AddiOp, a, b)
+    def _sum(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        return self._nsw(arith.AddiOp, lhs, rhs)
 
-    def _difference(self, a: Index, b: SSAValue) -> SSAValue:
-        return self._nsw(arith.SubiOp, a, b)
+    def _difference(self, lhs: Index, rhs: SSAValue) -> SSAValue:
+        return self._nsw(arith.SubiOp, lhs, rhs)
 
-    def _product(self, a: SSAValue, b: Index) -> SSAValue:
-        return self._nsw(arith.MuliOp, a, b)
+    def _product(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        return self._nsw(arith.MuliOp, lhs, rhs)
 
-    def least(self, a: Index, b: Index) -> Index:
-        return min(a, b) if type(a) is int and type(b) is int else self.binary(arith.MinSIOp, a, b)
+    def least(self, lhs: Index, rhs: Index) -> Index:
+        return min(lhs, rhs) if type(lhs) is int and type(rhs) is int else self.binary(arith.MinSIOp, lhs, rhs)
 
-    def most(self, a: Index, b: Index) -> Index:
-        return max(a, b) if type(a) is int and type(b) is int else self.binary(arith.MaxSIOp, a, b)
+    def most(self, lhs: Index, rhs: Index) -> Index:
+        return max(lhs, rhs) if type(lhs) is int and type(rhs) is int else self.binary(arith.MaxSIOp, lhs, rhs)
 
-    def divide(self, a: Index, b: Index, narrow: bool = False) -> tuple[Index, Index]:
+    def divide(self, lhs: Index, rhs: Index, narrow: bool = False) -> tuple[Index, Index]:
         """Insert the division of numbers that are not negative by one that is not 0, and return quotient and remainder.
         narrow: both fit into 31 bits.
         """
-        if type(a) is int and type(b) is int:
-            return a // b, a % b
-        if b == 1:
-            return a, 0
-        operands, type_ = [self.value(a), self.value(b)], WORD if narrow else INDEX
+        if type(lhs) is int and type(rhs) is int:
+            return lhs // rhs, lhs % rhs
+        if rhs == 1:
+            return lhs, 0
+        operands, type_ = [self.value(lhs), self.value(rhs)], WORD if narrow else INDEX
         if narrow:
             operands = [self.let(arith.IndexCastOp(operand, WORD)) for operand in operands]
         both = [
@@ -211,13 +212,13 @@ class Build(IndexArithmetic[SSAValue]):
             both = [self.let(IndexCastUIOp.create(operands=[each], result_types=[INDEX])) for each in both]
         return both[0], both[1]
 
-    def compare(self, predicate: str, a: Index, b: Index) -> SSAValue:
+    def compare(self, predicate: str, lhs: Index, rhs: Index) -> SSAValue:
         """Insert the comparison of two indices, and return its result, an i1."""
-        return self.make(arith.CmpiOp, (self.value(a), self.value(b)), TRUTH, dict(_PREDICATES[predicate]))
+        return self.make(arith.CmpiOp, (self.value(lhs), self.value(rhs)), TRUTH, dict(_PREDICATES[predicate]))
 
-    def select(self, condition: SSAValue, a: Index, b: Index) -> SSAValue:
+    def select(self, condition: SSAValue, lhs: Index, rhs: Index) -> SSAValue:
         """Insert the selection of one of two indices, and return its result."""
-        return self.make(arith.SelectOp, (condition, self.value(a), self.value(b)), INDEX)
+        return self.make(arith.SelectOp, (condition, self.value(lhs), self.value(rhs)), INDEX)
 
     def when(self, condition: SSAValue) -> Build:
         """Open an scf.if without results."""

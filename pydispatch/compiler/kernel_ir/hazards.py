@@ -33,7 +33,9 @@ class Accesses:
 
 
 class Hazards:
-    """Dataflow fact: accesses since the last barrier. once: keys whose elements are written once each and never read.
+    """Dataflow fact: accesses since the last barrier.
+
+    once: keys whose elements are written once each and never read.
     """
 
     def __init__(self, once: Iterable[Key] = ()) -> None:

@@ -145,9 +145,9 @@ def _split(build: Build, loop: scf.ParallelOp, conditions: list[arith.CmpiOp]) -
     loop.operands[0], loop.operands[1] = build.value(begin), build.value(end)
 
 
-def _ceil(build: Build, a: Index, b: int) -> Index:
+def _ceil(build: Build, lhs: Index, rhs: int) -> Index:
     """max(a, 0) / b, rounded up."""
-    return build.divide(build.plus(build.most(a, 0), b - 1), b)[0]
+    return build.divide(build.plus(build.most(lhs, 0), rhs - 1), rhs)[0]
 
 
 def _distance(build: Build, condition: arith.CmpiOp, block: Block) -> Linear | None:

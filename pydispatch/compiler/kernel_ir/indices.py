@@ -15,37 +15,37 @@ class IndexArithmetic(ABC, Generic[V]):
     types are compared, since some V are integers, too. Indices never overflow a signed number of their width."""
 
     @abstractmethod
-    def _sum(self, a: V, b: int | V) -> V:
+    def _sum(self, lhs: V, rhs: int | V) -> V:
         """Write an addition."""
 
     @abstractmethod
-    def _difference(self, a: int | V, b: V) -> V:
+    def _difference(self, lhs: int | V, rhs: V) -> V:
         """Write a subtraction."""
 
     @abstractmethod
-    def _product(self, a: V, b: int | V) -> V:
+    def _product(self, lhs: V, rhs: int | V) -> V:
         """Write a multiplication."""
 
-    def plus(self, a: int | V, b: int | V) -> int | V:
-        if type(a) is int:
-            if type(b) is int:
-                return a + b
-            a, b = b, a
-        return a if type(b) is int and b == 0 else self._sum(a, b)  # type: ignore[arg-type]
+    def plus(self, lhs: int | V, rhs: int | V) -> int | V:
+        if type(lhs) is int:
+            if type(rhs) is int:
+                return lhs + rhs
+            lhs, rhs = rhs, lhs
+        return lhs if type(rhs) is int and rhs == 0 else self._sum(lhs, rhs)  # type: ignore[arg-type]
 
-    def minus(self, a: int | V, b: int | V) -> int | V:
-        if type(b) is int:
-            return self.plus(a, -b)
-        return 0 if a is b else self._difference(a, b)  # type: ignore[arg-type]
+    def minus(self, lhs: int | V, rhs: int | V) -> int | V:
+        if type(rhs) is int:
+            return self.plus(lhs, -rhs)
+        return 0 if lhs is rhs else self._difference(lhs, rhs)  # type: ignore[arg-type]
 
-    def times(self, a: int | V, b: int | V) -> int | V:
-        if type(a) is int:
-            if type(b) is int:
-                return a * b
-            a, b = b, a
-        if type(b) is int and (b == 0 or b == 1):
-            return a if b else 0
-        return self._product(a, b)  # type: ignore[arg-type]
+    def times(self, lhs: int | V, rhs: int | V) -> int | V:
+        if type(lhs) is int:
+            if type(rhs) is int:
+                return lhs * rhs
+            lhs, rhs = rhs, lhs
+        if type(rhs) is int and (rhs == 0 or rhs == 1):
+            return lhs if rhs else 0
+        return self._product(lhs, rhs)  # type: ignore[arg-type]
 
     def strides(self, sizes: Sequence[int | V]) -> tuple[int | V, ...]:
         """Return the strides of elements that are contiguous in row-major order."""

@@ -85,7 +85,9 @@ def bit_width(type_: Attribute) -> int:
 
 
 def scalar_width(type_: Attribute) -> int:
-    """Return the width of a scalar in a register, in bits. Raises CompileError for whatever is no scalar of kernel IR.
+    """Return the width of a scalar in a register, in bits.
+
+    Raises CompileError for whatever is no scalar of kernel IR.
     """
     if type(type_) in _FLOATS or (is_integer(type_) and 1 <= bit_width(type_) <= 128):
         return bit_width(type_)

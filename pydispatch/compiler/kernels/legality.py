@@ -71,10 +71,10 @@ def space_of(op: Operation) -> tuple[int, ...] | None:
     return _shape(op.results[0]) if is_plain else None
 
 
-def _shares(g: Structured) -> bool:
+def _shares(generic: Structured) -> bool:
     """Return whether two inputs have parallel dimensions that the other lacks, so that data is used again and again."""
-    tensors = [m for m, v in zip(g.maps, g.inputs, strict=False) if isinstance(v.type, TensorType)]
-    sets = [dims_in(m) & set(g.out_dims) for m in tensors]
+    tensors = [m for m, v in zip(generic.maps, generic.inputs, strict=False) if isinstance(v.type, TensorType)]
+    sets = [dims_in(m) & set(generic.out_dims) for m in tensors]
     return any(a - b and b - a for a in sets for b in sets)
 
 
@@ -159,15 +159,15 @@ def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) ->
     return found
 
 
-def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, viewed: bool) -> str | None:
+def _in_row(op: Operation, number: int, generic: Structured | None, value: SSAValue, viewed: bool) -> str | None:
     """Return why operand `number`, which is reduced, is not one value per row for `op`; None when it is."""
     if _is_view(op) or _is_free(op):
         return None
-    if g is None:
+    if generic is None:
         if info_of(op).elementwise or _is_update(op):
             return None
         return reasons.NO_ROW.format(op.name)
-    map = g.maps[number]
+    map = generic.maps[number]
     if viewed and not _plain(map):
         return reasons.RESHAPED_ROWS
     positions = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
@@ -175,11 +175,11 @@ def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, v
         return reasons.WINDOW_OF_ROWS
     extents = dict(zip(positions, _extents(value, map), strict=True))
     positions = [p for p in positions if extents[p] != 1]
-    if g.loops and any(p in g.loops for p in positions):
+    if generic.loops and any(p in generic.loops for p in positions):
         return reasons.REDUCED_AGAIN
-    order = [p for p in range(len(g.iterators)) if p not in g.loops]
+    order = [p for p in range(len(generic.iterators)) if p not in generic.loops]
     rows = [p for p in order if extents.get(p) != 1]
-    if not positions and rows and not _one_row(value, [-1 if n is None else n for n in g.extents if n != 1]):
+    if not positions and rows and not _one_row(value, [-1 if n is None else n for n in generic.extents if n != 1]):
         return reasons.ONE_ROW
     leading = [p for p in order if p in positions]
     if positions != leading or any(p not in positions for p in order[: order.index(positions[-1]) + 1]
@@ -189,7 +189,8 @@ def _in_row(op: Operation, number: int, g: Structured | None, value: SSAValue, v
 
 
 def _one_row(value: SSAValue, sizes: Sequence[int]) -> bool:
-    """Return whether everything is one row: the reduced tensor has a row dimension of size 1, or there is little work.
+    """Return whether everything is one row: the reduced tensor has a row dimension of size 1, or there is
+    little work.
     """
     assert isinstance(value.type, TensorType)
     count = 1

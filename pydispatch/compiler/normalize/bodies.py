@@ -64,20 +64,20 @@ class Body:
         made = cast_operation(value, to, unsigned)
         return value if made is None else self.add(made)
 
-    def binary(self, function: str, a: SSAValue, b: SSAValue) -> SSAValue:
+    def binary(self, function: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Emit a function of two values of one type, and return its result; VerifyException if it is not supported."""
         of_floats, of_integers = _BINARY[function]
-        if a.type != b.type:
-            raise VerifyException(f"{function} of {a.type} and {b.type}: the elements differ in type")
-        if isinstance(a.type, AnyFloat):
+        if lhs.type != rhs.type:
+            raise VerifyException(f"{function} of {lhs.type} and {rhs.type}: the elements differ in type")
+        if isinstance(lhs.type, AnyFloat):
             made = of_floats
-        elif isinstance(a.type, IntegerType | IndexType):
-            made = _BOOLEAN.get(function, of_integers) if a.type == IntegerType(1) else of_integers
+        elif isinstance(lhs.type, IntegerType | IndexType):
+            made = _BOOLEAN.get(function, of_integers) if lhs.type == IntegerType(1) else of_integers
         else:
             made = None
         if made is None:
-            raise VerifyException(f"{function} of {a.type} is not supported")
-        return self.add(made(a, b))
+            raise VerifyException(f"{function} of {lhs.type} is not supported")
+        return self.add(made(lhs, rhs))
 
     def unary(self, function: str, a: SSAValue) -> SSAValue:
         """Emit a function of one value, and return its result; VerifyException if it is not supported."""

@@ -80,7 +80,8 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
 
 
 def _yielded(op: Operation, place: int) -> Iterable[tuple[SSAValue, Operation]]:
-    """Return the values that the blocks of a loop or a branch yield at `place`, counted from the end, each with `op`.
+    """Return the values that the blocks of a loop or a branch yield at `place`, counted from the end,
+    each with `op`.
     """
     ends = [block.last_op for region in op.regions for block in region.blocks]
     return ((v, op) for end in ends if end is not None for v in end.operands[-place:][:1])

@@ -47,28 +47,28 @@ class Bounds:
         return self._put(arith.ConstantOp.from_int_and_width(n, IndexType())).results[0]
 
     def _binary(
-        self, kind: Callable[[SSAValue, SSAValue], Operation], fold: Callable[[int, int], int], a: Number, b: Number
+        self, kind: Callable[[SSAValue, SSAValue], Operation], fold: Callable[[int, int], int], lhs: Number, rhs: Number
     ) -> Number:
-        if isinstance(a, int) and isinstance(b, int):
-            return fold(a, b)
-        return self._put(kind(self._value(a), self._value(b))).results[0]
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            return fold(lhs, rhs)
+        return self._put(kind(self._value(lhs), self._value(rhs))).results[0]
 
-    def _plus(self, a: Number, b: Number) -> Number:
-        if b == 0 or a == 0:
-            return a if b == 0 else b
-        return self._binary(arith.AddiOp, lambda x, y: x + y, a, b)
+    def _plus(self, lhs: Number, rhs: Number) -> Number:
+        if rhs == 0 or lhs == 0:
+            return lhs if rhs == 0 else rhs
+        return self._binary(arith.AddiOp, lambda x, y: x + y, lhs, rhs)
 
-    def _times(self, a: Number, b: int) -> Number:
-        return a if b == 1 else self._binary(arith.MuliOp, lambda x, y: x * y, a, b)
+    def _times(self, lhs: Number, rhs: int) -> Number:
+        return lhs if rhs == 1 else self._binary(arith.MuliOp, lambda x, y: x * y, lhs, rhs)
 
-    def _least(self, a: Number, b: Number) -> Number:
-        return self._binary(arith.MinSIOp, min, a, b)
+    def _least(self, lhs: Number, rhs: Number) -> Number:
+        return self._binary(arith.MinSIOp, min, lhs, rhs)
 
-    def _most(self, a: Number, b: Number) -> Number:
-        return self._binary(arith.MaxSIOp, max, a, b)
+    def _most(self, lhs: Number, rhs: Number) -> Number:
+        return self._binary(arith.MaxSIOp, max, lhs, rhs)
 
-    def _compare(self, predicate: str, a: Number, b: Number) -> SSAValue:
-        return self._put(arith.CmpiOp(self._value(a), self._value(b), predicate)).results[0]
+    def _compare(self, predicate: str, lhs: Number, rhs: Number) -> SSAValue:
+        return self._put(arith.CmpiOp(self._value(lhs), self._value(rhs), predicate)).results[0]
 
     def _term(self, term: Term) -> Number:
         term = self.sizes.resolve(term)
@@ -173,28 +173,28 @@ class Bounds:
             ends = self._put(arith.OrIOp(ends, self._compare("sle", shortest, 0))).results[0]
         self._require(ends, f"operand {window.operand}, axis {window.axis}: the windows end outside")
 
-    def _range(self, e: AffineExpr, loops: Sequence[Term | None]) -> tuple[Number, Number]:
+    def _range(self, expr: AffineExpr, loops: Sequence[Term | None]) -> tuple[Number, Number]:
         """Return the least and the largest value of an expression over its loops."""
-        if isinstance(e, AffineConstantExpr):
-            return e.value, e.value
-        if isinstance(e, AffineDimExpr):
-            steps = loops[e.position]
+        if isinstance(expr, AffineConstantExpr):
+            return expr.value, expr.value
+        if isinstance(expr, AffineDimExpr):
+            steps = loops[expr.position]
             assert steps is not None
             return 0, self._plus(self._least(self._term(steps), LARGEST), -1)
-        assert isinstance(e, AffineBinaryOpExpr)
-        a, b = (e.rhs, e.lhs) if isinstance(e.lhs, AffineConstantExpr) else (e.lhs, e.rhs)
+        assert isinstance(expr, AffineBinaryOpExpr)
+        a, b = (expr.rhs, expr.lhs) if isinstance(expr.lhs, AffineConstantExpr) else (expr.lhs, expr.rhs)
         low, high = self._range(a, loops)
-        if e.kind is AffineBinaryOpKind.Add:
+        if expr.kind is AffineBinaryOpKind.Add:
             other = self._range(b, loops)
             return self._plus(low, other[0]), self._plus(high, other[1])
         assert isinstance(b, AffineConstantExpr)
         n = b.value
-        if e.kind is AffineBinaryOpKind.Mul:
+        if expr.kind is AffineBinaryOpKind.Mul:
             low, high = (low, high) if n >= 0 else (high, low)
             return self._times(low, n), self._times(high, n)
-        if e.kind is AffineBinaryOpKind.Mod:
+        if expr.kind is AffineBinaryOpKind.Mod:
             return 0, self._least(high, n - 1)
-        if e.kind is AffineBinaryOpKind.CeilDiv:
+        if expr.kind is AffineBinaryOpKind.CeilDiv:
             low, high = self._plus(low, n - 1), self._plus(high, n - 1)
         return self._quotient(low, n), self._quotient(high, n)
 

@@ -35,7 +35,8 @@ _VIEWS = (*LAZY, *ALIASES, *STORES, "tensor.insert_slice", "tensor.dim", "tensor
 
 
 def is_computed(op: Operation) -> bool:
-    """Return whether a dispatch is more than slices, microkernels and scalar code, which regions.py turns into kernels.
+    """Return whether a dispatch is more than slices, microkernels and scalar code, which regions.py turns
+    into kernels.
     """
     found = False
     for inner in walk(op.regions[0]):

@@ -34,8 +34,12 @@ def shape_of_code(op: Operation) -> Hashable:
     def number(value: SSAValue | Block) -> int:
         return numbers.setdefault(value, len(numbers))
 
-    def block(b: Block) -> Hashable:
-        return number(b), tuple((number(a), a.type) for a in b.args), tuple(of(o) for o in _in_order_of_use(b))
+    def block(block: Block) -> Hashable:
+        return (
+            number(block),
+            tuple((number(a), a.type) for a in block.args),
+            tuple(of(o) for o in _in_order_of_use(block)),
+        )
 
     def of(op: Operation) -> Hashable:
         operands = tuple(number(v) for v in op.operands)

@@ -273,9 +273,7 @@ def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
     return kept
 
 
-def _hand_written(
-    op: Operation, selection: Selection, target: hal.ExecutableTargetAttr
-) -> list[Operation]:
+def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTargetAttr) -> list[Operation]:
     """Return the exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR."""
     body: list[Operation] = []
     modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]

@@ -161,7 +161,8 @@ def _multiply(one: Polynomial, other: Polynomial) -> Polynomial:
 
 
 def _per_point(op: Operation) -> int:
-    """Return the number of arithmetic operations of an operation on scalars; raise _Unknown for calls and control flow.
+    """Return the number of arithmetic operations of an operation on scalars; raise _Unknown for calls and
+    control flow.
     """
     if op.regions or op.name.startswith(("func.", "util.", "scf.", "cf.")):
         raise _Unknown

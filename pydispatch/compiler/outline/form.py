@@ -46,8 +46,11 @@ GENERATED = Legality(why_not, space_of)
 
 
 def form_dispatches(
-    module: ModuleOp, legality: Legality = GENERATED, reassociate: bool = True,
-    functions: Sequence[Operation] | None = None, patches: Decide | None = None,
+    module: ModuleOp,
+    legality: Legality = GENERATED,
+    reassociate: bool = True,
+    functions: Sequence[Operation] | None = None,
+    patches: Decide | None = None,
 ) -> list[Report]:
     """Rewrite every host function and initializer of `module` in place; executables are inserted before it.
 

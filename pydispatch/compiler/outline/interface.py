@@ -37,7 +37,8 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
         name = function.sym_name.data
         count = len(function.body.blocks) or "no"
         raise CompileError(
-            f"the kernel @{name} has {count} blocks, expected one", location_of(function),
+            f"the kernel @{name} has {count} blocks, expected one",
+            location_of(function),
             "an export names a function with a body, whose control flow is scf",
         )
     block = function.body.block

@@ -160,7 +160,8 @@ class Outline:
         return function
 
     def _host_values(self) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
-        """Return host values: the sizes that are arguments, the dynamic sizes of the tensors, and those of the results.
+        """Return host values: the sizes that are arguments, the dynamic sizes of the tensors, and those of
+        the results.
         """
 
         def host(terms: Sequence[Term]) -> list[SSAValue]:

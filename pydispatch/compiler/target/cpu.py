@@ -156,7 +156,9 @@ class Machine:
 
 
 def machine_of(target: Target) -> Machine:
-    """Return the machine that a target names. Raises CompileError for an unknown architecture, CPU or feature spelling.
+    """Return the machine that a target names.
+
+    Raises CompileError for an unknown architecture, CPU or feature spelling.
     """
     arch = target.arch
     if arch not in BASELINE:

@@ -131,8 +131,16 @@ def _model(row: str) -> MachineModel:
 
 MODELS = {model.name: model for model in map(_model, filter(None, _TABLE.splitlines()[2:]))}
 
-_V4 = ("skylake-avx512", "cascadelake", "icelake-client", "icelake-server", "sapphirerapids",
-       "graniterapids", "znver4", "znver5")
+_V4 = (
+    "skylake-avx512",
+    "cascadelake",
+    "icelake-client",
+    "icelake-server",
+    "sapphirerapids",
+    "graniterapids",
+    "znver4",
+    "znver5",
+)
 _V3 = ("haswell", "skylake", "znver1", "znver2", "znver3")
 _ARM = ("cortex-a72", "cortex-a76", "neoverse-n1", "neoverse-n2", "neoverse-v1", "neoverse-v2", "apple-m1", "apple-m4")
 LEVELS: dict[str, tuple[str, ...]] = {

@@ -55,7 +55,10 @@ def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
 
 
 def select_targets(
-    module: ModuleOp, targets: Sequence[str] | None = None, cpu: str | Sequence[str] | None = None, features: str = "",
+    module: ModuleOp,
+    targets: Sequence[str] | None = None,
+    cpu: str | Sequence[str] | None = None,
+    features: str = "",
     is_single: bool = False,
 ) -> list[ExecutableTargetAttr]:
     """Return the targets to compile `module` for.

@@ -145,7 +145,8 @@ def build_variant(executable: hal.ExecutableOp, op: hal.ExecutableVariantOp, fol
 def _stated(
     export: hal.ExecutableExportOp, read: Callable[[hal.ExecutableExportOp], list[Any] | None]
 ) -> list[Any] | None:
-    """Return the value that `read` parses from an attribute of an export; CompileError if the attribute is malformed.
+    """Return the value that `read` parses from an attribute of an export; CompileError if the attribute
+    is malformed.
     """
     try:
         return read(export)

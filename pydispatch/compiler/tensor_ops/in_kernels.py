@@ -19,55 +19,55 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.values import Dim
 
 
-def element_of(e: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
+def element_of(elements: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
     """Return the element of `value` at `indices`. CompileError at an operation that has no rule."""
     rule = rule_of(value.op)
     if rule is None:
         raise unsupported(value.op, "no rule computes an element of its result")
-    return rule.element(e, build, value.op, value, list(indices))
+    return rule.element(elements, build, value.op, value, list(indices))
 
 
-def sizes_of(e: Elements, value: SSAValue) -> list[Index]:
+def sizes_of(elements: Elements, value: SSAValue) -> list[Index]:
     """Return the sizes of `value`: integers where its type has them, else values computed from its operation."""
     shape = tensor_type(value).get_shape()
-    return [size if size >= 0 else _open_size(e, value, axis) for axis, size in enumerate(shape)]
+    return [size if size >= 0 else _open_size(elements, value, axis) for axis, size in enumerate(shape)]
 
 
-def _open_size(e: Elements, value: SSAValue, axis: int) -> Index:
+def _open_size(elements: Elements, value: SSAValue, axis: int) -> Index:
     if not isinstance(value, OpResult):
         for use in value.uses:
             if use.operation.name == "flow.dispatch.tie_shape" and use.index == 0:
-                return e.dims(use.operation.results[0])[axis]
+                return elements.dims(use.operation.results[0])[axis]
         raise CompileError(
             f"the sizes of argument {getattr(value, 'index', '?')} ({value.type}) are not stated",
-            location_of(e.source),
+            location_of(elements.source),
             "a dynamic argument of a dispatch goes through flow.dispatch.tie_shape first",
         )
     rule = rule_of(value.op)
     term = None if rule is None else rule.size(value.op, value, axis)
     if term is None:
         raise unsupported(value.op, "its sizes are not known")
-    return index_of(e, term)
+    return index_of(elements, term)
 
 
-def index_of(e: Elements, term: Stated) -> Index:
+def index_of(elements: Elements, term: Stated) -> Index:
     """Return a term as an index of the kernel."""
     if isinstance(term, int):
         return term
     if isinstance(term, SSAValue):
-        return e.index(term)
+        return elements.index(term)
     if isinstance(term, Dim):
-        return e.dims(term.tensor)[term.axis]
+        return elements.dims(term.tensor)[term.axis]
     if isinstance(term, Entry):
-        size = e.at(e.entry, term.tensor, [term.place])
+        size = elements.at(elements.entry, term.tensor, [term.place])
         is_index = isinstance(size.type, IndexType)
-        return size if is_index else e.entry.pure(arith.IndexCastOp(size, IndexType()))
-    parts = [index_of(e, part) for part in term.parts]
+        return size if is_index else elements.entry.pure(arith.IndexCastOp(size, IndexType()))
+    parts = [index_of(elements, part) for part in term.parts]
     if isinstance(term, Product):
-        return e.entry.product(parts)
+        return elements.entry.product(parts)
     total: Index = 0
     for part in parts:
-        total = e.entry.plus(total, part)
+        total = elements.entry.plus(total, part)
     return total
 
 

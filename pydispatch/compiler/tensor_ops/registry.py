@@ -41,7 +41,8 @@ def rule_of(op: Operation) -> TensorOp | None:
 
 
 def looks_through(op: Operation) -> bool:
-    """Return whether the result is operand 0 itself, element by element, under another type or with its sizes stated.
+    """Return whether the result is operand 0 itself, element by element, under another type or with its
+    sizes stated.
     """
     rule = rule_of(op)
     return rule is not None and rule.view and rule.is_pointwise(op)

@@ -31,7 +31,8 @@ class TensorOp:
     """Whether several elements of the result may read the same element of an operand."""
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the size of a result along a dynamic axis, in terms of operands; None when only the result knows it.
+        """Return the size of a result along a dynamic axis, in terms of operands; None when only the result
+        knows it.
         """
         return None
 
@@ -48,7 +49,7 @@ class TensorOp:
         """Return what dynamic sizes must satisfy for `element` to stay in bounds."""
         return ()
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the element of a result at `indices`: one for each dimension, in bounds.
 
         Elements of operands come from `e.at`, their sizes from `e.dims`, scalar operands from `e.scalar` or `e.index`.
@@ -106,7 +107,7 @@ class Update(TensorOp):
         """
         return 0
 
-    def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
+    def meeting(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
         """Return a number for indices of the `ordered` dimensions; it is equal for indices that may write the same
         element.
         """
@@ -115,20 +116,20 @@ class Update(TensorOp):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Dim(op.operands[self.destination], axis)
 
-    def written_sizes(self, e: Elements, op: Any) -> list[Index]:
+    def written_sizes(self, elements: Elements, op: Any) -> list[Index]:
         """Return the sizes of the tensor of written elements."""
-        return e.dims(op.operands[0])
+        return elements.dims(op.operands[0])
 
-    def written_element(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
+    def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
         """Return the written element at `indices`."""
-        return e.at(build, op.operands[0], indices)
+        return elements.at(build, op.operands[0], indices)
 
-    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+    def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         """Return the index in the destination of the written element at `indices`."""
         raise unsupported(op, "its rule has no `position`, which says where written elements go")
 
-    def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+    def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
         """Return whether the written element at `indices` is inside the destination; by default, whether the
         destination is not empty.
         """
-        return build.not_empty(e.dims(op.operands[self.destination]))
+        return build.not_empty(elements.dims(op.operands[self.destination]))

@@ -39,7 +39,6 @@ _CC_FLAGS = (
 )  # fmt: skip
 
 
-
 def compile_c(
     clang: Tool,
     source: Path | bytes,

@@ -27,9 +27,7 @@ _LD_FLAGS = (
 class UndefinedSymbolsError(ToolchainError):
     """A link that left symbols undefined. undefined: pairs (symbol, object that refers to it), sorted."""
 
-    def __init__(
-        self, undefined: Sequence[tuple[str, str]], command: Sequence[str] = (), stderr: str = ""
-    ) -> None:
+    def __init__(self, undefined: Sequence[tuple[str, str]], command: Sequence[str] = (), stderr: str = "") -> None:
         self.undefined = tuple(undefined)
         names = ", ".join(f"'{symbol}' (referenced by {where})" for symbol, where in self.undefined)
         super().__init__(f"link failed: undefined symbols: {names}", command, stderr)

@@ -47,9 +47,7 @@ def _parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, ...] | N
             if function is None:
                 return None
             names = _names(str(function), str(module))
-            return tuple(
-                _parameter(each, names.get(number, "")) for number, each in enumerate(function.arguments, 1)
-            )
+            return tuple(_parameter(each, names.get(number, "")) for number, each in enumerate(function.arguments, 1))
 
 
 def _parameter(argument: Any, name: str) -> BitcodeParameter:

@@ -302,7 +302,8 @@ class Pool:
 
 
 def _processes() -> int:
-    """Return the number of processes that the variable states, or the number of processors that this process may use.
+    """Return the number of processes that the variable states, or the number of processors that this
+    process may use.
     """
     with contextlib.suppress(ValueError):
         return max(1, int(os.environ.get(VARIABLE, "")))

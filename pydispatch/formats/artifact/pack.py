@@ -62,7 +62,8 @@ def check_name(name: str) -> bytes:
 
 
 def _padding(data_offset: int) -> bytes:
-    """Return an extra field that moves the data from `data_offset` to the next aligned offset; empty when it is there.
+    """Return an extra field that moves the data from `data_offset` to the next aligned offset; empty when
+    it is there.
     """
     missing = -data_offset % ALIGNMENT
     if missing == 0:

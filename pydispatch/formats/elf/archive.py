@@ -14,7 +14,9 @@ def is_archive(data: bytes) -> bool:
 
 
 def members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the bytes of each archive member; symbol tables are left out. ElfError for a broken archive.
+    """Yield the name and the bytes of each archive member; symbol tables are left out.
+
+    ElfError for a broken archive.
     """
     position, names = len(_MAGIC), b""
     while position < len(data):

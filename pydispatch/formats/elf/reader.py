@@ -290,7 +290,8 @@ class ElfFile:
         return 0
 
     def _gnu_hash_count(self, offset: int) -> int:
-        """Return the number of symbols according to a GNU hash table: one more than the last symbol of the last chain.
+        """Return the number of symbols according to a GNU hash table: one more than the last symbol of the
+        last chain.
         """
         buckets, first, bloom, _ = self.unpack("IIII", offset, "GNU hash table")
         if buckets > _MAX_SYMBOLS or bloom > _MAX_SYMBOLS:

@@ -103,8 +103,8 @@ class Encoder:
         """Append tables, and return their (offset, count) pairs."""
         return [word for words, count in tables for word in (self.place(words), count)]
 
-    def function(self, f: Function) -> list[int]:
-        string, pool = self.program.string, list(f.pool)
+    def function(self, function: Function) -> list[int]:
+        string, pool = self.program.string, list(function.pool)
 
         def push(words: Iterable[int]) -> int:
             start = len(pool)
@@ -112,54 +112,70 @@ class Encoder:
             return start
 
         arguments: list[int] = []
-        for a in f.arguments:
+        for a in function.arguments:
             dims = push(_sizes(a.dims or ()))
             arguments += [int(a.dims is None), a.dtype, len(a.dims or ()), dims, *string(a.name), a.buffer, 0]
         results: list[int] = []
-        for r in f.results:
+        for r in function.results:
             place = r.register if r.dims is None else r.buffer
             tied = 0 if r.tied == NONE else r.tied + 1
             head = [int(r.dims is None), r.dtype, len(r.dims or ()), push(r.dims or ()), *string(r.name)]
             results += [*head, place, tied]
-        buffers = [word for b in f.buffers for word in (b.kind, b.index, b.size, b.first, b.last, b.tile_bytes)]
-        instructions = [word for instruction in f.instructions for word in instruction]
+        buffers = [word for b in function.buffers for word in (b.kind, b.index, b.size, b.first, b.last, b.tile_bytes)]
+        instructions = [word for instruction in function.instructions for word in instruction]
         tables = self.tables(
-            (arguments, len(f.arguments)),
-            (results, len(f.results)),
-            (buffers, len(f.buffers)),
-            (instructions, len(f.instructions)),
+            (arguments, len(function.arguments)),
+            (results, len(function.results)),
+            (buffers, len(function.buffers)),
+            (instructions, len(function.instructions)),
             (pool, len(pool)),
         )
-        return [*string(f.name), *string(f.signature), int(f.public), *tables, f.registers, f.region + 1, 0, 0, 0]
+        return [
+            *string(function.name),
+            *string(function.signature),
+            int(function.public),
+            *tables,
+            function.registers,
+            function.region + 1,
+            0,
+            0,
+            0,
+        ]
 
-    def procedure(self, p: Procedure) -> list[int]:
-        string, pool = self.program.string, list(p.pool)
+    def procedure(self, procedure: Procedure) -> list[int]:
+        string, pool = self.program.string, list(procedure.pool)
 
-        def port(x: Port, is_argument: bool) -> list[int]:
+        def port(port: Port, is_argument: bool) -> list[int]:
             at = len(pool)
             if is_argument:
-                pool.extend(_sizes(x.dims or ()))
-            head = [int(x.dims is None), x.dtype, len(x.dims or ()), at if is_argument else 0, *string(x.name)]
-            return [*head, x.slot if is_argument else 0, 0]
+                pool.extend(_sizes(port.dims or ()))
+            head = [
+                int(port.dims is None),
+                port.dtype,
+                len(port.dims or ()),
+                at if is_argument else 0,
+                *string(port.name),
+            ]
+            return [*head, port.slot if is_argument else 0, 0]
 
-        arguments = [word for x in p.arguments for word in port(x, True)]
-        results = [word for x in p.results for word in port(x, False)]
-        slots = [word for s in p.slots for word in (int(s.rank is None), s.dtype, s.rank or 0, 0)]
-        steps = [self.operand(p, operand) for step in p.steps for operand in step]
+        arguments = [word for x in procedure.arguments for word in port(x, True)]
+        results = [word for x in procedure.results for word in port(x, False)]
+        slots = [word for s in procedure.slots for word in (int(s.rank is None), s.dtype, s.rank or 0, 0)]
+        steps = [self.operand(procedure, operand) for step in procedure.steps for operand in step]
         tables = self.tables(
-            (arguments, len(p.arguments)),
-            (results, len(p.results)),
-            (slots, len(p.slots)),
-            (steps, len(p.steps)),
+            (arguments, len(procedure.arguments)),
+            (results, len(procedure.results)),
+            (slots, len(procedure.slots)),
+            (steps, len(procedure.steps)),
             (pool, len(pool)),
         )
-        return [*string(p.name), *string(p.signature), int(p.public), *tables, 0]
+        return [*string(procedure.name), *string(procedure.signature), int(procedure.public), *tables, 0]
 
-    def operand(self, p: Procedure, operand: int | Label | Function) -> int:
+    def operand(self, procedure: Procedure, operand: int | Label | Function) -> int:
         if isinstance(operand, int):
             return operand
         if not isinstance(operand, Label):
             return self.functions[id(operand)]
-        if not 0 <= operand.step < len(p.steps):
-            raise InternalError(f"procedure @{p.name}: a label was placed at no step")
+        if not 0 <= operand.step < len(procedure.steps):
+            raise InternalError(f"procedure @{procedure.name}: a label was placed at no step")
         return operand.step

@@ -70,12 +70,12 @@ class Function:
 
     # -- values
 
-    def emit(self, op: Op, a: int = 0, b: int = 0, c: int = 0, modifier: int = 0) -> int:
+    def emit(self, op: Op, lhs: int = 0, rhs: int = 0, c: int = 0, modifier: int = 0) -> int:
         """Emit a pure instruction, unless an equal one exists, and return its register."""
-        key = (op, modifier, a, b, c)
+        key = (op, modifier, lhs, rhs, c)
         if key not in self._pure:
             self._pure[key] = self.registers
-            self.instructions.append((op | modifier << 16, self.registers, a, b, c))
+            self.instructions.append((op | modifier << 16, self.registers, lhs, rhs, c))
             self.registers += 1
         return self._pure[key]
 
@@ -91,8 +91,8 @@ class Function:
         value = self._constants.get(register)
         return None if value is None else value - (1 << 64) if value >> 63 else value
 
-    def binary(self, op: Op, a: int, b: int, width: int = 64) -> int:
-        return self.emit(op, a, b, 0, width)
+    def binary(self, op: Op, lhs: int, rhs: int, width: int = 64) -> int:
+        return self.emit(op, lhs, rhs, 0, width)
 
     def multiply(self, factors: Iterable[int]) -> int:
         """Return a register that holds the 64-bit product of registers; constants are folded."""
@@ -107,19 +107,19 @@ class Function:
             return self.constant(fixed)
         return product if fixed == 1 else self.binary(Op.MUL, product, self.constant(fixed))
 
-    def check_equal(self, a: int, b: int, message: str) -> None:
+    def check_equal(self, lhs: int, rhs: int, message: str) -> None:
         """Fails the call unless both registers are equal. Their values replace `{a}` and `{b}` in the message."""
-        known_a, known_b = self.constant_value(a), self.constant_value(b)
-        if a == b or (known_a is not None and known_a == known_b):
+        known_a, known_b = self.constant_value(lhs), self.constant_value(rhs)
+        if lhs == rhs or (known_a is not None and known_a == known_b):
             return
-        self._check(Op.CHECK_EQ, a, b, message)
+        self._check(Op.CHECK_EQ, lhs, rhs, message)
 
     def check(self, condition: int, message: str) -> None:
         """Refuse the call when the register is zero."""
         self._check(Op.CHECK, condition, 0, message)
 
-    def _check(self, op: Op, a: int, b: int, message: str) -> None:
-        self.instructions.append((op, NONE, a, b, self._push(self.program.string(message))))
+    def _check(self, op: Op, lhs: int, rhs: int, message: str) -> None:
+        self.instructions.append((op, NONE, lhs, rhs, self._push(self.program.string(message))))
 
     # -- arguments, results and buffers
 

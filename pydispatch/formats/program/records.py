@@ -37,4 +37,3 @@ class Records:
                 f"program.bin: a string of {length} bytes at {offset} ends past the {size} bytes of strings"
             )
         return self.data[base + offset : base + offset + length].decode("utf-8", "replace")
-

@@ -59,4 +59,3 @@ class Tables(References):
         self.commands: list[HostCommand] = []
         self.parameters: dict[int, Parameter] = {}  # by the number of their constant
         self.derived: list[tuple[Function, int]] = []  # a function, the first of the constants that are its results
-

@@ -106,7 +106,9 @@ class Cursor:
     # Constant expressions
 
     def expression(self, resolve: Callable[[str, int], Symbol], depth: int = 0, rank: int = 0) -> Value:
-        """Parse an expression: a constant, or a symbol plus bytes. resolve: returns the symbol of a name at a position.
+        """Parse an expression: a constant, or a symbol plus bytes.
+
+        resolve: returns the symbol of a name at a position.
         """
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}")

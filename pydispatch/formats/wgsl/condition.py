@@ -19,8 +19,8 @@ _TOKEN = re.compile(r"\s*(\d\w*|[^\W\d]\w*|&&|\|\||[=!<>]=|<<|>>|\S)")
 _NUMBER = re.compile(r"(0[xX][\da-fA-F]+|\d+)[uUlLi]*")
 
 
-def _quotient(a: int, b: int) -> int:
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+def _quotient(lhs: int, rhs: int) -> int:
+    return abs(lhs) // abs(rhs) * (1 if (lhs < 0) == (rhs < 0) else -1)
 
 
 _LEVELS: list[dict[str, Callable[[int, int], int]]] = [

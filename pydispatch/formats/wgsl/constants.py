@@ -67,8 +67,8 @@ class _Expression:
         return found
 
 
-def _applied(sign: str, a: int, b: int) -> int:
+def _applied(sign: str, lhs: int, rhs: int) -> int:
     if sign in "/%":
-        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        return quotient if sign == "/" else a - quotient * b
-    return a + b if sign == "+" else a - b if sign == "-" else a * b
+        quotient = abs(lhs) // abs(rhs) * (1 if (lhs < 0) == (rhs < 0) else -1)
+        return quotient if sign == "/" else lhs - quotient * rhs
+    return lhs + rhs if sign == "+" else lhs - rhs if sign == "-" else lhs * rhs

@@ -141,7 +141,8 @@ class Module:
         return replace(self, values=values)
 
     def constant(self, text: str, depth: int = 0) -> int | None:
-        """Return the value of an expression of integers and of constants with known values; None where it is not known.
+        """Return the value of an expression of integers and of constants with known values; None where it is
+        not known.
         """
         if depth > _DEPTH:
             return None

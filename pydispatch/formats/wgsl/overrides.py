@@ -84,7 +84,7 @@ def check(module: Module, function: Declaration, given: Iterable[Override]) -> N
         if each.kind == "override" and each.body == 0 and each.name not in known:
             raise ArtifactError(
                 f"{_place(module, each)}: override '{each.name}' has no value: give it a default, or name a word of "
-                f"hal.executable.constant.block \"{each.name}\""
+                f'hal.executable.constant.block "{each.name}"'
             )
 
 

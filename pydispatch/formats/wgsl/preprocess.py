@@ -130,9 +130,7 @@ def _is_active(branches: list[_Branch]) -> bool:
     return not branches or branches[-1].is_active
 
 
-def _directive(
-    name: str, rest: str, place: str, where: str, branches: list[_Branch], state: _State
-) -> str:
+def _directive(name: str, rest: str, place: str, where: str, branches: list[_Branch], state: _State) -> str:
     """Carry out a directive, and return the text in its place."""
     active = _is_active(branches)
     if name in ("if", "ifdef", "ifndef"):

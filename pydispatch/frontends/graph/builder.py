@@ -178,7 +178,9 @@ class Builder(Writer):
         return self._put(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
 
     def as_shape(self, of: Tensor, shape: Sequence[Size]) -> Tensor:
-        """Return the tensor with a shape that is known to be its own. Sizes that may differ are checked in each call.
+        """Return the tensor with a shape that is known to be its own.
+
+        Sizes that may differ are checked in each call.
         """
         shape = tuple(shape)
         if of.shape == shape:

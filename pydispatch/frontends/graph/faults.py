@@ -21,13 +21,13 @@ _CONTRADICTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError,
 
 @contextmanager
 def guarded(
-    b: Builder, name: str, operands: Callable[[], str], stated: tuple[type[Exception], ...] = (UndecidedError,),
+    builder: Builder, name: str, operands: Callable[[], str], stated: tuple[type[Exception], ...] = (UndecidedError,),
     note: str | None = None, outer: tuple[type[Exception], ...] = (),
 ) -> Iterator[None]:  # fmt: skip
     """Report exceptions that the conversion of a node raises as CompileError, or as InternalError for internal faults.
 
     Args:
-        b: builder; errors are located at its current layer.
+        builder: errors are located at its current layer.
         name: name of the node in error messages.
         operands: returns the description of the operands that is added to errors other than `stated`.
         stated: exceptions whose text is a complete message.
@@ -37,19 +37,21 @@ def guarded(
     try:
         yield
     except CompileError as error:
-        if note is None or error.location != b.place:  # of a node of a graph within this one, which has its own note
+        if (
+            note is None or error.location != builder.place
+        ):  # of a node of a graph within this one, which has its own note
             raise
         short = name.removesuffix(".default").rpartition(".")[2]
         message = error.message if short in error.message else f"{name}: {error.message}"
-        raise b.fail(message, f"{error.note}\n{note}" if error.note else note) from error.__cause__
+        raise builder.fail(message, f"{error.note}\n{note}" if error.note else note) from error.__cause__
     except outer:
         raise
     except stated as fault:
-        raise b.fail(f"{name}: {fault}", note) from None
+        raise builder.fail(f"{name}: {fault}", note) from None
     except _CONTRADICTIONS as error:  # operands that contradict each other in a way that nobody asked about
         text = f"{name}: its operands ({operands()}) do not fit each other: {type(error).__name__}: {error}"
-        raise b.fail(text, note) from error
+        raise builder.fail(text, note) from error
     except Exception as error:
         if not is_fault(error):
             raise
-        raise internal_error(error, f"{name} ({operands()})", b.place) from error
+        raise internal_error(error, f"{name} ({operands()})", builder.place) from error

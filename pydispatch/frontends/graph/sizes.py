@@ -153,21 +153,21 @@ def _sum(parts: Iterable[tuple[Size, int]]) -> Size:
     return size(found)
 
 
-def _term(op: str, a: Size, b: Size) -> Size:
-    return Expr({(Term(op, a, b),): 1})
+def _term(op: str, lhs: Size, rhs: Size) -> Size:
+    return Expr({(Term(op, lhs, rhs),): 1})
 
 
-def _quotient(a: Expr, b: Size) -> Size | None:
+def _quotient(lhs: Expr, rhs: Size) -> Size | None:
     """Return a / b where the division leaves no remainder whatever the symbols are; None where it may."""
-    if a == b:
+    if lhs == rhs:
         return 1
-    divisor = list(_terms(b))
+    divisor = list(_terms(rhs))
     if len(divisor) != 1:
         return None
     (atoms, factor), found = divisor[0], {}
     if factor == 0:
         return None
-    for other, n in a.terms:
+    for other, n in lhs.terms:
         rest = list(other)
         for atom in atoms:
             if atom not in rest:
@@ -216,45 +216,45 @@ def _least_atom(atom: Atom) -> int | None:
     return None if a is None or b is None else min(a, b)
 
 
-def _at_least(a: Size, b: Size) -> bool:
+def _at_least(lhs: Size, rhs: Size) -> bool:
     """Return whether a >= b in every call; False when a is less in every call. UndecidedError where the sizes of a call
     decide.
     """
-    difference = _sum(((a, 1), (b, -1)))
+    difference = _sum(((lhs, 1), (rhs, -1)))
     above, below = _least(difference), _least(_sum(((difference, -1),)))
     if above is not None and above >= 0:
         return True
     if below is not None and below > 0:
         return False
-    raise UndecidedError(f"whether {a} is at least {b} depends on the sizes of a call")
+    raise UndecidedError(f"whether {lhs} is at least {rhs} depends on the sizes of a call")
 
 
-def equal(a: Size, b: Size) -> bool:
+def equal(lhs: Size, rhs: Size) -> bool:
     """Return whether two sizes are equal in every call. UndecidedError where that depends on the call."""
-    return a == b or sign(a - b) == 0
+    return lhs == rhs or sign(lhs - rhs) == 0
 
 
-def maximum(a: Size, b: Size) -> Size:
+def maximum(lhs: Size, rhs: Size) -> Size:
     """Return the larger of two sizes."""
-    return _chosen("max", a, b)
+    return _chosen("max", lhs, rhs)
 
 
-def minimum(a: Size, b: Size) -> Size:
+def minimum(lhs: Size, rhs: Size) -> Size:
     """Return the smaller of two sizes."""
-    return _chosen("min", a, b)
+    return _chosen("min", lhs, rhs)
 
 
-def _chosen(op: str, a: Size, b: Size) -> Size:
-    for first, second in ((a, b), (b, a)):
+def _chosen(op: str, lhs: Size, rhs: Size) -> Size:
+    for first, second in ((lhs, rhs), (rhs, lhs)):
         above = _least(_sum(((first, 1), (second, -1))))
         if above is not None and above >= 0:
             return first if op == "max" else second
-    return _term(op, a, b)
+    return _term(op, lhs, rhs)
 
 
-def ceil_div(a: Size, b: Size) -> Size:
+def ceil_div(lhs: Size, rhs: Size) -> Size:
     """Return a / b, rounded up."""
-    return -((-a) // b)
+    return -((-lhs) // rhs)
 
 
 def product(sizes: Iterable[Size]) -> Size:

@@ -216,11 +216,11 @@ class Writer:
         self._scopes[-1].scaled[size, factor] = made
         return made
 
-    def require_equal(self, a: Size, b: Size, message: str) -> None:
+    def require_equal(self, lhs: Size, rhs: Size, message: str) -> None:
         """Refuse calls in which two sizes differ. Their values replace `{a}` and `{b}` in the message."""
-        if a == b:
+        if lhs == rhs:
             return
-        equal = self.add(arith.CmpiOp(self.index(a), self.index(b), "eq"))
+        equal = self.add(arith.CmpiOp(self.index(lhs), self.index(rhs), "eq"))
         self.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = builtin.UnitAttr()
 
     def require_positive(self, count: Size, message: str, unless_zero: Size = 1) -> None:

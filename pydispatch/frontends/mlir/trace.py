@@ -35,8 +35,8 @@ class Tracer:
     dialect: str
     terminators: frozenset[str]
 
-    def __init__(self, b: Builder, module: ModuleOp, table: Mapping[str, Callable[..., Results]]) -> None:
-        self.b = b
+    def __init__(self, builder: Builder, module: ModuleOp, table: Mapping[str, Callable[..., Results]]) -> None:
+        self.b = builder
         self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
         self._table = table
         self._values: dict[SSAValue, Tensor] = {}

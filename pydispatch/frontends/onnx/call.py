@@ -160,7 +160,9 @@ class Call:
     # -- operands
 
     def numbers(self, of: Tensor, what: str) -> np.ndarray[Any, Any]:
-        """Return the elements of an operand that decides the form of the result. CompileError when they are computed.
+        """Return the elements of an operand that decides the form of the result.
+
+        CompileError when they are computed.
         """
         found = self.maybe_numbers(of)
         if found is None:

@@ -79,7 +79,7 @@ def _plain(name: str) -> str:
 
 
 def call(
-    t: Tracer, name: str, node: model.Node, operands: Sequence[Tensor | None],
+    tracer: Tracer, name: str, node: model.Node, operands: Sequence[Tensor | None],
     attributes: Mapping[str, model.Attribute], values: Values, convert: Callable[[], Sequence[Tensor | None]] | None,
 ) -> list[Tensor]:  # fmt: skip
     """Add a call of the user's kernel for an operator, and return its results.
@@ -90,58 +90,58 @@ def call(
     present = [x for x in operands if x is not None]
     names = [key for key in node.input if key]
     results: Sequence[tuple[DType, Shape]] | None
-    results = result_types(t.builder, t.options.kernels, name, present, (), names)
+    results = result_types(tracer.builder, tracer.options.kernels, name, present, (), names)
     assumed = False
     if results is None and convert is not None:
-        results = _types_of(t, convert, len(node.output))
+        results = _types_of(tracer, convert, len(node.output))
     elif results is None:
-        stated = [_stated(t, output, operands, values) for output in node.output]
+        stated = [_stated(tracer, output, operands, values) for output in node.output]
         assumed = None in stated
-        if assumed and not (t.options.assumes_types and present):
-            raise _unstated(t, name, node.output[stated.index(None)], present)
+        if assumed and not (tracer.options.assumes_types and present):
+            raise _unstated(tracer, name, node.output[stated.index(None)], present)
         results = [(present[0].dtype, present[0].shape) if each is None else each for each in stated]
     if len(results) != len(node.output):
-        raise t.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
+        raise tracer.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
     numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
     others = [*names, *node.output]
-    return custom_call(t.builder, name, present, results, numbers, other_names=others, is_assumed=assumed)
+    return custom_call(tracer.builder, name, present, results, numbers, other_names=others, is_assumed=assumed)
 
 
-def _types_of(t: Tracer, convert: Callable[[], Sequence[Tensor | None]], count: int) -> list[tuple[DType, Shape]]:
+def _types_of(tracer: Tracer, convert: Callable[[], Sequence[Tensor | None]], count: int) -> list[tuple[DType, Shape]]:
     """Return the types of the results of an operator, determined in a block that is discarded."""
-    with t.builder.inside(Block()):
+    with tracer.builder.inside(Block()):
         made = list(convert())[:count]
     return [(x.dtype, x.shape) for x in made if x is not None]
 
 
 def _stated(
-    t: Tracer, output: str, operands: Sequence[Tensor | None], values: Values
+    tracer: Tracer, output: str, operands: Sequence[Tensor | None], values: Values
 ) -> tuple[DType, tuple[Size, ...]] | None:
     """Return the type that the graph states for a result; None where the graph states no type."""
     info = values.stated.get(output)
     if info is None:
         return None
-    dtype, shape = t.type_of_info(info)
-    return None if shape is None else (dtype, tuple(_size_named(t, n, operands) for n in shape))
+    dtype, shape = tracer.type_of_info(info)
+    return None if shape is None else (dtype, tuple(_size_named(tracer, n, operands) for n in shape))
 
 
-def _unstated(t: Tracer, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
+def _unstated(tracer: Tracer, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
     types = ", ".join(map(str, operands))
-    given = {each.rpartition("::")[2].lower(): each for each in t.options.kernels}
+    given = {each.rpartition("::")[2].lower(): each for each in tracer.options.kernels}
     like = difflib.get_close_matches(name.rpartition("::")[2].lower(), given, 1, 0.7)
     near = f". A kernel is given for '{given[like[0]]}', which is another name" if like else ""
-    return t.builder.fail(
+    return tracer.builder.fail(
         f"the model does not state the type of '{output}', a result of the custom operation '{name}' of {types}",
         f'state it with the kernel: kernels={{"{name}": pydispatch.CustomOperation(kernel, results=["in0"])}}, on the '
         f"command line: --results {name}=in0, or in the graph's value_info; in0 is the type of the first operand{near}",
     )
 
 
-def _size_named(t: Tracer, n: int | str, operands: Sequence[Tensor | None]) -> Size:
+def _size_named(tracer: Tracer, n: int | str, operands: Sequence[Tensor | None]) -> Size:
     """Return a size that the graph states: a number, or the size of an operand that has this name."""
     if isinstance(n, int):
         return n
     known = {str(m): m for x in operands if x is not None for m in x.shape}
     if n not in known:
-        raise t.builder.fail(f"the size '{n}' of its result is that of no operand")
+        raise tracer.builder.fail(f"the size '{n}' of its result is that of no operand")
     return known[n]

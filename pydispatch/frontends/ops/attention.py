@@ -15,9 +15,18 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 
 def attend(
-    b: Builder, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[Tensor] = (), *, scale: float | None = None,
-    softcap: float = 0.0, precision: DType | None = None, stage: int = 0, filler: float = -math.inf,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    builder: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    masks: Sequence[Tensor] = (),
+    *,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    precision: DType | None = None,
+    stage: int = 0,
+    filler: float = -math.inf,
+) -> tuple[Tensor, Tensor]:
     """query [..., l, d], key [..., s, d], value [..., s, v] -> ([..., l, v], the products [..., l, s]).
 
     Leading axes broadcast; the one before the last two may be a divisor of the query's (grouped heads). masks: added to
@@ -26,27 +35,27 @@ def attend(
     after 0 scaling, 1 masks, 2 the cap, 3 softmax. filler: the product of a key that is left out. A query all of whose
     products are -inf gives 0.
     """
-    key, value = grouped_heads(b, query, key), grouped_heads(b, query, value)
-    factor = usual_scale(b, query) if scale is None else scale
+    key, value = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
+    factor = usual_scale(builder, query) if scale is None else scale
     inner = normalization.wide(query.dtype)
-    scores = products.matmul(b, query, _swapped(b, key), inner)
-    stages = [formula(b, lambda e: e * factor, scores)]
+    scores = products.matmul(builder, query, _swapped(builder, key), inner)
+    stages = [formula(builder, lambda e: e * factor, scores)]
 
     def masked(e: Element, *given: Element) -> Element:
         for m in given:
             e = m.choose(e, filler) if m.dtype.is_bool else e + m.to(inner)
         return e
 
-    stages.append(formula(b, masked, stages[0], *masks) if masks else stages[0])
-    stages.append(formula(b, lambda e: (e / softcap).of("tanh") * softcap, stages[1]) if softcap else stages[1])
+    stages.append(formula(builder, masked, stages[0], *masks) if masks else stages[0])
+    stages.append(formula(builder, lambda e: (e / softcap).of("tanh") * softcap, stages[1]) if softcap else stages[1])
     exact = precision if precision is not None and precision.bits > inner.bits else inner
-    stages.append(normalization.softmax(b, ew.convert(b, stages[2], exact), -1, masked_rows_are_zero=True))
-    made = products.matmul(b, ew.convert(b, stages[3], value.dtype), value, inner)
-    return ew.convert(b, made, query.dtype), ew.convert(b, stages[stage], query.dtype)
+    stages.append(normalization.softmax(builder, ew.convert(builder, stages[2], exact), -1, masked_rows_are_zero=True))
+    made = products.matmul(builder, ew.convert(builder, stages[3], value.dtype), value, inner)
+    return ew.convert(builder, made, query.dtype), ew.convert(builder, stages[stage], query.dtype)
 
 
 def attention_gradients(
-    b: Builder, grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sums: Tensor,
+    builder: Builder, grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, log_sums: Tensor,
     masks: Sequence[Tensor] = (), *, scale: float | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Return the gradients of query, key and value of `attend`, whose result is `out` and has the gradient `grad`.
@@ -54,9 +63,9 @@ def attention_gradients(
     log_sums: for each query the logarithm of the sum of exp(products), [..., l].
     """
     inner = normalization.wide(query.dtype)
-    keys, values = grouped_heads(b, query, key), grouped_heads(b, query, value)
-    factor = usual_scale(b, query) if scale is None else scale
-    scores = products.matmul(b, query, _swapped(b, keys), inner)
+    keys, values = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
+    factor = usual_scale(builder, query) if scale is None else scale
+    scores = products.matmul(builder, query, _swapped(builder, keys), inner)
 
     def weight(e: Element, total: Element, *given: Element) -> Element:
         e = e * factor
@@ -64,87 +73,89 @@ def attention_gradients(
             e = m.choose(e, -math.inf) if m.dtype.is_bool else e + m.to(inner)
         return total.is_equal(-math.inf).choose(0.0, (e - total.to(inner)).of("exp"))
 
-    weights = formula(b, weight, scores, shapes.expand_dims(b, log_sums, [log_sums.rank]), *masks)
-    of_value = products.matmul(b, _swapped(b, weights), grad, inner)
-    of_weights = products.matmul(b, grad, _swapped(b, values), inner)
+    weights = formula(builder, weight, scores, shapes.expand_dims(builder, log_sums, [log_sums.rank]), *masks)
+    of_value = products.matmul(builder, _swapped(builder, weights), grad, inner)
+    of_weights = products.matmul(builder, grad, _swapped(builder, values), inner)
     common = reductions.reduce(
-        b, "add", formula(b, lambda g, o: g.to(inner) * o.to(inner), grad, out), [-1], keep=True
+        builder, "add", formula(builder, lambda g, o: g.to(inner) * o.to(inner), grad, out), [-1], keep=True
     )
-    of_scores = formula(b, lambda w, g, c: w * (g - c) * factor, weights, of_weights, common)
-    of_query = products.matmul(b, of_scores, keys, inner)
-    of_key = products.matmul(b, _swapped(b, of_scores), query, inner)
+    of_scores = formula(builder, lambda w, g, c: w * (g - c) * factor, weights, of_weights, common)
+    of_query = products.matmul(builder, of_scores, keys, inner)
+    of_key = products.matmul(builder, _swapped(builder, of_scores), query, inner)
     found = zip((of_query, of_key, of_value), (query, key, value), strict=True)
-    return [ew.convert(b, _of_groups(b, made, x), x.dtype) for made, x in found]
+    return [ew.convert(builder, _of_groups(builder, made, x), x.dtype) for made, x in found]
 
 
-def _swapped(b: Builder, x: Tensor) -> Tensor:
+def _swapped(builder: Builder, x: Tensor) -> Tensor:
     """Return a tensor with its last two axes exchanged."""
-    return shapes.transpose(b, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
+    return shapes.transpose(builder, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
 
-def _of_groups(b: Builder, made: Tensor, x: Tensor) -> Tensor:
+def _of_groups(builder: Builder, made: Tensor, x: Tensor) -> Tensor:
     """Return the sums of gradients over the query heads that share a head of x, the inverse of `grouped_heads`."""
     if made.shape == x.shape:
         return made
     fewer, (heads, *matrix) = x.shape[-3], made.shape[-3:]
-    split = shapes.reshape(b, made, [*made.shape[:-3], fewer, heads // fewer, *matrix])
-    return reductions.reduce(b, "add", split, [split.rank - 3])
+    split = shapes.reshape(builder, made, [*made.shape[:-3], fewer, heads // fewer, *matrix])
+    return reductions.reduce(builder, "add", split, [split.rank - 3])
 
 
-def causal_mask(b: Builder, queries: Size, keys: Size, before: Size | Tensor = 0, window: int = -1) -> Tensor:
+def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tensor = 0, window: int = -1) -> Tensor:
     """Return a mask of the keys that each query sees, [queries, keys]: those up to its own place. Places of queries
     begin at `before`.
 
     before: a tensor [batch, 1, 1, 1] gives a mask for each sequence, [batch, 1, queries, keys]. window: how many of
     the keys, the last ones; all when it is negative.
     """
-    first = before if isinstance(before, Tensor) else reductions.size_as(b, before, I64)
+    first = before if isinstance(before, Tensor) else reductions.size_as(builder, before, I64)
     rank = max(first.rank, 2)
-    places = shapes.iota(b, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
+    places = shapes.iota(builder, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
 
     def seen(j: Element, n: Element) -> Element:
         own = j.position(rank - 2, I64) + n
         return (j <= own) if window < 0 else (j <= own) & (j > own - window)
 
-    return formula(b, seen, places, first)
+    return formula(builder, seen, places, first)
 
 
-def length_mask(b: Builder, lengths: Tensor, keys: Size) -> Tensor:
+def length_mask(builder: Builder, lengths: Tensor, keys: Size) -> Tensor:
     """Return a mask of the keys within the length of each sequence, [batch, 1, 1, keys]."""
-    limit = shapes.reshape(b, lengths, [lengths.shape[0], 1, 1, 1])
-    places = shapes.iota(b, [1, 1, 1, keys], 3, I64)
-    return formula(b, lambda j, n: j < n.to(I64), places, limit)
+    limit = shapes.reshape(builder, lengths, [lengths.shape[0], 1, 1, 1])
+    places = shapes.iota(builder, [1, 1, 1, keys], 3, I64)
+    return formula(builder, lambda j, n: j < n.to(I64), places, limit)
 
 
-def usual_scale(b: Builder, query: Tensor) -> float:
+def usual_scale(builder: Builder, query: Tensor) -> float:
     """1 / sqrt(d) for queries [..., d], whose last size must be known."""
     width = query.shape[-1]
     if isinstance(width, Expr):
-        raise b.fail(f"the size of the last axis of {query} must be known")
+        raise builder.fail(f"the size of the last axis of {query} must be known")
     return 1.0 / math.sqrt(max(width, 1))
 
 
-def split_heads(b: Builder, x: Tensor, heads: int) -> Tensor:
+def split_heads(builder: Builder, x: Tensor, heads: int) -> Tensor:
     """[batch, length, heads * size] → [batch, heads, length, size]."""
     width = x.shape[2]
     if isinstance(width, Expr) or heads < 1 or width % heads:
-        raise b.fail(f"{x} cannot be divided among {heads} heads")
-    return shapes.transpose(b, shapes.reshape(b, x, [x.shape[0], x.shape[1], heads, width // heads]), [0, 2, 1, 3])
+        raise builder.fail(f"{x} cannot be divided among {heads} heads")
+    return shapes.transpose(
+        builder, shapes.reshape(builder, x, [x.shape[0], x.shape[1], heads, width // heads]), [0, 2, 1, 3]
+    )
 
 
-def join_heads(b: Builder, x: Tensor) -> Tensor:
+def join_heads(builder: Builder, x: Tensor) -> Tensor:
     """[batch, heads, length, size] → [batch, length, heads * size]."""
     batch, heads, length, size = x.shape
-    return shapes.reshape(b, shapes.transpose(b, x, [0, 2, 1, 3]), [batch, length, heads * size])
+    return shapes.reshape(builder, shapes.transpose(builder, x, [0, 2, 1, 3]), [batch, length, heads * size])
 
 
-def grouped_heads(b: Builder, query: Tensor, x: Tensor) -> Tensor:
+def grouped_heads(builder: Builder, query: Tensor, x: Tensor) -> Tensor:
     """Keys or values with a head for each of the query's, where they have one for several."""
     if query.rank < 4 or x.rank < 4 or x.shape[-3] in (1, query.shape[-3]):
         return x
     heads, fewer = query.shape[-3], x.shape[-3]
     if isinstance(heads, Expr) or isinstance(fewer, Expr) or fewer == 0 or heads % fewer:
-        raise b.fail(f"{fewer} heads of keys and values do not divide {heads} heads of queries")
-    repeated = shapes.expand_dims(b, x, [x.rank - 2])
+        raise builder.fail(f"{fewer} heads of keys and values do not divide {heads} heads of queries")
+    repeated = shapes.expand_dims(builder, x, [x.rank - 2])
     wide = [*x.shape[:-2], heads // fewer, *x.shape[-2:]]
-    return shapes.reshape(b, shapes.broadcast_to(b, repeated, wide), [*x.shape[:-3], heads, *x.shape[-2:]])
+    return shapes.reshape(builder, shapes.broadcast_to(builder, repeated, wide), [*x.shape[:-3], heads, *x.shape[-2:]])

@@ -27,7 +27,7 @@ Form = tuple[DType, tuple[Size | None, ...]]
 
 
 def if_(
-    b: Builder, condition: Tensor, then: Branch, otherwise: Branch, remedy: str | None = None
+    builder: Builder, condition: Tensor, then: Branch, otherwise: Branch, remedy: str | None = None
 ) -> list[Tensor]:
     """Add a branch on a condition, and return its results. condition: a single truth value; one that is known decides
     here.
@@ -37,50 +37,52 @@ def if_(
     """
     if condition.numbers is not None:
         return list(then() if condition.numbers.reshape(-1)[0] else otherwise())
-    chosen = _truth(b, condition)
-    (on_true, on_false), forms = _branches(b, [then, otherwise], remedy)
-    return _received(b, b.add(scf.IfOp(chosen, _types(forms), on_true, on_false)).results, forms)
+    chosen = _truth(builder, condition)
+    (on_true, on_false), forms = _branches(builder, [then, otherwise], remedy)
+    return _received(builder, builder.add(scf.IfOp(chosen, _types(forms), on_true, on_false)).results, forms)
 
 
-def _truth(b: Builder, condition: Tensor) -> SSAValue:
+def _truth(builder: Builder, condition: Tensor) -> SSAValue:
     if not condition.dtype.is_bool or any(n != 1 for n in condition.shape if not isinstance(n, Expr)):
-        raise b.fail(f"a condition is {condition}; expected one truth value")
-    return element(b, condition)
+        raise builder.fail(f"a condition is {condition}; expected one truth value")
+    return element(builder, condition)
 
 
-def switch(b: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
+def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
     """Add a branch on a number, and return its results; a number without a branch selects the last one."""
     if (known := index.sizes()) is not None and not isinstance(known[0], Expr):
         number = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
         return list(branches[number]())
     if len(branches) == 1:
         return list(branches[0]())
-    chosen = b.scalar(index)
-    (*cases, default), forms = _branches(b, branches)
+    chosen = builder.scalar(index)
+    (*cases, default), forms = _branches(builder, branches)
     numbers = DenseArrayBase.from_list(builtin.i64, range(len(cases)))
-    return _received(b, b.add(scf.IndexSwitchOp(chosen, numbers, default, cases, _types(forms))).results, forms)
+    return _received(
+        builder, builder.add(scf.IndexSwitchOp(chosen, numbers, default, cases, _types(forms))).results, forms
+    )
 
 
 def _branches(
-    b: Builder, branches: Sequence[Branch], remedy: str | None = None
+    builder: Builder, branches: Sequence[Branch], remedy: str | None = None
 ) -> tuple[list[Region], list[Form]]:
     """Trace branches into regions, and return these with the types that all branches give."""
-    outside = b.symbols
+    outside = builder.symbols
     blocks: list[Block] = []
     made: list[list[Tensor]] = []
     for branch in branches:
         blocks.append(Block())
-        with b.inside(blocks[-1]):
+        with builder.inside(blocks[-1]):
             made.append(list(branch()))
     forms: list[Form] = [(x.dtype, tuple(n if symbols_of(n) <= outside else None for n in x.shape)) for x in made[0]]
     for other in made[1:]:
         if not _alike(made[0], other):
             shown = [", ".join(map(str, tensors)) for tensors in (made[0], other)]
-            raise b.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}", remedy)
+            raise builder.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}", remedy)
         forms = _joined(forms, other)
     for block, tensors in zip(blocks, made, strict=True):
-        with b.inside(block):
-            block.add_op(scf.YieldOp(*_sent(b, tensors, forms)))
+        with builder.inside(block):
+            block.add_op(scf.YieldOp(*_sent(builder, tensors, forms)))
     return [Region(block) for block in blocks], forms
 
 
@@ -88,25 +90,29 @@ def _branches(
 
 
 def while_(
-    b: Builder, first: Tensors, condition: Callable[[list[Tensor]], Tensor], body: Callable[[list[Tensor]], Tensors],
-    *, shapes_vary: bool = False,
-) -> list[Tensor]:  # fmt: skip
+    builder: Builder,
+    first: Tensors,
+    condition: Callable[[list[Tensor]], Tensor],
+    body: Callable[[list[Tensor]], Tensors],
+    *,
+    shapes_vary: bool = False,
+) -> list[Tensor]:
     """Add a loop whose body replaces tensors while a condition on them holds, and return the last tensors.
 
     shapes_vary: an iteration may give other sizes than it got; otherwise shapes are those of `first`. Types and ranks
     always stay.
     """
-    after, forms = _iteration(b, first, [], lambda _, tensors: body(tensors), shapes_vary)
+    after, forms = _iteration(builder, first, [], lambda _, tensors: body(tensors), shapes_vary)
     before = Block(arg_types=_types(forms))
-    with b.inside(before):
-        holds = _truth(b, condition(_received(b, before.args, forms)))
+    with builder.inside(before):
+        holds = _truth(builder, condition(_received(builder, before.args, forms)))
         before.add_op(scf.ConditionOp(holds, *before.args))
-    op = b.add(scf.WhileOp(_sent(b, first, forms), _types(forms), Region(before), Region(after)))
-    return _received(b, op.results, forms)
+    op = builder.add(scf.WhileOp(_sent(builder, first, forms), _types(forms), Region(before), Region(after)))
+    return _received(builder, op.results, forms)
 
 
 def for_(
-    b: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], Tensors], *,
+    builder: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], Tensors], *,
     shapes_vary: bool = False,
 ) -> list[Tensor]:  # fmt: skip
     """Add a loop whose body replaces tensors `count` times, and return the last tensors. The body gets the number of
@@ -115,16 +121,18 @@ def for_(
 
     def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
         # A symbol is taken to be at least 1, and this is a number from 0.
-        following = b.add(arith.AddiOp(lead[0], b.index(1))).result
-        return body(b.size_of(following, "i") - 1, tensors)
+        following = builder.add(arith.AddiOp(lead[0], builder.index(1))).result
+        return body(builder.size_of(following, "i") - 1, tensors)
 
-    block, forms = _iteration(b, first, [builtin.IndexType()], iteration, shapes_vary)
-    op = b.add(scf.ForOp(b.index(0), b.index(count), b.index(1), _sent(b, first, forms), Region(block)))
-    return _received(b, op.results, forms)
+    block, forms = _iteration(builder, first, [builtin.IndexType()], iteration, shapes_vary)
+    op = builder.add(
+        scf.ForOp(builder.index(0), builder.index(count), builder.index(1), _sent(builder, first, forms), Region(block))
+    )
+    return _received(builder, op.results, forms)
 
 
 def scan(
-    b: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], tuple[Tensors, Tensors]], *,
+    builder: Builder, count: Size, first: Tensors, body: Callable[[Size, list[Tensor]], tuple[Tensors, Tensors]], *,
     rows: Sequence[Row] | None = None, backwards: bool = False, shapes_vary: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
     """`for_` with a body that gives rows too: (tensors after the last iteration, the rows of all, stacked on axis 0).
@@ -133,44 +141,44 @@ def scan(
     backwards: from the last row to the first.
     """
     if rows is None:
-        rows = rows_of(b, lambda: body(0, list(first))[1])
-    buffers = [rows_buffer(b, count, row) for row in rows]
+        rows = rows_of(builder, lambda: body(0, list(first))[1])
+    buffers = [rows_buffer(builder, count, row) for row in rows]
 
     def iteration(number: Size, tensors: list[Tensor]) -> Tensors:
         at = count - 1 - number if backwards else number
         made, new = body(at, tensors[: len(first)])
-        return [*made, *(with_row(b, x, at, row) for x, row in zip(tensors[len(first) :], new, strict=True))]
+        return [*made, *(with_row(builder, x, at, row) for x, row in zip(tensors[len(first) :], new, strict=True))]
 
-    found = for_(b, count, [*first, *buffers], iteration, shapes_vary=shapes_vary)
+    found = for_(builder, count, [*first, *buffers], iteration, shapes_vary=shapes_vary)
     return found[: len(first)], found[len(first) :]
 
 
-def rows_of(b: Builder, rows: Branch) -> list[Row]:
+def rows_of(builder: Builder, rows: Branch) -> list[Row]:
     """Return the types and shapes of the rows that an iteration gives, determined in a block that is discarded."""
-    outside = b.symbols
-    with b.inside(Block()):
+    outside = builder.symbols
+    with builder.inside(Block()):
         found = list(rows())
     for x in found:
         if not all(symbols_of(n) <= outside for n in x.shape):
-            raise b.fail(f"the rows {x} of a loop are stacked, and their sizes are known only when it runs")
+            raise builder.fail(f"the rows {x} of a loop are stacked, and their sizes are known only when it runs")
     return [(x.dtype, x.shape) for x in found]
 
 
-def rows_buffer(b: Builder, count: Size, row: Row) -> Tensor:
+def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
     """Return a tensor of `count` rows whose elements are not set."""
     dtype, shape = row
     size = (count, *shape)
-    return b.wrap(dtype, size, *(b.empty(dtype.element, size) for _ in range(_parts(dtype))))
+    return builder.wrap(dtype, size, *(builder.empty(dtype.element, size) for _ in range(_parts(dtype))))
 
 
-def with_row(b: Builder, x: Tensor, number: Size, row: Tensor) -> Tensor:
+def with_row(builder: Builder, x: Tensor, number: Size, row: Tensor) -> Tensor:
     """x with a row in the place of that of a number, which must be in bounds."""
-    made = b.as_shape(expand_dims(b, row, [0]), (1, *x.shape[1:]))
-    return insert_slice(b, x, made, [number, *[0] * row.rank])
+    made = builder.as_shape(expand_dims(builder, row, [0]), (1, *x.shape[1:]))
+    return insert_slice(builder, x, made, [number, *[0] * row.rank])
 
 
 def _iteration(
-    b: Builder, first: Tensors, lead: Sequence[Attribute],
+    builder: Builder, first: Tensors, lead: Sequence[Attribute],
     body: Callable[[Sequence[SSAValue], list[Tensor]], Tensors], shapes_vary: bool,
 ) -> tuple[Block, list[Form]]:  # fmt: skip
     """Trace an iteration into a block, and return it with the types that hold before the first iteration and after each
@@ -181,18 +189,18 @@ def _iteration(
     forms: list[Form] = [(x.dtype, x.shape) for x in first]
     while True:
         block = Block(arg_types=[*lead, *_types(forms)])
-        with b.inside(block):
-            made = list(body(block.args[: len(lead)], _received(b, block.args[len(lead) :], forms)))
+        with builder.inside(block):
+            made = list(body(block.args[: len(lead)], _received(builder, block.args[len(lead) :], forms)))
             if len(made) != len(first):
-                raise b.fail(f"a loop over {len(first)} value(s) gives {len(made)}")
+                raise builder.fail(f"a loop over {len(first)} value(s) gives {len(made)}")
             if not _alike(first, made):
                 x, y = next((x, y) for x, y in zip(first, made, strict=True) if not _alike([x], [y]))
-                raise b.fail(f"a loop begins with {x}, and an iteration gives {y}")
+                raise builder.fail(f"a loop begins with {x}, and an iteration gives {y}")
             if not shapes_vary:
-                made = [b.as_shape(y, x.shape) for x, y in zip(first, made, strict=True)]
+                made = [builder.as_shape(y, x.shape) for x, y in zip(first, made, strict=True)]
             joined = _joined(forms, made) if shapes_vary else forms
             if joined == forms:
-                block.add_op(scf.YieldOp(*_sent(b, made, forms)))
+                block.add_op(scf.YieldOp(*_sent(builder, made, forms)))
                 return block, forms
         forms = joined
 
@@ -224,20 +232,22 @@ def _types(forms: Sequence[Form]) -> list[Attribute]:
     return [_type(form) for form in forms for _ in range(_parts(form[0]))]
 
 
-def _received(b: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
+def _received(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
     """Wrap values of these types as tensors; open sizes are read from the values."""
     given = iter(values)
     found = []
     for dtype, shape in forms:
         parts = [next(given) for _ in range(_parts(dtype))]
-        sizes = [size_at(b, parts[0], d) if n is None else n for d, n in enumerate(shape)]
-        found.append(b.wrap(dtype, sizes, *parts))
+        sizes = [size_at(builder, parts[0], d) if n is None else n for d, n in enumerate(shape)]
+        found.append(builder.wrap(dtype, sizes, *parts))
     return found
 
 
-def _sent(b: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
+def _sent(builder: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
     """Return the values of tensors, cast to these types."""
-    return [cast_to(b, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in b.parts(x)]
+    return [
+        cast_to(builder, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in builder.parts(x)
+    ]
 
 
 def symbols_of(size: Size) -> set[str]:
@@ -254,11 +264,11 @@ def symbols_of(size: Size) -> set[str]:
     return found
 
 
-def size_at(b: Builder, value: SSAValue, axis: int) -> Size:
+def size_at(builder: Builder, value: SSAValue, axis: int) -> Size:
     """Return the size of a tensor value along an axis, read when the program runs."""
-    return b.size_of(b.add(tensor.DimOp(value, b.index(axis))).result)
+    return builder.size_of(builder.add(tensor.DimOp(value, builder.index(axis))).result)
 
 
-def cast_to(b: Builder, value: SSAValue, type: Attribute) -> SSAValue:
+def cast_to(builder: Builder, value: SSAValue, type: Attribute) -> SSAValue:
     """Cast a tensor value to a type that knows more or fewer of its sizes."""
-    return value if value.type == type else b.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]
+    return value if value.type == type else builder.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]

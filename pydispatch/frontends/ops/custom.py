@@ -27,7 +27,7 @@ Number = bool | int | float | Tensor
 
 
 def custom_call(
-    b: Builder, name: str, operands: Sequence[Tensor], results: Sequence[tuple[DType, Shape]],
+    builder: Builder, name: str, operands: Sequence[Tensor], results: Sequence[tuple[DType, Shape]],
     attributes: Mapping[str, Number] | None = None, names: Sequence[str] | None = None, float_dtype: DType = F32,
     other_names: Sequence[str] = (), is_assumed: bool = False,
 ) -> list[Tensor]:  # fmt: skip
@@ -46,13 +46,13 @@ def custom_call(
     values: list[tuple[str, SSAValue]] = [
         (tensor, part)
         for tensor, t in zip(tensors, operands, strict=True)
-        for part in (b.parts(t) if not t.dtype.is_complex else _no_complex(b, name, t))
+        for part in (builder.parts(t) if not t.dtype.is_complex else _no_complex(builder, name, t))
     ]
     for key, number in (attributes or {}).items():
         if isinstance(number, Tensor):
-            values.append((key, element(b, number)))
+            values.append((key, element(builder, number)))
         else:
-            values.append((key, b.number(number, float_dtype if isinstance(number, float) else I64)))
+            values.append((key, builder.number(number, float_dtype if isinstance(number, float) else I64)))
     outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
     made: list[list[str]] = []
     extra: dict[str, Size] = {}
@@ -65,7 +65,7 @@ def custom_call(
             made[-1].append(known[n] if isinstance(n, Expr) else str(n))
     extra["count"] = product(results[0][1]) if results else 0
     shapes += [[] for _ in attributes or {}] + [[] for _ in extra]
-    values += [(key, b.index(n)) for key, n in extra.items()]
+    values += [(key, builder.index(n)) for key, n in extra.items()]
     given = {key: other for key, other in zip([*tensors, *outputs], other_names, strict=False) if other != key}
     others = {} if not given else {
         "other_names": ArrayAttr([StringAttr(given.get(key, "")) for key in (*(key for key, _ in values), *outputs)])
@@ -80,12 +80,12 @@ def custom_call(
     )  # fmt: skip
     if is_assumed:
         op.attributes[ASSUMED] = UnitAttr()
-    b.add(op)
-    return [b.wrap(dtype, shape, value) for (dtype, shape), value in zip(results, op.results_, strict=True)]
+    builder.add(op)
+    return [builder.wrap(dtype, shape, value) for (dtype, shape), value in zip(results, op.results_, strict=True)]
 
 
 def result_types(
-    b: Builder, kernels: Mapping[str, object], name: str, operands: Sequence[Tensor], names: Sequence[str] = (),
+    builder: Builder, kernels: Mapping[str, object], name: str, operands: Sequence[Tensor], names: Sequence[str] = (),
     other_names: Sequence[str] = (),
 ) -> list[tuple[DType, Shape]] | None:  # fmt: skip
     """Return the types that the user states for the results of a custom operation; None where none are stated.
@@ -108,7 +108,7 @@ def result_types(
         is_ours = isinstance(error, (_WrongType, UnknownTypeError))
         why = str(error) if is_ours else f"{type(error).__name__}: {error}"
         what = "function for the results" if callable(given.results) else "list of results"
-        raise b.fail(
+        raise builder.fail(
             f"the {what} of '{name}' failed: {why}",
             f"it gets {shown}, and gives a list with the type of each result: an operand or its name, "
             'pydispatch.f32["n", 3], "f32[n, 3]" or (dtype, shape)',
@@ -173,6 +173,6 @@ def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
     return known[n]
 
 
-def _no_complex(b: Builder, name: str, t: Tensor) -> tuple[SSAValue, ...]:
-    raise b.fail(f"custom operation '{name}' of {t}: complex tensors are not passed to kernels",
+def _no_complex(builder: Builder, name: str, t: Tensor) -> tuple[SSAValue, ...]:
+    raise builder.fail(f"custom operation '{name}' of {t}: complex tensors are not passed to kernels",
                  "pass the real and the imaginary part")  # fmt: skip

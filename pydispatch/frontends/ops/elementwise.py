@@ -27,7 +27,7 @@ FOLDED = 4096
 """Elements that are computed while the program is written, at most."""
 
 
-def broadcast_shape(b: Builder, *shapes: Shape) -> Shape:
+def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
     """Return the shape that tensors of these shapes broadcast to. A size that is not known is assumed to fit."""
     rank = max((len(s) for s in shapes), default=0)
     found: list[Size] = []
@@ -39,7 +39,7 @@ def broadcast_shape(b: Builder, *shapes: Shape) -> Shape:
                 kept = n
             elif n not in (1, kept) and not isinstance(n, Expr):
                 shown = " and ".join(str(list(s)) for s in shapes)
-                raise b.fail(f"shapes {shown} do not broadcast together: {kept} and {n} at axis {axis - rank}")
+                raise builder.fail(f"shapes {shown} do not broadcast together: {kept} and {n} at axis {axis - rank}")
         found.append(kept)
     return tuple(found)
 
@@ -51,21 +51,21 @@ def broadcast_map(shape: Shape, rank: int) -> AffineMap:
     return AffineMap(rank, 0, tuple(exprs))
 
 
-def apply(b: Builder, function: Function, *tensors: Tensor) -> Tensor:
+def apply(builder: Builder, function: Function, *tensors: Tensor) -> Tensor:
     """Apply a function to one element of each tensor; the function decides the type of the result."""
-    return apply_several(b, function, *tensors)[0]
+    return apply_several(builder, function, *tensors)[0]
 
 
-def apply_several(b: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
+def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
     """Apply a function that returns several elements to one element of each tensor, and return a tensor for each.
     shape: of the results, when operands do not say.
     """
-    shape = broadcast_shape(b, *(t.shape for t in tensors), *([shape] if shape is not None else []))
+    shape = broadcast_shape(builder, *(t.shape for t in tensors), *([shape] if shape is not None else []))
     rank = len(shape)
     inputs: list[tuple[SSAValue, AffineMap]] = []
     for t in tensors:
         if not _is_inline(t):
-            inputs += [(part, broadcast_map(t.shape, rank)) for part in b.parts(t)]
+            inputs += [(part, broadcast_map(t.shape, rank)) for part in builder.parts(t)]
 
     def elements(block: Block, args: Sequence[SSAValue]) -> list[Scalar]:
         s = Scalars(block)
@@ -75,19 +75,19 @@ def apply_several(b: Builder, function: Function, *tensors: Tensor, shape: Shape
         try:
             results = function(s, *operands)
         except UnsupportedTypeError as error:
-            raise b.fail(str(error)) from None
+            raise builder.fail(str(error)) from None
         return [results] if isinstance(results, Scalar) else list(results)
 
     block = Block(arg_types=[v.type.element_type for v, _ in inputs])  # type: ignore[attr-defined]
     made = elements(block, block.args)
     types = [r.dtype for r in made]  # which say what the outputs are
     identity = AffineMap.identity(rank)
-    outputs = [(b.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
+    outputs = [(builder.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
     for output, _ in outputs:
         block.insert_arg(output.type.element_type, len(block.args))  # type: ignore[attr-defined]
     parts = [p for r in made for p in r.parts]
-    values = iter(b.generic_of(inputs, outputs, [True] * rank, block, parts))
-    return [b.wrap(d, shape, *(next(values) for _ in range(2 if d.is_complex else 1))) for d in types]
+    values = iter(builder.generic_of(inputs, outputs, [True] * rank, block, parts))
+    return [builder.wrap(d, shape, *(next(values) for _ in range(2 if d.is_complex else 1))) for d in types]
 
 
 def _is_inline(t: Tensor) -> bool:
@@ -95,34 +95,34 @@ def _is_inline(t: Tensor) -> bool:
     return t.numbers is not None and t.numbers.size == 1 and (t.dtype.has_numpy_values and not t.dtype.is_complex)
 
 
-def binary(b: Builder, name: str, x: Tensor, y: Tensor) -> Tensor:
+def binary(builder: Builder, name: str, x: Tensor, y: Tensor) -> Tensor:
     """Apply a function of `scalars.Reals.binary` by its name."""
-    folded = _folded(b, name, x, y)
-    return folded if folded is not None else apply(b, lambda s, u, v: s.binary(name, u, v), x, y)
+    folded = _folded(builder, name, x, y)
+    return folded if folded is not None else apply(builder, lambda s, u, v: s.binary(name, u, v), x, y)
 
 
-def unary(b: Builder, name: str, x: Tensor) -> Tensor:
+def unary(builder: Builder, name: str, x: Tensor) -> Tensor:
     """Apply a function of `scalars.Reals.unary` by its name."""
-    folded = _folded(b, name, x)
-    return folded if folded is not None else apply(b, lambda s, u: s.unary(name, u), x)
+    folded = _folded(builder, name, x)
+    return folded if folded is not None else apply(builder, lambda s, u: s.unary(name, u), x)
 
 
-def compare(b: Builder, order: str, x: Tensor, y: Tensor) -> Tensor:
+def compare(builder: Builder, order: str, x: Tensor, y: Tensor) -> Tensor:
     """eq, ne, lt, le, gt or ge → bool."""
-    folded = _folded(b, order, x, y)
-    return folded if folded is not None else apply(b, lambda s, u, v: s.compare(order, u, v), x, y)
+    folded = _folded(builder, order, x, y)
+    return folded if folded is not None else apply(builder, lambda s, u, v: s.compare(order, u, v), x, y)
 
 
-def select(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def select(builder: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """x where the condition holds, else y."""
     if condition.numbers is not None and x.known is not None and y.known is not None:
         import numpy as np
 
-        return b.constant(np.where(condition.numbers, x.known, y.known), x.dtype)
-    return apply(b, lambda s, c, u, v: s.select(c, u, v), condition, x, y)
+        return builder.constant(np.where(condition.numbers, x.known, y.known), x.dtype)
+    return apply(builder, lambda s, c, u, v: s.select(c, u, v), condition, x, y)
 
 
-def convert(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Convert a tensor to another type (`Reals.convert`)."""
     if x.dtype == dtype:
         return x
@@ -130,8 +130,8 @@ def convert(b: Builder, x: Tensor, dtype: DType) -> Tensor:
         return Tensor(dtype, x.shape, known=x.known)
     if x.numbers is not None and x.dtype.has_numpy_values and x.numbers.size <= FOLDED and not x.is_symbolic \
             and not (x.dtype.is_complex and not dtype.is_complex) and _converts(x.numbers, dtype):  # fmt: skip
-        return b.constant(x.numbers, dtype)
-    return apply(b, lambda s, u: s.convert(u, dtype), x)
+        return builder.constant(x.numbers, dtype)
+    return apply(builder, lambda s, u: s.convert(u, dtype), x)
 
 
 def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
@@ -146,21 +146,21 @@ def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
     return bool(np.all(np.isfinite(numbers)) and np.all(numbers >= info.min) and np.all(numbers <= info.max))
 
 
-def bitcast(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+def bitcast(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Reinterpret the bits of each element as a type of the same width."""
     if x.numbers is not None and x.dtype.numpy.itemsize == dtype.numpy.itemsize and not dtype.is_bool:
         return Tensor(dtype, x.shape, known=x.numbers.view(dtype.numpy))
-    return apply(b, lambda s, u: s.bitcast(u, dtype), x)
+    return apply(builder, lambda s, u: s.bitcast(u, dtype), x)
 
 
-def _floor_div(a: Any, b: Any) -> Any:
+def _floor_div(lhs: Any, rhs: Any) -> Any:
     """Divide integers towards zero: arrays of integers, or of sizes, which are not negative."""
     import numpy as np
 
-    if a.dtype == object or b.dtype == object:
-        return a // b
-    quotient = np.abs(a.astype(np.int64)) // np.abs(b.astype(np.int64))
-    return quotient * np.sign(a).astype(np.int64) * np.sign(b).astype(np.int64)
+    if lhs.dtype == object or rhs.dtype == object:
+        return lhs // rhs
+    quotient = np.abs(lhs.astype(np.int64)) // np.abs(rhs.astype(np.int64))
+    return quotient * np.sign(lhs).astype(np.int64) * np.sign(rhs).astype(np.int64)
 
 
 def _fold_table() -> dict[str, Callable[..., Any]]:
@@ -179,7 +179,7 @@ _ON_SIZES = frozenset({"add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge"
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
-def _folded(b: Builder, name: str, *tensors: Tensor) -> Tensor | None:
+def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     """Compute the result now where all operands are known and few; None elsewhere. Integers and truth values are
     folded, f32 and f64 only in operations that are the same at run time.
     """
@@ -208,4 +208,4 @@ def _folded(b: Builder, name: str, *tensors: Tensor) -> Tensor | None:
             result = function(*known)
     except UndecidedError:
         return None
-    return b.constant(np.asarray(result), BOOL if name in _COMPARISONS else dtype)
+    return builder.constant(np.asarray(result), BOOL if name in _COMPARISONS else dtype)

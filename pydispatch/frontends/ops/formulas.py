@@ -136,24 +136,24 @@ Value = Element | complex | bool
 Formula = Callable[..., Element | Sequence[Element]]
 
 
-def formula(b: Builder, written: Formula, *tensors: Tensor) -> Tensor:
+def formula(builder: Builder, written: Formula, *tensors: Tensor) -> Tensor:
     """Compute a tensor by a formula of one element of each tensor, with NumPy's broadcasting."""
-    return formulas(b, written, *tensors)[0]
+    return formulas(builder, written, *tensors)[0]
 
 
-def formulas(b: Builder, written: Formula, *tensors: Tensor) -> list[Tensor]:
+def formulas(builder: Builder, written: Formula, *tensors: Tensor) -> list[Tensor]:
     """Compute several tensors by a formula that returns an element for each of them."""
 
     def elements(s: Scalars, *scalars: Scalar) -> list[Scalar]:
         made = written(*(Element(s, scalar) for scalar in scalars))
         return [e.scalar for e in ([made] if isinstance(made, Element) else made)]
 
-    return elementwise.apply_several(b, elements, *tensors)
+    return elementwise.apply_several(builder, elements, *tensors)
 
 
-def positions(b: Builder, written: Callable[[Grid], Element], shape: Shape) -> Tensor:
+def positions(builder: Builder, written: Callable[[Grid], Element], shape: Shape) -> Tensor:
     """Compute a tensor of a shape by a formula of the places of its elements."""
-    return elementwise.apply_several(b, lambda s: written(Grid(s)).scalar, shape=tuple(shape))[0]
+    return elementwise.apply_several(builder, lambda s: written(Grid(s)).scalar, shape=tuple(shape))[0]
 
 
 @dataclass(frozen=True, eq=False)

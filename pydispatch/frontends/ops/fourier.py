@@ -35,53 +35,53 @@ DIRECT_PRIME = 256
 """The longest transform without a factor that is a product with a matrix."""
 
 
-def fft(b: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> Tensor:
+def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> Tensor:
     """numpy.fft.fft, or ifft, along one axis. x: complex, or real floats. The result is complex."""
-    made = waves(b, x, axis, 1 if inverse else -1)
+    made = waves(builder, x, axis, 1 if inverse else -1)
     n = made.shape[axis]
     if not inverse or n in (0, 1):
         return made
-    factor = ew.binary(b, "div", full(b, 1.0, (), made.dtype.real), size_as(b, n, made.dtype.real))
-    return ew.apply(b, _scaled, made, factor)
+    factor = ew.binary(builder, "div", full(builder, 1.0, (), made.dtype.real), size_as(builder, n, made.dtype.real))
+    return ew.apply(builder, _scaled, made, factor)
 
 
-def waves(b: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
+def waves(builder: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
     """Return the sums over j of x[..., j, ...] exp(sign 2 pi i j k / n), for each k below the size n of an axis."""
-    axis = axis_of(b, axis, x.rank)
+    axis = axis_of(builder, axis, x.rank)
     if not x.dtype.is_complex and x.dtype.name not in ("f32", "f64"):
-        raise b.fail(f"a Fourier transform of {x}: elements are f32, f64, c64 or c128")
+        raise builder.fail(f"a Fourier transform of {x}: elements are f32, f64, c64 or c128")
     order = [*(d for d in range(x.rank) if d != axis), axis]
-    moved = transpose(b, x, order)
-    rows = reshape(b, moved, [product(moved.shape[:-1]), moved.shape[-1]])
-    made = reshape(b, _transform(b, rows, x.shape[axis], sign), moved.shape)
-    return transpose(b, made, [order.index(d) for d in range(x.rank)])
+    moved = transpose(builder, x, order)
+    rows = reshape(builder, moved, [product(moved.shape[:-1]), moved.shape[-1]])
+    made = reshape(builder, _transform(builder, rows, x.shape[axis], sign), moved.shape)
+    return transpose(builder, made, [order.index(d) for d in range(x.rank)])
 
 
-def rfft(b: Builder, x: Tensor, axis: int = -1) -> Tensor:
+def rfft(builder: Builder, x: Tensor, axis: int = -1) -> Tensor:
     """numpy.fft.rfft along one axis: of n real floats the first n // 2 + 1 elements of their transform."""
-    axis = axis_of(b, axis, x.rank)
-    return slice_axis(b, fft(b, x, axis), axis, 0, x.shape[axis] // 2 + 1)
+    axis = axis_of(builder, axis, x.rank)
+    return slice_axis(builder, fft(builder, x, axis), axis, 0, x.shape[axis] // 2 + 1)
 
 
-def irfft(b: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
+def irfft(builder: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
     """numpy.fft.irfft along one axis: the n real floats of which x has the first n // 2 + 1 elements of the
     transform."""
-    axis = axis_of(b, axis, x.rank)
+    axis = axis_of(builder, axis, x.rank)
     if x.shape[axis] != n // 2 + 1 and not isinstance(x.shape[axis], Expr) and not isinstance(n, Expr):
-        raise b.fail(f"{n} real elements along axis {axis} of {x} need {n // 2 + 1} elements of a transform")
-    rest = reverse(b, slice_axis(b, x, axis, 1, n - n // 2), [axis])
-    whole = concat(b, [x, ew.apply(b, lambda s, z: s.conj(z), rest)], axis)
-    return parts_of(b, fft(b, whole, axis, inverse=True))[0]
+        raise builder.fail(f"{n} real elements along axis {axis} of {x} need {n // 2 + 1} elements of a transform")
+    rest = reverse(builder, slice_axis(builder, x, axis, 1, n - n // 2), [axis])
+    whole = concat(builder, [x, ew.apply(builder, lambda s, z: s.conj(z), rest)], axis)
+    return parts_of(builder, fft(builder, whole, axis, inverse=True))[0]
 
 
-def parts_of(b: Builder, x: Tensor) -> list[Tensor]:
+def parts_of(builder: Builder, x: Tensor) -> list[Tensor]:
     """Return the real part, and the imaginary part when the tensor is complex."""
-    return [b.wrap(x.dtype.real, x.shape, part) for part in b.parts(x)]
+    return [builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x)]
 
 
-def complex_of(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
+def complex_of(builder: Builder, real: Tensor, imag: Tensor) -> Tensor:
     """Return the complex tensor of two parts of f32 or f64."""
-    return b.wrap(C128 if real.dtype.bits == 64 else C64, real.shape, b.value(real), b.value(imag))
+    return builder.wrap(C128 if real.dtype.bits == 64 else C64, real.shape, builder.value(real), builder.value(imag))
 
 
 def _array(numbers: Any, dtype: DType) -> np.ndarray[Any, Any]:
@@ -90,27 +90,33 @@ def _array(numbers: Any, dtype: DType) -> np.ndarray[Any, Any]:
     return np.asarray(numbers).astype(dtype.numpy)
 
 
-def _scaled(s: Scalars, z: Scalar, factor: Scalar) -> Scalar:
-    return s.complex(s.binary("mul", s.real(z), factor), s.binary("mul", s.imag(z), factor))
+def _scaled(scalars: Scalars, z: Scalar, factor: Scalar) -> Scalar:
+    return scalars.complex(
+        scalars.binary("mul", scalars.real(z), factor), scalars.binary("mul", scalars.imag(z), factor)
+    )
 
 
-def _transform(b: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
+def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     """sum_j x[r, j] exp(sign 2 pi i j k / n) for each row r and each k."""
     if isinstance(n, Expr):
-        return reshape(b, _along_blocks(b, reshape(b, x, [x.shape[0], n, 1]), n, sign), [x.shape[0], n])
+        return reshape(
+            builder, _along_blocks(builder, reshape(builder, x, [x.shape[0], n, 1]), n, sign), [x.shape[0], n]
+        )
     if n <= 1:
-        return x if x.dtype.is_complex else ew.convert(b, x, C128 if x.dtype.bits == 64 else C64)
+        return x if x.dtype.is_complex else ew.convert(builder, x, C128 if x.dtype.bits == 64 else C64)
     factor = next((f for f in range(min(n, DIRECT), 1, -1) if n % f == 0), n)
     if factor == n and n > DIRECT_PRIME:
-        return _bluestein(b, x, n, sign)
+        return _bluestein(builder, x, n, sign)
     rest, rows = n // factor, x.shape[0]
-    blocks = reshape(b, x, [rows, factor, rest])
-    made = _along_blocks(b, blocks, factor, sign)  # rows, factor, rest
+    blocks = reshape(builder, x, [rows, factor, rest])
+    made = _along_blocks(builder, blocks, factor, sign)  # rows, factor, rest
     if rest == 1:
-        return reshape(b, made, [rows, n])
-    turned = ew.binary(b, "mul", made, b.constant(_array(_powers(factor, rest, n, sign), made.dtype), made.dtype))
-    inner = _transform(b, reshape(b, turned, [rows * factor, rest]), rest, sign)
-    return reshape(b, transpose(b, reshape(b, inner, [rows, factor, rest]), [0, 2, 1]), [rows, n])
+        return reshape(builder, made, [rows, n])
+    turned = ew.binary(
+        builder, "mul", made, builder.constant(_array(_powers(factor, rest, n, sign), made.dtype), made.dtype)
+    )
+    inner = _transform(builder, reshape(builder, turned, [rows * factor, rest]), rest, sign)
+    return reshape(builder, transpose(builder, reshape(builder, inner, [rows, factor, rest]), [0, 2, 1]), [rows, n])
 
 
 def _powers(rows: int, columns: int, n: int, sign: int) -> np.ndarray[Any, Any]:
@@ -120,41 +126,41 @@ def _powers(rows: int, columns: int, n: int, sign: int) -> np.ndarray[Any, Any]:
     return np.exp(sign * 2j * np.pi * (np.outer(np.arange(rows), np.arange(columns)) % n) / n)
 
 
-def _matrix(b: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor, Tensor]:
+def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor, Tensor]:
     """Return the real and the imaginary parts of exp(sign 2 pi i j k / n) for j and k below n."""
     if not isinstance(n, Expr):
         powers = _powers(n, n, n, sign)
-        return b.constant(_array(powers.real, dtype), dtype), b.constant(_array(powers.imag, dtype), dtype)
-    products = positions(b, lambda grid: grid.at(0) * grid.at(1), (n, n))
+        return builder.constant(_array(powers.real, dtype), dtype), builder.constant(_array(powers.imag, dtype), dtype)
+    products = positions(builder, lambda grid: grid.at(0) * grid.at(1), (n, n))
 
     def angle(jk: Element, whole: Element) -> Element:
         return (jk % whole).to(dtype) / whole.to(dtype) * (sign * 2 * math.pi)
 
-    angles = formula(b, angle, products, size_as(b, n, I64))
-    return ew.unary(b, "cos", angles), ew.unary(b, "sin", angles)
+    angles = formula(builder, angle, products, size_as(builder, n, I64))
+    return ew.unary(builder, "cos", angles), ew.unary(builder, "sin", angles)
 
 
-def _along_blocks(b: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
+def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     """Return the transforms of x [rows, n, rest] along its second axis: one product of real matrices.
 
     Real and imaginary parts lie beside each other: (re, im) times ((c, s), (-s, c)).
     """
-    cos, sin = _matrix(b, n, sign, x.dtype.real)
-    matrix = concat(b, [cos, sin], 1)
+    cos, sin = _matrix(builder, n, sign, x.dtype.real)
+    matrix = concat(builder, [cos, sin], 1)
     if x.dtype.is_complex:
-        matrix = concat(b, [matrix, concat(b, [ew.unary(b, "neg", sin), cos], 1)], 0)
-    both = concat(b, parts_of(b, x), 1)
+        matrix = concat(builder, [matrix, concat(builder, [ew.unary(builder, "neg", sin), cos], 1)], 0)
+    both = concat(builder, parts_of(builder, x), 1)
     dims = [AffineExpr.dimension(d) for d in range(4)]
     row, made_k, rest, summed = dims
     made = contract(
-        b, both, matrix, AffineMap(4, 0, (row, summed, rest)),
+        builder, both, matrix, AffineMap(4, 0, (row, summed, rest)),
         AffineMap(4, 0, (summed, made_k)), AffineMap(4, 0, (row, made_k, rest)), (x.shape[0], n * 2, x.shape[2]),
         [True, True, True, False], x.dtype.real,
     )  # fmt: skip
-    return complex_of(b, slice_axis(b, made, 1, 0, n), slice_axis(b, made, 1, n, n * 2))
+    return complex_of(builder, slice_axis(builder, made, 1, 0, n), slice_axis(builder, made, 1, n, n * 2))
 
 
-def _bluestein(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
+def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     """j k = (j^2 + k^2 - (k - j)^2) / 2 makes a convolution with exp(-sign pi i j^2 / n) of a transform."""
     import numpy as np
 
@@ -164,10 +170,10 @@ def _bluestein(b: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     kernel = np.zeros(m, np.complex128)
     kernel[:n] = kernel[-np.arange(n)] = chirp.conj()
     dtype = C128 if x.dtype.bits == 64 else C64
-    x = x if x.dtype.is_complex else ew.convert(b, x, dtype)
-    factors = b.constant(_array(chirp, dtype), dtype)
+    x = x if x.dtype.is_complex else ew.convert(builder, x, dtype)
+    factors = builder.constant(_array(chirp, dtype), dtype)
     high: list[Size] = [0, m - n]
-    wide = pad(b, ew.binary(b, "mul", x, factors), [0, 0], high)
-    spectrum = b.constant(_array(np.fft.fft(kernel) / m, dtype), dtype)
-    convolved = _transform(b, ew.binary(b, "mul", _transform(b, wide, m, -1), spectrum), m, 1)
-    return ew.binary(b, "mul", slice_axis(b, convolved, 1, 0, n), factors)
+    wide = pad(builder, ew.binary(builder, "mul", x, factors), [0, 0], high)
+    spectrum = builder.constant(_array(np.fft.fft(kernel) / m, dtype), dtype)
+    convolved = _transform(builder, ew.binary(builder, "mul", _transform(builder, wide, m, -1), spectrum), m, 1)
+    return ew.binary(builder, "mul", slice_axis(builder, convolved, 1, 0, n), factors)

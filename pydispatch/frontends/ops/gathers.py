@@ -26,35 +26,35 @@ from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis
 # -- as NumPy has them
 
 
-def _from_the_front(p: Places, place: Scalar, n: SSAValue) -> SSAValue:
+def _from_the_front(places: Places, place: Scalar, n: SSAValue) -> SSAValue:
     """Return a place counted from the front of an axis of n elements, and clamped to it; negative ones count from the
     end.
     """
-    at = p.index_of(place)
+    at = places.index_of(place)
     if not place.dtype.is_unsigned:
-        negative = p.add_op(arith.CmpiOp(at, p.number(0), "slt"))
-        at = p.add_op(arith.SelectOp(negative, p.plus(at, n), at))
-    return p.clamped(at, p.minus(n, p.number(1)))
+        negative = places.add_op(arith.CmpiOp(at, places.number(0), "slt"))
+        at = places.add_op(arith.SelectOp(negative, places.plus(at, n), at))
+    return places.clamped(at, places.minus(n, places.number(1)))
 
 
 def _elements(
-    b: Builder, x: Tensor, shape: Sequence[Size], places: Mapping[int, Tensor], others: Mapping[int, int]
+    builder: Builder, x: Tensor, shape: Sequence[Size], places: Mapping[int, Tensor], others: Mapping[int, int]
 ) -> Tensor:
     """Return the tensor of `shape` whose elements are the elements of x at places.
 
     places: for axes of x tensors of integers that broadcast to `shape`. others: for the other axes of x the axes of the
     result that they are.
     """
-    sizes = {d: b.index(x.shape[d]) for d in places}
+    sizes = {d: builder.index(x.shape[d]) for d in places}
 
     def written(p: Places) -> list[SSAValue]:
         at = dict(zip(places, p.given, strict=True))
         return [_from_the_front(p, at[d], sizes[d]) if d in at else p.index(others[d]) for d in range(x.rank)]
 
-    return elements_at(b, x, tuple(shape), written, *places.values())
+    return elements_at(builder, x, tuple(shape), written, *places.values())
 
 
-def take(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """numpy.take: the slices of x at the indices along an axis; axes of the indices stand in its place.
 
     Known indices outside of the axis are an error.
@@ -62,45 +62,45 @@ def take(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     known = indices.numbers
     n = x.shape[axis]
     if known is not None and not isinstance(n, Expr) and (known.min(initial=0) < -n or known.max(initial=-n) >= n):
-        raise b.fail(f"an index in {known.reshape(-1)[:8].tolist()} is not within axis {axis} of {x}")
+        raise builder.fail(f"an index in {known.reshape(-1)[:8].tolist()} is not within axis {axis} of {x}")
     if known is not None and x.known is not None and x.known.size <= FOLDED:
-        return b.constant(x.known.take(known, axis), x.dtype)
+        return builder.constant(x.known.take(known, axis), x.dtype)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if known is not None and known.size == 1 and (known.item() >= 0 or not isinstance(n, Expr)):
         at = known.item() % n if not isinstance(n, Expr) else known.item()
-        return reshape(b, slice_axis(b, x, axis, at, at + 1), shape)
+        return reshape(builder, slice_axis(builder, x, axis, at, at + 1), shape)
     after = x.rank - axis - 1
     others = {d: d if d < axis else d + indices.rank - 1 for d in range(x.rank)}
-    return _elements(b, x, shape, {axis: reshape(b, indices, [*indices.shape, *[1] * after])}, others)
+    return _elements(builder, x, shape, {axis: reshape(builder, indices, [*indices.shape, *[1] * after])}, others)
 
 
-def take_along(b: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+def take_along(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """numpy.take_along_axis: for each index the element of x there along an axis, at its own place along the others."""
-    return _elements(b, x, indices.shape, {axis: indices}, {d: d for d in range(x.rank)})
+    return _elements(builder, x, indices.shape, {axis: indices}, {d: d for d in range(x.rank)})
 
 
-def take_nd(b: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
+def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
     """Gather the slices of x at the rows of indices [..., k]. A row has the places along the k axes of x after the
     first `batch` ones, which x and indices share.
     """
-    lead, parts = indices.shape[:-1], columns(b, indices)
+    lead, parts = indices.shape[:-1], columns(builder, indices)
     first = batch + len(parts)
     rest = x.shape[first:]
-    places = {batch + n: reshape(b, part, [*lead, *[1] * len(rest)]) for n, part in enumerate(parts)}
+    places = {batch + n: reshape(builder, part, [*lead, *[1] * len(rest)]) for n, part in enumerate(parts)}
     others = {d: d if d < batch else len(lead) + d - first for d in range(x.rank)}
-    return _elements(b, x, (*lead, *rest), places, others)
+    return _elements(builder, x, (*lead, *rest), places, others)
 
 
-def columns(b: Builder, indices: Tensor) -> list[Tensor]:
+def columns(builder: Builder, indices: Tensor) -> list[Tensor]:
     """Return indices [..., k] as k tensors [...]."""
     count = indices.shape[-1]
     if isinstance(count, Expr):
-        raise b.fail(f"the last size of the indices {indices} must be known")
+        raise builder.fail(f"the last size of the indices {indices} must be known")
     last = indices.rank - 1
-    return [reshape(b, slice_axis(b, indices, last, n, n + 1), indices.shape[:-1]) for n in range(count)]
+    return [reshape(builder, slice_axis(builder, indices, last, n, n + 1), indices.shape[:-1]) for n in range(count)]
 
 
-def index(b: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     """NumPy's x[indices] with tensors of integers, which broadcast together, and None for a whole axis.
 
     The axes of the indices come where the first of them is, or first when whole axes are between them.
@@ -108,27 +108,29 @@ def index(b: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     given = {d: i for d, i in enumerate(indices) if i is not None}
     axes = list(given)
     if len(axes) == 1:
-        return take(b, x, given[axes[0]], axes[0])
-    if (folded := _folded(b, x, indices)) is not None:
+        return take(builder, x, given[axes[0]], axes[0])
+    if (folded := _folded(builder, x, indices)) is not None:
         return folded
-    shape = broadcast_shape(b, *(i.shape for i in given.values()))
+    shape = broadcast_shape(builder, *(i.shape for i in given.values()))
     first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
     kept = [d for d in range(x.rank) if d not in given]
     before, after = kept[:first], kept[first:]
     others = {d: n if n < first else n + len(shape) for n, d in enumerate(kept)}
-    places = {d: reshape(b, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in given.items()}
+    places = {
+        d: reshape(builder, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in given.items()
+    }
     result = (*(x.shape[d] for d in before), *shape, *(x.shape[d] for d in after))
-    return _elements(b, x, result, places, others)
+    return _elements(builder, x, result, places, others)
 
 
-def _folded(b: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
+def _folded(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
     if x.known is None or x.known.size > FOLDED or any(i is not None and i.numbers is None for i in indices):
         return None
     places = tuple(slice(None) if i is None else i.numbers for i in indices)
     try:
-        return b.constant(np.asarray(x.known[places]), x.dtype)
+        return builder.constant(np.asarray(x.known[places]), x.dtype)
     except IndexError as error:
-        raise b.fail(f"indices into {x}: {error}") from None
+        raise builder.fail(f"indices into {x}: {error}") from None
 
 
 # -- slices, as StableHLO has them
@@ -163,7 +165,7 @@ class GatherAxes:
         return [d for d in range(rank) if d not in self.collapsed and d not in self.batching]
 
 
-def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
+def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequence[Size]) -> Tensor:
     """Return slices of x of these sizes, each at the coordinates that `indices` has for it, moved to lie inside."""
     lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     kept = axes.kept(x.rank)
@@ -172,11 +174,11 @@ def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequ
     lead_sizes, kept_sizes = iter(lead), iter([sizes[d] for d in kept])
     shape = tuple(next(kept_sizes) if d in axes.offset else next(lead_sizes) for d in range(rank))
     if not lead and (known := indices.sizes()) is not None:
-        return _slice_at(b, x, known, axes, sizes, shape)
-    columns = _coordinates(b, indices, axes, batch_axes, rank)
-    last = {d: b.index(x.shape[d] - sizes[d]) for d in axes.indexed}
+        return _slice_at(builder, x, known, axes, sizes, shape)
+    columns = _coordinates(builder, indices, axes, batch_axes, rank)
+    last = {d: builder.index(x.shape[d] - sizes[d]) for d in axes.indexed}
     offset_of = dict(zip(kept, axes.offset, strict=True))
-    sources = b.parts(x)
+    sources = builder.parts(x)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         p = Places(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
@@ -190,26 +192,26 @@ def gather(b: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes: Sequ
         return [p.add_op(tensor.ExtractOp(source, place, x.dtype.element)) for source in sources]
 
     identity = AffineMap.identity(rank)
-    outputs = [(b.empty(x.dtype.element, shape), identity) for _ in sources]
-    return b.wrap(x.dtype, shape, *b.generic(columns, outputs, [True] * rank, body))
+    outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
+    return builder.wrap(x.dtype, shape, *builder.generic(columns, outputs, [True] * rank, body))
 
 
 def _slice_at(
-    b: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
+    builder: Builder, x: Tensor, known: Sequence[Size], axes: GatherAxes, sizes: Sequence[Size], shape: Shape
 ) -> Tensor:
     """Return the slice at coordinates that are known."""
     begins: list[Size] = [0] * x.rank
     for d, start in zip(axes.indexed, known, strict=True):
         begins[d] = clamped_start(start, x.shape[d], sizes[d])
-    taken = slice_(b, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
-    return reshape(b, taken, shape)
+    taken = slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
+    return reshape(builder, taken, shape)
 
 
 def _coordinates(
-    b: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
+    builder: Builder, indices: Tensor, axes: GatherAxes, batch_axes: Sequence[int], rank: int
 ) -> list[tuple[SSAValue, AffineMap]]:
     """Return each coordinate as an input of loops of `rank`, of which `batch_axes` count the slices."""
-    value = b.value(indices)
+    value = builder.value(indices)
     lead = axes.batch_of_indices(indices.rank)
     place: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}
     found = []

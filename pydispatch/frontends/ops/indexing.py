@@ -39,17 +39,17 @@ class Places(Scalars):
         """Return a constant place."""
         return self.add_op(arith.ConstantOp(IntegerAttr(value, IndexType())))
 
-    def plus(self, a: SSAValue, b: SSAValue) -> SSAValue:
+    def plus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Return a + b."""
-        return self.add_op(arith.AddiOp(a, b))
+        return self.add_op(arith.AddiOp(lhs, rhs))
 
-    def minus(self, a: SSAValue, b: SSAValue) -> SSAValue:
+    def minus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Return a - b."""
-        return self.add_op(arith.SubiOp(a, b))
+        return self.add_op(arith.SubiOp(lhs, rhs))
 
-    def times(self, a: SSAValue, b: SSAValue) -> SSAValue:
+    def times(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Return a * b."""
-        return self.add_op(arith.MuliOp(a, b))
+        return self.add_op(arith.MuliOp(lhs, rhs))
 
     def clamped(self, a: SSAValue, last: SSAValue) -> SSAValue:
         """Clamp a place to the range from 0 to `last`."""
@@ -57,37 +57,37 @@ class Places(Scalars):
 
 
 def elements_at(
-    b: Builder, x: Tensor, shape: Shape, places: Callable[[Places], Sequence[SSAValue]], *given: Tensor
+    builder: Builder, x: Tensor, shape: Shape, places: Callable[[Places], Sequence[SSAValue]], *given: Tensor
 ) -> Tensor:
     """Return the tensor of `shape` whose element is x at `places(p)`, which must be in bounds.
 
     given: tensors that broadcast to `shape`; `p.given` has their elements.
     """
     identity = AffineMap.identity(len(shape))
-    inputs = [(part, broadcast_map(t.shape, len(shape))) for t in given for part in b.parts(t)]
-    sources = b.parts(x)
-    outputs = [(b.empty(x.dtype.element, shape), identity) for _ in sources]
+    inputs = [(part, broadcast_map(t.shape, len(shape))) for t in given for part in builder.parts(t)]
+    sources = builder.parts(x)
+    outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         p = Places(block, scalars_of([t.dtype for t in given], args))
         at = list(places(p))
         return [p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources]
 
-    return b.wrap(x.dtype, shape, *b.generic(inputs, outputs, [True] * len(shape), body))
+    return builder.wrap(x.dtype, shape, *builder.generic(inputs, outputs, [True] * len(shape), body))
 
 
-def reverse(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
+def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     """Reverse the order of elements along axes."""
     if x.known is not None and x.known.size <= FOLDED:
         import numpy as np
 
         return Tensor(x.dtype, x.shape, known=np.flip(x.known, tuple(axes)))
-    last = {d: b.index(x.shape[d] - 1) for d in axes}
+    last = {d: builder.index(x.shape[d] - 1) for d in axes}
 
-    def places(p: Places) -> list[SSAValue]:
-        return [p.minus(last[d], p.index(d)) if d in last else p.index(d) for d in range(x.rank)]
+    def places(places: Places) -> list[SSAValue]:
+        return [places.minus(last[d], places.index(d)) if d in last else places.index(d) for d in range(x.rank)]
 
-    return elements_at(b, x, x.shape, places)
+    return elements_at(builder, x, x.shape, places)
 
 
 # -- slices at computed places
@@ -104,33 +104,35 @@ def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
     return None if any(one is None for one in listed) else [one[0] for one in listed if one is not None]
 
 
-def dynamic_slice(b: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
+def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
     """Return the slice of these sizes that begins at `starts` (single integers), moved so that it lies inside of x."""
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
-        return slice_(b, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
-    last = [b.index(n - size) for n, size in zip(x.shape, sizes, strict=True)]
+        return slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
+    last = [builder.index(n - size) for n, size in zip(x.shape, sizes, strict=True)]
 
-    def places(p: Places) -> list[SSAValue]:
-        begins = [p.clamped(p.index_of(p.convert(start, I64)), last[d]) for d, start in enumerate(p.given)]
-        return [p.plus(begin, p.index(d)) for d, begin in enumerate(begins)]
+    def places(places: Places) -> list[SSAValue]:
+        begins = [
+            places.clamped(places.index_of(places.convert(start, I64)), last[d]) for d, start in enumerate(places.given)
+        ]
+        return [places.plus(begin, places.index(d)) for d, begin in enumerate(begins)]
 
-    return elements_at(b, x, tuple(sizes), places, *starts)
+    return elements_at(builder, x, tuple(sizes), places, *starts)
 
 
-def dynamic_update_slice(b: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
+def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
     """x with `update` in place of the slice that begins at `starts`, moved so that it lies inside of x."""
     if update.rank == 0:
         return update
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
-        return insert_slice(b, x, update, begins)
-    last = [b.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
-    sizes = [b.index(size) for size in update.shape]
-    sources = b.parts(update)
+        return insert_slice(builder, x, update, begins)
+    last = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
+    sizes = [builder.index(size) for size in update.shape]
+    sources = builder.parts(update)
 
-    def chosen(s: Scalars, here: Scalar, *given: Scalar) -> Scalar:
-        p = Places(s.block, given)
+    def chosen(scalars: Scalars, here: Scalar, *given: Scalar) -> Scalar:
+        p = Places(scalars.block, given)
         at: list[SSAValue] = []
         inside: Scalar | None = None
         for d, start in enumerate(given):
@@ -143,11 +145,11 @@ def dynamic_update_slice(b: Builder, x: Tensor, update: Tensor, starts: Sequence
         taken = tuple(p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources)
         return here if inside is None else p.select(inside, Scalar(x.dtype, taken), here)
 
-    return apply(b, chosen, x, *starts)
+    return apply(builder, chosen, x, *starts)
 
 
 def insert_slice(
-    b: Builder, x: Tensor, update: Tensor, begins: Sequence[Size], strides: Sequence[int] | None = None
+    builder: Builder, x: Tensor, update: Tensor, begins: Sequence[Size], strides: Sequence[int] | None = None
 ) -> Tensor:
     """x with `update`, of its rank and dtype, at x[begins[0]::strides[0], ...], in bounds."""
     if update.shape == x.shape:
@@ -158,20 +160,20 @@ def insert_slice(
             made = x.known.astype(object) if update.is_symbolic else x.known.copy()
             steps = zip(numbers, update.known.shape, strides or [1] * x.rank, strict=True)
             made[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known
-            return b.constant(made, x.dtype)
+            return builder.constant(made, x.dtype)
 
     def static(sizes: Sequence[Size]) -> DenseArrayBase:
         return DenseArrayBase.from_list(i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
     parts = []
-    for part, into in zip(b.parts(update), b.parts(x), strict=True):
+    for part, into in zip(builder.parts(update), builder.parts(x), strict=True):
         op = tensor.InsertSliceOp.build(
-            operands=[part, into, b.indices(begins), b.indices(update.shape), []],
+            operands=[part, into, builder.indices(begins), builder.indices(update.shape), []],
             properties={
                 "static_offsets": static(begins), "static_sizes": static(update.shape),
                 "static_strides": static(strides or [1] * x.rank),
             },
             result_types=[into.type],
         )  # fmt: skip
-        parts.append(b.add(op).result)
-    return b.wrap(x.dtype, x.shape, *parts)
+        parts.append(builder.add(op).result)
+    return builder.wrap(x.dtype, x.shape, *parts)

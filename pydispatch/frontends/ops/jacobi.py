@@ -31,143 +31,151 @@ LARGEST = 1024
 """The order of a matrix: a sweep takes time in its cube, and LAPACK's blocked methods are much faster from there on."""
 
 
-def eigh(b: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
+def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues of symmetric matrices in rising order, and the eigenvectors as columns.
 
     x: [..., n, n] of f32 or f64, of which only one triangle is read. Each eigenvector has the length 1.
     """
-    n = _order(b, "eigenvalues", x)
-    a = shapes.reshape(b, x, [product(x.shape[:-2]), n, n])
-    flipped = shapes.transpose(b, a, [0, 2, 1])
+    n = _order(builder, "eigenvalues", x)
+    a = shapes.reshape(builder, x, [product(x.shape[:-2]), n, n])
+    flipped = shapes.transpose(builder, a, [0, 2, 1])
 
-    def whole(v: Element, w: Element) -> Element:
-        i, j = v.position(1, I64), v.position(2, I64)
-        return (i >= j if lower else i <= j).choose(v, w)
+    def whole(value: Element, w: Element) -> Element:
+        i, j = value.position(1, I64), value.position(2, I64)
+        return (i >= j if lower else i <= j).choose(value, w)
 
-    a, scale = scaled_to_one(b, formula(b, whole, a, flipped), [1, 2])
+    a, scale = scaled_to_one(builder, formula(builder, whole, a, flipped), [1, 2])
     even = _even(n)
-    a = shapes.pad(b, a, [0, 0, 0], [0, even - n, even - n], 0.0)
+    a = shapes.pad(builder, a, [0, 0, 0], [0, even - n, even - n], 0.0)
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
         a, vectors = tensors
-        cos, sin = _angles(b, *(_entry(b, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
-        a = shapes.transpose(b, _turned(b, a, cos, sin), [0, 2, 1])
-        a = _moved(b, shapes.transpose(b, _moved(b, _turned(b, a, cos, sin)), [0, 2, 1]))
-        return [a, _moved(b, _turned(b, vectors, cos, sin))]
+        cos, sin = _angles(builder, *(_entry(builder, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
+        a = shapes.transpose(builder, _turned(builder, a, cos, sin), [0, 2, 1])
+        a = _moved(builder, shapes.transpose(builder, _moved(builder, _turned(builder, a, cos, sin)), [0, 2, 1]))
+        return [a, _moved(builder, _turned(builder, vectors, cos, sin))]
 
     def left(tensors: list[Tensor]) -> Tensor:
         """Return the sum of the squares beside the diagonal, divided by the sum of all squares."""
         (a, _) = tensors
-        square = formula(b, lambda v: v * v, a)
-        beside = formula(b, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).choose(0.0, v), square)
-        return formula(b, lambda u, v: (u > 0.0).choose(u / v.at_least(1e-300 if v.dtype == F64 else 1e-37), 0.0),
-                       *(reductions.reduce(b, "add", v, [1, 2]) for v in (beside, square)))  # fmt: skip
+        square = formula(builder, lambda v: v * v, a)
+        beside = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).choose(0.0, v), square)
+        return formula(builder, lambda u, v: (u > 0.0).choose(u / v.at_least(1e-300 if v.dtype == F64 else 1e-37), 0.0),
+                       *(reductions.reduce(builder, "add", v, [1, 2]) for v in (beside, square)))  # fmt: skip
 
-    eye = formula(b, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).choose(v.const(1.0), 0.0), a)
-    a, vectors = _swept(b, even, [a, eye], rotate, left)
+    eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).choose(v.const(1.0), 0.0), a)
+    a, vectors = _swept(builder, even, [a, eye], rotate, left)
     # Rows of `vectors` are eigenvectors.
-    values = shapes.squeeze(b, _diagonal(b, a), [1])
-    key = _with_added(b, values, vectors, n, float("inf"))
-    order = shapes.slice_axis(b, ordering.sort_with_places(b, key, 1)[1], 1, 0, n)
-    values = ew.binary(b, "mul", gathers.take_along(b, values, order, 1), shapes.squeeze(b, scale, [2]))
-    rows = shapes.slice_axis(b, vectors, 2, 0, n)
-    places = shapes.broadcast_to(b, shapes.expand_dims(b, order, [2]), [rows.shape[0], n, n])
-    columns = shapes.transpose(b, gathers.take_along(b, rows, places, 1), [0, 2, 1])
-    return shapes.reshape(b, values, x.shape[:-1]), shapes.reshape(b, columns, x.shape)
+    values = shapes.squeeze(builder, _diagonal(builder, a), [1])
+    key = _with_added(builder, values, vectors, n, float("inf"))
+    order = shapes.slice_axis(builder, ordering.sort_with_places(builder, key, 1)[1], 1, 0, n)
+    values = ew.binary(
+        builder, "mul", gathers.take_along(builder, values, order, 1), shapes.squeeze(builder, scale, [2])
+    )
+    rows = shapes.slice_axis(builder, vectors, 2, 0, n)
+    places = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [rows.shape[0], n, n])
+    columns = shapes.transpose(builder, gathers.take_along(builder, rows, places, 1), [0, 2, 1])
+    return shapes.reshape(builder, values, x.shape[:-1]), shapes.reshape(builder, columns, x.shape)
 
 
-def svd(b: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """Return U, the singular values in falling order, and the transpose of V, so that x = U diag(values) V^T.
 
     x: [..., m, n] of f32 or f64. full: all m columns of U and all n rows of V^T, else min(m, n) of each.
     """
     m, n = x.shape[-2:]
     if x.rank < 2 or not isinstance(m, int) or not isinstance(n, int) or x.dtype not in (F32, F64):
-        raise b.fail(f"singular values of {x}: expected matrices of f32 or f64 whose sizes are known",
+        raise builder.fail(f"singular values of {x}: expected matrices of f32 or f64 whose sizes are known",
                      "export the model with static sizes of the matrices")  # fmt: skip
     lead = x.shape[:-2]
-    a = shapes.reshape(b, x, [product(lead), m, n])
+    a = shapes.reshape(builder, x, [product(lead), m, n])
     if m < n:
-        u, values, vt = svd(b, shapes.transpose(b, a, [0, 2, 1]), full)
-        made = shapes.transpose(b, vt, [0, 2, 1]), values, shapes.transpose(b, u, [0, 2, 1])
+        u, values, vt = svd(builder, shapes.transpose(builder, a, [0, 2, 1]), full)
+        made = shapes.transpose(builder, vt, [0, 2, 1]), values, shapes.transpose(builder, u, [0, 2, 1])
     else:
-        made = _tall_svd(b, a, full)
-    u, values, vt = (shapes.reshape(b, v, [*lead, *v.shape[1:]]) for v in made)
+        made = _tall_svd(builder, a, full)
+    u, values, vt = (shapes.reshape(builder, v, [*lead, *v.shape[1:]]) for v in made)
     return u, values, vt
 
 
-def _tall_svd(b: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the SVD of a [batch, m, n] by rotating its columns until they are orthogonal: their lengths are the
     singular values.
     """
     batch, m, n = a.shape[0], int(a.shape[1]), int(a.shape[2])  # type: ignore[arg-type]
-    _limit(b, "singular values", a, n)
+    _limit(builder, "singular values", a, n)
     even = _even(n)
-    a, scale = scaled_to_one(b, a, [1, 2])
-    columns = shapes.pad(b, shapes.transpose(b, a, [0, 2, 1]), [0, 0, 0], [0, even - n, 0], 0.0)  # [batch, n, m]
+    a, scale = scaled_to_one(builder, a, [1, 2])
+    columns = shapes.pad(
+        builder, shapes.transpose(builder, a, [0, 2, 1]), [0, 0, 0], [0, even - n, 0], 0.0
+    )  # [batch, n, m]
     half = even // 2
     limits = np.finfo(a.dtype.numpy)
     least = float(limits.tiny / limits.eps)
 
     def parts(x: Tensor) -> list[Tensor]:
-        return shapes.split(b, x, 1, [half, half])
+        return shapes.split(builder, x, 1, [half, half])
 
     def products(x: Tensor) -> list[Tensor]:
         first, second = parts(x)
         pairs = ((first, first), (second, second), (first, second))
-        return [reductions.reduce(b, "add", ew.binary(b, "mul", u, v), [2], True) for u, v in pairs]
+        return [reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), [2], True) for u, v in pairs]
 
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
         columns, vectors, _ = tensors
         squares = products(columns)
-        cos, sin = _angles(b, *squares)
+        cos, sin = _angles(builder, *squares)
 
         def cosine(p: Element, q: Element, r: Element) -> Element:
             # Squares below `least` are inexact. Columns that short are below the rounding error of the longest one.
             return (p.at_most(q) < least).choose(0.0, (r / p) * (r / q))
 
-        worst = reductions.reduce(b, "max", formula(b, cosine, *squares), [1, 2])
-        turned = [_moved(b, _turned(b, v, cos, sin)) for v in (columns, vectors)]
-        return [*turned, ew.binary(b, "max", tensors[2], worst)]
+        worst = reductions.reduce(builder, "max", formula(builder, cosine, *squares), [1, 2])
+        turned = [_moved(builder, _turned(builder, v, cos, sin)) for v in (columns, vectors)]
+        return [*turned, ew.binary(builder, "max", tensors[2], worst)]
 
-    eye = shapes.broadcast_to(b, b.constant(np.eye(even)[None], a.dtype), [batch, even, even])
-    none = shapes.full(b, 0.0, [batch], a.dtype)
-    columns, vectors, _ = _swept(b, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2)
-    directions, sizes = scaled_to_one(b, columns, [2])
-    squares = reductions.reduce(b, "add", formula(b, lambda v: v * v, directions), [2])
-    lengths = formula(b, lambda v, s: v.of("sqrt") * s, squares, shapes.squeeze(b, sizes, [2]))
-    key = _with_added(b, lengths, vectors, n, -1.0)
-    values, order = (shapes.slice_axis(b, v, 1, 0, n)
-                     for v in ordering.sort_with_places(b, key, 1, descending=True))  # fmt: skip
+    eye = shapes.broadcast_to(builder, builder.constant(np.eye(even)[None], a.dtype), [batch, even, even])
+    none = shapes.full(builder, 0.0, [batch], a.dtype)
+    columns, vectors, _ = _swept(builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2)
+    directions, sizes = scaled_to_one(builder, columns, [2])
+    squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), [2])
+    lengths = formula(builder, lambda v, s: v.of("sqrt") * s, squares, shapes.squeeze(builder, sizes, [2]))
+    key = _with_added(builder, lengths, vectors, n, -1.0)
+    values, order = (shapes.slice_axis(builder, v, 1, 0, n)
+                     for v in ordering.sort_with_places(builder, key, 1, descending=True))  # fmt: skip
 
     def taken(x: Tensor) -> Tensor:
-        places = shapes.broadcast_to(b, shapes.expand_dims(b, order, [2]), [batch, n, x.shape[2]])
-        return gathers.take_along(b, x, places, 1)
+        places = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [batch, n, x.shape[2]])
+        return gathers.take_along(builder, x, places, 1)
 
-    vt = shapes.slice_axis(b, taken(vectors), 2, 0, n)
+    vt = shapes.slice_axis(builder, taken(vectors), 2, 0, n)
     # Reflections that make the columns triangular give U, also for columns of length 0.
-    scaled = shapes.transpose(b, taken(columns), [0, 2, 1])
+    scaled = shapes.transpose(builder, taken(columns), [0, 2, 1])
     if full and m > n:
-        scaled = shapes.pad(b, scaled, [0, 0, 0], [0, 0, m - n], 0.0)
-    upper, scales = factors.qr(b, scaled)
-    u = factors.of_reflections(b, upper, scales)
-    signs = formula(b, lambda v: (v < 0.0).choose(v.const(-1.0), 1.0), _diagonal(b, shapes.slice_axis(
-        b, upper, 1, 0, upper.shape[2])))  # fmt: skip
-    return ew.binary(b, "mul", u, signs), ew.binary(b, "mul", values, shapes.squeeze(b, scale, [2])), vt
+        scaled = shapes.pad(builder, scaled, [0, 0, 0], [0, 0, m - n], 0.0)
+    upper, scales = factors.qr(builder, scaled)
+    u = factors.of_reflections(builder, upper, scales)
+    signs = formula(builder, lambda v: (v < 0.0).choose(v.const(-1.0), 1.0), _diagonal(builder, shapes.slice_axis(
+        builder, upper, 1, 0, upper.shape[2])))  # fmt: skip
+    return (
+        ew.binary(builder, "mul", u, signs),
+        ew.binary(builder, "mul", values, shapes.squeeze(builder, scale, [2])),
+        vt,
+    )
 
 
-def _order(b: Builder, what: str, x: Tensor) -> int:
+def _order(builder: Builder, what: str, x: Tensor) -> int:
     n = x.shape[-1] if x.rank > 1 else None
     if not isinstance(n, int) or n != x.shape[-2] or x.dtype not in (F32, F64):
-        raise b.fail(f"{what} of {x}: expected square matrices of f32 or f64 whose order is known",
+        raise builder.fail(f"{what} of {x}: expected square matrices of f32 or f64 whose order is known",
                      "export the model with static sizes of the matrices")  # fmt: skip
-    _limit(b, what, x, n)
+    _limit(builder, what, x, n)
     return n
 
 
-def _limit(b: Builder, what: str, x: Tensor, n: int) -> None:
+def _limit(builder: Builder, what: str, x: Tensor, n: int) -> None:
     if not 0 < n <= LARGEST:
-        raise b.fail(f"{what} of {x}: the smaller size is from 1 to {LARGEST}")
+        raise builder.fail(f"{what} of {x}: the smaller size is from 1 to {LARGEST}")
 
 
 def _even(n: int) -> int:
@@ -177,19 +185,21 @@ def _even(n: int) -> int:
     return max(4, n + n % 2)
 
 
-def _with_added(b: Builder, values: Tensor, vectors: Tensor, n: int, last: float) -> Tensor:
+def _with_added(builder: Builder, values: Tensor, vectors: Tensor, n: int, last: float) -> Tensor:
     """Return the values [batch, columns] with `last` for the columns that were added to the first n. No rotation
     changes the added columns, so that their vectors are their own.
     """
     count = vectors.shape[2]
     if count == n:
         return values
-    own = formula(b, lambda v: v * v, shapes.slice_axis(b, vectors, 2, n, count))
-    return formula(b, lambda v, w: (w > 0.5).choose(v.const(last), v), values, reductions.reduce(b, "add", own, [2]))
+    own = formula(builder, lambda v: v * v, shapes.slice_axis(builder, vectors, 2, n, count))
+    return formula(
+        builder, lambda v, w: (w > 0.5).choose(v.const(last), v), values, reductions.reduce(builder, "add", own, [2])
+    )
 
 
 def _swept(
-    b: Builder, n: int, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
+    builder: Builder, n: int, tensors: list[Tensor], rotate: Callable[[list[Tensor]], list[Tensor]],
     left: Callable[[list[Tensor]], Tensor], resets: int | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Apply at most `MOST_SWEEPS` sweeps of rotations to tensors, until nothing is left to rotate. left: what remains
@@ -198,8 +208,8 @@ def _swept(
     dtype = tensors[0].dtype
     # Of squares. Sums of n products, each rounded, are not closer to 0 than this.
     enough = (n * float(np.finfo(dtype.numpy).eps)) ** 2
-    more = shapes.full(b, True, (), BOOL)
-    count = b.constant(0, I64)
+    more = shapes.full(builder, True, (), BOOL)
+    count = builder.constant(0, I64)
 
     def goes_on(held: list[Tensor]) -> Tensor:
         return held[0]
@@ -207,31 +217,31 @@ def _swept(
     def sweep(held: list[Tensor]) -> list[Tensor]:
         _, number, *now = held
         if resets is not None:
-            now[resets] = shapes.full(b, 0.0, now[resets].shape, dtype)
-        now = control.for_(b, n - 1, now, lambda _, given: rotate(given))
-        rest = reductions.reduce(b, "or", formula(b, lambda v: v > enough, left(now)))
-        after = formula(b, lambda v: v + 1, number)
-        return [formula(b, lambda r, v: r & (v < MOST_SWEEPS), rest, after), after, *now]
+            now[resets] = shapes.full(builder, 0.0, now[resets].shape, dtype)
+        now = control.for_(builder, n - 1, now, lambda _, given: rotate(given))
+        rest = reductions.reduce(builder, "or", formula(builder, lambda v: v > enough, left(now)))
+        after = formula(builder, lambda v: v + 1, number)
+        return [formula(builder, lambda r, v: r & (v < MOST_SWEEPS), rest, after), after, *now]
 
-    return control.while_(b, [more, count, *tensors], goes_on, sweep)[2:]
+    return control.while_(builder, [more, count, *tensors], goes_on, sweep)[2:]
 
 
-def _entry(b: Builder, a: Tensor, first: int, second: int) -> Tensor:
+def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
     """Return element (first, second) of each pair's 2 by 2 matrix, [batch, pairs, 1]."""
     half = int(a.shape[1]) // 2  # type: ignore[arg-type]
     row, pair, _ = (AffineExpr.dimension(d) for d in range(3))
     starts = (0, first * half, second * half)
-    block = shapes.slice_(b, a, starts, (a.shape[0], starts[1] + half, starts[2] + half))
-    return shapes.rearranged(b, block, (a.shape[0], half, 1), AffineMap(3, 0, (row, pair, pair)))
+    block = shapes.slice_(builder, a, starts, (a.shape[0], starts[1] + half, starts[2] + half))
+    return shapes.rearranged(builder, block, (a.shape[0], half, 1), AffineMap(3, 0, (row, pair, pair)))
 
 
-def _diagonal(b: Builder, x: Tensor) -> Tensor:
+def _diagonal(builder: Builder, x: Tensor) -> Tensor:
     """[batch, 1, n] with the diagonals of x [batch, n, n]."""
     row, _, place = (AffineExpr.dimension(d) for d in range(3))
-    return shapes.rearranged(b, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, place, place)))
+    return shapes.rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, place, place)))
 
 
-def _angles(b: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
+def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
     """Return the cosine and the sine of the rotation that makes the matrix [[p, r], [r, q]] diagonal."""
 
     def written(p: Element, q: Element, r: Element) -> list[Element]:
@@ -245,25 +255,25 @@ def _angles(b: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
         cos = 1.0 / (tangent * tangent + 1.0).of("sqrt")
         return [cos, tangent * cos]
 
-    return formulas(b, written, p, q, r)
+    return formulas(builder, written, p, q, r)
 
 
-def _turned(b: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _turned(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of rows of x [batch, n, k]."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
-    first, second = shapes.split(b, x, 1, [half, half])
+    first, second = shapes.split(builder, x, 1, [half, half])
 
-    def written(u: Element, v: Element, c: Element, s: Element) -> list[Element]:
+    def written(u: Element, value: Element, c: Element, s: Element) -> list[Element]:
         # cos u - sin v and sin u + cos v as small changes of u and v: their rounding errors are small, too.
         half_tangent = s / (c + 1.0)
-        return [u - s * (v + half_tangent * u), v + s * (u - half_tangent * v)]
+        return [u - s * (value + half_tangent * u), value + s * (u - half_tangent * value)]
 
-    return shapes.concat(b, formulas(b, written, first, second, cos, sin), 1)
+    return shapes.concat(builder, formulas(builder, written, first, second, cos, sin), 1)
 
 
-def _moved(b: Builder, x: Tensor) -> Tensor:
+def _moved(builder: Builder, x: Tensor) -> Tensor:
     """Return the rows of x [batch, n, k] at the places that they have in the next round."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = list(range(half)), list(range(half, 2 * half))
     order = [*first[:1], *second[:1], *first[1:-1], *second[1:], *first[-1:]] if half > 1 else [*first, *second]
-    return gathers.take(b, x, b.constant(order), 1)
+    return gathers.take(builder, x, builder.constant(order), 1)

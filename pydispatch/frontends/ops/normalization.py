@@ -21,151 +21,169 @@ def wide(dtype: DType) -> DType:
     return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
-def softmax(b: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool = False) -> Tensor:
+def softmax(builder: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool = False) -> Tensor:
     """Divide exp(x) by its sum along an axis. Rows of -inf give NaN, or 0 with `masked_rows_are_zero`."""
-    (axis,) = shapes.axes_of(b, [axis], x.rank)
-    values = ew.convert(b, x, wide(x.dtype))
-    largest = reductions.reduce(b, "max", values, [axis], keep=True)
-    powers = formula(b, lambda e, m: (e - m).of("exp"), values, largest)
-    total = reductions.reduce(b, "add", powers, [axis], keep=True)
+    (axis,) = shapes.axes_of(builder, [axis], x.rank)
+    values = ew.convert(builder, x, wide(x.dtype))
+    largest = reductions.reduce(builder, "max", values, [axis], keep=True)
+    powers = formula(builder, lambda e, m: (e - m).of("exp"), values, largest)
+    total = reductions.reduce(builder, "add", powers, [axis], keep=True)
     if not masked_rows_are_zero:
-        return ew.convert(b, ew.binary(b, "div", powers, total), x.dtype)
+        return ew.convert(builder, ew.binary(builder, "div", powers, total), x.dtype)
 
     def share(e: Element, n: Element, m: Element) -> Element:
         return m.is_equal(-math.inf).choose(0.0, e / n).to(x.dtype)
 
-    return formula(b, share, powers, total, largest)
+    return formula(builder, share, powers, total, largest)
 
 
-def log_softmax(b: Builder, x: Tensor, axis: int) -> Tensor:
+def log_softmax(builder: Builder, x: Tensor, axis: int) -> Tensor:
     """Return the logarithm of `softmax`, without the logarithm of a small number."""
-    (axis,) = shapes.axes_of(b, [axis], x.rank)
-    values = ew.convert(b, x, wide(x.dtype))
-    largest = reductions.reduce(b, "max", values, [axis], keep=True)
-    total = reductions.reduce(b, "add", formula(b, lambda e, m: (e - m).of("exp"), values, largest), [axis], keep=True)
-    return formula(b, lambda e, m, n: ((e - m) - n.of("log")).to(x.dtype), values, largest, total)
+    (axis,) = shapes.axes_of(builder, [axis], x.rank)
+    values = ew.convert(builder, x, wide(x.dtype))
+    largest = reductions.reduce(builder, "max", values, [axis], keep=True)
+    total = reductions.reduce(
+        builder, "add", formula(builder, lambda e, m: (e - m).of("exp"), values, largest), [axis], keep=True
+    )
+    return formula(builder, lambda e, m, n: ((e - m) - n.of("log")).to(x.dtype), values, largest, total)
 
 
-def log_sum_exp(b: Builder, x: Tensor, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
+def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
     """Return the logarithm of the sum of exp(x) along axes."""
-    gone = shapes.axes_of(b, axes, x.rank)
-    values = ew.convert(b, x, wide(x.dtype))
-    largest = reductions.reduce(b, "max", values, gone, keep=True)
+    gone = shapes.axes_of(builder, axes, x.rank)
+    values = ew.convert(builder, x, wide(x.dtype))
+    largest = reductions.reduce(builder, "max", values, gone, keep=True)
 
     def power(e: Element, m: Element) -> Element:
         return (e - m.of("is_finite").choose(m, 0.0)).of("exp")
 
-    total = reductions.reduce(b, "add", formula(b, power, values, largest), gone, keep=True)
-    made = formula(b, lambda n, m: (n.of("log") + m.of("is_finite").choose(m, 0.0)).to(x.dtype), total, largest)
-    return made if keep else shapes.squeeze(b, made, gone)
+    total = reductions.reduce(builder, "add", formula(builder, power, values, largest), gone, keep=True)
+    made = formula(builder, lambda n, m: (n.of("log") + m.of("is_finite").choose(m, 0.0)).to(x.dtype), total, largest)
+    return made if keep else shapes.squeeze(builder, made, gone)
 
 
-def moments(b: Builder, x: Tensor, axes: Sequence[int], less: int = 0) -> tuple[Tensor, Tensor]:
+def moments(builder: Builder, x: Tensor, axes: Sequence[int], less: int = 0) -> tuple[Tensor, Tensor]:
     """Mean and variance along axes, which stay with size 1. The variance is a sum divided by n - less."""
-    values = ew.convert(b, x, wide(x.dtype))
-    return reductions.mean(b, values, axes, keep=True), reductions.variance(b, values, axes, keep=True, less=less)
+    values = ew.convert(builder, x, wide(x.dtype))
+    return reductions.mean(builder, values, axes, keep=True), reductions.variance(
+        builder, values, axes, keep=True, less=less
+    )
 
 
 def normalized(
-    b: Builder, x: Tensor, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None, epsilon: float
+    builder: Builder,
+    x: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    scale: Tensor | None,
+    bias: Tensor | None,
+    epsilon: float,
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias; all broadcast to x."""
     inner = wide(x.dtype)
     given = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
 
-    def written(e: Element, m: Element, v: Element, *more: Element) -> Element:
-        made = (e.to(inner) - m.to(inner)) * (v.to(inner) + epsilon).of("rsqrt")
+    def written(e: Element, m: Element, value: Element, *more: Element) -> Element:
+        made = (e.to(inner) - m.to(inner)) * (value.to(inner) + epsilon).of("rsqrt")
         rest = [n.to(inner) for n in more]
         made = made * rest.pop(0) if scale is not None else made
         return (made + rest.pop(0) if bias is not None else made).to(x.dtype)
 
-    return formula(b, written, *given)
+    return formula(builder, written, *given)
 
 
 def layer_norm(
-    b: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, bias: Tensor | None, epsilon: float
+    builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, bias: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize x along axes; scale and bias broadcast to x. Returns the mean and 1 / sqrt(variance + epsilon) too."""
-    mean, variance = moments(b, x, axes)
-    made = normalized(b, x, mean, variance, scale, bias, epsilon)
-    return made, mean, formula(b, lambda v: (v + epsilon).of("rsqrt"), variance)
+    mean, variance = moments(builder, x, axes)
+    made = normalized(builder, x, mean, variance, scale, bias, epsilon)
+    return made, mean, formula(builder, lambda v: (v + epsilon).of("rsqrt"), variance)
 
 
-def rms_norm(b: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, epsilon: float) -> Tensor:
+def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, epsilon: float) -> Tensor:
     """x by the root of its mean square along axes."""
     inner = wide(x.dtype)
-    squares = formula(b, lambda e: e.to(inner) * e.to(inner), x)
-    mean = reductions.mean(b, squares, axes, keep=True)
+    squares = formula(builder, lambda e: e.to(inner) * e.to(inner), x)
+    mean = reductions.mean(builder, squares, axes, keep=True)
 
     def written(e: Element, m: Element, *more: Element) -> Element:
         made = e.to(inner) * (m + epsilon).of("rsqrt")
         return (made * more[0].to(inner) if more else made).to(x.dtype)
 
-    return formula(b, written, x, mean, *([scale] if scale is not None else []))
+    return formula(builder, written, x, mean, *([scale] if scale is not None else []))
 
 
-def along(b: Builder, x: Tensor | None, axis: int, rank: int) -> Tensor | None:
+def along(builder: Builder, x: Tensor | None, axis: int, rank: int) -> Tensor | None:
     """Reshape a vector to a rank, so that it broadcasts along all axes but one; None stays None."""
     if x is None:
         return None
-    return shapes.reshape(b, x, [x.shape[0] if d == axis else 1 for d in range(rank)])
+    return shapes.reshape(builder, x, [x.shape[0] if d == axis else 1 for d in range(rank)])
 
 
 def batch_norm(
-    b: Builder, x: Tensor, axis: int, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None,
+    builder: Builder, x: Tensor, axis: int, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None,
     epsilon: float,
 ) -> Tensor:  # fmt: skip
     """Normalize x by a mean and a variance of each place along an axis; mean, variance, scale and bias are vectors."""
     inner = wide(x.dtype)
     given = [t for t in (mean, variance, scale, bias) if t is not None]
 
-    def line(m: Element, v: Element, *more: Element) -> list[Element]:
+    def line(m: Element, value: Element, *more: Element) -> list[Element]:
         """Return the factor and the summand of each place, computed once for a place, not for each element."""
         rest = [n.to(inner) for n in more]
-        factor = (v.to(inner) + epsilon).of("rsqrt")
+        factor = (value.to(inner) + epsilon).of("rsqrt")
         factor = factor * rest.pop(0) if scale is not None else factor
         added = -(m.to(inner) * factor)
         return [factor, added + rest.pop(0) if bias is not None else added]
 
-    factor, added = (along(b, t, axis, x.rank) for t in formulas(b, line, *given))
+    factor, added = (along(builder, t, axis, x.rank) for t in formulas(builder, line, *given))
     assert factor is not None and added is not None
-    return formula(b, lambda e, f, n: (e.to(inner) * f + n).to(x.dtype), x, factor, added)
+    return formula(builder, lambda e, f, n: (e.to(inner) * f + n).to(x.dtype), x, factor, added)
 
 
 def group_norm(
-    b: Builder, x: Tensor, groups: int, scale: Tensor | None, bias: Tensor | None, epsilon: float
+    builder: Builder, x: Tensor, groups: int, scale: Tensor | None, bias: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """x [n, c, ...] normalized over each of `groups` groups of channels; scale and bias: [c].
     Gives the mean and 1 / sqrt(variance + epsilon) too, [n, groups]."""
     channels = x.shape[1]
     if groups < 1 or not isinstance(channels, int) or channels % groups:
-        raise b.fail(f"{channels} channels of {x} cannot be normalized in {groups} group(s)")
-    grouped = shapes.reshape(b, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
+        raise builder.fail(f"{channels} channels of {x} cannot be normalized in {groups} group(s)")
+    grouped = shapes.reshape(builder, x, [x.shape[0], groups, channels // groups, *x.shape[2:]])
     vectors = [
-        shapes.reshape(b, t, [1, groups, channels // groups, *[1] * (x.rank - 2)]) if t is not None else None
+        shapes.reshape(builder, t, [1, groups, channels // groups, *[1] * (x.rank - 2)]) if t is not None else None
         for t in (scale, bias)
     ]
-    made, mean, root = layer_norm(b, grouped, range(2, grouped.rank), vectors[0], vectors[1], epsilon)
+    made, mean, root = layer_norm(builder, grouped, range(2, grouped.rank), vectors[0], vectors[1], epsilon)
     flat = (x.shape[0], groups)
-    return shapes.reshape(b, made, x.shape), shapes.reshape(b, mean, flat), shapes.reshape(b, root, flat)
+    return (
+        shapes.reshape(builder, made, x.shape),
+        shapes.reshape(builder, mean, flat),
+        shapes.reshape(builder, root, flat),
+    )
 
 
-def lp_norm(b: Builder, x: Tensor, order: float, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
+def lp_norm(builder: Builder, x: Tensor, order: float, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
     """(sum of |x|^order)^(1/order) along axes.
 
     An infinite order gives the largest or smallest |x|, order 0 how many elements are not 0.
     """
-    values = ew.unary(b, "abs", ew.convert(b, x, wide(x.dtype)))
+    values = ew.unary(builder, "abs", ew.convert(builder, x, wide(x.dtype)))
     if math.isinf(order):
-        made = reductions.reduce(b, "max" if order > 0 else "min", values, axes, keep)
+        made = reductions.reduce(builder, "max" if order > 0 else "min", values, axes, keep)
     elif order == 0:
-        made = reductions.reduce(b, "add", formula(b, lambda e: e.is_unequal(0.0).to(e.dtype), values), axes, keep)
+        made = reductions.reduce(
+            builder, "add", formula(builder, lambda e: e.is_unequal(0.0).to(e.dtype), values), axes, keep
+        )
     elif order == 1:
-        made = reductions.reduce(b, "add", values, axes, keep)
+        made = reductions.reduce(builder, "add", values, axes, keep)
     elif order == 2:
-        made = ew.unary(b, "sqrt", reductions.reduce(b, "add", ew.binary(b, "mul", values, values), axes, keep))
+        made = ew.unary(
+            builder, "sqrt", reductions.reduce(builder, "add", ew.binary(builder, "mul", values, values), axes, keep)
+        )
     else:
-        powers = formula(b, lambda e: e.binary("pow", order), values)
-        total = reductions.reduce(b, "add", powers, axes, keep)
-        made = formula(b, lambda e: e.binary("pow", 1.0 / order), total)
-    return ew.convert(b, made, x.dtype.real)
+        powers = formula(builder, lambda e: e.binary("pow", order), values)
+        total = reductions.reduce(builder, "add", powers, axes, keep)
+        made = formula(builder, lambda e: e.binary("pow", 1.0 / order), total)
+    return ew.convert(builder, made, x.dtype.real)

@@ -24,9 +24,9 @@ Order = Callable[[Scalars, Scalar, Scalar], Scalar]
 """order(s, a, b) -> whether a comes before b."""
 
 
-def sort(b: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
+def sort(builder: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
     """Sort tensors of one shape together along an axis; elements that compare equal keep their order."""
-    parts = [part for x in tensors for part in b.parts(x)]
+    parts = [part for x in tensors for part in builder.parts(x)]
     dtypes = [x.dtype for x in tensors]
     block = Block(arg_types=[element for element in elements_of(dtypes) for _ in range(2)])
     first = before(Scalars(block), scalars_of(dtypes, block.args[::2]), scalars_of(dtypes, block.args[1::2]))
@@ -37,41 +37,48 @@ def sort(b: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> li
                     "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(parts)])},
         regions=[Region(block)],
     )  # fmt: skip
-    results = iter(b.add(op).results)
-    return [b.wrap(x.dtype, x.shape, *(next(results) for _ in b.parts(x))) for x in tensors]
+    results = iter(builder.add(op).results)
+    return [builder.wrap(x.dtype, x.shape, *(next(results) for _ in builder.parts(x))) for x in tensors]
 
 
-def less(s: Scalars, a: Scalar, other: Scalar) -> Scalar:
+def less(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
     """Return whether a number comes before another; NaN comes after all."""
-    smaller = s.compare("lt", a, other)
+    smaller = scalars.compare("lt", a, other)
     if not a.dtype.is_float:
         return smaller
-    is_last = s.binary("and", s.unary("is_nan", other), s.unary("not", s.unary("is_nan", a)))
-    return s.binary("or", smaller, is_last)
+    is_last = scalars.binary("and", scalars.unary("is_nan", other), scalars.unary("not", scalars.unary("is_nan", a)))
+    return scalars.binary("or", smaller, is_last)
 
 
-def less_in_total_order(s: Scalars, a: Scalar, other: Scalar) -> Scalar:
+def less_in_total_order(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
     """Return whether a number comes before another as IEEE 754 orders all floats: -NaN, ..., -0, 0, ..., NaN."""
-    return s.compare("lt", *(total_order(s, v) if v.dtype.is_float else v for v in (a, other)))
+    return scalars.compare("lt", *(total_order(scalars, v) if v.dtype.is_float else v for v in (a, other)))
 
 
 def sort_with_places(
-    b: Builder, x: Tensor, axis: int, *, descending: bool = False, dtype: DType = I64, order: Order = less
+    builder: Builder, x: Tensor, axis: int, *, descending: bool = False, dtype: DType = I64, order: Order = less
 ) -> tuple[Tensor, Tensor]:
     """Return the elements along an axis in order, and their places as `dtype`; what compares equal keeps its order."""
 
-    def before(s: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
-        return order(s, other[0], a[0]) if descending else order(s, a[0], other[0])
+    def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
+        return order(scalars, other[0], a[0]) if descending else order(scalars, a[0], other[0])
 
-    values, places = sort(b, [x, iota(b, x.shape, axis, dtype)], axis, before)
+    values, places = sort(builder, [x, iota(builder, x.shape, axis, dtype)], axis, before)
     return values, places
 
 
 def top_k(
-    b: Builder, x: Tensor, count: Size, axis: int, *, largest: bool = True, dtype: DType = I64, order: Order = less
+    builder: Builder,
+    x: Tensor,
+    count: Size,
+    axis: int,
+    *,
+    largest: bool = True,
+    dtype: DType = I64,
+    order: Order = less,
 ) -> tuple[Tensor, Tensor]:
     """Return the `count` largest or smallest elements along an axis, in that order, and their places; of equal ones the
     first ones.
     """
-    values, places = sort_with_places(b, x, axis, descending=largest, dtype=dtype, order=order)
-    return slice_axis(b, values, axis, 0, count), slice_axis(b, places, axis, 0, count)
+    values, places = sort_with_places(builder, x, axis, descending=largest, dtype=dtype, order=order)
+    return slice_axis(builder, values, axis, 0, count), slice_axis(builder, places, axis, 0, count)

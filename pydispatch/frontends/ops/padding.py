@@ -14,7 +14,7 @@ from pydispatch.frontends.ops.indexing import Places, elements_at
 from pydispatch.frontends.ops.shapes import pad
 
 
-def pad_with(b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], mode: str) -> Tensor:
+def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], mode: str) -> Tensor:
     """x with `low` elements before and `high` after it along each axis; negative ones take some away.
 
     mode: "edge" repeats the outermost element; "reflect" goes back from it, "wrap" goes on at the other side, as often
@@ -23,22 +23,24 @@ def pad_with(b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], m
     shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
     for d, n in enumerate(x.shape):
         if n == 0 and shape[d] != 0:
-            raise b.fail(f"axis {d} of {x} has no element to put around it")
+            raise builder.fail(f"axis {d} of {x} has no element to put around it")
     moved = [not (a == 0 and c == 0) for a, c in zip(low, high, strict=True)]
-    sizes = [b.index(n) for n in x.shape]
-    before = [b.index(n) for n in low]
+    sizes = [builder.index(n) for n in x.shape]
+    before = [builder.index(n) for n in low]
 
-    def places(p: Places) -> list[SSAValue]:
+    def places(places: Places) -> list[SSAValue]:
         return [
-            _place(p, mode, p.minus(p.index(d), before[d]), sizes[d], x.shape[d]) if moved[d] else p.index(d)
+            _place(places, mode, places.minus(places.index(d), before[d]), sizes[d], x.shape[d])
+            if moved[d]
+            else places.index(d)
             for d in range(x.rank)
         ]
 
-    return elements_at(b, x, shape, places)
+    return elements_at(builder, x, shape, places)
 
 
 def pad_between(
-    b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor, interior: Sequence[Size]
+    builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor, interior: Sequence[Size]
 ) -> Tensor:
     """x with `low` elements before and `high` after it along each axis, and `interior` between neighbours.
 
@@ -48,50 +50,50 @@ def pad_between(
     steps: list[Size] = []
     shape: list[Size] = []
     for n, below, above, between in zip(x.shape, low, high, interior, strict=True):
-        steps.append(_step(b, between))
-        spread = b.index(n * steps[-1] - steps[-1] + 1)
-        whole = b.size_of(b.add(arith.MaxSIOp(spread, b.index(0))).result, "spread")
+        steps.append(_step(builder, between))
+        spread = builder.index(n * steps[-1] - steps[-1] + 1)
+        whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
         shape.append(below + whole + above)
-    padded = pad(b, x, [0] * x.rank, [1] * x.rank, value)  # a place in bounds where x has no element
-    sizes, before, step = ([b.index(n) for n in values] for values in (x.shape, low, steps))
+    padded = pad(builder, x, [0] * x.rank, [1] * x.rank, value)  # a place in bounds where x has no element
+    sizes, before, step = ([builder.index(n) for n in values] for values in (x.shape, low, steps))
 
-    def place(p: Places, d: int) -> tuple[SSAValue, SSAValue]:
+    def place(places: Places, d: int) -> tuple[SSAValue, SSAValue]:
         """Return the place of an element along an axis, and whether it is one of x."""
-        at = p.minus(p.index(d), before[d])
-        zero = p.number(0)
-        ahead = p.add_op(arith.MaxSIOp(at, zero))
-        found = p.add_op(arith.MinSIOp(p.add_op(arith.DivSIOp(ahead, step[d])), sizes[d]))
-        return found, p.add_op(arith.CmpiOp(p.times(found, step[d]), at, "eq"))
+        at = places.minus(places.index(d), before[d])
+        zero = places.number(0)
+        ahead = places.add_op(arith.MaxSIOp(at, zero))
+        found = places.add_op(arith.MinSIOp(places.add_op(arith.DivSIOp(ahead, step[d])), sizes[d]))
+        return found, places.add_op(arith.CmpiOp(places.times(found, step[d]), at, "eq"))
 
-    def places(p: Places) -> list[SSAValue]:
-        found = [place(p, d) for d in range(x.rank)]
-        return [p.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(found)]
+    def places(places: Places) -> list[SSAValue]:
+        found = [place(places, d) for d in range(x.rank)]
+        return [places.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(found)]
 
-    return elements_at(b, padded, tuple(shape), places)
+    return elements_at(builder, padded, tuple(shape), places)
 
 
-def _step(b: Builder, between: Size) -> Size:
+def _step(builder: Builder, between: Size) -> Size:
     """Return the distance of neighbours with `between` elements between them, which is checked not to be negative."""
-    b.require_positive(between + 1, "the interior padding is negative")
+    builder.require_positive(between + 1, "the interior padding is negative")
     return between + 1
 
 
-def _place(p: Places, mode: str, at: SSAValue, size: SSAValue, known: Size) -> SSAValue:
-    one = p.number(1)
-    last = p.minus(size, one)
+def _place(places: Places, mode: str, at: SSAValue, size: SSAValue, known: Size) -> SSAValue:
+    one = places.number(1)
+    last = places.minus(size, one)
     if mode == "edge":
-        return p.clamped(at, last)
+        return places.clamped(at, last)
     if mode == "wrap":
-        return _remainder(p, at, size)
+        return _remainder(places, at, size)
     if not isinstance(known, Expr) and known == 1:
-        return p.number(0)
+        return places.number(0)
     # A period goes to the last element and back to the first: 0 1 2 1 | 0 1 2 1
-    period = p.add_op(arith.MaxSIOp(p.plus(last, last), one))
-    at = _remainder(p, at, period)
-    return p.add_op(arith.MinSIOp(at, p.minus(period, at)))
+    period = places.add_op(arith.MaxSIOp(places.plus(last, last), one))
+    at = _remainder(places, at, period)
+    return places.add_op(arith.MinSIOp(at, places.minus(period, at)))
 
 
-def _remainder(p: Places, at: SSAValue, size: SSAValue) -> SSAValue:
+def _remainder(places: Places, at: SSAValue, size: SSAValue) -> SSAValue:
     """Return the rest of a division, at least 0."""
-    rest = p.add_op(arith.RemSIOp(at, size))
-    return p.add_op(arith.RemSIOp(p.plus(rest, size), size))
+    rest = places.add_op(arith.RemSIOp(at, size))
+    return places.add_op(arith.RemSIOp(places.plus(rest, size), size))

@@ -20,12 +20,12 @@ from pydispatch.frontends.ops.shapes import expand_dims, pad, rearranged, reshap
 
 
 def contract(
-    b: Builder, x: Tensor, y: Tensor, x_map: AffineMap, y_map: AffineMap, out_map: AffineMap, shape: Shape,
+    builder: Builder, x: Tensor, y: Tensor, x_map: AffineMap, y_map: AffineMap, out_map: AffineMap, shape: Shape,
     parallel: Sequence[bool], dtype: DType,
 ) -> Tensor:  # fmt: skip
     """out[out_map(i)] += x[x_map(i)] * y[y_map(i)] over all loops i. dtype: what is summed, and the result."""
-    zero = [b.splat(b.number(0, dtype), shape) for _ in range(2 if dtype.is_complex else 1)]
-    inputs = [(part, map) for t, map in ((x, x_map), (y, y_map)) for part in b.parts(t)]
+    zero = [builder.splat(builder.number(0, dtype), shape) for _ in range(2 if dtype.is_complex else 1)]
+    inputs = [(part, map) for t, map in ((x, x_map), (y, y_map)) for part in builder.parts(t)]
 
     def body(block: Block, args: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
         s = Scalars(block)
@@ -33,11 +33,11 @@ def contract(
         product = s.binary("mul", s.convert(u, dtype), s.convert(v, dtype))
         return s.binary("add", total, product).parts
 
-    return b.wrap(dtype, shape, *b.generic(inputs, [(z, out_map) for z in zero], parallel, body))
+    return builder.wrap(dtype, shape, *builder.generic(inputs, [(z, out_map) for z in zero], parallel, body))
 
 
 def dot_general(
-    b: Builder, x: Tensor, y: Tensor, batch: Sequence[tuple[int, int]], contracted: Sequence[tuple[int, int]],
+    builder: Builder, x: Tensor, y: Tensor, batch: Sequence[tuple[int, int]], contracted: Sequence[tuple[int, int]],
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
     """Return sums of products over pairs of contracted axes. The result has the batch axes, then the remaining axes of
@@ -48,7 +48,7 @@ def dot_general(
     for i, j in (*batch, *contracted):
         m, n = x.shape[i], y.shape[j]
         if not isinstance(m, Expr) and not isinstance(n, Expr) and m != n:
-            raise b.fail(f"product of {x} and {y}: axis {i} has size {m}, axis {j} has {n}")
+            raise builder.fail(f"product of {x} and {y}: axis {i} has size {m}, axis {j} has {n}")
     free_x = [d for d in range(x.rank) if d not in {i for i, _ in (*batch, *contracted)}]
     free_y = [d for d in range(y.rank) if d not in {j for _, j in (*batch, *contracted)}]
     out = [x.shape[i] for i, _ in batch] + [x.shape[d] for d in free_x] + [y.shape[d] for d in free_y]
@@ -64,31 +64,31 @@ def dot_general(
         return AffineMap(loops, 0, tuple(AffineExpr.dimension(n) for n in order))
 
     return contract(
-        b, x, y, map_of([loop_of_x[d] for d in range(x.rank)]), map_of([loop_of_y[d] for d in range(y.rank)]),
+        builder, x, y, map_of([loop_of_x[d] for d in range(x.rank)]), map_of([loop_of_y[d] for d in range(y.rank)]),
         map_of(range(len(out))), tuple(out), [n < len(out) for n in range(loops)], dtype or x.dtype,
     )  # fmt: skip
 
 
-def matmul(b: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -> Tensor:
+def matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -> Tensor:
     """numpy.matmul: the last two axes are matrices, those before broadcast; a vector is a row, or a column."""
     if not x.rank or not y.rank:
-        raise b.fail(f"matmul of {x} and {y}: both need at least one axis")
+        raise builder.fail(f"matmul of {x} and {y}: both need at least one axis")
     row, column = x.rank == 1, y.rank == 1
-    x = expand_dims(b, x, [0]) if row else x
-    y = expand_dims(b, y, [1]) if column else y
-    made = _matmul(b, x, y, dtype)
+    x = expand_dims(builder, x, [0]) if row else x
+    y = expand_dims(builder, y, [1]) if column else y
+    made = _matmul(builder, x, y, dtype)
     gone = ([made.rank - 2] if row else []) + ([made.rank - 1] if column else [])
-    return squeeze(b, made, gone) if gone else made
+    return squeeze(builder, made, gone) if gone else made
 
 
-def _matmul(b: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tensor:
+def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tensor:
     if y.rank == 2:
-        return dot_general(b, x, y, [], [(x.rank - 1, 0)], dtype)
-    lead = ew.broadcast_shape(b, x.shape[:-2], y.shape[:-2])
+        return dot_general(builder, x, y, [], [(x.rank - 1, 0)], dtype)
+    lead = ew.broadcast_shape(builder, x.shape[:-2], y.shape[:-2])
     shape = (*lead, x.shape[-2], y.shape[-1])
     k = len(shape)
     if not isinstance(x.shape[-1], Expr) and not isinstance(y.shape[-2], Expr) and x.shape[-1] != y.shape[-2]:
-        raise b.fail(f"matmul of {x} and {y}: {x.shape[-1]} columns and {y.shape[-2]} rows")
+        raise builder.fail(f"matmul of {x} and {y}: {x.shape[-1]} columns and {y.shape[-2]} rows")
 
     def map_of(t: Tensor, last: Sequence[int]) -> AffineMap:
         first = len(lead) - (t.rank - 2)
@@ -98,7 +98,15 @@ def _matmul(b: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tensor:
 
     out_map = AffineMap(k + 1, 0, tuple(AffineExpr.dimension(n) for n in range(k)))
     return contract(
-        b, x, y, map_of(x, (k - 2, k)), map_of(y, (k, k - 1)), out_map, shape, [True] * k + [False], dtype or x.dtype
+        builder,
+        x,
+        y,
+        map_of(x, (k - 2, k)),
+        map_of(y, (k, k - 1)),
+        out_map,
+        shape,
+        [True] * k + [False],
+        dtype or x.dtype,
     )
 
 
@@ -117,7 +125,7 @@ class Window:
         return Window((1,) * rank, (0,) * rank, (0,) * rank, (1,) * rank)
 
 
-def window_sizes(b: Builder, x: Shape, kernel: Sequence[Size], window: Window, ceil: bool = False) -> Shape:
+def window_sizes(builder: Builder, x: Shape, kernel: Sequence[Size], window: Window, ceil: bool = False) -> Shape:
     """Return how many windows fit into each spatial axis of `x`.
 
     ceil: the last window may end beyond the padding, but it begins within the elements or the padding before them.
@@ -127,16 +135,25 @@ def window_sizes(b: Builder, x: Shape, kernel: Sequence[Size], window: Window, c
         reach = (k - 1) * window.dilations[d] + 1
         room = n + window.low[d] + window.high[d] - reach
         if not isinstance(room, Expr) and room < 0:
-            raise b.fail(f"a window of {reach} does not fit into {n} with padding {window.low[d]} and {window.high[d]}")
+            raise builder.fail(
+                f"a window of {reach} does not fit into {n} with padding {window.low[d]} and {window.high[d]}"
+            )
         step = window.strides[d]
         found.append(minimum(ceil_div(room, step), (n + window.low[d] - 1) // step) + 1 if ceil else room // step + 1)
     return tuple(found)
 
 
 def convolution(
-    b: Builder, x: Tensor, w: Tensor, window: Window, *, groups: int = 1, input_dilations: Sequence[int] | None = None,
-    dtype: DType | None = None, channels_last: bool = False,
-) -> Tensor:  # fmt: skip
+    builder: Builder,
+    x: Tensor,
+    w: Tensor,
+    window: Window,
+    *,
+    groups: int = 1,
+    input_dilations: Sequence[int] | None = None,
+    dtype: DType | None = None,
+    channels_last: bool = False,
+) -> Tensor:
     """x [n, c, spatial...] by w [f, c / groups, kernel...] → [n, f, spatial...] (not flipped, as networks have it).
 
     input_dilations: zeros are put between elements of x so that neighbours are that far apart. channels_last: the
@@ -145,24 +162,24 @@ def convolution(
     spatial = x.rank - 2
     dtype = dtype or x.dtype
     if groups == 1 and input_dilations and _skips_zeros(x, w, window, input_dilations):
-        return _upsampled(b, x, w, window, input_dilations, dtype, channels_last)
+        return _upsampled(builder, x, w, window, input_dilations, dtype, channels_last)
     interior = [0, 0, *(n - 1 for n in input_dilations or [1] * spatial)]
-    x = pad(b, x, (0, 0, *window.low), (0, 0, *window.high), 0, interior)
+    x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), 0, interior)
     inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
-    out = window_sizes(b, x.shape[2:], w.shape[2:], inside)
+    out = window_sizes(builder, x.shape[2:], w.shape[2:], inside)
     channels, filters = x.shape[1], w.shape[0]
     if isinstance(channels, Expr) or isinstance(filters, Expr):
-        raise b.fail(f"convolution of {x} by {w}: numbers of channels must be known")
+        raise builder.fail(f"convolution of {x} by {w}: numbers of channels must be known")
     if channels % groups or filters % groups or w.shape[1] != channels // groups:
-        raise b.fail(f"convolution of {x} by {w} in {groups} group(s): {channels} channels, {filters} filters of "
+        raise builder.fail(f"convolution of {x} by {w} in {groups} group(s): {channels} channels, {filters} filters of "
                      f"{w.shape[1]} channels")  # fmt: skip
     if groups == 1:
-        return _windows(b, x, w, inside, out, dtype)
+        return _windows(builder, x, w, inside, out, dtype)
     per, each = channels // groups, filters // groups
-    xs = reshape(b, x, [x.shape[0], groups, per, *x.shape[2:]])
-    ws = reshape(b, w, [groups, each, per, *w.shape[2:]])
-    made = _windows(b, xs, ws, inside, out, dtype, grouped=True)
-    return reshape(b, made, [x.shape[0], filters, *out])
+    xs = reshape(builder, x, [x.shape[0], groups, per, *x.shape[2:]])
+    ws = reshape(builder, w, [groups, each, per, *w.shape[2:]])
+    made = _windows(builder, xs, ws, inside, out, dtype, grouped=True)
+    return reshape(builder, made, [x.shape[0], filters, *out])
 
 
 def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
@@ -174,7 +191,7 @@ def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -
 
 
 def _upsampled(
-    b: Builder, x: Tensor, w: Tensor, window: Window, factors: Sequence[int], dtype: DType, channels_last: bool
+    builder: Builder, x: Tensor, w: Tensor, window: Window, factors: Sequence[int], dtype: DType, channels_last: bool
 ) -> Tensor:
     """Return a convolution of x with `factors` - 1 zeros between its elements, which skips the products with these
     zeros.
@@ -194,7 +211,7 @@ def _upsampled(
         groups.append(last - first + 1)
         low.append(-first)
         high.append(last + k // s - size)
-    x = pad(b, x, low, high)
+    x = pad(builder, x, low, high)
     steps = [k // s for k, s in zip(w.shape[2:], factors, strict=True)]
     d = AffineExpr.dimension
     # The loops are n, groups..., phases..., f, c, steps...; the elements of w come in the order in which they are read.
@@ -204,24 +221,24 @@ def _upsampled(
     taps = [d(order.index(step[i])) * s + (s - 1) - d(order.index(r[i])) for i, s in enumerate(factors)]
     loops = [n, *groups, *factors, f, c, *steps]
     source = AffineMap(len(order), 0, (d(order.index(at_f)), d(order.index(at_c)), *taps))
-    w = rearranged(b, w, tuple(loops[i] for i in order), source)
+    w = rearranged(builder, w, tuple(loops[i] for i in order), source)
     places = [i for pair in zip(g, r, strict=True) for i in pair]
     result = [0, *places, at_f] if channels_last else [0, at_f, *places]
     made = contract(
-        b, x, w, AffineMap(count, 0, (d(0), d(at_c), *(d(g[i]) + d(step[i]) for i in range(spatial)))),
+        builder, x, w, AffineMap(count, 0, (d(0), d(at_c), *(d(g[i]) + d(step[i]) for i in range(spatial)))),
         AffineMap(count, 0, tuple(d(i) for i in order)), AffineMap(count, 0, tuple(d(i) for i in result)),
         tuple(loops[i] for i in result), [i < at_c for i in range(count)], dtype,
     )  # fmt: skip
     whole = [groups[i] * s for i, s in enumerate(factors)]
     lead = 1 if channels_last else 2
-    made = reshape(b, made, [n, *whole, f] if channels_last else [n, f, *whole])
+    made = reshape(builder, made, [n, *whole, f] if channels_last else [n, f, *whole])
     for axis, start in enumerate(starts):
-        made = slice_axis(b, made, lead + axis, start, start + out[axis])
-    return transpose(b, made, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else made
+        made = slice_axis(builder, made, lead + axis, start, start + out[axis])
+    return transpose(builder, made, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else made
 
 
 def _windows(
-    b: Builder, x: Tensor, w: Tensor, window: Window, out: Shape, dtype: DType, grouped: bool = False
+    builder: Builder, x: Tensor, w: Tensor, window: Window, out: Shape, dtype: DType, grouped: bool = False
 ) -> Tensor:
     """Return a product over sliding windows.
 
@@ -229,7 +246,7 @@ def _windows(
     """
     spatial = len(out)
     if grouped and w.shape[2] == 1:  # one channel in each group: it is no loop
-        x, w = squeeze(b, x, [2]), squeeze(b, w, [2])
+        x, w = squeeze(builder, x, [2]), squeeze(builder, w, [2])
     depthwise = grouped and x.rank == spatial + 2
     g = 1 if grouped else 0
     first = 2 + g
@@ -243,32 +260,40 @@ def _windows(
     w_map = AffineMap(count, 0, (*group, d(1 + g), *channel, *kernel))
     out_map = AffineMap(count, 0, tuple(d(n) for n in range(first + spatial)))
     lead = (x.shape[0], x.shape[1], w.shape[1]) if grouped else (x.shape[0], w.shape[0])
-    return contract(b, x, w, x_map, w_map, out_map, (*lead, *out),
+    return contract(builder, x, w, x_map, w_map, out_map, (*lead, *out),
                     [n < first + spatial for n in range(count)], dtype)  # fmt: skip
 
 
 def transposed_convolution(
-    b: Builder, x: Tensor, w: Tensor, window: Window, *, groups: int = 1, output_padding: Sequence[Size] | None = None,
+    builder: Builder,
+    x: Tensor,
+    w: Tensor,
+    window: Window,
+    *,
+    groups: int = 1,
+    output_padding: Sequence[Size] | None = None,
     dtype: DType | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the gradient of a convolution: x [n, c, ...] by w [c, f / groups, kernel...] → [n, f, ...]."""
     spatial = x.rank - 2
     extra = output_padding or [0] * spatial
     channels, each = w.shape[0], w.shape[1]
     if isinstance(channels, Expr) or isinstance(each, Expr) or channels % groups:
-        raise b.fail(f"transposed convolution of {x} by {w} in {groups} group(s)")
-    ws = reshape(b, w, [groups, channels // groups, *w.shape[1:]])
-    ws = transpose(b, ws, [0, 2, 1, *range(3, ws.rank)])
-    ws = reverse(b, reshape(b, ws, [groups * each, channels // groups, *w.shape[2:]]), range(2, 2 + spatial))
+        raise builder.fail(f"transposed convolution of {x} by {w} in {groups} group(s)")
+    ws = reshape(builder, w, [groups, channels // groups, *w.shape[1:]])
+    ws = transpose(builder, ws, [0, 2, 1, *range(3, ws.rank)])
+    ws = reverse(
+        builder, reshape(builder, ws, [groups * each, channels // groups, *w.shape[2:]]), range(2, 2 + spatial)
+    )
     reach = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
     low = tuple(r - n for r, n in zip(reach, window.low, strict=True))
     high = tuple(r - n + e for r, n, e in zip(reach, window.high, extra, strict=True))
     forward = Window((1,) * spatial, low, high, window.dilations)
-    return convolution(b, x, ws, forward, groups=groups, input_dilations=window.strides, dtype=dtype)
+    return convolution(builder, x, ws, forward, groups=groups, input_dilations=window.strides, dtype=dtype)
 
 
 def filter_gradient(
-    b: Builder, x: Tensor, grad: Tensor, kernel: Sequence[Size], window: Window, *, groups: int = 1,
+    builder: Builder, x: Tensor, grad: Tensor, kernel: Sequence[Size], window: Window, *, groups: int = 1,
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the gradient of the filters [f, c / groups, kernel...] of `convolution`.
@@ -279,49 +304,51 @@ def filter_gradient(
     spatial = x.rank - 2
     n, c, f = x.shape[0], x.shape[1], grad.shape[1]
     if isinstance(c, Expr) or isinstance(f, Expr) or c % groups or f % groups:
-        raise b.fail(f"gradient of the filters of {x} in {groups} group(s): numbers of channels must be known")
-    x = pad(b, x, (0, 0, *window.low), (0, 0, *window.high), 0, [0] * x.rank)
+        raise builder.fail(f"gradient of the filters of {x} in {groups} group(s): numbers of channels must be known")
+    x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), 0, [0] * x.rank)
     inside = Window(window.dilations, (0,) * spatial, (0,) * spatial, window.strides)
     rest, dtype = range(2, x.rank), dtype or x.dtype
     if groups == 1:
-        images, filters = (transpose(b, each, [1, 0, *rest]) for each in (x, grad))
-        return transpose(b, _windows(b, images, filters, inside, tuple(kernel), dtype), [1, 0, *rest])
+        images, filters = (transpose(builder, each, [1, 0, *rest]) for each in (x, grad))
+        return transpose(builder, _windows(builder, images, filters, inside, tuple(kernel), dtype), [1, 0, *rest])
     per, each = c // groups, f // groups
-    images = transpose(b, reshape(b, x, [n, groups, per, *x.shape[2:]]), [2, 1, 0, *range(3, x.rank + 1)])
-    filters = transpose(b, reshape(b, grad, [n, groups, each, *grad.shape[2:]]), [1, 2, 0, *range(3, x.rank + 1)])
-    made = _windows(b, images, filters, inside, tuple(kernel), dtype, grouped=True)
-    return reshape(b, transpose(b, made, [1, 2, 0, *range(3, x.rank + 1)]), [f, per, *kernel])
+    images = transpose(builder, reshape(builder, x, [n, groups, per, *x.shape[2:]]), [2, 1, 0, *range(3, x.rank + 1)])
+    filters = transpose(
+        builder, reshape(builder, grad, [n, groups, each, *grad.shape[2:]]), [1, 2, 0, *range(3, x.rank + 1)]
+    )
+    made = _windows(builder, images, filters, inside, tuple(kernel), dtype, grouped=True)
+    return reshape(builder, transpose(builder, made, [1, 2, 0, *range(3, x.rank + 1)]), [f, per, *kernel])
 
 
-def einsum(b: Builder, equation: str, *operands: Tensor) -> Tensor:
+def einsum(builder: Builder, equation: str, *operands: Tensor) -> Tensor:
     """numpy.einsum, with "..."; operands are combined from the left."""
-    inputs, names = _parsed(b, equation, operands)
+    inputs, names = _parsed(builder, equation, operands)
     result, letters = operands[0], inputs[0]
-    result, letters = _diagonal(b, result, letters)
+    result, letters = _diagonal(builder, result, letters)
     for n, other in enumerate(operands[1:], 1):
         later = set(names).union(*inputs[n + 1 :])
-        result, letters = _summed(b, result, letters, later | set(inputs[n]))
-        y, other_letters = _diagonal(b, other, inputs[n])
-        y, other_letters = _summed(b, y, other_letters, later | set(letters))
-        result, letters = _product(b, result, letters, y, other_letters, later)
-    result, letters = _summed(b, result, letters, set(names))
-    return transpose(b, result, [letters.index(c) for c in names])
+        result, letters = _summed(builder, result, letters, later | set(inputs[n]))
+        y, other_letters = _diagonal(builder, other, inputs[n])
+        y, other_letters = _summed(builder, y, other_letters, later | set(letters))
+        result, letters = _product(builder, result, letters, y, other_letters, later)
+    result, letters = _summed(builder, result, letters, set(names))
+    return transpose(builder, result, [letters.index(c) for c in names])
 
 
-def _parsed(b: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
+def _parsed(builder: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
     """Return a name for each axis of each operand and of the result. Axes of "..." are called by their distance to the
     end.
     """
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
-        raise b.fail(f"einsum '{equation}' has {len(terms)} operands, {len(operands)} are given")
+        raise builder.fail(f"einsum '{equation}' has {len(terms)} operands, {len(operands)} are given")
     inputs = []
     for term, x in zip(terms, operands, strict=True):
         before, dots, after = term.partition("...")
         hidden = x.rank - len(before) - len(after)
         if (not dots and hidden) or hidden < 0 or not (before + after + "a").isalpha():
-            raise b.fail(f"einsum '{equation}': '{term}' does not describe {x}")
+            raise builder.fail(f"einsum '{equation}': '{term}' does not describe {x}")
         inputs.append([*before, *(f".{n}" for n in range(hidden, 0, -1)), *after])
     seen = [c for names in inputs for c in names]
     widest = sorted({c for c in seen if c[0] == "."}, key=lambda c: -int(c[1:]))
@@ -330,37 +357,39 @@ def _parsed(b: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list
     before, dots, after = right.partition("...")
     names = [*before, *(widest if dots else []), *after]
     if len(set(names)) != len(names) or not set(names) <= set(seen):
-        raise b.fail(f"einsum '{equation}': the result '{right}' repeats a letter or has one that no operand has")
+        raise builder.fail(f"einsum '{equation}': the result '{right}' repeats a letter or has one that no operand has")
     return inputs, names
 
 
-def _diagonal(b: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
+def _diagonal(builder: Builder, x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
     """Return x with one axis for each distinct letter, and these letters; equal letters select a diagonal."""
     distinct = list(dict.fromkeys(letters))
     if len(distinct) == len(letters):
         return x, letters
     shape = tuple(x.shape[letters.index(c)] for c in distinct)
     source = AffineMap(len(shape), 0, tuple(AffineExpr.dimension(distinct.index(c)) for c in letters))
-    return rearranged(b, x, shape, source), distinct
+    return rearranged(builder, x, shape, source), distinct
 
 
-def _summed(b: Builder, x: Tensor, letters: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:
+def _summed(builder: Builder, x: Tensor, letters: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:
     gone = [d for d, c in enumerate(letters) if c not in needed]
-    return (reduce(b, "add", x, gone), [c for c in letters if c in needed]) if gone else (x, letters)
+    return (reduce(builder, "add", x, gone), [c for c in letters if c in needed]) if gone else (x, letters)
 
 
 def _product(
-    b: Builder, x: Tensor, xs: list[str], y: Tensor, ys: list[str], later: set[str]
+    builder: Builder, x: Tensor, xs: list[str], y: Tensor, ys: list[str], later: set[str]
 ) -> tuple[Tensor, list[str]]:
     both = [c for c in xs if c in ys]
     ones = [c for c in both if (x.shape[xs.index(c)] == 1) != (y.shape[ys.index(c)] == 1)]
     for c in ones:  # broadcast: the axis of size 1 goes
         if x.shape[xs.index(c)] == 1:
-            x, xs = squeeze(b, x, [xs.index(c)]), [n for n in xs if n != c]
+            x, xs = squeeze(builder, x, [xs.index(c)]), [n for n in xs if n != c]
         else:
-            y, ys = squeeze(b, y, [ys.index(c)]), [n for n in ys if n != c]
+            y, ys = squeeze(builder, y, [ys.index(c)]), [n for n in ys if n != c]
     both = [c for c in both if c not in ones]
     batch = [c for c in both if c in later]
     gone = [c for c in both if c not in later]
-    made = dot_general(b, x, y, [(xs.index(c), ys.index(c)) for c in batch], [(xs.index(c), ys.index(c)) for c in gone])
+    made = dot_general(
+        builder, x, y, [(xs.index(c), ys.index(c)) for c in batch], [(xs.index(c), ys.index(c)) for c in gone]
+    )
     return made, [*batch, *(c for c in xs if c not in both), *(c for c in ys if c not in both)]

@@ -32,96 +32,105 @@ _SITES = 1 << 20
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
-def _low(s: Scalars, x: Scalar) -> Scalar:
-    return s.convert(x, U32)
+def _low(scalars: Scalars, x: Scalar) -> Scalar:
+    return scalars.convert(x, U32)
 
 
-def _high(s: Scalars, x: Scalar) -> Scalar:
-    return s.convert(s.binary("shift_right_logical", x, s.const(32, U64)), U32)
+def _high(scalars: Scalars, x: Scalar) -> Scalar:
+    return scalars.convert(scalars.binary("shift_right_logical", x, scalars.const(32, U64)), U32)
 
 
-def _joined(s: Scalars, low: Scalar, high: Scalar) -> Scalar:
-    above = s.binary("shift_left", s.convert(high, U64), s.const(32, U64))
-    return s.binary("or", s.convert(low, U64), above)
+def _joined(scalars: Scalars, low: Scalar, high: Scalar) -> Scalar:
+    above = scalars.binary("shift_left", scalars.convert(high, U64), scalars.const(32, U64))
+    return scalars.binary("or", scalars.convert(low, U64), above)
 
 
-def threefry(s: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar]:
+def threefry(scalars: Scalars, key: Scalar, counter: Scalar) -> tuple[Scalar, Scalar]:
     """Compute two u32 from a key and a counter, which are u64, with Threefry."""
 
-    def add(a: Scalar, b: Scalar) -> Scalar:
-        return s.binary("add", a, b)
+    def add(lhs: Scalar, rhs: Scalar) -> Scalar:
+        return scalars.binary("add", lhs, rhs)
 
-    keys = [_low(s, key), _high(s, key)]
-    keys.append(s.binary("xor", s.binary("xor", *keys), s.const(0x1BD11BDA, U32)))
-    x, y = add(_low(s, counter), keys[0]), add(_high(s, counter), keys[1])
+    keys = [_low(scalars, key), _high(scalars, key)]
+    keys.append(scalars.binary("xor", scalars.binary("xor", *keys), scalars.const(0x1BD11BDA, U32)))
+    x, y = add(_low(scalars, counter), keys[0]), add(_high(scalars, counter), keys[1])
     for n in range(5):
         for by in _ROTATIONS[n % 2]:
             x = add(x, y)
-            left = s.binary("shift_left", y, s.const(by, U32))
-            y = s.binary("xor", s.binary("or", left, s.binary("shift_right_logical", y, s.const(32 - by, U32))), x)
+            left = scalars.binary("shift_left", y, scalars.const(by, U32))
+            y = scalars.binary(
+                "xor",
+                scalars.binary("or", left, scalars.binary("shift_right_logical", y, scalars.const(32 - by, U32))),
+                x,
+            )
         x = add(x, keys[(n + 1) % 3])
-        y = add(add(y, keys[(n + 2) % 3]), s.const(n + 1, U32))
+        y = add(add(y, keys[(n + 2) % 3]), scalars.const(n + 1, U32))
     return x, y
 
 
-def philox(s: Scalars, key: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
+def philox(scalars: Scalars, key: Scalar, low: Scalar, high: Scalar) -> list[Scalar]:
     """Compute four u32 from a key and a counter of two halves, which are u64, with Philox."""
-    x = [_low(s, low), _high(s, low), _low(s, high), _high(s, high)]
-    keys = [_low(s, key), _high(s, key)]
+    x = [_low(scalars, low), _high(scalars, low), _low(scalars, high), _high(scalars, high)]
+    keys = [_low(scalars, key), _high(scalars, key)]
     for _ in range(10):
-        products = [s.binary("mul", s.convert(x[n], U64), s.const(factor, U64))
+        products = [scalars.binary("mul", scalars.convert(x[n], U64), scalars.const(factor, U64))
                     for n, factor in ((0, 0xD2511F53), (2, 0xCD9E8D57))]  # fmt: skip
-        (low0, high0), (low1, high1) = ((_low(s, p), _high(s, p)) for p in products)
-        x = [s.binary("xor", s.binary("xor", high1, x[1]), keys[0]), low1,
-             s.binary("xor", s.binary("xor", high0, x[3]), keys[1]), low0]  # fmt: skip
-        keys = [s.binary("add", k, s.const(step, U32)) for k, step in zip(keys, (0x9E3779B9, 0xBB67AE85), strict=True)]
+        (low0, high0), (low1, high1) = ((_low(scalars, p), _high(scalars, p)) for p in products)
+        x = [scalars.binary("xor", scalars.binary("xor", high1, x[1]), keys[0]), low1,
+             scalars.binary("xor", scalars.binary("xor", high0, x[3]), keys[1]), low0]  # fmt: skip
+        keys = [
+            scalars.binary("add", k, scalars.const(step, U32))
+            for k, step in zip(keys, (0x9E3779B9, 0xBB67AE85), strict=True)
+        ]
     return x
 
 
-def bits(b: Builder, algorithm: str, state: Tensor, shape: Sequence[int], dtype: DType) -> tuple[Tensor, Tensor]:
+def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], dtype: DType) -> tuple[Tensor, Tensor]:
     """Return the state afterwards, and random bits as integers or floats of a type.
 
     algorithm: "threefry" or "philox". state: u64[2], the key and the counter; of Philox also u64[3], key, low and high
     half of the counter.
     """
     if state.dtype != U64 or state.rank != 1 or state.shape[0] not in ((2,) if algorithm == "threefry" else (2, 3)):
-        raise b.fail(f"random numbers by {algorithm} take a state u64[2], got {state}")
+        raise builder.fail(f"random numbers by {algorithm} take a state u64[2], got {state}")
     if dtype.is_complex or dtype.is_bool or any(isinstance(n, Expr) for n in shape):
-        raise b.fail(f"random bits of {dtype} and shape {list(shape)} are not supported")
-    words = [reshape(b, slice_axis(b, state, 0, n, n + 1), ()) for n in range(2)]
+        raise builder.fail(f"random bits of {dtype} and shape {list(shape)} are not supported")
+    words = [reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()) for n in range(2)]
     if algorithm == "threefry":
-        made, count = _threefry_bits(b, words[0], words[1], list(shape), dtype)
-        after = stack(b, [words[0], _plus(b, words[1], count)], 0)
+        made, count = _threefry_bits(builder, words[0], words[1], list(shape), dtype)
+        after = stack(builder, [words[0], _plus(builder, words[1], count)], 0)
     elif state.shape[0] == 3:
-        high = reshape(b, slice_axis(b, state, 0, 2, 3), ())
-        made, count = _philox_bits(b, words[0], words[1], high, list(shape), dtype)
-        after = stack(b, [words[0], *_plus_wide(b, words[1], high, count)], 0)
+        high = reshape(builder, slice_axis(builder, state, 0, 2, 3), ())
+        made, count = _philox_bits(builder, words[0], words[1], high, list(shape), dtype)
+        after = stack(builder, [words[0], *_plus_wide(builder, words[1], high, count)], 0)
     else:
-        made, count = _philox_bits(b, words[0], words[1], words[0], list(shape), dtype)
-        after = stack(b, [words[0], _plus(b, words[1], count)], 0)
+        made, count = _philox_bits(builder, words[0], words[1], words[0], list(shape), dtype)
+        after = stack(builder, [words[0], _plus(builder, words[1], count)], 0)
     return after, made
 
 
-def _plus(b: Builder, x: Tensor, n: int) -> Tensor:
-    return ew.binary(b, "add", x, b.constant(n, U64))
+def _plus(builder: Builder, x: Tensor, n: int) -> Tensor:
+    return ew.binary(builder, "add", x, builder.constant(n, U64))
 
 
-def _plus_wide(b: Builder, low: Tensor, high: Tensor, n: int) -> list[Tensor]:
-    return ew.apply_several(b, lambda s, x, y: _added(s, x, y, s.const(n, U64)), low, high)
+def _plus_wide(builder: Builder, low: Tensor, high: Tensor, n: int) -> list[Tensor]:
+    return ew.apply_several(builder, lambda s, x, y: _added(s, x, y, s.const(n, U64)), low, high)
 
 
-def _added(s: Scalars, low: Scalar, high: Scalar, by: Scalar) -> list[Scalar]:
-    total = s.binary("add", low, by)
-    carry = s.convert(s.compare("lt", total, low), U64)
-    return [total, s.binary("add", high, carry)]
+def _added(scalars: Scalars, low: Scalar, high: Scalar, by: Scalar) -> list[Scalar]:
+    total = scalars.binary("add", low, by)
+    carry = scalars.convert(scalars.compare("lt", total, low), U64)
+    return [total, scalars.binary("add", high, carry)]
 
 
-def _threefry_bits(b: Builder, key: Tensor, counter: Tensor, shape: list[int], dtype: DType) -> tuple[Tensor, int]:
+def _threefry_bits(
+    builder: Builder, key: Tensor, counter: Tensor, shape: list[int], dtype: DType
+) -> tuple[Tensor, int]:
     count = 1
     if dtype.bits == 64:
         for n in shape:
             count *= n
-        made = _counted(b, shape, lambda s, at, k, c: [
+        made = _counted(builder, shape, lambda s, at, k, c: [
             s.bitcast(_joined(s, *threefry(s, k, s.binary("add", c, at))), dtype)], key, counter)[0]  # fmt: skip
         return made, count
     # Each counter gives two numbers, which lie half an axis apart: the first even axis, else the longest.
@@ -130,31 +139,31 @@ def _threefry_bits(b: Builder, key: Tensor, counter: Tensor, shape: list[int], d
     half = [(n + 1) // 2 if d == axis else n for d, n in enumerate(whole)]
     for n in half:
         count *= n
-    pair = _counted(b, half, lambda s, at, k, c: list(threefry(s, k, s.binary("add", c, at))), key, counter)
-    both = stack(b, pair, axis + 1)
-    joined = reshape(b, both, [*half[:axis], 2 * half[axis], *half[axis + 1 :]])
-    return reshape(b, _as(b, slice_(b, joined, [0] * len(whole), whole), dtype), shape), count
+    pair = _counted(builder, half, lambda s, at, k, c: list(threefry(s, k, s.binary("add", c, at))), key, counter)
+    both = stack(builder, pair, axis + 1)
+    joined = reshape(builder, both, [*half[:axis], 2 * half[axis], *half[axis + 1 :]])
+    return reshape(builder, _as(builder, slice_(builder, joined, [0] * len(whole), whole), dtype), shape), count
 
 
 def _philox_bits(
-    b: Builder, key: Tensor, low: Tensor, high: Tensor, shape: list[int], dtype: DType
+    builder: Builder, key: Tensor, low: Tensor, high: Tensor, shape: list[int], dtype: DType
 ) -> tuple[Tensor, int]:
     total = 1
     for n in shape:
         total *= n
     words = 2 * total if dtype.bits == 64 else total
     count = -(-words // 4)
-    lanes = _counted(b, [count], lambda s, at, k, x, y: philox(s, k, *_added(s, x, y, at)), key, low, high)
-    flat = reshape(b, stack(b, lanes, 1), [4 * count])
+    lanes = _counted(builder, [count], lambda s, at, k, x, y: philox(s, k, *_added(s, x, y, at)), key, low, high)
+    flat = reshape(builder, stack(builder, lanes, 1), [4 * count])
     if dtype.bits == 64:
-        pairs = reshape(b, slice_axis(b, flat, 0, 0, words), [total, 2])
-        parts = [reshape(b, slice_axis(b, pairs, 1, n, n + 1), [total]) for n in range(2)]
-        made = ew.apply(b, lambda s, x, y: s.bitcast(_joined(s, x, y), dtype), *parts)
-        return reshape(b, made, shape), count
-    return reshape(b, _as(b, slice_axis(b, flat, 0, 0, total), dtype), shape), count
+        pairs = reshape(builder, slice_axis(builder, flat, 0, 0, words), [total, 2])
+        parts = [reshape(builder, slice_axis(builder, pairs, 1, n, n + 1), [total]) for n in range(2)]
+        made = ew.apply(builder, lambda s, x, y: s.bitcast(_joined(s, x, y), dtype), *parts)
+        return reshape(builder, made, shape), count
+    return reshape(builder, _as(builder, slice_axis(builder, flat, 0, 0, total), dtype), shape), count
 
 
-def _counted(b: Builder, shape: list[int], function: ew.Function, *given: Tensor) -> list[Tensor]:
+def _counted(builder: Builder, shape: list[int], function: ew.Function, *given: Tensor) -> list[Tensor]:
     """function(s, number of the element counted row by row, ...) for each element."""
 
     def numbered(s: Scalars, *scalars: Scalar) -> list[Scalar]:
@@ -163,92 +172,98 @@ def _counted(b: Builder, shape: list[int], function: ew.Function, *given: Tensor
             at = s.binary("add", s.binary("mul", at, s.const(n, U64)), s.position(d, U64))
         return list(function(s, at, *scalars))  # type: ignore[arg-type]
 
-    return ew.apply_several(b, numbered, *given, shape=tuple(shape))
+    return ew.apply_several(builder, numbered, *given, shape=tuple(shape))
 
 
-def _as(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+def _as(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """u32 as the type: its bits, or the lowest of them."""
     if dtype.bits == 32:
-        return ew.bitcast(b, x, dtype)
+        return ew.bitcast(builder, x, dtype)
     narrow = DTYPES[f"u{dtype.bits}"]
-    return ew.apply(b, lambda s, v: s.bitcast(s.convert(v, narrow), dtype), x)
+    return ew.apply(builder, lambda s, v: s.bitcast(s.convert(v, narrow), dtype), x)
 
 
-def uniform(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Random bits (u32, of f64 u64) as floats from 0 up to 1."""
     lost = 9 if dtype != F64 else 12
     inner = F64 if dtype == F64 else F32
 
-    def one(s: Scalars, v: Scalar) -> Scalar:
-        mantissa = s.binary("shift_right_logical", v, s.const(lost, v.dtype))
-        start = s.const(0x3FF0000000000000 if inner == F64 else 0x3F800000, v.dtype)
-        made = s.bitcast(s.binary("or", mantissa, start), inner)
-        return s.convert(s.binary("sub", made, s.const(1.0, inner)), dtype)
+    def one(scalars: Scalars, value: Scalar) -> Scalar:
+        mantissa = scalars.binary("shift_right_logical", value, scalars.const(lost, value.dtype))
+        start = scalars.const(0x3FF0000000000000 if inner == F64 else 0x3F800000, value.dtype)
+        made = scalars.bitcast(scalars.binary("or", mantissa, start), inner)
+        return scalars.convert(scalars.binary("sub", made, scalars.const(1.0, inner)), dtype)
 
-    return ew.apply(b, one, x)
+    return ew.apply(builder, one, x)
 
 
-def quantile(b: Builder, unit: Tensor) -> Tensor:
+def quantile(builder: Builder, unit: Tensor) -> Tensor:
     """Map the numbers of uniform() (f32 or f64) to finite numbers of the normal distribution, by the inverse of its
     CDF.
     """
     dtype = unit.dtype
     step = 2.0**-52 if dtype == F64 else 2.0**-23  # from an end of (-1, 1) to the nearest number
 
-    def one(s: Scalars, u: Scalar) -> Scalar:
-        centred = s.binary("sub", s.binary("mul", u, s.const(2.0, dtype)), s.const(1.0 - step, dtype))
-        return s.binary("mul", special.erf_inv(s, centred), s.const(2.0**0.5, dtype))
+    def one(scalars: Scalars, u: Scalar) -> Scalar:
+        centred = scalars.binary(
+            "sub", scalars.binary("mul", u, scalars.const(2.0, dtype)), scalars.const(1.0 - step, dtype)
+        )
+        return scalars.binary("mul", special.erf_inv(scalars, centred), scalars.const(2.0**0.5, dtype))
 
-    return ew.apply(b, one, unit)
+    return ew.apply(builder, one, unit)
 
 
 # -- numbers that differ from call to call
 
 
-def key_of_call(b: Builder, seed: int | None = None) -> Tensor:
+def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
     """Return a u64 key that no other place in the program has, nor this place in another call. seed: in place of the
     program's.
     """
-    state = b.state.get(STATE)
+    state = builder.state.get(STATE)
     if state is None:
-        state = b.state[STATE] = b.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
-    if not b.sites:
-        b.at_end.append(lambda: b.store(state, ew.binary(b, "add", state, b.constant(np.array([0, 1], np.uint64)))))
-    site = b.sites
-    b.sites += 1
+        state = builder.state[STATE] = builder.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
+    if not builder.sites:
+        builder.at_end.append(
+            lambda: builder.store(
+                state, ew.binary(builder, "add", state, builder.constant(np.array([0, 1], np.uint64)))
+            )
+        )
+    site = builder.sites
+    builder.sites += 1
     if site >= _SITES:
-        raise b.fail(f"a program draws random numbers in at most {_SITES} places")
+        raise builder.fail(f"a program draws random numbers in at most {_SITES} places")
 
-    def fold(s: Scalars, key: Scalar, call: Scalar) -> Scalar:
+    def fold(scalars: Scalars, key: Scalar, call: Scalar) -> Scalar:
         if seed is not None:
-            key = s.const(seed, U64)
-        at = s.binary("add", s.binary("mul", call, s.const(_SITES, U64)), s.const(site, U64))
-        return _joined(s, *threefry(s, key, at))
+            key = scalars.const(seed, U64)
+        at = scalars.binary("add", scalars.binary("mul", call, scalars.const(_SITES, U64)), scalars.const(site, U64))
+        return _joined(scalars, *threefry(scalars, key, at))
 
-    return ew.apply(b, fold, *(reshape(b, slice_axis(b, state, 0, n, n + 1), ()) for n in range(2)))
+    return ew.apply(builder, fold, *(reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()) for n in range(2)))
 
 
-def draw(b: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
+def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
     """Return two tensors of independent u32. seed: see key_of_call."""
     if any(n == 0 for n in shape):
-        return (shapes.full(b, 0, shape, U32),) * 2
+        return (shapes.full(builder, 0, shape, U32),) * 2
 
-    def both(s: Scalars, number: Scalar, key: Scalar) -> tuple[Scalar, Scalar]:
-        return threefry(s, key, number)
+    def both(scalars: Scalars, number: Scalar, key: Scalar) -> tuple[Scalar, Scalar]:
+        return threefry(scalars, key, number)
 
-    made = ew.apply_several(b, both, shapes.iota(b, [product(shape)], 0, U64), key_of_call(b, seed))
-    first, second = (reshape(b, x, shape) for x in made)
+    made = ew.apply_several(builder, both, shapes.iota(builder, [product(shape)], 0, U64), key_of_call(builder, seed))
+    first, second = (reshape(builder, x, shape) for x in made)
     return first, second
 
 
-def normal(b: Builder, first: Tensor, second: Tensor, dtype: DType) -> Tensor:
+def normal(builder: Builder, first: Tensor, second: Tensor, dtype: DType) -> Tensor:
     """Convert two tensors of u32 to floats of the normal distribution, by the method of Box and Muller."""
     return ew.convert(
-        b,
+        builder,
         formula(
-            b,
+            builder,
             lambda u, v: ((1.0 - u).of("log") * -2.0).of("sqrt") * (v * (2 * math.pi)).of("cos"),
-            uniform(b, first, F32), uniform(b, second, F32),
+            uniform(builder, first, F32), uniform(builder, second, F32),
         ),
         dtype,
     )  # fmt: skip

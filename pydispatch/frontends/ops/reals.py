@@ -129,17 +129,18 @@ class Reals:
 
     # -- functions by name
 
-    def binary(self, name: str, a: Scalar, b: Scalar) -> Scalar:
+    def binary(self, name: str, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Apply a function of `BINARY_FUNCTIONS`. UnsupportedTypeError where the types differ, or do not have it."""
-        if a.dtype != b.dtype:
-            raise UnsupportedTypeError(f"{name} of {a.dtype} and {b.dtype}: the types differ")
-        made = _BINARY[name].get(a.dtype.kind)
+        if lhs.dtype != rhs.dtype:
+            raise UnsupportedTypeError(f"{name} of {lhs.dtype} and {rhs.dtype}: the types differ")
+        made = _BINARY[name].get(lhs.dtype.kind)
         if made is None:
-            raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
-        return self.made(a.dtype, _made_of(made, a.value, b.value))
+            raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")
+        return self.made(lhs.dtype, _made_of(made, lhs.value, rhs.value))
 
     def unary(self, name: str, a: Scalar) -> Scalar:
-        """Apply a function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg, sign, not, ...
+        """Apply a function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg,
+        sign, not, ...
         """
         if a.dtype.is_float and name in _FLOAT_UNARY:
             return self.made(a.dtype, _made_of(_FLOAT_UNARY[name], a.value))
@@ -197,19 +198,21 @@ class Reals:
 
     # -- comparing and choosing
 
-    def compare(self, order: str, a: Scalar, b: Scalar) -> Scalar:
+    def compare(self, order: str, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Compare a with b; order: eq, ne, lt, le, gt or ge. NaN is unequal to everything."""
-        if a.dtype.is_float:
-            return self.made(BOOL, arith.CmpfOp(a.value, b.value, _FLOAT_ORDER[order]))
-        sign = "" if order in ("eq", "ne") else "u" if a.dtype.is_unsigned else "s"
-        return self.made(BOOL, arith.CmpiOp(a.value, b.value, f"{sign}{order}"))
+        if lhs.dtype.is_float:
+            return self.made(BOOL, arith.CmpfOp(lhs.value, rhs.value, _FLOAT_ORDER[order]))
+        sign = "" if order in ("eq", "ne") else "u" if lhs.dtype.is_unsigned else "s"
+        return self.made(BOOL, arith.CmpiOp(lhs.value, rhs.value, f"{sign}{order}"))
 
-    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    def select(self, condition: Scalar, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Return a where the condition holds, else b."""
-        if not condition.dtype.is_bool or a.dtype.element != b.dtype.element:
-            raise UnsupportedTypeError(f"a choice between {a.dtype} and {b.dtype} by {condition.dtype} is not defined")
-        parts = zip(a.parts, b.parts, strict=True)
-        return Scalar(a.dtype, tuple(self.add_op(arith.SelectOp(condition.value, x, y)) for x, y in parts))
+        if not condition.dtype.is_bool or lhs.dtype.element != rhs.dtype.element:
+            raise UnsupportedTypeError(
+                f"a choice between {lhs.dtype} and {rhs.dtype} by {condition.dtype} is not defined"
+            )
+        parts = zip(lhs.parts, rhs.parts, strict=True)
+        return Scalar(lhs.dtype, tuple(self.add_op(arith.SelectOp(condition.value, x, y)) for x, y in parts))
 
     # -- types
 

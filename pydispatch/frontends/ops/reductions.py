@@ -23,31 +23,33 @@ Combine = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scala
 
 
 def reduce_with(
-    b: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], axes: Sequence[int] | None, combine: Combine
+    builder: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], axes: Sequence[int] | None, combine: Combine
 ) -> list[Tensor]:
     """Reduce tensors of one shape together along axes, which are removed. starts: the first running values, rank 0, one
     for each result; their types are those of the results.
     """
     shape = tensors[0].shape
-    axes = axes_of(b, axes, len(shape))
+    axes = axes_of(builder, axes, len(shape))
     kept = [d for d in range(len(shape)) if d not in axes]
     out_shape: Shape = tuple(shape[d] for d in kept)
     rank = len(shape)
     identity = AffineMap.identity(rank)
     to_result = AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept))
-    inputs = [(part, identity) for t in tensors for part in b.parts(t)]
-    outputs = [(b.splat(value, out_shape), to_result) for t in starts for value in scalar_parts(b, t)]
+    inputs = [(part, identity) for t in tensors for part in builder.parts(t)]
+    outputs = [(builder.splat(value, out_shape), to_result) for t in starts for value in scalar_parts(builder, t)]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         found = scalars_of([*(t.dtype for t in tensors), *(t.dtype for t in starts)], args)
         try:
             results = combine(Scalars(block), found[len(tensors) :], found[: len(tensors)])
         except UnsupportedTypeError as error:
-            raise b.fail(str(error)) from None
+            raise builder.fail(str(error)) from None
         return [part for r in results for part in r.parts]
 
-    values = iter(b.generic(inputs, outputs, [d in kept for d in range(rank)], body))
-    return [b.wrap(t.dtype, out_shape, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
+    values = iter(builder.generic(inputs, outputs, [d in kept for d in range(rank)], body))
+    return [
+        builder.wrap(t.dtype, out_shape, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts
+    ]
 
 
 def least(dtype: DType) -> float | int:
@@ -70,26 +72,26 @@ _STARTS: dict[str, Callable[[DType], float | int]] = {
 }  # fmt: skip
 
 
-def reduce(b: Builder, name: str, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
+def reduce(builder: Builder, name: str, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
     """x reduced along axes (all for None) by add, mul, max, min, and, or, xor. keep: axes stay, with size 1."""
-    gone = axes_of(b, axes, x.rank)
-    if (folded := _folded(b, name, x, gone, keep)) is not None:
+    gone = axes_of(builder, axes, x.rank)
+    if (folded := _folded(builder, name, x, gone, keep)) is not None:
         return folded
-    start = b.constant(_STARTS[name](x.dtype), x.dtype)
+    start = builder.constant(_STARTS[name](x.dtype), x.dtype)
 
-    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        return [s.binary(name, running[0], elements[0])]
+    def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        return [scalars.binary(name, running[0], elements[0])]
 
-    (made,) = reduce_with(b, [x], [start], gone, combine) if gone else (x,)
-    return kept_axes(b, made, x, gone) if keep else made
+    (made,) = reduce_with(builder, [x], [start], gone, combine) if gone else (x,)
+    return kept_axes(builder, made, x, gone) if keep else made
 
 
-def kept_axes(b: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int]) -> Tensor:
+def kept_axes(builder: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int]) -> Tensor:
     """Reshape a reduction of x so that the reduced axes have size 1."""
-    return reshape(b, reduced, [1 if d in axes else n for d, n in enumerate(x.shape)])
+    return reshape(builder, reduced, [1 if d in axes else n for d, n in enumerate(x.shape)])
 
 
-def _folded(b: Builder, name: str, x: Tensor, axes: Sequence[int], keep: bool) -> Tensor | None:
+def _folded(builder: Builder, name: str, x: Tensor, axes: Sequence[int], keep: bool) -> Tensor | None:
     import numpy as np
 
     if x.known is None or x.known.size > ew.FOLDED or not (x.dtype.is_integer or x.dtype.is_bool):
@@ -98,7 +100,7 @@ def _folded(b: Builder, name: str, x: Tensor, axes: Sequence[int], keep: bool) -
     if name not in functions or x.dtype.is_bool or (x.is_symbolic and name in ("max", "min")) or 0 in x.known.shape:
         return None
     made = functions[name].reduce(x.known, axis=tuple(axes), keepdims=keep)
-    return b.constant(np.asarray(made), x.dtype)
+    return builder.constant(np.asarray(made), x.dtype)
 
 
 def count(x: Tensor, axes: Sequence[int]) -> int | Expr:
@@ -106,48 +108,52 @@ def count(x: Tensor, axes: Sequence[int]) -> int | Expr:
     return product(x.shape[d] for d in axes)
 
 
-def size_as(b: Builder, n: int | Expr, dtype: DType) -> Tensor:
+def size_as(builder: Builder, n: int | Expr, dtype: DType) -> Tensor:
     """Return a size as a tensor of rank 0."""
-    known = b.constant(n, I64)
-    return b.constant(n, dtype) if not isinstance(n, Expr) else ew.convert(b, known, dtype)
+    known = builder.constant(n, I64)
+    return builder.constant(n, dtype) if not isinstance(n, Expr) else ew.convert(builder, known, dtype)
 
 
-def mean(b: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
+def mean(builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
     """Return the mean of the elements along axes."""
-    gone = axes_of(b, axes, x.rank)
-    total = reduce(b, "add", x, gone, keep)
-    return ew.binary(b, "div", total, size_as(b, count(x, gone), x.dtype))
+    gone = axes_of(builder, axes, x.rank)
+    total = reduce(builder, "add", x, gone, keep)
+    return ew.binary(builder, "div", total, size_as(builder, count(x, gone), x.dtype))
 
 
-def variance(b: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False, less: int = 0) -> Tensor:
+def variance(
+    builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False, less: int = 0
+) -> Tensor:
     """Return the sum of squared distances to the mean, divided by the number of elements minus `less`."""
-    gone = axes_of(b, axes, x.rank)
-    apart = ew.binary(b, "sub", x, mean(b, x, gone, True))
-    total = reduce(b, "add", ew.binary(b, "mul", apart, apart), gone, keep)
-    return ew.binary(b, "div", total, size_as(b, count(x, gone) - less, x.dtype))
+    gone = axes_of(builder, axes, x.rank)
+    apart = ew.binary(builder, "sub", x, mean(builder, x, gone, True))
+    total = reduce(builder, "add", ew.binary(builder, "mul", apart, apart), gone, keep)
+    return ew.binary(builder, "div", total, size_as(builder, count(x, gone) - less, x.dtype))
 
 
-def argument(b: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,
+def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,
              last: bool = False) -> Tensor:  # fmt: skip
     """Return the place of the "max" or "min" along an axis: the first of equal ones, or the last. NaN is beyond all."""
-    (axis,) = axes_of(b, [axis], x.rank)
-    narrow = ew.convert(b, x, F32) if x.dtype.is_bool else x
-    start = [b.constant(least(narrow.dtype) if name == "max" else largest(narrow.dtype), narrow.dtype),
-             b.constant(-1, dtype)]  # fmt: skip
+    (axis,) = axes_of(builder, [axis], x.rank)
+    narrow = ew.convert(builder, x, F32) if x.dtype.is_bool else x
+    start = [builder.constant(least(narrow.dtype) if name == "max" else largest(narrow.dtype), narrow.dtype),
+             builder.constant(-1, dtype)]  # fmt: skip
 
-    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+    def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         (best, place), (value,) = running, elements
-        here = s.position(axis, dtype)
+        here = scalars.position(axis, dtype)
         order = {"max": "gt", "min": "lt"}[name]
-        better = s.compare(order, value, best)
-        tied = s.compare("eq", value, best)
-        first = s.compare("lt", place, s.const(0, dtype))
-        replace = s.binary("or", better, s.binary("and", tied, first if not last else s.const(True, BOOL)))
+        better = scalars.compare(order, value, best)
+        tied = scalars.compare("eq", value, best)
+        first = scalars.compare("lt", place, scalars.const(0, dtype))
+        replace = scalars.binary(
+            "or", better, scalars.binary("and", tied, first if not last else scalars.const(True, BOOL))
+        )
         if value.dtype.is_float:
-            is_nan, was_nan = s.unary("is_nan", value), s.unary("is_nan", best)
-            new_nan = is_nan if last else s.binary("and", is_nan, s.unary("not", was_nan))
-            replace = s.binary("or", new_nan, s.binary("and", replace, s.unary("not", was_nan)))
-        return [s.select(replace, value, best), s.select(replace, here, place)]
+            is_nan, was_nan = scalars.unary("is_nan", value), scalars.unary("is_nan", best)
+            new_nan = is_nan if last else scalars.binary("and", is_nan, scalars.unary("not", was_nan))
+            replace = scalars.binary("or", new_nan, scalars.binary("and", replace, scalars.unary("not", was_nan)))
+        return [scalars.select(replace, value, best), scalars.select(replace, here, place)]
 
-    _, found = reduce_with(b, [narrow], start, [axis], combine)
-    return kept_axes(b, found, x, [axis]) if keep else found
+    _, found = reduce_with(builder, [narrow], start, [axis], combine)
+    return kept_axes(builder, found, x, [axis]) if keep else found

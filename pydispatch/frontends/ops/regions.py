@@ -21,7 +21,7 @@ IsOver = Callable[[Element, Element, Element], Element]
 
 
 def best_boxes(
-    b: Builder, sides: Sequence[Tensor], good: Tensor, limit: Tensor, is_over: IsOver, most: Tensor | None = None
+    builder: Builder, sides: Sequence[Tensor], good: Tensor, limit: Tensor, is_over: IsOver, most: Tensor | None = None
 ) -> Tensor:
     """Return which boxes stay when each box that overlaps a better one too much is left out, bool [sets, boxes].
 
@@ -40,24 +40,26 @@ def best_boxes(
 
     def step(number: Size, held: list[Tensor]) -> list[Tensor]:
         kept, taken = held
-        own = [shapes.slice_axis(b, t, 1, number, number + 1) for t in sides]
-        now = reductions.size_as(b, number, I64)
-        hidden = reductions.reduce(b, "or", formula(b, is_hidden, *sides, *own, limit, kept), [1], keep=True)
-        this = formula(b, lambda g, h: g & ~h, shapes.slice_axis(b, good, 1, number, number + 1), hidden)
+        own = [shapes.slice_axis(builder, t, 1, number, number + 1) for t in sides]
+        now = reductions.size_as(builder, number, I64)
+        hidden = reductions.reduce(
+            builder, "or", formula(builder, is_hidden, *sides, *own, limit, kept), [1], keep=True
+        )
+        this = formula(builder, lambda g, h: g & ~h, shapes.slice_axis(builder, good, 1, number, number + 1), hidden)
         if most is not None:
-            this = formula(b, lambda t, n, m: t & (n < m), this, taken, most)
-        kept = formula(b, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, this, now)
-        return [kept, formula(b, lambda n, t: n + t.to(I64), taken, this)]
+            this = formula(builder, lambda t, n, m: t & (n < m), this, taken, most)
+        kept = formula(builder, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, this, now)
+        return [kept, formula(builder, lambda n, t: n + t.to(I64), taken, this)]
 
-    none = shapes.full(b, False, (size, count), BOOL)
-    return control.for_(b, count, [none, shapes.full(b, 0, (size, 1), I64)], step)[0]
+    none = shapes.full(builder, False, (size, count), BOOL)
+    return control.for_(builder, count, [none, shapes.full(builder, 0, (size, 1), I64)], step)[0]
 
 
 # -- samples of boxes
 
 
 def box_taps(
-    b: Builder, x: Tensor, boxes: Tensor, cells: Sequence[int], ratio: int, scale: float, half: bool
+    builder: Builder, x: Tensor, boxes: Tensor, cells: Sequence[int], ratio: int, scale: float, half: bool
 ) -> list[list[Tap]]:
     """Return the taps of `ratio` samples in each cell of boxes along the rows and the columns of images.
 
@@ -66,65 +68,71 @@ def box_taps(
     """
     taps = []
     for side, (count, size) in enumerate(zip(cells, x.shape[2:], strict=True)):
-        start, end = (shapes.slice_axis(b, boxes, 1, n, n + 1) for n in (1 - side, 3 - side))
-        sample = shapes.iota(b, [1, count * ratio], 1, F32)
+        start, end = (shapes.slice_axis(builder, boxes, 1, n, n + 1) for n in (1 - side, 3 - side))
+        sample = shapes.iota(builder, [1, count * ratio], 1, F32)
 
         def place(s: Element, lo: Element, hi: Element, count: int = count) -> Element:
             first, last = (v.to(F32) * scale - (0.5 if half else 0.0) for v in (lo, hi))
             extent = last - first if half else (last - first).at_least(1.0)
             return first + (s + 0.5) * extent / float(count * ratio)
 
-        places = formula(b, place, sample, start, end)
+        places = formula(builder, place, sample, start, end)
         spread = [boxes.shape[0], 1, count * ratio, 1] if side == 0 else [boxes.shape[0], 1, 1, count * ratio]
-        taps.append(_inside_taps(b, shapes.reshape(b, places, spread), reductions.size_as(b, size, F32)))
+        taps.append(
+            _inside_taps(builder, shapes.reshape(builder, places, spread), reductions.size_as(builder, size, F32))
+        )
     return taps
 
 
-def _inside_taps(b: Builder, places: Tensor, length: Tensor) -> list[Tap]:
+def _inside_taps(builder: Builder, places: Tensor, length: Tensor) -> list[Tap]:
     """Return the taps of the two elements around each place; the weights are 0 for a place more than an element
     outside.
     """
 
-    def low(v: Element, n: Element) -> Element:
-        return v.at_least(0.0).of("floor").at_most(n - 1.0)
+    def low(value: Element, n: Element) -> Element:
+        return value.at_least(0.0).of("floor").at_most(n - 1.0)
 
-    def inside(v: Element, n: Element) -> Element:
-        return (v >= -1.0) & (v <= n)
+    def inside(value: Element, n: Element) -> Element:
+        return (value >= -1.0) & (value <= n)
 
-    def part(v: Element, n: Element) -> Element:
-        return (v.at_least(0.0) - low(v, n)).at_most(1.0) * (low(v, n) < n - 1.0).choose(v.const(1.0), 0.0)
+    def part(value: Element, n: Element) -> Element:
+        return (value.at_least(0.0) - low(value, n)).at_most(1.0) * (low(value, n) < n - 1.0).choose(
+            value.const(1.0), 0.0
+        )
 
-    def first(v: Element, n: Element) -> Element:
-        return inside(v, n).choose(1.0 - part(v, n), 0.0)
+    def first(value: Element, n: Element) -> Element:
+        return inside(value, n).choose(1.0 - part(value, n), 0.0)
 
-    def second(v: Element, n: Element) -> Element:
-        return inside(v, n).choose(part(v, n), 0.0)
+    def second(value: Element, n: Element) -> Element:
+        return inside(value, n).choose(part(value, n), 0.0)
 
     return [
-        Tap(formula(b, lambda v, n: low(v, n).to(I64), places, length), formula(b, first, places, length)),
+        Tap(formula(builder, lambda v, n: low(v, n).to(I64), places, length), formula(builder, first, places, length)),
         Tap(
-            formula(b, lambda v, n: (low(v, n) + 1.0).at_most(n - 1.0).to(I64), places, length),
-            formula(b, second, places, length),
+            formula(builder, lambda v, n: (low(v, n) + 1.0).at_most(n - 1.0).to(I64), places, length),
+            formula(builder, second, places, length),
         ),
     ]
 
 
 def mean_of_boxes(
-    b: Builder, x: Tensor, images: Tensor, taps: Sequence[Sequence[Tap]], cells: Sequence[int], ratio: int
+    builder: Builder, x: Tensor, images: Tensor, taps: Sequence[Sequence[Tap]], cells: Sequence[int], ratio: int
 ) -> Tensor:
     """Return the mean of the samples of each cell, [boxes, channels, cells...]. images: the image of each box."""
     count, channels = images.shape[0], x.shape[1]
     high, wide = cells
-    each = shapes.reshape(b, images, [count, 1, 1, 1])
-    samples = sampled(b, x, (count, channels, high * ratio, wide * ratio), taps, each)
-    return reductions.mean(b, shapes.reshape(b, samples, [count, channels, high, ratio, wide, ratio]), [3, 5])
+    each = shapes.reshape(builder, images, [count, 1, 1, 1])
+    samples = sampled(builder, x, (count, channels, high * ratio, wide * ratio), taps, each)
+    return reductions.mean(
+        builder, shapes.reshape(builder, samples, [count, channels, high, ratio, wide, ratio]), [3, 5]
+    )
 
 
 # -- windows whose elements are moved
 
 
 def moved_windows(
-    b: Builder, x: Tensor, offset: Tensor, mask: Tensor | None, kernel: Sequence[int], strides: Sequence[int],
+    builder: Builder, x: Tensor, offset: Tensor, mask: Tensor | None, kernel: Sequence[int], strides: Sequence[int],
     low: Sequence[int], dilations: Sequence[int], shared: int,
 ) -> Tensor:  # fmt: skip
     """Return the elements of windows over images as channels: [n, channels * elements of the kernel, out...].
@@ -137,21 +145,23 @@ def moved_windows(
     n, channels = x.shape[:2]
     out, per = offset.shape[2:], int(np.prod(kernel))
     if isinstance(channels, Expr) or shared < 1 or channels % shared or offset.shape[1] != shared * per * rank:
-        raise b.fail(f"windows of {x} are moved by {offset} in {shared} group(s) of offsets; expected "
+        raise builder.fail(f"windows of {x} are moved by {offset} in {shared} group(s) of offsets; expected "
                      f"{per * rank} offsets for each of groups of equally many channels")  # fmt: skip
     # Samples are [n * groups, channels of a group, kernel, ...].
-    moved = shapes.reshape(b, offset, [n * shared, 1, per, rank, *out])
+    moved = shapes.reshape(builder, offset, [n * shared, 1, per, rank, *out])
     taps = []
     for d in range(rank):
-        at = shapes.reshape(b, shapes.slice_axis(b, moved, 3, d, d + 1), [n * shared, 1, per, *out])
+        at = shapes.reshape(builder, shapes.slice_axis(builder, moved, 3, d, d + 1), [n * shared, 1, per, *out])
         inner = np.unravel_index(np.arange(per), kernel)[d] * dilations[d] - low[d]
-        base = b.constant(inner.reshape(1, 1, per, *[1] * rank), F32)
-        line = shapes.reshape(b, shapes.iota(b, [out[d]], 0, F32), [out[d] if k == d else 1 for k in range(rank)])
+        base = builder.constant(inner.reshape(1, 1, per, *[1] * rank), F32)
+        line = shapes.reshape(
+            builder, shapes.iota(builder, [out[d]], 0, F32), [out[d] if k == d else 1 for k in range(rank)]
+        )
         step = strides[d]
-        places = formula(b, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
-        taps.append(zero_taps(b, places, reductions.size_as(b, x.shape[2 + d], F32)))
-    images = shapes.reshape(b, x, [n * shared, channels // shared, *x.shape[2:]])
-    samples = sampled(b, images, (n * shared, channels // shared, per, *out), taps)
+        places = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
+        taps.append(zero_taps(builder, places, reductions.size_as(builder, x.shape[2 + d], F32)))
+    images = shapes.reshape(builder, x, [n * shared, channels // shared, *x.shape[2:]])
+    samples = sampled(builder, images, (n * shared, channels // shared, per, *out), taps)
     if mask is not None:
-        samples = elementwise.binary(b, "mul", samples, shapes.reshape(b, mask, [n * shared, 1, per, *out]))
-    return shapes.reshape(b, samples, [n, channels * per, *out])
+        samples = elementwise.binary(builder, "mul", samples, shapes.reshape(builder, mask, [n * shared, 1, per, *out]))
+    return shapes.reshape(builder, samples, [n, channels * per, *out])

@@ -58,25 +58,27 @@ def weighted(*given: Element) -> Element:
     return total
 
 
-def resampled(b: Builder, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
+def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
     """x with new elements along an axis: sums of the old ones at taken [new, k] with weights [new, k]."""
     if taken.shape[1] > _FEW:  # many elements for each place: a product with a matrix
         matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
         np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
-        made = products.dot_general(b, x, b.constant(matrix, x.dtype), [], [(axis, 1)])
-        return shapes.transpose(b, made, [*range(axis), x.rank - 1, *range(axis, x.rank - 1)])
-    return weighted_slices(b, x, axis, [b.constant(column) for column in taken.T],
-                           [b.constant(column, x.dtype) for column in weights.T])  # fmt: skip
+        made = products.dot_general(builder, x, builder.constant(matrix, x.dtype), [], [(axis, 1)])
+        return shapes.transpose(builder, made, [*range(axis), x.rank - 1, *range(axis, x.rank - 1)])
+    return weighted_slices(builder, x, axis, [builder.constant(column) for column in taken.T],
+                           [builder.constant(column, x.dtype) for column in weights.T])  # fmt: skip
 
 
-def weighted_slices(b: Builder, x: Tensor, axis: int, taken: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+def weighted_slices(
+    builder: Builder, x: Tensor, axis: int, taken: Sequence[Tensor], weights: Sequence[Tensor]
+) -> Tensor:
     """Return x with new elements along an axis: sums of the old ones at the indices of each vector of `taken`, times
     the vector of `weights` that belongs to it."""
     given: list[Tensor] = []
     for indices, factors in zip(taken, weights, strict=True):
-        given.append(gathers.take(b, x, indices, axis))
-        given.append(shapes.reshape(b, factors, [-1, *[1] * (x.rank - axis - 1)]))
-    return formula(b, weighted, *given)
+        given.append(gathers.take(builder, x, indices, axis))
+        given.append(shapes.reshape(builder, factors, [-1, *[1] * (x.rank - axis - 1)]))
+    return formula(builder, weighted, *given)
 
 
 def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:

@@ -34,7 +34,7 @@ class Tap:
 
 
 def sampled(
-    b: Builder, x: Tensor, shape: Shape, taps: Sequence[Sequence[Tap]], batch: Tensor | None = None
+    builder: Builder, x: Tensor, shape: Shape, taps: Sequence[Sequence[Tap]], batch: Tensor | None = None
 ) -> Tensor:
     """Return sums of elements of x [n, c, ...] with the product of the weights of a tap of each spatial axis.
 
@@ -43,34 +43,34 @@ def sampled(
     given: list[Tensor] = []
     for chosen in itertools.product(*taps):
 
-        def places(p: Places) -> list[SSAValue]:
-            at = [p.index_of(t) for t in p.given]
-            return [at.pop() if batch is not None else p.index(0), p.index(1), *at]
+        def places(places: Places) -> list[SSAValue]:
+            at = [places.index_of(t) for t in places.given]
+            return [at.pop() if batch is not None else places.index(0), places.index(1), *at]
 
         indices = [tap.index for tap in chosen] + ([batch] if batch is not None else [])
-        given.append(elements_at(b, x, shape, places, *indices))
+        given.append(elements_at(builder, x, shape, places, *indices))
         weight = chosen[0].weight
         for tap in chosen[1:]:
-            weight = elementwise.binary(b, "mul", weight, tap.weight)
+            weight = elementwise.binary(builder, "mul", weight, tap.weight)
         given.append(weight)
-    return formula(b, weighted, *given)
+    return formula(builder, weighted, *given)
 
 
-def zero_taps(b: Builder, places: Tensor, length: Tensor) -> list[Tap]:
+def zero_taps(builder: Builder, places: Tensor, length: Tensor) -> list[Tap]:
     """Return the taps of the two elements around each place; beyond the axis there is 0. length: of the axis, in the
     type of the places.
     """
     found = []
     for offset, weight in LINEAR:
 
-        def index(v: Element, size: Element, offset: int = offset) -> Element:
-            return (v.of("floor") + offset).at_least(0.0).at_most(size - 1.0).to(I64)
+        def index(value: Element, size: Element, offset: int = offset) -> Element:
+            return (value.of("floor") + offset).at_least(0.0).at_most(size - 1.0).to(I64)
 
-        def part(v: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
-            low = v.of("floor")
-            return _where_inside(low + offset, size, weight(v - low))
+        def part(value: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
+            low = value.of("floor")
+            return _where_inside(low + offset, size, weight(value - low))
 
-        found.append(Tap(formula(b, index, places, length), formula(b, part, places, length)))
+        found.append(Tap(formula(builder, index, places, length), formula(builder, part, places, length)))
     return found
 
 
@@ -99,65 +99,65 @@ class Grid:
     corners: bool
     onnx: bool = False
 
-    def place(self, v: Element, n: Element) -> Element:
+    def place(self, value: Element, n: Element) -> Element:
         """Return the place along an axis of n elements that a coordinate from -1 to 1 names."""
-        v = self._scaled(v, n)
+        value = self._scaled(value, n)
         if self.mode == "nearest" and self.onnx:
-            return self.inside(v.of("round_even"), n)
-        v = self.inside(v, n) if self._moves_places else v
-        return v.of("round_even") if self.mode == "nearest" else v
+            return self.inside(value.of("round_even"), n)
+        value = self.inside(value, n) if self._moves_places else value
+        return value.of("round_even") if self.mode == "nearest" else value
 
-    def speed(self, v: Element, n: Element) -> Element:
+    def speed(self, value: Element, n: Element) -> Element:
         """Return the derivative of `place`, 0 where the place is at a border or moved to it."""
-        last = n.to(v.dtype) - 1.0
+        last = n.to(value.dtype) - 1.0
         made = last * 0.5 if self.corners else (last + 1.0) * 0.5
         if self.beyond == "zeros" or not self._moves_places:
             return made
-        v = self._scaled(v, n)
+        value = self._scaled(value, n)
         if self.beyond == "reflection":
-            made = _direction(v, *self._mirrors(last)) * made
-            v = self.inside(v, n)
-        return ((v > 0.0) & (v < last)).choose(made, 0.0)
+            made = _direction(value, *self._mirrors(last)) * made
+            value = self.inside(value, n)
+        return ((value > 0.0) & (value < last)).choose(made, 0.0)
 
-    def inside(self, v: Element, n: Element) -> Element:
+    def inside(self, value: Element, n: Element) -> Element:
         """Move a place into the n elements of an axis, to the border or by reflection; with zeros beyond, it stays."""
-        last = n.to(v.dtype) - 1.0
+        last = n.to(value.dtype) - 1.0
         if self.beyond == "border":
-            return v.at_least(0.0).at_most(last)
-        return _reflected(v, *self._mirrors(last)) if self.beyond == "reflection" else v
+            return value.at_least(0.0).at_most(last)
+        return _reflected(value, *self._mirrors(last)) if self.beyond == "reflection" else value
 
     @property
     def _moves_places(self) -> bool:
         """Whether places are moved to the image. PyTorch moves the elements of cubic interpolation instead."""
         return self.mode != "cubic"
 
-    def _scaled(self, v: Element, n: Element) -> Element:
-        of = n.to(v.dtype)
-        return (v + 1.0) * 0.5 * (of - 1.0) if self.corners else ((v + 1.0) * of - 1.0) * 0.5
+    def _scaled(self, value: Element, n: Element) -> Element:
+        of = n.to(value.dtype)
+        return (value + 1.0) * 0.5 * (of - 1.0) if self.corners else ((value + 1.0) * of - 1.0) * 0.5
 
     def _mirrors(self, last: Element) -> tuple[float, Element]:
         """Return the two places at which places beyond an image are reflected."""
         return (0.0, last) if self.corners else (-0.5, last + 0.5)
 
 
-def grid_sample(b: Builder, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
+def grid_sample(builder: Builder, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
     """x [n, c, ...] at the places of grid [n, ..., axes], the last axis first."""
-    return sampled(b, x, (*x.shape[:2], *grid.shape[1:-1]), grid_taps(b, x, grid, how))
+    return sampled(builder, x, (*x.shape[:2], *grid.shape[1:-1]), grid_taps(builder, x, grid, how))
 
 
-def grid_taps(b: Builder, x: Tensor, grid: Tensor, how: Grid, *, slopes: bool = False) -> list[list[Tap]]:
+def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: Grid, *, slopes: bool = False) -> list[list[Tap]]:
     """Return the taps of each spatial axis of an image at the places of a grid; `slopes`: with their derivatives."""
     rank = x.rank - 2
     if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:
-        raise b.fail(f"an image {x} is sampled at a grid {grid}")
-    places = [_one_of(b, grid, rank - 1 - d) for d in range(rank)]
-    return [_taps_of_axis(b, at, x.shape[2 + d], how, slopes) for d, at in enumerate(places)]
+        raise builder.fail(f"an image {x} is sampled at a grid {grid}")
+    places = [_one_of(builder, grid, rank - 1 - d) for d in range(rank)]
+    return [_taps_of_axis(builder, at, x.shape[2 + d], how, slopes) for d, at in enumerate(places)]
 
 
-def _one_of(b: Builder, grid: Tensor, n: int) -> Tensor:
+def _one_of(builder: Builder, grid: Tensor, n: int) -> Tensor:
     """Return one coordinate of each place, [batch, 1, ...]."""
-    part = shapes.slice_axis(b, grid, grid.rank - 1, n, n + 1)
-    return shapes.reshape(b, part, [grid.shape[0], 1, *grid.shape[1:-1]])
+    part = shapes.slice_axis(builder, grid, grid.rank - 1, n, n + 1)
+    return shapes.reshape(builder, part, [grid.shape[0], 1, *grid.shape[1:-1]])
 
 
 _NEAREST: Taps = ((0, lambda part: part.const(1.0)),)
@@ -168,11 +168,11 @@ _TAPS: dict[str, tuple[Taps, Taps]] = {
 """The weights of each mode of interpolation, and their derivatives."""
 
 
-def _taps_of_axis(b: Builder, at: Tensor, size: Size, how: Grid, slopes: bool) -> list[Tap]:
-    length = reductions.size_as(b, size, I64)
-    places = formula(b, how.place, at, length)
-    base = places if how.mode == "nearest" else formula(b, lambda v: v.of("floor"), places)
-    speeds = formula(b, how.speed, at, length) if slopes else None
+def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: Grid, slopes: bool) -> list[Tap]:
+    length = reductions.size_as(builder, size, I64)
+    places = formula(builder, how.place, at, length)
+    base = places if how.mode == "nearest" else formula(builder, lambda v: v.of("floor"), places)
+    speeds = formula(builder, how.speed, at, length) if slopes else None
     weights, derivatives = _TAPS[how.mode]
     found = []
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
@@ -180,30 +180,30 @@ def _taps_of_axis(b: Builder, at: Tensor, size: Size, how: Grid, slopes: bool) -
         def index(low: Element, n: Element, offset: int = offset) -> Element:
             return how.inside(low + offset, n).to(I64).at_least(0).at_most(n - 1)
 
-        def part(v: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight) -> Element:
-            made = weight(v - low)
-            return _where_inside(low + offset, n.to(v.dtype), made) if how.beyond == "zeros" else made
+        def part(value: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight) -> Element:
+            made = weight(value - low)
+            return _where_inside(low + offset, n.to(value.dtype), made) if how.beyond == "zeros" else made
 
         given = (places, base, length)
         steep = None
         if speeds is not None:
-            by_place = formula(b, partial(part, weight=derivative), *given)
-            steep = elementwise.binary(b, "mul", by_place, speeds)
-        found.append(Tap(formula(b, index, base, length), formula(b, part, *given), steep))
+            by_place = formula(builder, partial(part, weight=derivative), *given)
+            steep = elementwise.binary(builder, "mul", by_place, speeds)
+        found.append(Tap(formula(builder, index, base, length), formula(builder, part, *given), steep))
     return found
 
 
-def _direction(v: Element, least: float, most: Element) -> Element:
+def _direction(value: Element, least: float, most: Element) -> Element:
     """Return the derivative of `_reflected`, 1 or -1."""
     width = (most - least).at_least(1e-6)
-    moved = v - least
+    moved = value - least
     back = (moved.of("abs") % (width * 2.0)) > width
-    return (back ^ (moved < 0.0)).choose(v.const(-1.0), v.const(1.0))
+    return (back ^ (moved < 0.0)).choose(value.const(-1.0), value.const(1.0))
 
 
-def _reflected(v: Element, least: float, most: Element) -> Element:
+def _reflected(value: Element, least: float, most: Element) -> Element:
     """v, mirrored at two borders as often as it takes."""
     width = (most - least).at_least(1e-6)
     # The distance to the lower border has a period of two widths.
-    distance = (v - least).of("abs") % (width * 2.0)
+    distance = (value - least).of("abs") % (width * 2.0)
     return (distance > width).choose(width * 2.0 - distance, distance) + least

@@ -13,44 +13,44 @@ from pydispatch.frontends.ops import elementwise, reductions, scatters, shapes
 from pydispatch.frontends.ops.sampling import Grid, grid_taps, sampled
 
 
-def image_gradient(b: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
+def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
     """Return the gradient of the image x [n, c, ...] of `grid_sample`, whose result has the gradient `grad`."""
     spatial = x.rank - 2
     last = [0, *range(2, x.rank), 1]
-    values = shapes.transpose(b, grad, last)
-    image = shapes.transpose(b, shapes.full(b, 0, x.shape, grad.dtype), last)
+    values = shapes.transpose(builder, grad, last)
+    image = shapes.transpose(builder, shapes.full(builder, 0, x.shape, grad.dtype), last)
     lead = values.shape[:-1]
     count = product(lead)
 
     def row(t: Tensor) -> Tensor:
-        return shapes.reshape(b, shapes.broadcast_to(b, t, lead), [count])
+        return shapes.reshape(builder, shapes.broadcast_to(builder, t, lead), [count])
 
     def without_channels(t: Tensor) -> Tensor:
-        return shapes.squeeze(b, t, [1])
+        return shapes.squeeze(builder, t, [1])
 
     places: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
     updates = []
-    for taps in itertools.product(*grid_taps(b, x, grid, how)):
+    for taps in itertools.product(*grid_taps(builder, x, grid, how)):
         weight = taps[0].weight
         for tap in taps[1:]:
-            weight = elementwise.binary(b, "mul", weight, tap.weight)
-        each = shapes.expand_dims(b, without_channels(weight), [spatial + 1])
-        updates.append(shapes.reshape(b, elementwise.binary(b, "mul", values, each), [count, x.shape[1]]))
-        places[0].append(row(shapes.iota(b, lead, 0, I64)))
+            weight = elementwise.binary(builder, "mul", weight, tap.weight)
+        each = shapes.expand_dims(builder, without_channels(weight), [spatial + 1])
+        updates.append(shapes.reshape(builder, elementwise.binary(builder, "mul", values, each), [count, x.shape[1]]))
+        places[0].append(row(shapes.iota(builder, lead, 0, I64)))
         for d, tap in enumerate(taps):
             places[1 + d].append(row(without_channels(tap.index)))
-    columns = [shapes.concat(b, parts, 0) for parts in places]
-    made = scatters.put_rows(b, image, columns, shapes.concat(b, updates, 0), "add")
-    return shapes.transpose(b, made, [0, x.rank - 1, *range(1, x.rank - 1)])
+    columns = [shapes.concat(builder, parts, 0) for parts in places]
+    made = scatters.put_rows(builder, image, columns, shapes.concat(builder, updates, 0), "add")
+    return shapes.transpose(builder, made, [0, x.rank - 1, *range(1, x.rank - 1)])
 
 
-def grid_gradient(b: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
+def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
     """Return the gradient of the grid [n, ..., axes] of `grid_sample`, whose result has the gradient `grad`."""
-    axes = grid_taps(b, x, grid, how, slopes=True)
+    axes = grid_taps(builder, x, grid, how, slopes=True)
     found = []
     for d in reversed(range(len(axes))):
         steep = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
-        by_place = sampled(b, x, grad.shape, [steep if n == d else taps for n, taps in enumerate(axes)])
-        product_ = elementwise.binary(b, "mul", by_place, grad)
-        found.append(reductions.reduce(b, "add", product_, [1]))
-    return shapes.stack(b, found, grid.rank - 1)
+        by_place = sampled(builder, x, grad.shape, [steep if n == d else taps for n, taps in enumerate(axes)])
+        product_ = elementwise.binary(builder, "mul", by_place, grad)
+        found.append(reductions.reduce(builder, "add", product_, [1]))
+    return shapes.stack(builder, found, grid.rank - 1)

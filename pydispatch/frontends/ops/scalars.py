@@ -40,13 +40,13 @@ class Scalars(Reals):
 
     # -- functions by name
 
-    def binary(self, name: str, a: Scalar, b: Scalar) -> Scalar:
-        if not (a.dtype.is_complex and a.dtype == b.dtype):
-            return super().binary(name, a, b)
+    def binary(self, name: str, lhs: Scalar, rhs: Scalar) -> Scalar:
+        if not (lhs.dtype.is_complex and lhs.dtype == rhs.dtype):
+            return super().binary(name, lhs, rhs)
         function = _COMPLEX_BINARY.get(name)
         if function is None:
-            raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
-        return function(self, a, b)
+            raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")
+        return function(self, lhs, rhs)
 
     def unary(self, name: str, a: Scalar) -> Scalar:
         if not a.dtype.is_complex:
@@ -56,15 +56,15 @@ class Scalars(Reals):
             raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
         return function(self, a)
 
-    def compare(self, order: str, a: Scalar, b: Scalar) -> Scalar:
+    def compare(self, order: str, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Complex numbers are ordered by their real parts, those that are equal by their imaginary ones."""
-        if not a.dtype.is_complex:
-            return super().compare(order, a, b)
-        of_real, of_imag = (self.compare(order, part(a), part(b)) for part in (self.real, self.imag))
+        if not lhs.dtype.is_complex:
+            return super().compare(order, lhs, rhs)
+        of_real, of_imag = (self.compare(order, part(lhs), part(rhs)) for part in (self.real, self.imag))
         if order in ("eq", "ne"):
             return self.binary("and" if order == "eq" else "or", of_real, of_imag)
-        tied = self.compare("eq", self.real(a), self.real(b))
-        strict = self.compare(order[0] + "t", self.real(a), self.real(b))
+        tied = self.compare("eq", self.real(lhs), self.real(rhs))
+        strict = self.compare(order[0] + "t", self.real(lhs), self.real(rhs))
         return self.binary("or", strict, self.binary("and", tied, of_imag))
 
     def convert(self, a: Scalar, to: DType) -> Scalar:
@@ -79,38 +79,52 @@ class Scalars(Reals):
         return self.complex(real, imag)
 
 
-def _add(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    return s.complex(s.binary("add", s.real(a), s.real(b)), s.binary("add", s.imag(a), s.imag(b)))
+def _add(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+    return scalars.complex(
+        scalars.binary("add", scalars.real(lhs), scalars.real(rhs)),
+        scalars.binary("add", scalars.imag(lhs), scalars.imag(rhs)),
+    )
 
 
-def _sub(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    return s.complex(s.binary("sub", s.real(a), s.real(b)), s.binary("sub", s.imag(a), s.imag(b)))
+def _sub(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+    return scalars.complex(
+        scalars.binary("sub", scalars.real(lhs), scalars.real(rhs)),
+        scalars.binary("sub", scalars.imag(lhs), scalars.imag(rhs)),
+    )
 
 
-def _mul(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-    (ar, ai), (br, bi) = ((s.real(x), s.imag(x)) for x in (a, b))
-    real = s.binary("sub", s.binary("mul", ar, br), s.binary("mul", ai, bi))
-    return s.complex(real, s.binary("add", s.binary("mul", ar, bi), s.binary("mul", ai, br)))
+def _mul(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+    (ar, ai), (br, bi) = ((scalars.real(x), scalars.imag(x)) for x in (lhs, rhs))
+    real = scalars.binary("sub", scalars.binary("mul", ar, br), scalars.binary("mul", ai, bi))
+    return scalars.complex(real, scalars.binary("add", scalars.binary("mul", ar, bi), scalars.binary("mul", ai, br)))
 
 
-def _div(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
+def _div(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Scaled by the larger part of the divisor, so that squares do not overflow. By 0 each part is divided."""
-    size = s.binary("max", s.unary("abs", s.real(b)), s.unary("abs", s.imag(b)))
-    scale = s.binary("div", s.const(1.0, size.dtype), size)
-    b = s._scaled(b, scale)
-    squares = s.binary("add", s.binary("mul", s.real(b), s.real(b)), s.binary("mul", s.imag(b), s.imag(b)))
-    top = s._scaled(_mul(s, a, s.conj(b)), scale)
-    made = s.complex(s.binary("div", s.real(top), squares), s.binary("div", s.imag(top), squares))
-    return s.select(s.compare("eq", size, s.const(0.0, size.dtype)), s._scaled(a, scale), made)
+    size = scalars.binary("max", scalars.unary("abs", scalars.real(rhs)), scalars.unary("abs", scalars.imag(rhs)))
+    scale = scalars.binary("div", scalars.const(1.0, size.dtype), size)
+    rhs = scalars._scaled(rhs, scale)
+    squares = scalars.binary(
+        "add",
+        scalars.binary("mul", scalars.real(rhs), scalars.real(rhs)),
+        scalars.binary("mul", scalars.imag(rhs), scalars.imag(rhs)),
+    )
+    top = scalars._scaled(_mul(scalars, lhs, scalars.conj(rhs)), scale)
+    made = scalars.complex(
+        scalars.binary("div", scalars.real(top), squares), scalars.binary("div", scalars.imag(top), squares)
+    )
+    return scalars.select(
+        scalars.compare("eq", size, scalars.const(0.0, size.dtype)), scalars._scaled(lhs, scale), made
+    )
 
 
-def _pow(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
+def _pow(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
     """exp(b log(a)); of 0 to the power of 0 1, to one with a positive real part 0."""
-    zero, one = s.const(0.0, a.dtype), s.const(1.0, a.dtype)
-    power = _exp(s, _mul(s, b, _log(s, a)))
-    grows = s.compare("gt", s.real(b), s.const(0.0, a.dtype.real))
-    at_zero = s.select(s.compare("eq", b, zero), one, s.select(grows, zero, power))
-    return s.select(s.compare("eq", a, zero), at_zero, power)
+    zero, one = scalars.const(0.0, lhs.dtype), scalars.const(1.0, lhs.dtype)
+    power = _exp(scalars, _mul(scalars, rhs, _log(scalars, lhs)))
+    grows = scalars.compare("gt", scalars.real(rhs), scalars.const(0.0, lhs.dtype.real))
+    at_zero = scalars.select(scalars.compare("eq", rhs, zero), one, scalars.select(grows, zero, power))
+    return scalars.select(scalars.compare("eq", lhs, zero), at_zero, power)
 
 
 def _chosen(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
@@ -118,167 +132,190 @@ def _chosen(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
     NaN stays.
     """
 
-    def chosen(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-        undefined = s.compare("ne", a, a)
-        return s.select(s.binary("or", undefined, s.compare(order, a, b)), a, b)
+    def chosen(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+        undefined = scalars.compare("ne", lhs, lhs)
+        return scalars.select(scalars.binary("or", undefined, scalars.compare(order, lhs, rhs)), lhs, rhs)
 
     return chosen
 
 
-def _atan2(s: Scalars, y: Scalar, x: Scalar) -> Scalar:
+def _atan2(scalars: Scalars, y: Scalar, x: Scalar) -> Scalar:
     """-i log((x + iy) / sqrt(x^2 + y^2))."""
-    turned = s.complex(s.binary("sub", s.real(x), s.imag(y)), s.binary("add", s.imag(x), s.real(y)))
-    length = _sqrt(s, _add(s, _mul(s, x, x), _mul(s, y, y)))
-    made = _log(s, _div(s, turned, length))
-    return s.complex(s.imag(made), s.unary("neg", s.real(made)))
+    turned = scalars.complex(
+        scalars.binary("sub", scalars.real(x), scalars.imag(y)), scalars.binary("add", scalars.imag(x), scalars.real(y))
+    )
+    length = _sqrt(scalars, _add(scalars, _mul(scalars, x, x), _mul(scalars, y, y)))
+    made = _log(scalars, _div(scalars, turned, length))
+    return scalars.complex(scalars.imag(made), scalars.unary("neg", scalars.real(made)))
 
 
-def _neg(s: Scalars, a: Scalar) -> Scalar:
-    return s.complex(s.unary("neg", s.real(a)), s.unary("neg", s.imag(a)))
+def _neg(scalars: Scalars, a: Scalar) -> Scalar:
+    return scalars.complex(scalars.unary("neg", scalars.real(a)), scalars.unary("neg", scalars.imag(a)))
 
 
-def _abs(s: Scalars, a: Scalar) -> Scalar:
+def _abs(scalars: Scalars, a: Scalar) -> Scalar:
     """Return the absolute value, a float, without squares that overflow."""
-    x, y = s.unary("abs", s.real(a)), s.unary("abs", s.imag(a))
-    large, small = s.binary("max", x, y), s.binary("min", x, y)
-    zero, one = s.const(0.0, x.dtype), s.const(1.0, x.dtype)
-    ratio = s.binary("div", small, large)
-    length = s.binary("mul", large, s.unary("sqrt", s.binary("add", one, s.binary("mul", ratio, ratio))))
-    return s.select(s.compare("eq", small, zero), large, s.select(s.unary("is_inf", large), large, length))
+    x, y = scalars.unary("abs", scalars.real(a)), scalars.unary("abs", scalars.imag(a))
+    large, small = scalars.binary("max", x, y), scalars.binary("min", x, y)
+    zero, one = scalars.const(0.0, x.dtype), scalars.const(1.0, x.dtype)
+    ratio = scalars.binary("div", small, large)
+    length = scalars.binary(
+        "mul", large, scalars.unary("sqrt", scalars.binary("add", one, scalars.binary("mul", ratio, ratio)))
+    )
+    return scalars.select(
+        scalars.compare("eq", small, zero), large, scalars.select(scalars.unary("is_inf", large), large, length)
+    )
 
 
-def _sign(s: Scalars, a: Scalar) -> Scalar:
-    size = _abs(s, a)
-    zero = s.const(0.0, a.dtype)
-    unit = s.complex(s.binary("div", s.real(a), size), s.binary("div", s.imag(a), size))
-    return s.select(s.compare("eq", a, zero), zero, unit)
+def _sign(scalars: Scalars, a: Scalar) -> Scalar:
+    size = _abs(scalars, a)
+    zero = scalars.const(0.0, a.dtype)
+    unit = scalars.complex(scalars.binary("div", scalars.real(a), size), scalars.binary("div", scalars.imag(a), size))
+    return scalars.select(scalars.compare("eq", a, zero), zero, unit)
 
 
-def _turned(s: Scalars, length: Scalar, angle: Scalar) -> Scalar:
+def _turned(scalars: Scalars, length: Scalar, angle: Scalar) -> Scalar:
     """Return the complex number that has a length and an angle."""
-    return s.complex(s.binary("mul", length, s.unary("cos", angle)), s.binary("mul", length, s.unary("sin", angle)))
+    return scalars.complex(
+        scalars.binary("mul", length, scalars.unary("cos", angle)),
+        scalars.binary("mul", length, scalars.unary("sin", angle)),
+    )
 
 
-def _exp(s: Scalars, a: Scalar) -> Scalar:
-    zero = s.const(0.0, a.dtype.real)
-    made = _turned(s, s.unary("exp", s.real(a)), s.imag(a))
-    is_real = s.compare("eq", s.imag(a), zero)
-    return s.complex(s.real(made), s.select(is_real, s.imag(a), s.imag(made)))
+def _exp(scalars: Scalars, a: Scalar) -> Scalar:
+    zero = scalars.const(0.0, a.dtype.real)
+    made = _turned(scalars, scalars.unary("exp", scalars.real(a)), scalars.imag(a))
+    is_real = scalars.compare("eq", scalars.imag(a), zero)
+    return scalars.complex(scalars.real(made), scalars.select(is_real, scalars.imag(a), scalars.imag(made)))
 
 
-def _log(s: Scalars, a: Scalar) -> Scalar:
-    return s.complex(s.unary("log", _abs(s, a)), s.binary("atan2", s.imag(a), s.real(a)))
+def _log(scalars: Scalars, a: Scalar) -> Scalar:
+    return scalars.complex(
+        scalars.unary("log", _abs(scalars, a)), scalars.binary("atan2", scalars.imag(a), scalars.real(a))
+    )
 
 
-def _log1p(s: Scalars, a: Scalar) -> Scalar:
+def _log1p(scalars: Scalars, a: Scalar) -> Scalar:
     """Return log(1 + x) of a complex number. Its real part is log1p(x (x + 2) + y^2) / 2, which is exact near 0."""
-    one, x, y = s.const(1.0, a.dtype.real), s.real(a), s.imag(a)
-    whole = _log(s, s.complex(s.binary("add", one, x), y))
-    grown = s.binary("add", s.binary("mul", x, s.binary("add", x, s.const(2.0, x.dtype))), s.binary("mul", y, y))
-    near = s.binary("mul", s.const(0.5, x.dtype), s.unary("log1p", grown))
-    is_small = s.compare("lt", s.binary("max", s.unary("abs", x), s.unary("abs", y)), s.const(0.25, x.dtype))
-    return s.complex(s.select(is_small, near, s.real(whole)), s.imag(whole))
+    one, x, y = scalars.const(1.0, a.dtype.real), scalars.real(a), scalars.imag(a)
+    whole = _log(scalars, scalars.complex(scalars.binary("add", one, x), y))
+    grown = scalars.binary(
+        "add",
+        scalars.binary("mul", x, scalars.binary("add", x, scalars.const(2.0, x.dtype))),
+        scalars.binary("mul", y, y),
+    )
+    near = scalars.binary("mul", scalars.const(0.5, x.dtype), scalars.unary("log1p", grown))
+    is_small = scalars.compare(
+        "lt", scalars.binary("max", scalars.unary("abs", x), scalars.unary("abs", y)), scalars.const(0.25, x.dtype)
+    )
+    return scalars.complex(scalars.select(is_small, near, scalars.real(whole)), scalars.imag(whole))
 
 
-def _cbrt(s: Scalars, a: Scalar) -> Scalar:
+def _cbrt(scalars: Scalars, a: Scalar) -> Scalar:
     """Return the cube root with the smallest angle."""
-    third = s.binary("div", s.binary("atan2", s.imag(a), s.real(a)), s.const(3.0, a.dtype.real))
-    return _turned(s, s.unary("cbrt", _abs(s, a)), third)
+    third = scalars.binary(
+        "div", scalars.binary("atan2", scalars.imag(a), scalars.real(a)), scalars.const(3.0, a.dtype.real)
+    )
+    return _turned(scalars, scalars.unary("cbrt", _abs(scalars, a)), third)
 
 
-def _expm1(s: Scalars, a: Scalar) -> Scalar:
+def _expm1(scalars: Scalars, a: Scalar) -> Scalar:
     """exp(x) cos(y) - 1 without cancellation: expm1(x) cos(y) - 2 sin(y/2)^2."""
-    x, y = s.real(a), s.imag(a)
-    half = s.unary("sin", s.binary("mul", y, s.const(0.5, y.dtype)))
-    lost = s.binary("mul", s.const(2.0, y.dtype), s.binary("mul", half, half))
-    real = s.binary("sub", s.binary("mul", s.unary("expm1", x), s.unary("cos", y)), lost)
-    return s.complex(real, s.imag(_exp(s, a)))
+    x, y = scalars.real(a), scalars.imag(a)
+    half = scalars.unary("sin", scalars.binary("mul", y, scalars.const(0.5, y.dtype)))
+    lost = scalars.binary("mul", scalars.const(2.0, y.dtype), scalars.binary("mul", half, half))
+    real = scalars.binary("sub", scalars.binary("mul", scalars.unary("expm1", x), scalars.unary("cos", y)), lost)
+    return scalars.complex(real, scalars.imag(_exp(scalars, a)))
 
 
-def _sqrt(s: Scalars, a: Scalar) -> Scalar:
+def _sqrt(scalars: Scalars, a: Scalar) -> Scalar:
     """Return the square root with a real part of at least 0."""
-    zero, half = s.const(0.0, a.dtype.real), s.const(0.5, a.dtype.real)
-    x, y = s.real(a), s.imag(a)
-    large = s.unary("sqrt", s.binary("mul", half, s.binary("add", _abs(s, a), s.unary("abs", x))))
-    small = s.binary("div", s.binary("mul", half, s.unary("abs", y)), large)
-    right = s.compare("ge", x, zero)
-    real, imag = s.select(right, large, small), s.select(right, small, large)
-    made = s.complex(real, s.binary("copysign", imag, y))
-    return s.select(s.compare("eq", a, s.const(0.0, a.dtype)), s.complex(zero, y), made)
+    zero, half = scalars.const(0.0, a.dtype.real), scalars.const(0.5, a.dtype.real)
+    x, y = scalars.real(a), scalars.imag(a)
+    large = scalars.unary(
+        "sqrt", scalars.binary("mul", half, scalars.binary("add", _abs(scalars, a), scalars.unary("abs", x)))
+    )
+    small = scalars.binary("div", scalars.binary("mul", half, scalars.unary("abs", y)), large)
+    right = scalars.compare("ge", x, zero)
+    real, imag = scalars.select(right, large, small), scalars.select(right, small, large)
+    made = scalars.complex(real, scalars.binary("copysign", imag, y))
+    return scalars.select(scalars.compare("eq", a, scalars.const(0.0, a.dtype)), scalars.complex(zero, y), made)
 
 
-def _rsqrt(s: Scalars, a: Scalar) -> Scalar:
-    return _div(s, s.const(1.0, a.dtype), _sqrt(s, a))
+def _rsqrt(scalars: Scalars, a: Scalar) -> Scalar:
+    return _div(scalars, scalars.const(1.0, a.dtype), _sqrt(scalars, a))
 
 
-def _sinh(s: Scalars, a: Scalar) -> Scalar:
-    x, y = s.real(a), s.imag(a)
-    real = s.binary("mul", s.unary("sinh", x), s.unary("cos", y))
-    return s.complex(real, s.binary("mul", s.unary("cosh", x), s.unary("sin", y)))
+def _sinh(scalars: Scalars, a: Scalar) -> Scalar:
+    x, y = scalars.real(a), scalars.imag(a)
+    real = scalars.binary("mul", scalars.unary("sinh", x), scalars.unary("cos", y))
+    return scalars.complex(real, scalars.binary("mul", scalars.unary("cosh", x), scalars.unary("sin", y)))
 
 
-def _cosh(s: Scalars, a: Scalar) -> Scalar:
-    x, y = s.real(a), s.imag(a)
-    real = s.binary("mul", s.unary("cosh", x), s.unary("cos", y))
-    return s.complex(real, s.binary("mul", s.unary("sinh", x), s.unary("sin", y)))
+def _cosh(scalars: Scalars, a: Scalar) -> Scalar:
+    x, y = scalars.real(a), scalars.imag(a)
+    real = scalars.binary("mul", scalars.unary("cosh", x), scalars.unary("cos", y))
+    return scalars.complex(real, scalars.binary("mul", scalars.unary("sinh", x), scalars.unary("sin", y)))
 
 
-def _tanh(s: Scalars, a: Scalar) -> Scalar:
+def _tanh(scalars: Scalars, a: Scalar) -> Scalar:
     """(t (1 + n^2) + i n (1 - t^2)) / (1 + t^2 n^2) with t = tanh(x), n = tan(y)."""
-    t, n = s.unary("tanh", s.real(a)), s.unary("tan", s.imag(a))
-    one = s.const(1.0, t.dtype)
-    tt, nn = s.binary("mul", t, t), s.binary("mul", n, n)
-    below = s.binary("add", one, s.binary("mul", tt, nn))
-    real = s.binary("div", s.binary("mul", t, s.binary("add", one, nn)), below)
-    return s.complex(real, s.binary("div", s.binary("mul", n, s.binary("sub", one, tt)), below))
+    t, n = scalars.unary("tanh", scalars.real(a)), scalars.unary("tan", scalars.imag(a))
+    one = scalars.const(1.0, t.dtype)
+    tt, nn = scalars.binary("mul", t, t), scalars.binary("mul", n, n)
+    below = scalars.binary("add", one, scalars.binary("mul", tt, nn))
+    real = scalars.binary("div", scalars.binary("mul", t, scalars.binary("add", one, nn)), below)
+    return scalars.complex(real, scalars.binary("div", scalars.binary("mul", n, scalars.binary("sub", one, tt)), below))
 
 
 def _rotated(function: Callable[[Scalars, Scalar], Scalar], back: bool) -> Callable[[Scalars, Scalar], Scalar]:
     """f(ia), or -i f(ia): sines, cosines and tangents from their hyperbolic ones."""
 
-    def rotated(s: Scalars, a: Scalar) -> Scalar:
-        made = function(s, s.complex(s.unary("neg", s.imag(a)), s.real(a)))
-        return s.complex(s.imag(made), s.unary("neg", s.real(made))) if back else made
+    def rotated(scalars: Scalars, a: Scalar) -> Scalar:
+        made = function(scalars, scalars.complex(scalars.unary("neg", scalars.imag(a)), scalars.real(a)))
+        return scalars.complex(scalars.imag(made), scalars.unary("neg", scalars.real(made))) if back else made
 
     return rotated
 
 
-def _logistic(s: Scalars, a: Scalar) -> Scalar:
-    one = s.const(1.0, a.dtype)
-    return _div(s, one, _add(s, one, _exp(s, _neg(s, a))))
+def _logistic(scalars: Scalars, a: Scalar) -> Scalar:
+    one = scalars.const(1.0, a.dtype)
+    return _div(scalars, one, _add(scalars, one, _exp(scalars, _neg(scalars, a))))
 
 
-def _asinh(s: Scalars, a: Scalar) -> Scalar:
+def _asinh(scalars: Scalars, a: Scalar) -> Scalar:
     """log1p(z + z^2 / (1 + sqrt(1 + z^2))) of the number with a real part from 0, an odd function."""
-    left = s.compare("lt", s.real(a), s.const(0.0, a.dtype.real))
-    z, one = s.select(left, _neg(s, a), a), s.const(1.0, a.dtype)
-    square = _mul(s, z, z)
-    rest = _div(s, square, _add(s, one, _sqrt(s, _add(s, one, square))))
-    made = _log1p(s, _add(s, z, rest))
-    return s.select(left, _neg(s, made), made)
+    left = scalars.compare("lt", scalars.real(a), scalars.const(0.0, a.dtype.real))
+    z, one = scalars.select(left, _neg(scalars, a), a), scalars.const(1.0, a.dtype)
+    square = _mul(scalars, z, z)
+    rest = _div(scalars, square, _add(scalars, one, _sqrt(scalars, _add(scalars, one, square))))
+    made = _log1p(scalars, _add(scalars, z, rest))
+    return scalars.select(left, _neg(scalars, made), made)
 
 
-def _acosh(s: Scalars, a: Scalar) -> Scalar:
-    one = s.const(1.0, a.dtype)
-    roots = _mul(s, _sqrt(s, _add(s, a, one)), _sqrt(s, _sub(s, a, one)))
-    return _log(s, _add(s, a, roots))
+def _acosh(scalars: Scalars, a: Scalar) -> Scalar:
+    one = scalars.const(1.0, a.dtype)
+    roots = _mul(scalars, _sqrt(scalars, _add(scalars, a, one)), _sqrt(scalars, _sub(scalars, a, one)))
+    return _log(scalars, _add(scalars, a, roots))
 
 
-def _atanh(s: Scalars, a: Scalar) -> Scalar:
-    apart = _sub(s, _log1p(s, a), _log1p(s, _neg(s, a)))
-    return s._scaled(apart, s.const(0.5, a.dtype.real))
+def _atanh(scalars: Scalars, a: Scalar) -> Scalar:
+    apart = _sub(scalars, _log1p(scalars, a), _log1p(scalars, _neg(scalars, a)))
+    return scalars._scaled(apart, scalars.const(0.5, a.dtype.real))
 
 
-def _acos(s: Scalars, a: Scalar) -> Scalar:
-    return _sub(s, s.const(math.pi / 2, a.dtype), _rotated(_asinh, True)(s, a))
+def _acos(scalars: Scalars, a: Scalar) -> Scalar:
+    return _sub(scalars, scalars.const(math.pi / 2, a.dtype), _rotated(_asinh, True)(scalars, a))
 
 
-def _is_finite(s: Scalars, a: Scalar) -> Scalar:
-    return s.binary("and", s.unary("is_finite", s.real(a)), s.unary("is_finite", s.imag(a)))
+def _is_finite(scalars: Scalars, a: Scalar) -> Scalar:
+    return scalars.binary(
+        "and", scalars.unary("is_finite", scalars.real(a)), scalars.unary("is_finite", scalars.imag(a))
+    )
 
 
-def _is_nan(s: Scalars, a: Scalar) -> Scalar:
-    return s.binary("or", s.unary("is_nan", s.real(a)), s.unary("is_nan", s.imag(a)))
+def _is_nan(scalars: Scalars, a: Scalar) -> Scalar:
+    return scalars.binary("or", scalars.unary("is_nan", scalars.real(a)), scalars.unary("is_nan", scalars.imag(a)))
 
 
 _COMPLEX_BINARY = {

@@ -14,11 +14,11 @@ from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.reductions import reduce
 
 
-def scaled_to_one(b: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor]:
+def scaled_to_one(builder: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Divide x by a power of two, so that the largest magnitude along axes is from 1 up to 2.
 
     Args:
-        b: The builder of the program.
+        builder: The builder of the program.
         x: Floats of f32 or f64.
         axes: The axes whose elements have one divisor.
 
@@ -34,6 +34,6 @@ def scaled_to_one(b: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Tensor, T
         found = (size.bits(integer) & exponents).at_least(smallest).bits(x.dtype)
         return size.of("is_finite").choose(found, 1.0)
 
-    largest = reduce(b, "max", formula(b, lambda v: v.of("abs"), x), axes, keep=True)
-    divisors = formula(b, power, largest)
-    return ew.binary(b, "div", x, divisors), divisors
+    largest = reduce(builder, "max", formula(builder, lambda v: v.of("abs"), x), axes, keep=True)
+    divisors = formula(builder, power, largest)
+    return ew.binary(builder, "div", x, divisors), divisors

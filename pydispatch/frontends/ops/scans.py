@@ -26,7 +26,7 @@ Combine = Callable[[Scalars, Scalar, Scalar], Scalar]
 
 
 def cumulative(
-    b: Builder, combine: str | Combine, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False
+    builder: Builder, combine: str | Combine, x: Tensor, axis: int, exclusive: bool = False, backwards: bool = False
 ) -> Tensor:
     """Return each element combined by a function of two with those before it along an axis, or with those after it.
 
@@ -34,18 +34,18 @@ def cumulative(
     for mul.
     """
     if x.dtype.is_complex:
-        raise b.fail(f"running results of complex numbers are not supported: {x}")
-    x = reverse(b, x, [axis]) if backwards else x
+        raise builder.fail(f"running results of complex numbers are not supported: {x}")
+    x = reverse(builder, x, [axis]) if backwards else x
     block = Block(arg_types=[x.dtype.element, x.dtype.element])
     running, element = scalars_of([x.dtype, x.dtype], block.args)
     s = Scalars(block)
     after = s.binary(combine, running, element) if isinstance(combine, str) else combine(s, running, element)
     block.add_op(YieldOp.create(operands=[after.value]))
     rest = tuple(n for d, n in enumerate(x.shape) if d != axis)
-    carried = b.splat(b.number(1 if combine == "mul" else 0, x.dtype), rest)
+    carried = builder.splat(builder.number(1 if combine == "mul" else 0, x.dtype), rest)
     results = [tensor_type(x.dtype.element, x.shape), tensor_type(x.dtype.element, rest)]
     op = ScanOp.create(
-        operands=[b.value(x), b.empty(x.dtype.element, x.shape), carried],
+        operands=[builder.value(x), builder.empty(x.dtype.element, x.shape), carried],
         result_types=results,
         properties={
             "dimension": IntegerAttr(axis, i64),
@@ -54,8 +54,8 @@ def cumulative(
         },
         regions=[Region(block)],
     )
-    made = b.wrap(x.dtype, x.shape, b.add(op).results[0])
-    return reverse(b, made, [axis]) if backwards else made
+    made = builder.wrap(x.dtype, x.shape, builder.add(op).results[0])
+    return reverse(builder, made, [axis]) if backwards else made
 
 
 Stepped = tuple[list[Scalar], list[Scalar]]
@@ -64,9 +64,14 @@ Step = Callable[[Scalars, list[Scalar], list[Scalar]], Stepped]
 
 
 def recurrence(
-    b: Builder, tensors: Sequence[Tensor], first: Sequence[Tensor], axis: int, step: Step, results: Sequence[DType],
+    builder: Builder,
+    tensors: Sequence[Tensor],
+    first: Sequence[Tensor],
+    axis: int,
+    step: Step,
+    results: Sequence[DType],
     backwards: bool = False,
-) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+) -> tuple[list[Tensor], list[Tensor]]:
     """Return results whose elements along an axis are computed in order, with carried values; rows are independent.
 
     tensors: of one shape, at least one. first: what each row begins with, without the axis. results: the types of the
@@ -74,34 +79,39 @@ def recurrence(
     has at least one element.
     """
     shape, carried = tensors[0].shape, [x.dtype for x in first]
-    last = b.index(shape[axis] - 1) if backwards else None
+    last = builder.index(shape[axis] - 1) if backwards else None
     index = builtin.IndexType()
     begin = Block(arg_types=[index] * (len(shape) - 1))
     with_first = Scalars(begin)
-    begin.add_op(linalg.YieldOp.create(operands=[v for x in first for v in _elements(b, with_first, x, begin.args)]))
+    begin.add_op(
+        linalg.YieldOp.create(operands=[v for x in first for v in _elements(builder, with_first, x, begin.args)])
+    )
     after = Block(arg_types=[*[index] * len(shape), *elements_of(carried)])
     places: list[SSAValue] = list(after.args[: len(shape)])
     s = Scalars(after)
     if last is not None:
         places[axis] = s.add_op(arith.SubiOp(last, places[axis]))
-    given = [Scalar(x.dtype, tuple(_elements(b, s, x, places))) for x in tensors]
+    given = [Scalar(x.dtype, tuple(_elements(builder, s, x, places))) for x in tensors]
     made, following = step(s, given, scalars_of(carried, after.args[len(shape) :]))
     elements, parts = ([part for element in each for part in element.parts] for each in (made, following))
     after.add_op(linalg.YieldOp.create(operands=[*parts, *elements, *parts]))
     dtypes = [*results, *carried]
-    op = b.add(
+    op = builder.add(
         RecurrenceOp.create(
-            operands=b.indices(shape), properties={"dimension": IntegerAttr(axis, i64)},
+            operands=builder.indices(shape), properties={"dimension": IntegerAttr(axis, i64)},
             result_types=[tensor_type(element, shape) for element in elements_of(dtypes)],
             regions=[Region(begin), Region(after)],
         )
     )  # fmt: skip
     values = iter(op.results)
-    found = [b.wrap(dtype, shape, *islice(values, len(elements_of([dtype])))) for dtype in dtypes]
-    ends = [squeeze(b, slice_axis(b, x, axis, shape[axis] - 1, shape[axis]), [axis]) for x in found[len(results) :]]
-    return [reverse(b, x, [axis]) if backwards else x for x in found[: len(results)]], ends
+    found = [builder.wrap(dtype, shape, *islice(values, len(elements_of([dtype])))) for dtype in dtypes]
+    ends = [
+        squeeze(builder, slice_axis(builder, x, axis, shape[axis] - 1, shape[axis]), [axis])
+        for x in found[len(results) :]
+    ]
+    return [reverse(builder, x, [axis]) if backwards else x for x in found[: len(results)]], ends
 
 
-def _elements(b: Builder, s: Scalars, x: Tensor, places: Sequence[SSAValue]) -> list[SSAValue]:
+def _elements(builder: Builder, scalars: Scalars, x: Tensor, places: Sequence[SSAValue]) -> list[SSAValue]:
     """Return the SSA values of one element of x, one for each part (two for a complex element)."""
-    return [s.add_op(tensor.ExtractOp(part, list(places), x.dtype.element)) for part in b.parts(x)]
+    return [scalars.add_op(tensor.ExtractOp(part, list(places), x.dtype.element)) for part in builder.parts(x)]

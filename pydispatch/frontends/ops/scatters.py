@@ -42,7 +42,7 @@ CombineSeveral = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequenc
 
 
 def scatter(
-    b: Builder, tensors: Sequence[Tensor], indices: Tensor, updates: Sequence[Tensor], axes: GatherAxes,
+    builder: Builder, tensors: Sequence[Tensor], indices: Tensor, updates: Sequence[Tensor], axes: GatherAxes,
     combine: CombineSeveral, unique: bool = False,
 ) -> list[Tensor]:  # fmt: skip
     """Combine slices into tensors of one shape, each slice at the coordinates that `indices` has for it, and return the
@@ -52,107 +52,112 @@ def scatter(
     result. unique: no element is in two slices; otherwise they are combined one after the other.
     """
     x = tensors[0]
-    places = [_column(b, indices, axes, n) for n in range(len(axes.indexed))]
+    places = [_column(builder, indices, axes, n) for n in range(len(axes.indexed))]
     indexed = [*axes.indexed, *axes.batching]
     for n in axes.index_batching:
         lead = axes.batch_of_indices(indices.rank)
         shape = tuple(indices.shape[d] for d in lead)
-        places.append(iota(b, shape, lead.index(n), indices.dtype))
-    slices = [_with_all_axes(b, update, x, axes) for update in updates]
+        places.append(iota(builder, shape, lead.index(n), indices.dtype))
+    slices = [_with_all_axes(builder, update, x, axes) for update in updates]
     batch = slices[0].rank - x.rank
     # Slices of several elements along an indexed axis become as many slices.
     for number, d in enumerate(indexed):
         if slices[0].shape[batch + d] != 1:
-            slices, places = _single(b, slices, places, batch, d, number)
+            slices, places = _single(builder, slices, places, batch, d, number)
             batch += 1
     # Axes along which slices are smaller than x lie at 0.
     for d in range(x.rank):
         if d not in indexed and slices[0].shape[batch + d] != x.shape[d]:
             indexed.append(d)
-            places.append(full(b, 0, places[0].shape if places else (), indices.dtype))
+            places.append(full(builder, 0, places[0].shape if places else (), indices.dtype))
     order = [*indexed, *(d for d in range(x.rank) if d not in indexed)]
-    slices = [transpose(b, each, [*range(batch), *(batch + d for d in order)]) for each in slices]
+    slices = [transpose(builder, each, [*range(batch), *(batch + d for d in order)]) for each in slices]
     if batch == 0:  # one slice
-        slices, places = [expand_dims(b, each, [0]) for each in slices], [expand_dims(b, p, [0]) for p in places]
+        slices, places = (
+            [expand_dims(builder, each, [0]) for each in slices],
+            [expand_dims(builder, p, [0]) for p in places],
+        )
         batch = 1
     if not indexed:
-        indexed, places = [0], [full(b, 0, slices[0].shape[:batch], indices.dtype)]
-    at = convert(b, concat(b, [expand_dims(b, p, [batch]) for p in places], batch), indices.dtype)
-    moved = [transpose(b, each, order) for each in tensors]
-    made = _scattered(b, moved, at, slices, len(indexed), combine, unique)
-    return [transpose(b, each, [order.index(d) for d in range(x.rank)]) for each in made]
+        indexed, places = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
+    at = convert(builder, concat(builder, [expand_dims(builder, p, [batch]) for p in places], batch), indices.dtype)
+    moved = [transpose(builder, each, order) for each in tensors]
+    made = _scattered(builder, moved, at, slices, len(indexed), combine, unique)
+    return [transpose(builder, each, [order.index(d) for d in range(x.rank)]) for each in made]
 
 
 def _single(
-    b: Builder, slices: Sequence[Tensor], places: Sequence[Tensor], batch: int, axis: int, number: int
+    builder: Builder, slices: Sequence[Tensor], places: Sequence[Tensor], batch: int, axis: int, number: int
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Cut slices into slices of one element along `axis` of the tensor, and return these and their coordinates. number:
     of the coordinate along `axis`.
     """
     order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
-    made = [expand_dims(b, transpose(b, each, order), [batch + 1 + axis]) for each in slices]
+    made = [expand_dims(builder, transpose(builder, each, order), [batch + 1 + axis]) for each in slices]
     count = slices[0].shape[batch + axis]
     lead = (*slices[0].shape[:batch], count)
-    wide = [broadcast_to(b, expand_dims(b, place, [batch]), lead) for place in places]
-    wide[number] = binary(b, "add", wide[number], iota(b, lead, batch, wide[number].dtype))
+    wide = [broadcast_to(builder, expand_dims(builder, place, [batch]), lead) for place in places]
+    wide[number] = binary(builder, "add", wide[number], iota(builder, lead, batch, wide[number].dtype))
     return made, wide
 
 
-def _column(b: Builder, indices: Tensor, axes: GatherAxes, number: int) -> Tensor:
+def _column(builder: Builder, indices: Tensor, axes: GatherAxes, number: int) -> Tensor:
     """Return one coordinate of each slice."""
     lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     if axes.vector == indices.rank:
         return indices
-    return reshape(b, slice_axis(b, indices, axes.vector, number, number + 1), lead)
+    return reshape(builder, slice_axis(builder, indices, axes.vector, number, number + 1), lead)
 
 
-def _with_all_axes(b: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
+def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
     """Return the slices with the axes that count them first, then all axes of x."""
     lead = [d for d in range(updates.rank) if d not in axes.offset]
-    made = transpose(b, updates, [*lead, *axes.offset])
+    made = transpose(builder, updates, [*lead, *axes.offset])
     sizes = dict(zip(axes.kept(x.rank), made.shape[len(lead) :], strict=True))
     shape: list[Size] = [*made.shape[: len(lead)], *(sizes.get(d, 1) for d in range(x.rank))]
-    return reshape(b, made, shape)
+    return reshape(builder, made, shape)
 
 
 def scatter_first(
-    b: Builder, x: Tensor, indices: Tensor, slices: Tensor, depth: int, combine: Combine, unique: bool = False
+    builder: Builder, x: Tensor, indices: Tensor, slices: Tensor, depth: int, combine: Combine, unique: bool = False
 ) -> Tensor:
     """x with slices combined into it at the places along its first axes that the rows of `indices` [n, depth] name.
 
     slices: [n, ...], with all axes of x, of size 1 along those that are named. Places outside of x are left out.
     """
-    return _scattered(b, [x], indices, [slices], depth, lambda s, old, new: [combine(s, old[0], new[0])], unique)[0]
+    return _scattered(builder, [x], indices, [slices], depth, lambda s, old, new: [combine(s, old[0], new[0])], unique)[
+        0
+    ]
 
 
 def _scattered(
-    b: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
+    builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral, unique: bool,
 ) -> list[Tensor]:  # fmt: skip
     """`scatter_first` into several tensors, and into both parts of complex ones: each part by itself, where what it
     becomes follows from it alone; otherwise slice by slice."""
     for x, update in zip(tensors, slices, strict=True):
         if update.dtype != x.dtype:
-            raise b.fail(f"a scatter into {x}: what is put there is {update}, of another type")
+            raise builder.fail(f"a scatter into {x}: what is put there is {update}, of another type")
     dtypes = [x.dtype for x in tensors]
     blocks = [_body_of_part(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
     alone = [block for block in blocks if block is not None]
     if len(alone) < len(blocks):
-        return _slice_by_slice(b, tensors, indices, slices, depth, combine)
+        return _slice_by_slice(builder, tensors, indices, slices, depth, combine)
     bodies = iter(alone)
     made = []
     for x, update in zip(tensors, slices, strict=True):
-        parts = [_scattered_part(b, part, indices, news, depth, next(bodies), unique)
-                 for part, news in zip(b.parts(x), b.parts(update), strict=True)]  # fmt: skip
-        made.append(b.wrap(x.dtype, x.shape, *parts))
+        parts = [_scattered_part(builder, part, indices, news, depth, next(bodies), unique)
+                 for part, news in zip(builder.parts(x), builder.parts(update), strict=True)]  # fmt: skip
+        made.append(builder.wrap(x.dtype, x.shape, *parts))
     return made
 
 
 def _scattered_part(
-    b: Builder, part: SSAValue, indices: Tensor, slices: SSAValue, depth: int, body: Block, unique: bool
+    builder: Builder, part: SSAValue, indices: Tensor, slices: SSAValue, depth: int, body: Block, unique: bool
 ) -> SSAValue:
     op = ScatterOp.create(
-        operands=[slices, b.value(indices), part],
+        operands=[slices, builder.value(indices), part],
         result_types=[part.type],
         properties={
             "dimension_map": DenseArrayBase.from_list(i64, range(depth)),
@@ -161,7 +166,7 @@ def _scattered_part(
         },
         regions=[Region(body)],
     )
-    return b.add(op).results[0]
+    return builder.add(op).results[0]
 
 
 def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, number: int) -> Block | None:
@@ -197,25 +202,25 @@ def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, number: int)
 
 
 def _slice_by_slice(
-    b: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
+    builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral,
 ) -> list[Tensor]:  # fmt: skip
     """Combine the slices in a loop, one slice after the other, and return the tensors."""
     rank = tensors[0].rank
     lead = indices.rank - 1
     count = product(indices.shape[:lead])
-    indices = reshape(b, indices, [count, depth])
-    slices = [reshape(b, each, [count, *each.shape[lead:]]) for each in slices]
+    indices = reshape(builder, indices, [count, depth])
+    slices = [reshape(builder, each, [count, *each.shape[lead:]]) for each in slices]
 
     def step(number: Size, running: list[Tensor]) -> list[Tensor]:
         following: Any = number + 1
-        starts = [reshape(b, slice_(b, indices, (number, d), (following, d + 1)), ()) for d in range(depth)]
-        rows = [reshape(b, slice_axis(b, each, 0, number, following), each.shape[1:]) for each in slices]
-        sources, sizes = [b.parts(row) for row in rows], [b.index(n) for n in rows[0].shape]
+        starts = [reshape(builder, slice_(builder, indices, (number, d), (following, d + 1)), ()) for d in range(depth)]
+        rows = [reshape(builder, slice_axis(builder, each, 0, number, following), each.shape[1:]) for each in slices]
+        sources, sizes = [builder.parts(row) for row in rows], [builder.index(n) for n in rows[0].shape]
 
-        def element(s: Scalars, *given: Scalar) -> list[Scalar]:
+        def element(scalars: Scalars, *given: Scalar) -> list[Scalar]:
             old, begins = given[: len(running)], given[len(running) :]
-            p = Places(s.block, [])
+            p = Places(scalars.block, [])
             inside, at = p.const(True, BOOL), []
             for d in range(rank):
                 place = p.index(d)
@@ -226,47 +231,54 @@ def _slice_by_slice(
                 at.append(p.clamped(place, p.minus(sizes[d], p.number(1))))
             new = [Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in parts))
                    for x, parts in zip(running, sources, strict=True)]  # fmt: skip
-            return [s.select(inside, u, v) for u, v in zip(combine(s, old, new), old, strict=True)]
+            return [scalars.select(inside, u, v) for u, v in zip(combine(scalars, old, new), old, strict=True)]
 
-        return apply_several(b, element, *running, *starts)
+        return apply_several(builder, element, *running, *starts)
 
-    return for_(b, count, list(tensors), step)
+    return for_(builder, count, list(tensors), step)
 
 
 # -- as NumPy has them: places count from the end when they are negative
 
 
-def put_along(b: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None) -> Tensor:
+def put_along(
+    builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None
+) -> Tensor:
     """x with updates at the indices along an axis, in their order. combine: add, mul, max, min of the old and new."""
     places = [
-        _from_front(b, indices, x.shape[d]) if d == axis else iota(b, indices.shape, d, I64) for d in range(x.rank)
+        _from_front(builder, indices, x.shape[d]) if d == axis else iota(builder, indices.shape, d, I64)
+        for d in range(x.rank)
     ]
     count = product(indices.shape)
-    return put_rows(b, x, [reshape(b, p, [count]) for p in places], reshape(b, updates, [count]), combine)
+    return put_rows(
+        builder, x, [reshape(builder, p, [count]) for p in places], reshape(builder, updates, [count]), combine
+    )
 
 
-def put_nd(b: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
+def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
     """x with updates at the rows of indices [..., k], which name places along the first k axes."""
-    parts = columns(b, indices)
+    parts = columns(builder, indices)
     if len(parts) > x.rank:
-        raise b.fail(f"indices {indices} name places along {len(parts)} axes of {x}")
+        raise builder.fail(f"indices {indices} name places along {len(parts)} axes of {x}")
     count = product(indices.shape[:-1])
-    places = [reshape(b, _from_front(b, part, x.shape[d]), [count]) for d, part in enumerate(parts)]
-    return put_rows(b, x, places, reshape(b, updates, [count, *x.shape[len(parts) :]]), combine)
+    places = [reshape(builder, _from_front(builder, part, x.shape[d]), [count]) for d, part in enumerate(parts)]
+    return put_rows(builder, x, places, reshape(builder, updates, [count, *x.shape[len(parts) :]]), combine)
 
 
-def _from_front(b: Builder, indices: Tensor, size: Size) -> Tensor:
-    wide = convert(b, indices, I64)
-    return formula(b, lambda i, n: (i < 0).choose(i + n, i), wide, size_as(b, size, I64))
+def _from_front(builder: Builder, indices: Tensor, size: Size) -> Tensor:
+    wide = convert(builder, indices, I64)
+    return formula(builder, lambda i, n: (i < 0).choose(i + n, i), wide, size_as(builder, size, I64))
 
 
-def put_rows(b: Builder, x: Tensor, places: Sequence[Tensor], updates: Tensor, combine: str | None = None) -> Tensor:
+def put_rows(
+    builder: Builder, x: Tensor, places: Sequence[Tensor], updates: Tensor, combine: str | None = None
+) -> Tensor:
     """x with updates [n, the other axes] at places, a vector [n] for each of its first axes."""
     depth = len(places)
-    slices = reshape(b, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
-    rows = concat(b, [expand_dims(b, p, [1]) for p in places], 1)
+    slices = reshape(builder, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
+    rows = concat(builder, [expand_dims(builder, p, [1]) for p in places], 1)
 
-    def combined(s: Scalars, old: Scalar, new: Scalar) -> Scalar:
-        return s.binary(combine, old, new) if combine else new
+    def combined(scalars: Scalars, old: Scalar, new: Scalar) -> Scalar:
+        return scalars.binary(combine, old, new) if combine else new
 
-    return scatter_first(b, x, rows, slices, depth, combined)
+    return scatter_first(builder, x, rows, slices, depth, combined)

@@ -19,18 +19,18 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
 
 
-def axis_of(b: Builder, axis: int, rank: int) -> int:
+def axis_of(builder: Builder, axis: int, rank: int) -> int:
     """Return an axis that may be counted from the end, as one of 0 to rank - 1."""
     if not -rank <= axis < max(rank, 1):
-        raise b.fail(f"axis {axis} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
+        raise builder.fail(f"axis {axis} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
     return axis % rank if rank else 0
 
 
-def axes_of(b: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:
+def axes_of(builder: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:
     """Return distinct axes in rising order, counted from the front; all axes for None."""
-    found = sorted(axis_of(b, a, rank) for a in (range(rank) if axes is None else axes))
+    found = sorted(axis_of(builder, a, rank) for a in (range(rank) if axes is None else axes))
     if len(set(found)) != len(found):
-        raise b.fail(f"axes {list(axes or ())} of a tensor of rank {rank} name one twice")
+        raise builder.fail(f"axes {list(axes or ())} of a tensor of rank {rank} name one twice")
     return found
 
 
@@ -41,34 +41,36 @@ def _is_small(x: Tensor) -> bool:
 # -- reshape
 
 
-def reshape(b: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
-    """Return x in another shape, its elements in row-major order. One size may be -1: it is inferred from the others.
+def reshape(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
+    """Return x in another shape, its elements in row-major order.
+
+    One size may be -1: it is inferred from the others.
     """
-    shape = inferred(b, x, shape)
+    shape = inferred(builder, x, shape)
     if x.shape == shape:
         return x
     if x.known is not None and all(not isinstance(n, Expr) for n in shape):
         return Tensor(x.dtype, shape, known=x.known.reshape(shape))
-    return b.wrap(x.dtype, shape, *(_reshaped(b, part, x.shape, shape) for part in b.parts(x)))
+    return builder.wrap(x.dtype, shape, *(_reshaped(builder, part, x.shape, shape) for part in builder.parts(x)))
 
 
-def inferred(b: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
+def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
     """Return a shape whose size of -1, if it has one, is inferred from the number of elements of x."""
     total = product(x.shape)
     if sum(n == -1 for n in shape) > 1:
-        raise b.fail(f"a shape has more than one -1: {list(shape)}")
+        raise builder.fail(f"a shape has more than one -1: {list(shape)}")
     if -1 not in shape:
         made = tuple(shape)
     else:
         rest = product(n for n in shape if n != -1)
         if not isinstance(total, Expr) and not isinstance(rest, Expr) and (rest == 0 or total % rest):
-            raise b.fail(f"{x} cannot have the shape {list(shape)}: {total} elements are no multiple of {rest}")
+            raise builder.fail(f"{x} cannot have the shape {list(shape)}: {total} elements are no multiple of {rest}")
         made = tuple(total // rest if n == -1 else n for n in shape)
     new = product(made)
     if not isinstance(total, Expr) and not isinstance(new, Expr) and total != new:
-        raise b.fail(f"{x} cannot have the shape {list(made)}: it has {total} elements, not {new}")
+        raise builder.fail(f"{x} cannot have the shape {list(made)}: it has {total} elements, not {new}")
     if any(not isinstance(n, Expr) and n < 0 for n in made):
-        raise b.fail(f"a shape has a negative size: {list(made)}")
+        raise builder.fail(f"a shape has a negative size: {list(made)}")
     return made
 
 
@@ -120,80 +122,80 @@ def _merged_ones(groups: list[Group]) -> list[Group]:
     return found
 
 
-def _reshaped(b: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
+def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
     if any(n == 0 for n in (*old, *new)):
-        return b.empty(value.type.element_type, new)  # type: ignore[attr-defined]
+        return builder.empty(value.type.element_type, new)  # type: ignore[attr-defined]
     groups = _groups(old, new)
     if groups is None:
-        dims = [b.indices(old), b.indices(new)]
+        dims = [builder.indices(old), builder.indices(new)]
         result = tensor_type(value.type.element_type, new)  # type: ignore[attr-defined]
-        return b.add(TensorReshapeOp(operands=[value, *dims], result_types=[result])).result
+        return builder.add(TensorReshapeOp(operands=[value, *dims], result_types=[result])).result
     groups = _merged_ones(groups)
     if not old or not new:
-        return b.expand(value, [], new) if not old else b.collapse(value, [], new)
+        return builder.expand(value, [], new) if not old else builder.collapse(value, [], new)
     middle = tuple(product(old[d] for d in group) for group, _ in groups)
     if len(middle) != len(old):
-        value = b.collapse(value, [group for group, _ in groups], middle)
+        value = builder.collapse(value, [group for group, _ in groups], middle)
     if len(middle) != len(new):
-        value = b.expand(value, [group for _, group in groups], new)
+        value = builder.expand(value, [group for _, group in groups], new)
     return value
 
 
-def expand_dims(b: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
+def expand_dims(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     """Insert axes of size 1 into x; `axes` are those of the result."""
     rank = x.rank + len(axes)
-    new = axes_of(b, axes, rank)
+    new = axes_of(builder, axes, rank)
     sizes = iter(x.shape)
-    return reshape(b, x, [1 if d in new else next(sizes) for d in range(rank)])
+    return reshape(builder, x, [1 if d in new else next(sizes) for d in range(rank)])
 
 
-def squeeze(b: Builder, x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
+def squeeze(builder: Builder, x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """Remove axes of size 1 from x: the given axes, or all for None."""
-    gone = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(b, axes, x.rank)
+    gone = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(builder, axes, x.rank)
     for d in gone:
         if not isinstance(x.shape[d], Expr) and x.shape[d] != 1:
-            raise b.fail(f"axis {d} of {x} has size {x.shape[d]}, not 1")
-    return reshape(b, x, [n for d, n in enumerate(x.shape) if d not in gone])
+            raise builder.fail(f"axis {d} of {x} has size {x.shape[d]}, not 1")
+    return reshape(builder, x, [n for d, n in enumerate(x.shape) if d not in gone])
 
 
 # -- axes in another order, more of them, some of them
 
 
-def transpose(b: Builder, x: Tensor, order: Sequence[int] | None = None) -> Tensor:
+def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -> Tensor:
     """Axis d of the result is axis order[d]; without an order, all are reversed."""
-    order = [axis_of(b, d, x.rank) for d in order] if order is not None else list(range(x.rank))[::-1]
+    order = [axis_of(builder, d, x.rank) for d in order] if order is not None else list(range(x.rank))[::-1]
     if sorted(order) != list(range(x.rank)):
-        raise b.fail(f"{order} is no order of the axes of {x}")
+        raise builder.fail(f"{order} is no order of the axes of {x}")
     shape = tuple(x.shape[d] for d in order)
     if _is_small(x) and x.known is not None:
         return Tensor(x.dtype, shape, known=x.known.transpose(order))
     if [d for d in order if x.shape[d] != 1] == [d for d in range(x.rank) if x.shape[d] != 1]:
-        return reshape(b, x, shape)
+        return reshape(builder, x, shape)
     back = [order.index(d) for d in range(x.rank)]
-    return rearranged(b, x, shape, AffineMap(x.rank, 0, tuple(AffineExpr.dimension(d) for d in back)))
+    return rearranged(builder, x, shape, AffineMap(x.rank, 0, tuple(AffineExpr.dimension(d) for d in back)))
 
 
-def rearranged(b: Builder, x: Tensor, shape: Shape, source: AffineMap) -> Tensor:
+def rearranged(builder: Builder, x: Tensor, shape: Shape, source: AffineMap) -> Tensor:
     """Return the tensor whose element at i is x[source(i)]."""
     made = []
     identity = AffineMap.identity(len(shape))
-    for part in b.parts(x):
-        out = b.empty(x.dtype.element, shape)
-        made += b.generic([(part, source)], [(out, identity)], [True] * len(shape), lambda _, args: args[:1])
-    return b.wrap(x.dtype, shape, *made)
+    for part in builder.parts(x):
+        out = builder.empty(x.dtype.element, shape)
+        made += builder.generic([(part, source)], [(out, identity)], [True] * len(shape), lambda _, args: args[:1])
+    return builder.wrap(x.dtype, shape, *made)
 
 
-def broadcast_to(b: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[int] | None = None) -> Tensor:
+def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[int] | None = None) -> Tensor:
     """x repeated to a shape. axes: the axis of the result for each of x; without them the last ones."""
     shape = tuple(shape)
     if axes is None:
         if len(shape) < x.rank:
-            raise b.fail(f"{x} does not broadcast to {list(shape)}")
+            raise builder.fail(f"{x} does not broadcast to {list(shape)}")
         axes = range(len(shape) - x.rank, len(shape))
     for d, axis in enumerate(axes):
         n, to = x.shape[d], shape[axis]
         if not isinstance(n, Expr) and not isinstance(to, Expr) and n not in (1, to):
-            raise b.fail(f"{x} does not broadcast to {list(shape)}: {n} and {to} at axis {axis}")
+            raise builder.fail(f"{x} does not broadcast to {list(shape)}: {n} and {to} at axis {axis}")
     if x.shape == shape and list(axes) == list(range(len(shape))):
         return x
     if x.numbers is not None and x.numbers.size == 1 and not x.dtype.is_complex:
@@ -202,7 +204,7 @@ def broadcast_to(b: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[in
             import numpy as np
 
             return Tensor(x.dtype, shape, known=np.full(shape, value, dtype=x.numbers.dtype))
-        return b.wrap(x.dtype, shape, b.splat(element(b, x), shape))
+        return builder.wrap(x.dtype, shape, builder.splat(element(builder, x), shape))
     if x.is_symbolic and x.known is not None and all(not isinstance(n, Expr) for n in shape):
         import numpy as np
 
@@ -211,7 +213,7 @@ def broadcast_to(b: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[in
     source = tuple(
         AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(axis) for n, axis in zip(x.shape, axes, strict=True)
     )
-    return rearranged(b, x, shape, AffineMap(len(shape), 0, source))
+    return rearranged(builder, x, shape, AffineMap(len(shape), 0, source))
 
 
 def _placed(shape: Shape, axes: Sequence[int], rank: int) -> list[tuple[int, Any]]:
@@ -219,29 +221,29 @@ def _placed(shape: Shape, axes: Sequence[int], rank: int) -> list[tuple[int, Any
     return [(d, at.get(d, 1)) for d in range(rank)]
 
 
-def element(b: Builder, x: Tensor) -> SSAValue:
+def element(builder: Builder, x: Tensor) -> SSAValue:
     """Return the element of a tensor of one element that is not complex, as a scalar of the program."""
-    (value,) = scalar_parts(b, x)
+    (value,) = scalar_parts(builder, x)
     return value
 
 
-def scalar_parts(b: Builder, t: Tensor) -> list[SSAValue]:
+def scalar_parts(builder: Builder, t: Tensor) -> list[SSAValue]:
     """Return the element of a tensor of one element as scalars of the program: one, or two of a complex one."""
     if t.numbers is not None and t.dtype.has_numpy_values:
         number = t.numbers.reshape(-1)[0].item()
-        return [b.number(p, t.dtype) for p in ([number.real, number.imag] if t.dtype.is_complex else [number])]
-    places = [b.index(0)] * t.rank
-    return [b.add(tensor.ExtractOp(part, places, t.dtype.element)).result for part in b.parts(t)]
+        return [builder.number(p, t.dtype) for p in ([number.real, number.imag] if t.dtype.is_complex else [number])]
+    places = [builder.index(0)] * t.rank
+    return [builder.add(tensor.ExtractOp(part, places, t.dtype.element)).result for part in builder.parts(t)]
 
 
-def full(b: Builder, value: complex | bool, shape: Sequence[Size], dtype: DType) -> Tensor:
+def full(builder: Builder, value: complex | bool, shape: Sequence[Size], dtype: DType) -> Tensor:
     """Return a tensor of equal numbers."""
     parts = [value.real, value.imag] if dtype.is_complex else [value]
-    return b.wrap(dtype, shape, *(b.splat(b.number(p, dtype), shape) for p in parts))
+    return builder.wrap(dtype, shape, *(builder.splat(builder.number(p, dtype), shape) for p in parts))
 
 
 def slice_(
-    b: Builder, x: Tensor, starts: Sequence[Size], limits: Sequence[Size], strides: Sequence[int] | None = None
+    builder: Builder, x: Tensor, starts: Sequence[Size], limits: Sequence[Size], strides: Sequence[int] | None = None
 ) -> Tensor:
     """x[starts[0]:limits[0]:strides[0], ...]: in bounds, limits not below starts, strides from 1."""
     strides = [1] * x.rank if strides is None else strides
@@ -249,7 +251,7 @@ def slice_(
     for d, (start, limit, n) in enumerate(zip(starts, limits, x.shape, strict=True)):
         try:
             if sign(start) < 0 or sign(limit - start) < 0 or sign(n - limit) < 0:
-                raise b.fail(f"slice {start}:{limit} of axis {d} of {x} is out of bounds")
+                raise builder.fail(f"slice {start}:{limit} of axis {d} of {x} is out of bounds")
         except UndecidedError:
             continue
     if shape == x.shape:
@@ -257,130 +259,136 @@ def slice_(
     if _is_small(x) and x.known is not None and not any(isinstance(n, Expr) for n in (*starts, *limits)):
         taken = tuple(slice(s, n, step) for s, n, step in zip(starts, limits, strides, strict=True))
         return Tensor(x.dtype, shape, known=x.known[taken])
-    return b.wrap(x.dtype, shape, *(_sliced(b, part, starts, shape, strides) for part in b.parts(x)))
+    return builder.wrap(x.dtype, shape, *(_sliced(builder, part, starts, shape, strides) for part in builder.parts(x)))
 
 
-def _sliced(b: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]) -> SSAValue:
+def _sliced(
+    builder: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]
+) -> SSAValue:
     def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
         return DenseArrayBase.from_list(builtin.i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
     made = tensor.ExtractSliceOp.build(
-        operands=[value, b.indices(starts), b.indices(shape), []],
+        operands=[value, builder.indices(starts), builder.indices(shape), []],
         properties={"static_offsets": static(starts), "static_sizes": static(shape), "static_strides": static(strides)},
         result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
     )
-    return b.add(made).result
+    return builder.add(made).result
 
 
-def slice_axis(b: Builder, x: Tensor, axis: int, start: Size, limit: Size, stride: int = 1) -> Tensor:
+def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size, stride: int = 1) -> Tensor:
     """Return a slice along one axis."""
     starts: list[Size] = [0] * x.rank
     limits, strides = list(x.shape), [1] * x.rank
     starts[axis], limits[axis], strides[axis] = start, limit, stride
-    return slice_(b, x, starts, limits, strides)
+    return slice_(builder, x, starts, limits, strides)
 
 
-def split(b: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:
+def split(builder: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:
     """Consecutive slices of these sizes along an axis."""
     found, start = [], 0
     for n in sizes:
         limit: Any = start + n
-        found.append(slice_axis(b, x, axis, start, limit))
+        found.append(slice_axis(builder, x, axis, start, limit))
         start = limit
     return found
 
 
-def concat(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
+def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Concatenate tensors of one type along an axis."""
     first = tensors[0]
-    axis = axis_of(b, axis, first.rank)
+    axis = axis_of(builder, axis, first.rank)
     for other in tensors[1:]:
         same = all(d == axis or isinstance(m, Expr) or isinstance(n, Expr) or m == n
                    for d, (m, n) in enumerate(zip(first.shape, other.shape, strict=False)))  # fmt: skip
         if other.rank != first.rank or other.dtype != first.dtype or not same:
-            raise b.fail(f"{first} and {other} cannot be joined along axis {axis}")
+            raise builder.fail(f"{first} and {other} cannot be joined along axis {axis}")
     total: Any = sum((t.shape[axis] for t in tensors), 0)
     shape = tuple(total if d == axis else n for d, n in enumerate(first.shape))
     if all(_is_small(t) for t in tensors):
         import numpy as np
 
         joined = np.concatenate([t.known for t in tensors if t.known is not None], axis)
-        return b.constant(joined, first.dtype)
+        return builder.constant(joined, first.dtype)
     kept = [t for t in tensors if t.shape[axis] != 0]
     if len(kept) <= 1:
         return kept[0] if kept else first
-    parts = zip(*(b.parts(t) for t in kept), strict=True)
+    parts = zip(*(builder.parts(t) for t in kept), strict=True)
     result = tensor_type(first.dtype.element, shape)
-    return b.wrap(first.dtype, shape, *(b.add(tensor.ConcatOp(list(p), axis, result)).result for p in parts))
+    return builder.wrap(
+        first.dtype, shape, *(builder.add(tensor.ConcatOp(list(p), axis, result)).result for p in parts)
+    )
 
 
-def stack(b: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
+def stack(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Stack tensors of one shape along a new axis."""
-    return concat(b, [expand_dims(b, t, [axis]) for t in tensors], axis)
+    return concat(builder, [expand_dims(builder, t, [axis]) for t in tensors], axis)
 
 
 def pad(
-    b: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0,
+    builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Size], value: Tensor | complex = 0,
     interior: Sequence[int] | None = None,
 ) -> Tensor:  # fmt: skip
     """Pad x, with `interior` elements between neighbours; negative sizes of `low` and `high` remove elements."""
     if interior is not None and any(interior):
-        x = _spread(b, x, interior, value)
+        x = _spread(builder, x, interior, value)
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
         starts = [-n if not isinstance(n, Expr) and n < 0 else 0 for n in low]
         limits = [n + h if not isinstance(h, Expr) and h < 0 else n for n, h in zip(x.shape, high, strict=True)]
-        x = slice_(b, x, starts, limits)
+        x = slice_(builder, x, starts, limits)
         low, high = ([n if isinstance(n, Expr) or n > 0 else 0 for n in sizes] for sizes in (low, high))
     if all(n == 0 for n in (*low, *high)):
         return x
     shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
-    filled = zip(b.parts(x), _fills(b, value, x.dtype), strict=True)
-    return b.wrap(x.dtype, shape, *(_padded(b, part, low, high, shape, fill) for part, fill in filled))
+    filled = zip(builder.parts(x), _fills(builder, value, x.dtype), strict=True)
+    return builder.wrap(x.dtype, shape, *(_padded(builder, part, low, high, shape, fill) for part, fill in filled))
 
 
-def _fills(b: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:
+def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:
     if not isinstance(value, Tensor):
-        return [b.number(p, dtype) for p in ([value.real, value.imag] if dtype.is_complex else [value])]
-    return scalar_parts(b, value)
+        return [builder.number(p, dtype) for p in ([value.real, value.imag] if dtype.is_complex else [value])]
+    return scalar_parts(builder, value)
 
 
 def _padded(
-    b: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
+    builder: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
 ) -> SSAValue:
     block = Block([tensor.YieldOp(fill)], arg_types=[builtin.IndexType()] * len(shape))
     below, above = ([DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high))
     result = tensor_type(value.type.element_type, shape)  # type: ignore[attr-defined]
-    return b.add(tensor.PadOp(value, b.indices(low), b.indices(high), Region(block), below, above, result)).result
+    return builder.add(
+        tensor.PadOp(value, builder.indices(low), builder.indices(high), Region(block), below, above, result)
+    ).result
 
 
-def _spread(b: Builder, x: Tensor, interior: Sequence[int], value: Tensor | complex) -> Tensor:
+def _spread(builder: Builder, x: Tensor, interior: Sequence[int], value: Tensor | complex) -> Tensor:
     """x with `interior` elements between neighbours."""
     for d, between in enumerate(interior):
         if not between or x.shape[d] in (0, 1):
             continue
         # Each element becomes a row of itself and what follows it; the last one is followed by nothing.
-        rows = expand_dims(b, x, [d + 1])
+        rows = expand_dims(builder, x, [d + 1])
         high: list[Size] = [0] * rows.rank
         high[d + 1] = between
-        rows = pad(b, rows, [0] * rows.rank, high, value)
-        merged = reshape(b, rows, [*x.shape[:d], x.shape[d] * (between + 1), *x.shape[d + 1 :]])
-        x = slice_axis(b, merged, d, 0, merged.shape[d] - between)
+        rows = pad(builder, rows, [0] * rows.rank, high, value)
+        merged = reshape(builder, rows, [*x.shape[:d], x.shape[d] * (between + 1), *x.shape[d + 1 :]])
+        x = slice_axis(builder, merged, d, 0, merged.shape[d] - between)
     return x
 
 
-def iota(b: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Tensor:
+def iota(builder: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Tensor:
     """Return the number of each element along an axis."""
     import numpy as np
 
     shape = tuple(shape)
     if len(shape) == 1 and not isinstance(shape[0], Expr) and shape[0] <= FOLDED and not dtype.is_complex:
-        return b.constant(np.arange(shape[0]), dtype)
-    return apply_several(b, lambda s: s.convert(s.position(axis), dtype), shape=shape)[0]
+        return builder.constant(np.arange(shape[0]), dtype)
+    return apply_several(builder, lambda s: s.convert(s.position(axis), dtype), shape=shape)[0]
 
 
-def tile(b: Builder, x: Tensor, repeats: Sequence[Size]) -> Tensor:
+def tile(builder: Builder, x: Tensor, repeats: Sequence[Size]) -> Tensor:
     """x beside itself, as often along each axis."""
-    spread = expand_dims(b, x, [2 * d for d in range(x.rank)])
+    spread = expand_dims(builder, x, [2 * d for d in range(x.rank)])
     shape = [n for pair in zip(repeats, x.shape, strict=True) for n in pair]
     joined = [n * m for n, m in zip(repeats, x.shape, strict=True)]
-    return reshape(b, broadcast_to(b, spread, shape), joined)
+    return reshape(builder, broadcast_to(builder, spread, shape), joined)

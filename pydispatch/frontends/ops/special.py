@@ -17,42 +17,42 @@ from pydispatch.frontends.ops.scalars import Scalars
 class _Formula:
     """Short names for the arithmetic of one type."""
 
-    def __init__(self, s: Scalars, dtype: DType) -> None:
-        self.s = s
+    def __init__(self, scalars: Scalars, dtype: DType) -> None:
+        self.s = scalars
         self.dtype = dtype
 
     def c(self, value: float) -> Scalar:
         return self.s.const(value, self.dtype)
 
-    def add(self, a: Scalar, b: Scalar | float) -> Scalar:
-        return self.s.binary("add", a, self._of(b))
+    def add(self, lhs: Scalar, rhs: Scalar | float) -> Scalar:
+        return self.s.binary("add", lhs, self._of(rhs))
 
-    def sub(self, a: Scalar | float, b: Scalar | float) -> Scalar:
-        return self.s.binary("sub", self._of(a), self._of(b))
+    def sub(self, lhs: Scalar | float, rhs: Scalar | float) -> Scalar:
+        return self.s.binary("sub", self._of(lhs), self._of(rhs))
 
-    def mul(self, a: Scalar, b: Scalar | float) -> Scalar:
-        return self.s.binary("mul", a, self._of(b))
+    def mul(self, lhs: Scalar, rhs: Scalar | float) -> Scalar:
+        return self.s.binary("mul", lhs, self._of(rhs))
 
-    def div(self, a: Scalar | float, b: Scalar | float) -> Scalar:
-        return self.s.binary("div", self._of(a), self._of(b))
+    def div(self, lhs: Scalar | float, rhs: Scalar | float) -> Scalar:
+        return self.s.binary("div", self._of(lhs), self._of(rhs))
 
-    def pow(self, a: Scalar, b: Scalar) -> Scalar:
-        return self.s.binary("pow", a, b)
+    def pow(self, lhs: Scalar, rhs: Scalar) -> Scalar:
+        return self.s.binary("pow", lhs, rhs)
 
     def f(self, name: str, a: Scalar) -> Scalar:
         return self.s.unary(name, a)
 
-    def lt(self, a: Scalar, b: Scalar | float) -> Scalar:
-        return self.s.compare("lt", a, self._of(b))
+    def lt(self, lhs: Scalar, rhs: Scalar | float) -> Scalar:
+        return self.s.compare("lt", lhs, self._of(rhs))
 
-    def le(self, a: Scalar, b: Scalar | float) -> Scalar:
-        return self.s.compare("le", a, self._of(b))
+    def le(self, lhs: Scalar, rhs: Scalar | float) -> Scalar:
+        return self.s.compare("le", lhs, self._of(rhs))
 
-    def eq(self, a: Scalar, b: Scalar | float) -> Scalar:
-        return self.s.compare("eq", a, self._of(b))
+    def eq(self, lhs: Scalar, rhs: Scalar | float) -> Scalar:
+        return self.s.compare("eq", lhs, self._of(rhs))
 
-    def pick(self, condition: Scalar, a: Scalar | float, b: Scalar | float) -> Scalar:
-        return self.s.select(condition, self._of(a), self._of(b))
+    def pick(self, condition: Scalar, lhs: Scalar | float, rhs: Scalar | float) -> Scalar:
+        return self.s.select(condition, self._of(lhs), self._of(rhs))
 
     def poly(self, x: Scalar, coefficients: Sequence[float]) -> Scalar:
         """Return the value at x of the polynomial with these coefficients, the highest first."""
@@ -68,12 +68,12 @@ class _Formula:
 def _wide(function: Callable[..., Scalar]) -> Callable[..., Scalar]:
     """Compute in f32 at least; the result has the type of the operands."""
 
-    def widened(s: Scalars, *given: Scalar) -> Scalar:
+    def widened(scalars: Scalars, *given: Scalar) -> Scalar:
         dtype = given[0].dtype
         if not dtype.is_float:
             raise UnsupportedTypeError(f"{function.__name__} of {dtype} is not defined")
         inner = F64 if dtype.bits == 64 else F32
-        return s.convert(function(_Formula(s, inner), *(s.convert(x, inner) for x in given)), dtype)
+        return scalars.convert(function(_Formula(scalars, inner), *(scalars.convert(x, inner) for x in given)), dtype)
 
     widened.__name__, widened.__doc__ = function.__name__, function.__doc__
     return widened
@@ -108,18 +108,24 @@ _ERF_INV_64 = (
 
 
 @_wide
-def erf_inv(m: _Formula, x: Scalar) -> Scalar:
+def erf_inv(formula: _Formula, x: Scalar) -> Scalar:
     """Return the number whose error function is x."""
-    w = m.f("neg", m.f("log1p", m.f("neg", m.mul(x, x))))
-    root = m.f("sqrt", w)
-    if m.dtype == F64:
+    w = formula.f("neg", formula.f("log1p", formula.f("neg", formula.mul(x, x))))
+    root = formula.f("sqrt", w)
+    if formula.dtype == F64:
         near, middle, far = _ERF_INV_64
-        p = m.pick(m.lt(w, 16.0), m.poly(m.sub(root, 3.25), middle), m.poly(m.sub(root, 5.0), far))
-        p = m.pick(m.lt(w, 6.25), m.poly(m.sub(w, 3.125), near), p)
+        p = formula.pick(
+            formula.lt(w, 16.0),
+            formula.poly(formula.sub(root, 3.25), middle),
+            formula.poly(formula.sub(root, 5.0), far),
+        )
+        p = formula.pick(formula.lt(w, 6.25), formula.poly(formula.sub(w, 3.125), near), p)
     else:
         small, large = _ERF_INV_32
-        p = m.pick(m.lt(w, 5.0), m.poly(m.sub(w, 2.5), small), m.poly(m.sub(root, 3.0), large))
-    return m.pick(m.eq(m.f("abs", x), 1.0), m.mul(x, math.inf), m.mul(p, x))
+        p = formula.pick(
+            formula.lt(w, 5.0), formula.poly(formula.sub(w, 2.5), small), formula.poly(formula.sub(root, 3.0), large)
+        )
+    return formula.pick(formula.eq(formula.f("abs", x), 1.0), formula.mul(x, math.inf), formula.mul(p, x))
 
 
 # -- gamma, digamma, zeta, polygamma
@@ -134,48 +140,48 @@ _LANCZOS_G = 7.0
 
 
 @_wide
-def lgamma(m: _Formula, x: Scalar) -> Scalar:
+def lgamma(formula: _Formula, x: Scalar) -> Scalar:
     """Return the logarithm of the absolute value of the gamma function."""
-    below = m.lt(x, 0.5)
-    z = m.pick(below, m.f("neg", x), m.sub(x, 1.0))
-    total = m.c(_LANCZOS_FIRST)
+    below = formula.lt(x, 0.5)
+    z = formula.pick(below, formula.f("neg", x), formula.sub(x, 1.0))
+    total = formula.c(_LANCZOS_FIRST)
     for n, c in enumerate(_LANCZOS):
-        total = m.add(total, m.div(c, m.add(z, n + 1.0)))
-    t = m.add(z, _LANCZOS_G + 0.5)
-    log_t = m.add(m.f("log1p", m.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
-    scaled = m.mul(m.sub(m.add(z, 0.5), m.div(t, log_t)), log_t)
-    above = m.add(m.add(scaled, 0.5 * math.log(2 * math.pi)), m.f("log", total))
+        total = formula.add(total, formula.div(c, formula.add(z, n + 1.0)))
+    t = formula.add(z, _LANCZOS_G + 0.5)
+    log_t = formula.add(formula.f("log1p", formula.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
+    scaled = formula.mul(formula.sub(formula.add(z, 0.5), formula.div(t, log_t)), log_t)
+    above = formula.add(formula.add(scaled, 0.5 * math.log(2 * math.pi)), formula.f("log", total))
     # Reflection: the fraction is taken to the near integer, where the sine is exact.
-    size = m.f("abs", x)
-    part = m.sub(size, m.f("floor", size))
-    part = m.pick(m.lt(part, 0.5), part, m.sub(1.0, part))
-    sine = m.f("log", m.f("sin", m.mul(part, math.pi)))
-    finite = m.f("is_finite", sine)
-    reflected = m.pick(finite, m.sub(m.sub(math.log(math.pi), sine), above), m.f("neg", sine))
-    made = m.pick(below, reflected, above)
-    return m.pick(m.eq(size, math.inf), math.inf, made)
+    size = formula.f("abs", x)
+    part = formula.sub(size, formula.f("floor", size))
+    part = formula.pick(formula.lt(part, 0.5), part, formula.sub(1.0, part))
+    sine = formula.f("log", formula.f("sin", formula.mul(part, math.pi)))
+    finite = formula.f("is_finite", sine)
+    reflected = formula.pick(finite, formula.sub(formula.sub(math.log(math.pi), sine), above), formula.f("neg", sine))
+    made = formula.pick(below, reflected, above)
+    return formula.pick(formula.eq(size, math.inf), math.inf, made)
 
 
 @_wide
-def digamma(m: _Formula, x: Scalar) -> Scalar:
+def digamma(formula: _Formula, x: Scalar) -> Scalar:
     """Return the derivative of lgamma."""
-    below = m.lt(x, 0.5)
-    z = m.pick(below, m.f("neg", x), m.sub(x, 1.0))
-    total, slope = m.c(_LANCZOS_FIRST), m.c(0.0)
+    below = formula.lt(x, 0.5)
+    z = formula.pick(below, formula.f("neg", x), formula.sub(x, 1.0))
+    total, slope = formula.c(_LANCZOS_FIRST), formula.c(0.0)
     for n, c in enumerate(_LANCZOS):
-        at = m.add(z, n + 1.0)
-        total = m.add(total, m.div(c, at))
-        slope = m.sub(slope, m.div(c, m.mul(at, at)))
-    t = m.add(z, _LANCZOS_G + 0.5)
-    log_t = m.add(m.f("log1p", m.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
-    above = m.sub(m.add(log_t, m.div(slope, total)), m.div(_LANCZOS_G, t))
+        at = formula.add(z, n + 1.0)
+        total = formula.add(total, formula.div(c, at))
+        slope = formula.sub(slope, formula.div(c, formula.mul(at, at)))
+    t = formula.add(z, _LANCZOS_G + 0.5)
+    log_t = formula.add(formula.f("log1p", formula.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
+    above = formula.sub(formula.add(log_t, formula.div(slope, total)), formula.div(_LANCZOS_G, t))
     # x + |floor(x + 0.5)| is the distance to the near integer, of which the cotangent is exact.
-    part = m.add(x, m.f("abs", m.f("floor", m.add(x, 0.5))))
-    angle = m.mul(part, math.pi)
-    reflected = m.sub(above, m.div(m.mul(m.f("cos", angle), math.pi), m.f("sin", angle)))
-    made = m.pick(below, reflected, above)
-    pole = m.s.binary("and", m.le(x, 0.0), m.eq(x, m.f("floor", x)))
-    return m.pick(pole, math.nan, made)
+    part = formula.add(x, formula.f("abs", formula.f("floor", formula.add(x, 0.5))))
+    angle = formula.mul(part, math.pi)
+    reflected = formula.sub(above, formula.div(formula.mul(formula.f("cos", angle), math.pi), formula.f("sin", angle)))
+    made = formula.pick(below, reflected, above)
+    pole = formula.s.binary("and", formula.le(x, 0.0), formula.eq(x, formula.f("floor", x)))
+    return formula.pick(pole, math.nan, made)
 
 
 _BERNOULLI = (
@@ -187,46 +193,46 @@ _BERNOULLI = (
 
 
 @_wide
-def zeta(m: _Formula, x: Scalar, q: Scalar) -> Scalar:
+def zeta(formula: _Formula, x: Scalar, q: Scalar) -> Scalar:
     """Return the Hurwitz zeta function: the sum of (q + n)^-x."""
-    minus = m.f("neg", x)
-    total, a = m.pow(q, minus), q
+    minus = formula.f("neg", x)
+    total, a = formula.pow(q, minus), q
     for _ in range(9):
-        a = m.add(a, 1.0)
-        total = m.add(total, m.pow(a, minus))
-    a = m.add(a, 1.0)
-    power = m.pow(a, minus)
-    total = m.add(total, m.div(m.mul(power, a), m.sub(x, 1.0)))
-    total = m.add(total, m.mul(power, 0.5))
-    factor, term = x, m.div(power, a)
+        a = formula.add(a, 1.0)
+        total = formula.add(total, formula.pow(a, minus))
+    a = formula.add(a, 1.0)
+    power = formula.pow(a, minus)
+    total = formula.add(total, formula.div(formula.mul(power, a), formula.sub(x, 1.0)))
+    total = formula.add(total, formula.mul(power, 0.5))
+    factor, term = x, formula.div(power, a)
     for n, divisor in enumerate(_BERNOULLI):
-        total = m.add(total, m.div(m.mul(factor, term), divisor))
-        factor = m.mul(m.mul(factor, m.add(x, 2.0 * n + 1)), m.add(x, 2.0 * n + 2))
-        term = m.div(m.div(term, a), a)
-    both = m.s.binary
-    is_whole = m.eq(q, m.f("floor", q))
-    total = m.pick(both("and", m.le(q, 0.0), is_whole), math.inf, total)
-    even = m.eq(m.mul(m.f("floor", m.mul(x, 0.5)), 2.0), x)
-    undefined = both("and", m.lt(q, 0.0), m.s.unary("not", m.eq(x, m.f("floor", x))))
-    at_pole = both("and", m.le(q, 0.0), both("and", is_whole, m.s.unary("not", even)))
-    total = m.pick(both("or", undefined, at_pole), math.nan, total)
-    total = m.pick(m.lt(x, 1.0), math.nan, total)
-    return m.pick(m.eq(x, 1.0), math.inf, total)
+        total = formula.add(total, formula.div(formula.mul(factor, term), divisor))
+        factor = formula.mul(formula.mul(factor, formula.add(x, 2.0 * n + 1)), formula.add(x, 2.0 * n + 2))
+        term = formula.div(formula.div(term, a), a)
+    both = formula.s.binary
+    is_whole = formula.eq(q, formula.f("floor", q))
+    total = formula.pick(both("and", formula.le(q, 0.0), is_whole), math.inf, total)
+    even = formula.eq(formula.mul(formula.f("floor", formula.mul(x, 0.5)), 2.0), x)
+    undefined = both("and", formula.lt(q, 0.0), formula.s.unary("not", formula.eq(x, formula.f("floor", x))))
+    at_pole = both("and", formula.le(q, 0.0), both("and", is_whole, formula.s.unary("not", even)))
+    total = formula.pick(both("or", undefined, at_pole), math.nan, total)
+    total = formula.pick(formula.lt(x, 1.0), math.nan, total)
+    return formula.pick(formula.eq(x, 1.0), math.inf, total)
 
 
-def polygamma(s: Scalars, n: Scalar, x: Scalar) -> Scalar:
+def polygamma(scalars: Scalars, n: Scalar, x: Scalar) -> Scalar:
     """Return the n-th derivative of digamma; n is an integer value."""
-    m = _Formula(s, n.dtype)
+    m = _Formula(scalars, n.dtype)
     sign = m.sub(m.mul(_modulo(m, n, 2.0), 2.0), 1.0)
     above = m.add(n, 1.0)
-    made = m.mul(m.mul(sign, m.f("exp", lgamma(s, above))), zeta(s, above, x))
-    made = m.pick(m.eq(n, 0.0), digamma(s, x), made)
-    undefined = s.binary("or", m.lt(n, 0.0), s.unary("not", m.eq(n, m.f("floor", n))))
+    made = m.mul(m.mul(sign, m.f("exp", lgamma(scalars, above))), zeta(scalars, above, x))
+    made = m.pick(m.eq(n, 0.0), digamma(scalars, x), made)
+    undefined = scalars.binary("or", m.lt(n, 0.0), scalars.unary("not", m.eq(n, m.f("floor", n))))
     return m.pick(undefined, math.nan, made)
 
 
-def _modulo(m: _Formula, x: Scalar, by: float) -> Scalar:
-    return m.sub(x, m.mul(m.f("floor", m.mul(x, 1 / by)), by))
+def _modulo(formula: _Formula, x: Scalar, by: float) -> Scalar:
+    return formula.sub(x, formula.mul(formula.f("floor", formula.mul(x, 1 / by)), by))
 
 
 # -- the Bessel function
@@ -252,21 +258,21 @@ _I1E_LARGE = (
 )  # fmt: skip
 
 
-def _chebyshev(m: _Formula, x: Scalar, coefficients: Sequence[float]) -> Scalar:
-    b0, b1, b2 = m.c(0.0), m.c(0.0), m.c(0.0)
+def _chebyshev(formula: _Formula, x: Scalar, coefficients: Sequence[float]) -> Scalar:
+    b0, b1, b2 = formula.c(0.0), formula.c(0.0), formula.c(0.0)
     for c in coefficients:
         b2, b1 = b1, b0
-        b0 = m.add(m.sub(m.mul(x, b1), b2), c)
-    return m.mul(m.sub(b0, b2), 0.5)
+        b0 = formula.add(formula.sub(formula.mul(x, b1), b2), c)
+    return formula.mul(formula.sub(b0, b2), 0.5)
 
 
 @_wide
-def bessel_i1e(m: _Formula, x: Scalar) -> Scalar:
+def bessel_i1e(formula: _Formula, x: Scalar) -> Scalar:
     """exp(-|x|) times the modified Bessel function of order 1."""
-    z = m.f("abs", x)
-    small = m.mul(_chebyshev(m, m.sub(m.mul(z, 0.5), 2.0), _I1E_SMALL), z)
-    large = m.div(_chebyshev(m, m.sub(m.div(32.0, z), 2.0), _I1E_LARGE), m.f("sqrt", z))
-    return m.mul(m.f("sign", x), m.pick(m.le(z, 8.0), small, large))
+    z = formula.f("abs", x)
+    small = formula.mul(_chebyshev(formula, formula.sub(formula.mul(z, 0.5), 2.0), _I1E_SMALL), z)
+    large = formula.div(_chebyshev(formula, formula.sub(formula.div(32.0, z), 2.0), _I1E_LARGE), formula.f("sqrt", z))
+    return formula.mul(formula.f("sign", x), formula.pick(formula.le(z, 8.0), small, large))
 
 
 # -- bits of floats
@@ -274,66 +280,66 @@ def bessel_i1e(m: _Formula, x: Scalar) -> Scalar:
 _MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 
 
-def _bits_of(s: Scalars, x: Scalar) -> tuple[Scalar, DType]:
+def _bits_of(scalars: Scalars, x: Scalar) -> tuple[Scalar, DType]:
     if x.dtype.name not in _MANTISSA:
         raise UnsupportedTypeError(f"the bits of {x.dtype} are not looked at here")
     unsigned = DTYPES[f"u{x.dtype.bits}"]
-    return s.bitcast(x, unsigned), unsigned
+    return scalars.bitcast(x, unsigned), unsigned
 
 
-def total_order(s: Scalars, x: Scalar) -> Scalar:
+def total_order(scalars: Scalars, x: Scalar) -> Scalar:
     """Return a signed integer; these integers are ordered as IEEE 754 orders all floats."""
     if x.dtype.bits < 8:
-        x = s.convert(x, F32)
+        x = scalars.convert(x, F32)
     signed = DTYPES[f"i{x.dtype.bits}"]
-    bits = s.bitcast(x, signed)
-    flipped = s.binary("xor", bits, s.const((1 << (signed.bits - 1)) - 1, signed))
-    return s.select(s.compare("lt", bits, s.const(0, signed)), flipped, bits)
+    bits = scalars.bitcast(x, signed)
+    flipped = scalars.binary("xor", bits, scalars.const((1 << (signed.bits - 1)) - 1, signed))
+    return scalars.select(scalars.compare("lt", bits, scalars.const(0, signed)), flipped, bits)
 
 
-def next_after(s: Scalars, x: Scalar, y: Scalar) -> Scalar:
+def next_after(scalars: Scalars, x: Scalar, y: Scalar) -> Scalar:
     """Return the float beside x in the direction of y."""
-    bits, unsigned = _bits_of(s, x)
+    bits, unsigned = _bits_of(scalars, x)
     sign_bit = 1 << (unsigned.bits - 1)
-    y_bits, _ = _bits_of(s, y)
-    one, zero = s.const(1, unsigned), s.const(0.0, x.dtype)
-    y_sign = s.binary("and", y_bits, s.const(sign_bit, unsigned))
-    least = s.bitcast(s.binary("or", y_sign, one), x.dtype)
-    same_sign = s.compare("eq", s.binary("and", bits, s.const(sign_bit, unsigned)), y_sign)
-    sizes = [s.binary("and", v, s.const(sign_bit - 1, unsigned)) for v in (bits, y_bits)]
-    inwards = s.binary("or", s.compare("gt", sizes[0], sizes[1]), s.unary("not", same_sign))
-    step = s.select(inwards, s.const(-1, unsigned), one)
-    made = s.bitcast(s.binary("add", bits, step), x.dtype)
-    made = s.select(s.compare("eq", x, zero), least, made)
-    made = s.select(s.compare("eq", x, y), y, made)
-    nan = s.binary("or", s.unary("is_nan", x), s.unary("is_nan", y))
-    return s.select(nan, s.const(math.nan, x.dtype), made)
+    y_bits, _ = _bits_of(scalars, y)
+    one, zero = scalars.const(1, unsigned), scalars.const(0.0, x.dtype)
+    y_sign = scalars.binary("and", y_bits, scalars.const(sign_bit, unsigned))
+    least = scalars.bitcast(scalars.binary("or", y_sign, one), x.dtype)
+    same_sign = scalars.compare("eq", scalars.binary("and", bits, scalars.const(sign_bit, unsigned)), y_sign)
+    sizes = [scalars.binary("and", v, scalars.const(sign_bit - 1, unsigned)) for v in (bits, y_bits)]
+    inwards = scalars.binary("or", scalars.compare("gt", sizes[0], sizes[1]), scalars.unary("not", same_sign))
+    step = scalars.select(inwards, scalars.const(-1, unsigned), one)
+    made = scalars.bitcast(scalars.binary("add", bits, step), x.dtype)
+    made = scalars.select(scalars.compare("eq", x, zero), least, made)
+    made = scalars.select(scalars.compare("eq", x, y), y, made)
+    nan = scalars.binary("or", scalars.unary("is_nan", x), scalars.unary("is_nan", y))
+    return scalars.select(nan, scalars.const(math.nan, x.dtype), made)
 
 
-def reduce_precision(s: Scalars, x: Scalar, exponent: int, mantissa: int) -> Scalar:
+def reduce_precision(scalars: Scalars, x: Scalar, exponent: int, mantissa: int) -> Scalar:
     """Round x, ties to even, to a float with so many bits. What is too large is infinite, and so is NaN where the float
     has no mantissa, which tells NaN from infinity (as in XLA's evaluator)."""
     if x.dtype.is_float and x.dtype.bits <= 8:
-        return s.convert(reduce_precision(s, s.convert(x, F32), exponent, mantissa), x.dtype)
-    bits, unsigned = _bits_of(s, x)
+        return scalars.convert(reduce_precision(scalars, scalars.convert(x, F32), exponent, mantissa), x.dtype)
+    bits, unsigned = _bits_of(scalars, x)
     have_mantissa = _MANTISSA[x.dtype.name]
     have_exponent = unsigned.bits - 1 - have_mantissa
 
     def c(value: int) -> Scalar:
-        return s.const(value, unsigned)
+        return scalars.const(value, unsigned)
 
     if mantissa < have_mantissa:
         lost = have_mantissa - mantissa
-        last = s.binary("and", s.binary("shift_right_logical", bits, c(lost)), c(1))
-        up = s.binary("add", last, c((1 << (lost - 1)) - 1))
-        bits = s.binary("and", s.binary("add", bits, up), c(-1 << lost))
+        last = scalars.binary("and", scalars.binary("shift_right_logical", bits, c(lost)), c(1))
+        up = scalars.binary("add", last, c((1 << (lost - 1)) - 1))
+        bits = scalars.binary("and", scalars.binary("add", bits, up), c(-1 << lost))
     if exponent < have_exponent:
         bias, reduced = (1 << (have_exponent - 1)) - 1, (1 << (exponent - 1)) - 1
-        field = s.binary("and", bits, c(((1 << have_exponent) - 1) << have_mantissa))
-        sign = s.binary("and", bits, c(1 << (unsigned.bits - 1)))
-        infinite = s.binary("or", sign, c(((1 << have_exponent) - 1) << have_mantissa))
-        over = s.compare("gt", field, c((bias + reduced) << have_mantissa))
-        under = s.compare("le", field, c((bias - reduced) << have_mantissa))
-        bits = s.select(over, infinite, s.select(under, sign, bits))
-    made = s.bitcast(bits, x.dtype)
-    return s.select(s.unary("is_nan", x), x if mantissa else s.const(math.inf, x.dtype), made)
+        field = scalars.binary("and", bits, c(((1 << have_exponent) - 1) << have_mantissa))
+        sign = scalars.binary("and", bits, c(1 << (unsigned.bits - 1)))
+        infinite = scalars.binary("or", sign, c(((1 << have_exponent) - 1) << have_mantissa))
+        over = scalars.compare("gt", field, c((bias + reduced) << have_mantissa))
+        under = scalars.compare("le", field, c((bias - reduced) << have_mantissa))
+        bits = scalars.select(over, infinite, scalars.select(under, sign, bits))
+    made = scalars.bitcast(bits, x.dtype)
+    return scalars.select(scalars.unary("is_nan", x), x if mantissa else scalars.const(math.inf, x.dtype), made)

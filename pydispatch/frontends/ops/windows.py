@@ -24,7 +24,7 @@ Select = Callable[[Scalars, Scalar, Scalar], Scalar]
 
 
 def reduce_windows(
-    b: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
+    builder: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
     combine: Combine, input_dilations: Sequence[int] | None = None, *, around: Sequence[Tensor | complex] | None = None,
     out: Shape | None = None, moving: Sequence[int] | None = None,
 ) -> list[Tensor]:  # fmt: skip
@@ -42,13 +42,13 @@ def reduce_windows(
     if out is not None:
         high = tuple(_padding_after(n, out[d], kernel[d], window, d) for d, n in enumerate(tensors[0].shape))
     beyond = starts if around is None else around
-    padded = [pad(b, x, window.low, high, value, interior) for x, value in zip(tensors, beyond, strict=True)]
+    padded = [pad(builder, x, window.low, high, value, interior) for x, value in zip(tensors, beyond, strict=True)]
     if out is not None:
         spans = [(out[d] - 1) * window.strides[d] + _reach(kernel[d], window, d) for d in range(rank)]
-        padded = [slice_(b, x, [0] * rank, spans) for x in padded]
+        padded = [slice_(builder, x, [0] * rank, spans) for x in padded]
     if out is None:
         inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
-        out = window_sizes(b, padded[0].shape, kernel, inside)
+        out = window_sizes(builder, padded[0].shape, kernel, inside)
     if moving is None:
         moving = [d for d in range(rank) if kernel[d] != 1]
     loops = rank + len(moving)
@@ -57,11 +57,11 @@ def reduce_windows(
         AffineExpr.dimension(d) * window.strides[d] + (place[d] * window.dilations[d] if d in place else 0)
         for d in range(rank)
     )
-    inputs = [(part, AffineMap(loops, 0, source)) for x in padded for part in b.parts(x)]
-    sizes = b.empty(tensors[0].dtype.element, [kernel[d] for d in moving])  # says how large windows are
+    inputs = [(part, AffineMap(loops, 0, source)) for x in padded for part in builder.parts(x)]
+    sizes = builder.empty(tensors[0].dtype.element, [kernel[d] for d in moving])  # says how large windows are
     inputs.append((sizes, AffineMap(loops, 0, tuple(place[d] for d in moving))))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
-    outputs = [(b.splat(value, out), to_result) for t in starts for value in scalar_parts(b, t)]
+    outputs = [(builder.splat(value, out), to_result) for t in starts for value in scalar_parts(builder, t)]
     dtypes = [x.dtype for x in tensors]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
@@ -70,8 +70,8 @@ def reduce_windows(
         running = scalars_of([t.dtype for t in starts], args[count + 1 :])
         return [part for r in combine(Scalars(block), running, elements) for part in r.parts]
 
-    values = iter(b.generic(inputs, outputs, [n < rank for n in range(loops)], body))
-    return [b.wrap(t.dtype, out, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
+    values = iter(builder.generic(inputs, outputs, [n < rank for n in range(loops)], body))
+    return [builder.wrap(t.dtype, out, *(next(values) for _ in range(2 if t.dtype.is_complex else 1))) for t in starts]
 
 
 def _reach(kernel: Size, window: Window, axis: int) -> Size:
@@ -90,9 +90,15 @@ def _padding_after(n: Size, out: Size, kernel: Size, window: Window, axis: int) 
 
 
 def reduce_image_windows(
-    b: Builder, x: Tensor, starts: Sequence[tuple[float, DType]], kernel: Sequence[Size], window: Window, out: Shape,
-    combine: Combine, around: complex,
-) -> list[Tensor]:  # fmt: skip
+    builder: Builder,
+    x: Tensor,
+    starts: Sequence[tuple[float, DType]],
+    kernel: Sequence[Size],
+    window: Window,
+    out: Shape,
+    combine: Combine,
+    around: complex,
+) -> list[Tensor]:
     """`reduce_windows` over the spatial axes of x [n, c, ...] -> [n, c, *out] for each of `starts`.
 
     kernel, window, out: for the spatial axes. starts: numbers with the dtypes of the results. Loop 2 + d of `combine`
@@ -100,23 +106,23 @@ def reduce_image_windows(
     """
     whole = Window((1, 1, *window.strides), (0, 0, *window.low), (0, 0, *window.high), (1, 1, *window.dilations))
     return reduce_windows(
-        b, [x], [b.constant(number, dtype) for number, dtype in starts], (1, 1, *kernel), whole, combine,
+        builder, [x], [builder.constant(number, dtype) for number, dtype in starts], (1, 1, *kernel), whole, combine,
         around=[around], out=(*x.shape[:2], *out), moving=range(2, x.rank),
     )  # fmt: skip
 
 
-def pool(b: Builder, name: str, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape) -> Tensor:
+def pool(builder: Builder, name: str, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape) -> Tensor:
     """Return the "add" or "max" of the elements in each window over the spatial axes of x [n, c, ...]."""
     start = least(x.dtype) if name == "max" else 0
 
-    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        return [s.binary(name, running[0], elements[0])]
+    def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        return [scalars.binary(name, running[0], elements[0])]
 
-    return reduce_image_windows(b, x, [(start, x.dtype)], kernel, window, out, combine, start)[0]
+    return reduce_image_windows(builder, x, [(start, x.dtype)], kernel, window, out, combine, start)[0]
 
 
 def max_pool_with_places(
-    b: Builder, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, *, columns: bool = False
+    builder: Builder, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, *, columns: bool = False
 ) -> list[Tensor]:
     """Return the largest element of each window over the spatial axes of x [n, c, ...], and its place in its image.
 
@@ -126,34 +132,36 @@ def max_pool_with_places(
     spatial = len(out)
     order = list(range(spatial))
     flat = [*reversed(order)] if columns else order
-    sizes, lows = ([b.index(n) for n in values] for values in (x.shape[2:], window.low))
+    sizes, lows = ([builder.index(n) for n in values] for values in (x.shape[2:], window.low))
 
-    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+    def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         (best, place), (value,) = running, elements
-        n = [s.made(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
-        inside, at = s.const(True, BOOL), []
+        n = [scalars.made(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
+        inside, at = scalars.const(True, BOOL), []
         for d in order:
-            first = s.binary("mul", s.position(2 + d), s.const(window.strides[d], I64))
-            step = s.binary("mul", s.position(2 + spatial + d), s.const(window.dilations[d], I64))
-            low = s.made(I64, arith.IndexCastOp(lows[d], I64.element))
-            at.append(s.binary("sub", s.binary("add", first, step), low))
-            inside = s.binary("and", inside, s.compare("ge", at[d], s.const(0, I64)))
-            inside = s.binary("and", inside, s.compare("lt", at[d], n[d]))
-        here = s.const(0, I64)
+            first = scalars.binary("mul", scalars.position(2 + d), scalars.const(window.strides[d], I64))
+            step = scalars.binary("mul", scalars.position(2 + spatial + d), scalars.const(window.dilations[d], I64))
+            low = scalars.made(I64, arith.IndexCastOp(lows[d], I64.element))
+            at.append(scalars.binary("sub", scalars.binary("add", first, step), low))
+            inside = scalars.binary("and", inside, scalars.compare("ge", at[d], scalars.const(0, I64)))
+            inside = scalars.binary("and", inside, scalars.compare("lt", at[d], n[d]))
+        here = scalars.const(0, I64)
         for d in flat:
-            here = s.binary("add", s.binary("mul", here, n[d]), at[d])
-        better = s.binary("or", s.compare("gt", value, best), s.compare("lt", place, s.const(0, I64)))
+            here = scalars.binary("add", scalars.binary("mul", here, n[d]), at[d])
+        better = scalars.binary(
+            "or", scalars.compare("gt", value, best), scalars.compare("lt", place, scalars.const(0, I64))
+        )
         if value.dtype.is_float:
-            better = s.binary("or", better, s.unary("is_nan", value))
-        taken = s.binary("and", inside, better)
-        return [s.select(taken, value, best), s.select(taken, here, place)]
+            better = scalars.binary("or", better, scalars.unary("is_nan", value))
+        taken = scalars.binary("and", inside, better)
+        return [scalars.select(taken, value, best), scalars.select(taken, here, place)]
 
     start = least(x.dtype)
-    return reduce_image_windows(b, x, [(start, x.dtype), (-1, I64)], kernel, window, out, combine, start)
+    return reduce_image_windows(builder, x, [(start, x.dtype), (-1, I64)], kernel, window, out, combine, start)
 
 
 def sum_over_windows(
-    b: Builder, x: Tensor, sizes: Shape, kernel: Sequence[int], window: Window, places: Tensor | None = None
+    builder: Builder, x: Tensor, sizes: Shape, kernel: Sequence[int], window: Window, places: Tensor | None = None
 ) -> Tensor:
     """Return for each element of images [n, c, *sizes] the sum of x [n, c, ...] over the windows that contain it.
 
@@ -166,28 +174,28 @@ def sum_over_windows(
     high = [size - 1 + before - (n - 1) * stride for size, before, n, stride in pairs]
     ones, zeros = (1,) * spatial, (0, 0)
     around_each = Window((1, 1, *ones), (*zeros, *low), (*zeros, *high), (1, 1, *window.dilations))
-    counts = [b.index(n) for n in sizes]
+    counts = [builder.index(n) for n in sizes]
 
-    def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+    def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         value = elements[0]
         if places is not None:
-            here = s.const(0, I64)
+            here = scalars.const(0, I64)
             for d in range(spatial):
-                count = s.made(I64, arith.IndexCastOp(counts[d], I64.element))
-                here = s.binary("add", s.binary("mul", here, count), s.position(2 + d))
-            value = s.select(s.compare("eq", here, elements[1]), value, s.const(0, value.dtype))
-        return [s.binary("add", running[0], value)]
+                count = scalars.made(I64, arith.IndexCastOp(counts[d], I64.element))
+                here = scalars.binary("add", scalars.binary("mul", here, count), scalars.position(2 + d))
+            value = scalars.select(scalars.compare("eq", here, elements[1]), value, scalars.const(0, value.dtype))
+        return [scalars.binary("add", running[0], value)]
 
     given, around = ([x], [0]) if places is None else ([x, places], [0, -1])
     (made,) = reduce_windows(
-        b, given, [b.constant(0, x.dtype)], (1, 1, *kernel), around_each, combine, (1, 1, *window.strides),
+        builder, given, [builder.constant(0, x.dtype)], (1, 1, *kernel), around_each, combine, (1, 1, *window.strides),
         around=around, moving=range(2, 2 + spatial),
     )  # fmt: skip
-    return b.as_shape(made, (*x.shape[:2], *sizes))
+    return builder.as_shape(made, (*x.shape[:2], *sizes))
 
 
 def select_and_scatter(
-    b: Builder, x: Tensor, source: Tensor, start: Tensor, kernel: Sequence[Size], window: Window, select: Select,
+    builder: Builder, x: Tensor, source: Tensor, start: Tensor, kernel: Sequence[Size], window: Window, select: Select,
     combine: Callable[[Scalars, Scalar, Scalar], Scalar],
 ) -> Tensor:  # fmt: skip
     """Combine an element of `source` into the position that `select` chooses in each window over x.
@@ -195,15 +203,15 @@ def select_and_scatter(
     `start` is the initial value of each position. The computation has two passes: the first records the chosen position
     of each window, the second combines for each position the windows that chose it.
     """
-    chosen = _chosen_places(b, x, source.shape, kernel, window, select)
+    chosen = _chosen_places(builder, x, source.shape, kernel, window, select)
     rank = x.rank
-    sizes = b.empty(x.dtype.element, kernel)
+    sizes = builder.empty(x.dtype.element, kernel)
     loops = 2 * rank
     inside = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
-    shape = tuple(b.index(n) for n in x.shape)
-    windows = [b.index(n) for n in source.shape]
-    lows = [b.index(n) for n in window.low]
+    shape = tuple(builder.index(n) for n in x.shape)
+    windows = [builder.index(n) for n in source.shape]
+    lows = [builder.index(n) for n in window.low]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         p = Places(block, [])
@@ -224,22 +232,24 @@ def select_and_scatter(
         element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in sources))
         return list(p.select(Scalar(BOOL, (taken,)), combine(p, running, element), running).parts)
 
-    b_chosen, sources = b.value(chosen), b.parts(source)
-    outputs = [(b.splat(value, x.shape), to_result) for value in scalar_parts(b, start)]
-    made = b.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
-    return b.wrap(x.dtype, x.shape, *made)
+    b_chosen, sources = builder.value(chosen), builder.parts(source)
+    outputs = [(builder.splat(value, x.shape), to_result) for value in scalar_parts(builder, start)]
+    made = builder.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
+    return builder.wrap(x.dtype, x.shape, *made)
 
 
-def _chosen_places(b: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select) -> Tensor:
+def _chosen_places(
+    builder: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select
+) -> Tensor:
     """Return for each window the row-major position in x of the selected element; -1 for an empty window."""
     rank = x.rank
     loops = 2 * rank
-    sizes = b.empty(x.dtype.element, kernel)
+    sizes = builder.empty(x.dtype.element, kernel)
     inside = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
-    shape = [b.index(n) for n in x.shape]
-    lows = [b.index(n) for n in window.low]
-    values = b.parts(x)
+    shape = [builder.index(n) for n in x.shape]
+    lows = [builder.index(n) for n in window.low]
+    values = builder.parts(x)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         p = Places(block, [])
@@ -260,19 +270,19 @@ def _chosen_places(b: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], wi
         taken = p.binary("and", Scalar(BOOL, (valid,)), better)
         return [*p.select(taken, element, best).parts, p.select(taken, here, number).value]
 
-    starts = [*(b.number(0, x.dtype) for _ in values), b.number(-1, I64)]
-    outputs = [(b.splat(start, out), to_result) for start in starts]
-    *_, made = b.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
-    return b.wrap(I64, out, made)
+    starts = [*(builder.number(0, x.dtype) for _ in values), builder.number(-1, I64)]
+    outputs = [(builder.splat(start, out), to_result) for start in starts]
+    *_, made = builder.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
+    return builder.wrap(I64, out, made)
 
 
-def _true(p: Places) -> SSAValue:
-    return p.const(True, BOOL).value
+def _true(places: Places) -> SSAValue:
+    return places.const(True, BOOL).value
 
 
-def _flat(p: Places, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAValue:
+def _flat(places: Places, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAValue:
     """Return the row-major index of an element."""
-    total = p.number(0)
+    total = places.number(0)
     for place, size in zip(at, shape, strict=True):
-        total = p.plus(p.times(total, size), place)
+        total = places.plus(places.times(total, size), place)
     return total

@@ -51,12 +51,12 @@ def _entries(module: ModuleOp) -> list[func.FuncOp]:
     return named or public
 
 
-def _bound(b: Builder, expected: Input, given: tuple[str, Any]) -> Tensor:
+def _bound(builder: Builder, expected: Input, given: tuple[str, Any]) -> Tensor:
     """Create the weight that replaces an argument. CompileError when their shapes differ."""
     name, array = given
     if array.shape != expected.shape:
-        raise b.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
-    return b.weight(name, array.view(expected.dtype.numpy), expected.dtype)
+        raise builder.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
+    return builder.weight(name, array.view(expected.dtype.numpy), expected.dtype)
 
 
 def _argument_names(entry: func.FuncOp) -> list[str]:
@@ -92,7 +92,8 @@ def _passed_to(op: Operation, index: int) -> BlockArgument | None:
 
 
 def _result_names(entry: func.FuncOp, count: int) -> list[str]:
-    """Return the names that JAX states for the results, if they are distinct; otherwise `result0`, `result1` and so on.
+    """Return the names that JAX states for the results, if they are distinct; otherwise `result0`,
+    `result1` and so on.
     """
     attributes = list(entry.res_attrs or ())
     names = []

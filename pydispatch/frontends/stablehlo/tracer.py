@@ -36,10 +36,10 @@ class Tracer(trace.Tracer):
     terminators = frozenset({"func.return", "stablehlo.return"})
 
     def __init__(
-        self, b: Builder, module: ModuleOp, options: ReadOptions, table: Mapping[str, Convert],
+        self, builder: Builder, module: ModuleOp, options: ReadOptions, table: Mapping[str, Convert],
         scalars: Mapping[str, Callable[..., Scalar]],
     ) -> None:  # fmt: skip
-        super().__init__(b, module, table)
+        super().__init__(builder, module, table)
         self.options = options
         self._scalar_table = scalars
         self._numbers: Operation | None = None
@@ -90,7 +90,7 @@ class Tracer(trace.Tracer):
         block = self.block_of(region)
         return lambda s, given: self._scalars(s, block, given)
 
-    def _scalars(self, s: Scalars, block: Block, given: Sequence[Scalar]) -> list[Scalar]:
+    def _scalars(self, scalars: Scalars, block: Block, given: Sequence[Scalar]) -> list[Scalar]:
         if len(given) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(given)} element(s)")
         found = dict(zip(block.args, given, strict=True))
@@ -100,13 +100,13 @@ class Tracer(trace.Tracer):
                 if op.name in self.terminators:
                     return operands
                 if op.name in ("func.call", "stablehlo.composite"):
-                    results = self._scalars_of_call(s, op, operands)
+                    results = self._scalars_of_call(scalars, op, operands)
                 elif op.name == "stablehlo.constant":
                     constant = self.constant(op)
                     assert constant.numbers is not None
-                    results = [s.const(constant.numbers.reshape(-1)[0].item(), constant.dtype)]
+                    results = [scalars.const(constant.numbers.reshape(-1)[0].item(), constant.dtype)]
                 elif op.name in self._scalar_table:
-                    results = [self._scalar_table[op.name](s, op, *operands)]
+                    results = [self._scalar_table[op.name](scalars, op, *operands)]
                 elif op.name in _SAME_ELEMENT:
                     results = operands[:1]
                 else:
@@ -114,8 +114,8 @@ class Tracer(trace.Tracer):
                 found.update(zip(op.results, results, strict=True))
         raise self.b.fail("a region ends without passing on its values")
 
-    def _scalars_of_call(self, s: Scalars, op: Operation, operands: list[Scalar]) -> list[Scalar]:
-        return self._scalars(s, self.block_of(self.callee(callee_of(op)).body), operands)
+    def _scalars_of_call(self, scalars: Scalars, op: Operation, operands: list[Scalar]) -> list[Scalar]:
+        return self._scalars(scalars, self.block_of(self.callee(callee_of(op)).body), operands)
 
     def _captured(self, value: SSAValue) -> Scalar:
         tensor = self.value(value)

@@ -48,8 +48,8 @@ def _name_of(node: ast.expr) -> str | None:
     return None
 
 
-def _modulo(a: Any, b: Any) -> Any:
-    return a % b
+def _modulo(lhs: Any, rhs: Any) -> Any:
+    return lhs % rhs
 
 
 _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {

@@ -39,23 +39,23 @@ def default_type(number: Number) -> DType:
     return F32 if isinstance(number, float) else C64
 
 
-def promote(a: DType, b: DType) -> DType:
+def promote(lhs: DType, rhs: DType) -> DType:
     """Return the least type that both types convert to."""
-    if a == b:
-        return a
-    if category(a) < category(b):
-        a, b = b, a
-    if a.is_complex:
-        return C128 if C128 in (a, b) or F64 in (a, b) else C64
-    if a.is_float:
-        if not b.is_float:
-            return a
-        return {frozenset((F16, BF16)): F32}.get(frozenset((a, b)), max(a, b, key=lambda t: t.bits))
-    if b.is_bool:
-        return a
-    if a.kind is b.kind:
-        return max(a, b, key=lambda t: t.bits)
-    signed, unsigned = (a, b) if a.kind is Kind.INT else (b, a)
+    if lhs == rhs:
+        return lhs
+    if category(lhs) < category(rhs):
+        lhs, rhs = rhs, lhs
+    if lhs.is_complex:
+        return C128 if C128 in (lhs, rhs) or F64 in (lhs, rhs) else C64
+    if lhs.is_float:
+        if not rhs.is_float:
+            return lhs
+        return {frozenset((F16, BF16)): F32}.get(frozenset((lhs, rhs)), max(lhs, rhs, key=lambda t: t.bits))
+    if rhs.is_bool:
+        return lhs
+    if lhs.kind is rhs.kind:
+        return max(lhs, rhs, key=lambda t: t.bits)
+    signed, unsigned = (lhs, rhs) if lhs.kind is Kind.INT else (rhs, lhs)
     return signed if signed.bits > unsigned.bits else DTYPES[f"i{min(64, unsigned.bits * 2)}"]
 
 
@@ -88,16 +88,16 @@ def _over(higher: DType | None, lower: DType | None) -> DType | None:
     return lower if not higher.is_bool else promote(higher, lower)
 
 
-def as_tensor(t: Tracer, operand: Operand, dtype: DType | None = None) -> Tensor:
+def as_tensor(tracer: Tracer, operand: Operand, dtype: DType | None = None) -> Tensor:
     """Return an operand as a tensor of `dtype`, or of its own type without one."""
     if isinstance(operand, Tensor):
-        return elementwise.convert(t.b, operand, dtype or operand.dtype)
+        return elementwise.convert(tracer.b, operand, dtype or operand.dtype)
     dtype = dtype or default_type(operand)
     if isinstance(operand, Expr):
-        return elementwise.convert(t.b, t.b.constant(_symbolic(operand), I64), dtype)
+        return elementwise.convert(tracer.b, tracer.b.constant(_symbolic(operand), I64), dtype)
     if isinstance(operand, float) and dtype.is_integer:
         operand = int(operand)
-    return t.b.constant(operand, dtype)
+    return tracer.b.constant(operand, dtype)
 
 
 def _symbolic(size: Expr) -> object:
@@ -108,9 +108,9 @@ def _symbolic(size: Expr) -> object:
     return array
 
 
-def together(t: Tracer, *operands: Operand, floats: bool = False) -> list[Tensor]:
+def together(tracer: Tracer, *operands: Operand, floats: bool = False) -> list[Tensor]:
     """Return operands as tensors of the type that they are promoted to. floats: integers become floats of 32 bits."""
     dtype = result_type(operands)
     if floats and category(dtype) < 2:
         dtype = F32
-    return [as_tensor(t, operand, dtype) for operand in operands]
+    return [as_tensor(tracer, operand, dtype) for operand in operands]

@@ -164,8 +164,8 @@ def read_program(json: Value) -> ExportedProgram:
     )
 
 
-def _range(v: Value) -> Range:
-    least, most = v.maybe("min_val"), v.maybe("max_val")
+def _range(value: Value) -> Range:
+    least, most = value.maybe("min_val"), value.maybe("max_val")
     return Range(least.integer() if least else None, most.integer() if most else None)
 
 
@@ -181,27 +181,27 @@ def _argument_names(module: Value) -> tuple[str, ...]:
 # -- graphs
 
 
-def read_graph(v: Value) -> Graph:
+def read_graph(value: Value) -> Graph:
     """Read a graph, with its nested graphs."""
     return Graph(
-        inputs=tuple(read_argument(a) for a in v.get("inputs").elements()),
-        outputs=tuple(read_argument(a) for a in v.get("outputs").elements()),
-        nodes=tuple(_node(n, i) for i, n in enumerate(v.get("nodes").elements())),
-        tensors={name: read_tensor_meta(meta) for name, meta in v.get("tensor_values").items()},
-        numbers={name: _size(number) for name, number in v.get("sym_int_values").items()},
+        inputs=tuple(read_argument(a) for a in value.get("inputs").elements()),
+        outputs=tuple(read_argument(a) for a in value.get("outputs").elements()),
+        nodes=tuple(_node(n, i) for i, n in enumerate(value.get("nodes").elements())),
+        tensors={name: read_tensor_meta(meta) for name, meta in value.get("tensor_values").items()},
+        numbers={name: _size(number) for name, number in value.get("sym_int_values").items()},
     )
 
 
 _POSITIONAL, _KEYWORD = 1, 2
 
 
-def _node(v: Value, number: int) -> Node:
-    target = v.get("target").text()
+def _node(value: Value, number: int) -> Node:
+    target = value.get("target").text()
     try:
         positional: list[Argument] = []
         parameters: list[str] = []
         keywords: dict[str, Argument] = {}
-        for given in v.get("inputs").elements():
+        for given in value.get("inputs").elements():
             argument = read_argument(given.get("arg"))
             kind = given.maybe("kind")
             name = given.get("name").text()
@@ -212,11 +212,11 @@ def _node(v: Value, number: int) -> Node:
             else:
                 positional.append(argument)
                 parameters.append(name)
-        results = tuple(read_argument(o) for o in v.get("outputs").elements())
+        results = tuple(read_argument(o) for o in value.get("outputs").elements())
     except Fault as fault:
         raise Fault(f"{fault} (a call of {target:.120})") from None
-    metadata = v.get("metadata")
-    own_name = v.maybe("name")
+    metadata = value.get("metadata")
+    own_name = value.maybe("name")
     return Node(
         target, tuple(positional), tuple(parameters), keywords, results,
         name=own_name.text() if own_name else _first_name(results) or f"node {number}",
@@ -248,66 +248,66 @@ def _line(metadata: Value) -> str:
     return frames[-1] if frames else ""
 
 
-def read_tensor_meta(v: Value) -> TensorMeta:
+def read_tensor_meta(value: Value) -> TensorMeta:
     """Return the type of a tensor, and the layout of its elements in the storage."""
-    layout = v.get("layout").integer()
+    layout = value.get("layout").integer()
     if layout != _STRIDED:
-        raise v.fault(f"the tensor is not dense (layout {layout})")
+        raise value.fault(f"the tensor is not dense (layout {layout})")
     meta = TensorMeta(
-        _dtype(v.get("dtype")), tuple(_size(n) for n in v.get("sizes").elements()),
-        tuple(_size(n) for n in v.get("strides").elements()), _size(v.get("storage_offset")),
+        _dtype(value.get("dtype")), tuple(_size(n) for n in value.get("sizes").elements()),
+        tuple(_size(n) for n in value.get("strides").elements()), _size(value.get("storage_offset")),
     )  # fmt: skip
     if len(meta.sizes) != len(meta.strides) or len(meta.sizes) > 32:
-        raise v.fault(f"{len(meta.sizes)} sizes and {len(meta.strides)} strides")
+        raise value.fault(f"{len(meta.sizes)} sizes and {len(meta.strides)} strides")
     return meta
 
 
-def _dtype(v: Value) -> DType:
-    name = _SCALAR_TYPES.get(v.integer())
+def _dtype(value: Value) -> DType:
+    name = _SCALAR_TYPES.get(value.integer())
     if name is None:
-        raise v.fault(f"element type {v.integer()} is not supported")
+        raise value.fault(f"element type {value.integer()} is not supported")
     return DTYPES[name]
 
 
-def _size(v: Value) -> SizeText:
-    tag, inner = v.tagged()
+def _size(value: Value) -> SizeText:
+    tag, inner = value.tagged()
     if tag == "as_int":
         return inner.size()
     if tag == "as_expr":
         return Symbolic(inner.get("expr_str").text())
-    raise v.fault(f"a size is tagged '{tag:.80}'")
+    raise value.fault(f"a size is tagged '{tag:.80}'")
 
 
 # -- arguments
 
 
-def read_argument(v: Value) -> Argument:
+def read_argument(value: Value) -> Argument:
     """Read a tagged value. Raises Fault for an unknown tag."""
-    tag, inner = v.tagged()
+    tag, inner = value.tagged()
     read = _ARGUMENTS.get(tag)
     if read is None:
-        raise v.fault(f"an argument is tagged '{tag:.80}', which is not known")
+        raise value.fault(f"an argument is tagged '{tag:.80}', which is not known")
     return read(inner)
 
 
-def _name(v: Value) -> Name:
-    return Name(v.get("name").text())
+def _name(value: Value) -> Name:
+    return Name(value.get("name").text())
 
 
-def _symbol(v: Value) -> Argument:
+def _symbol(value: Value) -> Argument:
     """Read a number: the name of a computed number, or a constant."""
-    tag, inner = v.tagged()
+    tag, inner = value.tagged()
     if tag == "as_name":
         return Name(inner.text())
     return {"as_int": Value.integer, "as_float": Value.number, "as_bool": Value.truth}.get(tag, _unknown)(inner)
 
 
-def _unknown(v: Value) -> Argument:
-    raise v.fault("the value is tagged with a kind that is not known")
+def _unknown(value: Value) -> Argument:
+    raise value.fault("the value is tagged with a kind that is not known")
 
 
-def _optional_tensor(v: Value) -> Argument:
-    tag, inner = v.tagged()
+def _optional_tensor(value: Value) -> Argument:
+    tag, inner = value.tagged()
     return None if tag == "as_none" else _name(inner)
 
 
@@ -357,8 +357,8 @@ _ARGUMENTS: dict[str, Callable[[Value], Argument]] = {
 # -- the signature
 
 
-def _input(v: Value) -> GraphInput:
-    kind, spec = v.tagged()
+def _input(value: Value) -> GraphInput:
+    kind, spec = value.tagged()
     if kind == "user_input":
         return GraphInput(kind, read_argument(spec.get("arg")))
     if kind == "constant_input":
@@ -367,14 +367,14 @@ def _input(v: Value) -> GraphInput:
         return GraphInput(kind, _name(spec.get("arg")))
     if kind in _WEIGHTS:
         return GraphInput(kind, _name(spec.get("arg")), spec.get(_WEIGHTS[kind]).text())
-    raise v.fault(f"an input is a '{kind:.80}', which programs without PyTorch cannot have")
+    raise value.fault(f"an input is a '{kind:.80}', which programs without PyTorch cannot have")
 
 
 _WEIGHTS = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
 
 
-def _output(v: Value) -> GraphOutput:
-    kind, spec = v.tagged()
+def _output(value: Value) -> GraphOutput:
+    kind, spec = value.tagged()
     if kind in ("user_output", "loss_output"):
         argument = spec.get("arg")
         return GraphOutput("user_output", _name(argument) if kind == "loss_output" else read_argument(argument))
@@ -382,7 +382,7 @@ def _output(v: Value) -> GraphOutput:
         return GraphOutput(kind, _name(spec.get("arg")))
     if kind in _MUTATIONS:
         return GraphOutput(kind, _name(spec.get("arg")), spec.get(_MUTATIONS[kind]).text())
-    raise v.fault(f"an output is a '{kind:.80}', which is not supported")
+    raise value.fault(f"an output is a '{kind:.80}', which is not supported")
 
 
 _MUTATIONS = {

@@ -48,10 +48,12 @@ class Tracer(trace.Tracer):
         if len({x.dtype for x in tensors}) > 1:
             raise self.b.fail(f"the operands {', '.join(map(str, tensors))} differ in their elements")
 
-    def listed(self, op: Operation, x: Sequence[Tensor], at: int, name: str, count: int | None = None) -> list[Size]:
+    def listed(
+        self, op: Operation, inputs: Sequence[Tensor], at: int, name: str, count: int | None = None
+    ) -> list[Size]:
         """Return a list of sizes: an operand, or an attribute as releases before 1.0 have it."""
-        if at < len(x):
-            found = x[at].sizes()
+        if at < len(inputs):
+            found = inputs[at].sizes()
             if found is None:
                 raise self.b.fail(f"the {name} must be known while compiling")
         else:
@@ -70,15 +72,15 @@ class Tracer(trace.Tracer):
             raise self.b.fail(f"{name}: {list(numbers)} has a number beyond {LARGEST}")
 
     def zero_point(
-        self, op: Operation, x: Sequence[Tensor], at: int, name: str, dtype: DType, of: str = ""
+        self, op: Operation, inputs: Sequence[Tensor], at: int, name: str, dtype: DType, of: str = ""
     ) -> Tensor:  # fmt: skip
         """Return a zero point: an operand, or an attribute as releases before 1.0 have it. of: the name of the
         attribute.
         """
-        if at < len(x):
-            if x[at].known is None and any(isinstance(n, Expr) or n != 1 for n in x[at].shape):
-                raise self.b.fail(f"the {name} is {x[at]}, expected one number")
-            return x[at]
+        if at < len(inputs):
+            if inputs[at].known is None and any(isinstance(n, Expr) or n != 1 for n in inputs[at].shape):
+                raise self.b.fail(f"the {name} is {inputs[at]}, expected one number")
+            return inputs[at]
         value = op.properties.get(name)
         quantized = op.properties.get("quantization_info")
         if isinstance(quantized, ZeroPoints):

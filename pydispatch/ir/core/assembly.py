@@ -56,27 +56,27 @@ class Format:
         groups = (self._definition.operands, self._definition.results)
         return any(part.constr.variables() for group in groups for _, part in group)
 
-    def parse(self, op_type: type[Operation], p: Parser) -> Operation:
+    def parse(self, op_type: type[Operation], parser: Parser) -> Operation:
         """Return the operation whose name the parser has just read."""
         assert issubclass(op_type, IRDLOperation)
         state = ParsingState(op_type)
-        start = p.pos
+        start = parser.pos
         for read in self._readers:
-            read(p, state)
+            read(parser, state)
         for each in self._demanding:
-            each.require(p, state, start)
+            each.require(parser, state, start)
         if self._has_variables and None in (*state.operand_types, *state.result_types):
             FormatProgram(self._directives).resolve_constraint_variables(state, self._definition)
         operands: list[SSAValue] = []
         sizes: list[int] = []
-        resolve = p.resolve_operand
+        resolve = parser.resolve_operand
         for number, (names, types) in enumerate(zip(state.operands, state.operand_types, strict=True)):
             assert names is not None
             if types is None:
                 fixed = self._fixed_types[number]
                 types = self._inferred(number, len(names), state) if fixed is None else [fixed] * len(names)
             if len(names) != len(types):
-                _raise_counts(p, names, types)
+                _raise_counts(parser, names, types)
             sizes.append(len(names))
             operands += map(resolve, names, types)
         if self._has_segments:
@@ -114,9 +114,9 @@ class Format:
             write(printer, state, op)
 
 
-def _raise_counts(p: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute]) -> NoReturn:
-    start, end = (names[0].span.start, names[-1].span.end) if names else (p.pos, p.pos + 1)
-    p.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, end)
+def _raise_counts(parser: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute]) -> NoReturn:
+    start, end = (names[0].span.start, names[-1].span.end) if names else (parser.pos, parser.pos + 1)
+    parser.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, end)
 
 
 def op_definition(cls: type[OpT]) -> type[OpT]:

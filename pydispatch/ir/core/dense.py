@@ -67,53 +67,53 @@ def unhex(text: str, start: int, end: int) -> bytes | None:
     return out.getvalue()  # its own memory, not a copy
 
 
-def parse_dense(p: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
+def parse_dense(parser: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
     """Parse the literal at `<`, and leave the parser after it. Return None, with nothing consumed, for a literal that
     the library parses.
 
     type: when None, it follows the literal. Raises ParseError when the data does not fit the type.
     """
-    content = str(p.lexer.input.content)
-    open = p.pos
+    content = str(parser.lexer.input.content)
+    open = parser.pos
     if content[open : open + 1] != "<":
         return None
     blob = _BLOB.match(content, open + 1)
     if blob is not None:
-        return _parse_blob(p, content, open, blob.end(), type)
+        return _parse_blob(parser, content, open, blob.end(), type)
     close = content.find(">", open)
     if close - open < _LONG or _LIST.fullmatch(content, open + 1, close) is None:
         return None
-    p._resume_from(close)
-    type = _parse_type(p, type)
+    parser._resume_from(close)
+    type = _parse_type(parser, type)
     body = content[open + 1 : close]
     data = list_bytes(body, type) if _nesting_fits(body, type.get_shape()) else None
     if data is None:
-        p._resume_from(open)
+        parser._resume_from(open)
         return None
     return DenseIntOrFPElementsAttr(type, BytesAttr(data))
 
 
-def _parse_type(p: AttrParser, type: Any) -> Any:
-    p.parse_punctuation(">", " in dense attribute")
+def _parse_type(parser: AttrParser, type: Any) -> Any:
+    parser.parse_punctuation(">", " in dense attribute")
     if type is None:
-        p.parse_punctuation(":", " in dense attribute")
-        type = p._parse_dense_literal_type()
+        parser.parse_punctuation(":", " in dense attribute")
+        type = parser._parse_dense_literal_type()
     return type
 
 
-def _parse_blob(p: AttrParser, content: str, open: int, start: int, type: Any) -> DenseIntOrFPElementsAttr[Any]:
+def _parse_blob(parser: AttrParser, content: str, open: int, start: int, type: Any) -> DenseIntOrFPElementsAttr[Any]:
     end = content.find('"', start)
     if end < 0:
-        p.raise_error("this string is not closed", start - 3, start)
-    p._resume_from(end + 1)
-    type = _parse_type(p, type)
+        parser.raise_error("this string is not closed", start - 3, start)
+    parser._resume_from(end + 1)
+    type = _parse_type(parser, type)
     data = unhex(content, start, end)
     if data is None:
-        p.raise_error("a blob is made of pairs of hexadecimal digits after 0x", open, open + 1)
-    return blob_constant(p, data, type, open)
+        parser.raise_error("a blob is made of pairs of hexadecimal digits after 0x", open, open + 1)
+    return blob_constant(parser, data, type, open)
 
 
-def blob_constant(p: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrFPElementsAttr[Any]:
+def blob_constant(parser: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrFPElementsAttr[Any]:
     """Return the constant of raw bytes; the bytes of one element are a splat. Raises ParseError for another number of
     bytes.
     """
@@ -122,7 +122,7 @@ def blob_constant(p: AttrParser, data: bytes, type: Any, at: int) -> DenseIntOrF
     if len(data) == size:
         return splat_of_bytes(type, data)
     if len(data) != expected:
-        p.raise_error(f"{len(data)} bytes are given, but {type} has {expected}", at, at + 1)
+        parser.raise_error(f"{len(data)} bytes are given, but {type} has {expected}", at, at + 1)
     return DenseIntOrFPElementsAttr(type, BytesAttr(data))
 
 

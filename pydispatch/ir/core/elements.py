@@ -12,12 +12,12 @@ def element_type(type: Attribute) -> Attribute:
     return type.get_element_type() if isinstance(type, ShapedType) else type  # type: ignore[attr-defined]
 
 
-def same_shape(op: Operation, a: Attribute, b: Attribute) -> None:
+def same_shape(op: Operation, lhs: Attribute, rhs: Attribute) -> None:
     """Check that two types have the same shape and are both tensors, both vectors or both scalars."""
-    shape_a = a.get_shape() if isinstance(a, ShapedType) else None
-    shape_b = b.get_shape() if isinstance(b, ShapedType) else None
-    if shape_a != shape_b or (shape_a is not None and a.name != b.name):
-        raise VerifyException(f"'{op.name}' has operand {a} and result {b}, which differ in shape")
+    shape_a = lhs.get_shape() if isinstance(lhs, ShapedType) else None
+    shape_b = rhs.get_shape() if isinstance(rhs, ShapedType) else None
+    if shape_a != shape_b or (shape_a is not None and lhs.name != rhs.name):
+        raise VerifyException(f"'{op.name}' has operand {lhs} and result {rhs}, which differ in shape")
 
 
 def with_element(type: Attribute, element: Attribute) -> Attribute:

@@ -191,7 +191,8 @@ class ProgramParser(FastParser):
         return _UNKNOWN_LOC if named is None else NamedLoc(named[1])  # type: ignore[return-value]
 
     def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
-        """Return the offset after the `close` that matches the bracket before `pos`; strings and comments are skipped.
+        """Return the offset after the `close` that matches the bracket before `pos`; strings and comments are
+        skipped.
         """
         content = self.lexer.input.content
         assert isinstance(content, str)

@@ -22,7 +22,8 @@ class Resources:
         self._spans: dict[str, tuple[int, int]] | None = None
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes of a resource, without the four bytes that state its alignment; None for a missing resource.
+        """Return the bytes of a resource, without the four bytes that state its alignment; None for a missing
+        resource.
         """
         if self._spans is None:
             start = self._text.rfind("{-#")

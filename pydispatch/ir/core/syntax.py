@@ -58,32 +58,36 @@ def exact_names(
     return found
 
 
-def parse_index_operands(p: Parser, open: str = "[", close: str = "]") -> list[SSAValue]:
+def parse_index_operands(parser: Parser, open: str = "[", close: str = "]") -> list[SSAValue]:
     """Parse `[%a, %b]`, operands of type index; an empty list without the bracket."""
     operands: list[SSAValue] = []
-    if p.parse_optional_punctuation(open) is None:  # type: ignore[arg-type]
+    if parser.parse_optional_punctuation(open) is None:  # type: ignore[arg-type]
         return operands
-    if p.parse_optional_punctuation(close) is not None:  # type: ignore[arg-type]
+    if parser.parse_optional_punctuation(close) is not None:  # type: ignore[arg-type]
         return operands
     while True:
-        operands.append(p.parse_operand(IndexType()))
-        if p.parse_optional_punctuation(",") is None:
+        operands.append(parser.parse_operand(IndexType()))
+        if parser.parse_optional_punctuation(",") is None:
             break
-    p.parse_punctuation(close)  # type: ignore[arg-type]
+    parser.parse_punctuation(close)  # type: ignore[arg-type]
     return operands
 
 
-def parse_dim_names(p: Parser, type: Attribute) -> list[UnresolvedOperand]:
+def parse_dim_names(parser: Parser, type: Attribute) -> list[UnresolvedOperand]:
     """`{%d0, %d1}` after a type, one index value for each `?` of its shape. A type without `?` takes no braces."""
-    start = p.pos
+    start = parser.pos
     expected = dynamic_dims(type)
-    if p._current_token.text != "{" or (expected == 0 and not hasattr(type, "get_shape")):
+    if parser._current_token.text != "{" or (expected == 0 and not hasattr(type, "get_shape")):
         if expected and getattr(type, "name", "") in ("tensor", "memref"):
-            p.raise_error(f"{type} has {expected} dynamic dimension(s), which must be given as {{%dim, ...}}", start)
+            parser.raise_error(
+                f"{type} has {expected} dynamic dimension(s), which must be given as {{%dim, ...}}", start
+            )
         return []
-    dims = p.parse_comma_separated_list(p.Delimiter.BRACES, p.parse_unresolved_operand)
+    dims = parser.parse_comma_separated_list(parser.Delimiter.BRACES, parser.parse_unresolved_operand)
     if len(dims) != expected:
-        p.raise_error(f"{type} has {expected} dynamic dimension(s), but {len(dims)} value(s) are given", start, p.pos)
+        parser.raise_error(
+            f"{type} has {expected} dynamic dimension(s), but {len(dims)} value(s) are given", start, parser.pos
+        )
     return dims
 
 
@@ -97,27 +101,29 @@ class ShapedSignature(NamedTuple):
     tied: list[int]
 
 
-def parse_shaped_signature(p: Parser, names: Sequence[UnresolvedOperand], with_dims: bool = True) -> ShapedSignature:
+def parse_shaped_signature(
+    parser: Parser, names: Sequence[UnresolvedOperand], with_dims: bool = True
+) -> ShapedSignature:
     """`(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`, for the operands called `names`."""
-    start = p.pos
+    start = parser.pos
     types: list[Attribute] = []
     argument_dims: list[UnresolvedOperand] = []
 
     def argument() -> None:
-        type = p.parse_type()
+        type = parser.parse_type()
         types.append(type)
         if with_dims:
-            argument_dims.extend(parse_dim_names(p, type))
+            argument_dims.extend(parse_dim_names(parser, type))
 
-    p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in operand types")
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in operand types")
     if len(types) != len(names):
-        p.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, p.pos)
-    p.parse_punctuation("->")
-    return ShapedSignature(types, argument_dims, *parse_tied_results(p, names, types, with_dims))
+        parser.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, parser.pos)
+    parser.parse_punctuation("->")
+    return ShapedSignature(types, argument_dims, *parse_tied_results(parser, names, types, with_dims))
 
 
 def parse_tied_results(
-    p: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute], with_dims: bool
+    parser: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute], with_dims: bool
 ) -> tuple[list[Attribute], list[UnresolvedOperand], list[int]]:
     """`T{%d}`, `%operand{%d}` or `%operand as T{%d}`, or a list of these in parentheses."""
     result_types: list[Attribute] = []
@@ -126,23 +132,23 @@ def parse_tied_results(
     known = [(n.operand_name, n.index) for n in names]
 
     def result() -> None:
-        name = p.parse_optional_unresolved_operand()
+        name = parser.parse_optional_unresolved_operand()
         if name is None:
-            type: Attribute = p.parse_type()
+            type: Attribute = parser.parse_type()
             tied.append(-1)
         else:
             key = (name.operand_name, name.index)
             if key not in known:
-                p.raise_error(f"result is tied to %{name.operand_name}, which is not an operand of this operation",
+                parser.raise_error(f"result is tied to %{name.operand_name}, which is not an operand of this operation",
                               name.span.start, name.span.end)  # fmt: skip
             tied.append(known.index(key))
-            type = p.parse_type() if p.parse_optional_keyword("as") else types[tied[-1]]
+            type = parser.parse_type() if parser.parse_optional_keyword("as") else types[tied[-1]]
         result_types.append(type)
         if with_dims:
-            result_dims.extend(parse_dim_names(p, type))
+            result_dims.extend(parse_dim_names(parser, type))
 
-    if p._current_token.text == "(":
-        p.parse_comma_separated_list(p.Delimiter.PAREN, result, " in result types")
+    if parser._current_token.text == "(":
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, result, " in result types")
     else:
         result()
     return result_types, result_dims, tied
@@ -153,48 +159,48 @@ def tied_attr(tied: Sequence[int]) -> DenseArrayBase[Any] | None:
     return DenseArrayBase.from_list(i64, list(tied)) if any(t >= 0 for t in tied) else None
 
 
-def parse_signature_args(p: Parser) -> list[Parser.Argument]:
+def parse_signature_args(parser: Parser) -> list[Parser.Argument]:
     """`(%name: type, ...)`, the arguments of an inline region; a location may follow each."""
 
     def argument() -> Parser.Argument:
-        found = p.parse_argument()
-        p.parse_optional_location()
+        found = parser.parse_argument()
+        parser.parse_optional_location()
         return found
 
-    return p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in region arguments")
+    return parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in region arguments")
 
 
-def parse_types(p: Parser) -> list[Attribute]:
+def parse_types(parser: Parser) -> list[Attribute]:
     """`T` or `(T, ...)`."""
-    if p._current_token.text == "(":
-        return list(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type, " in result types"))
-    return [p.parse_type()]
+    if parser._current_token.text == "(":
+        return list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in result types"))
+    return [parser.parse_type()]
 
 
-def parse_attr_of(p: AttrParser, kind: type[AttrT]) -> AttrT:
+def parse_attr_of(parser: AttrParser, kind: type[AttrT]) -> AttrT:
     """Parse an attribute whose kind is known from the context, so that it may be written without its name: `<...>`."""
-    start = p.pos
-    if p._current_token.text == "<":
-        parameters = kind.parse_parameters(p)
+    start = parser.pos
+    if parser._current_token.text == "<":
+        parameters = kind.parse_parameters(parser)
         return kind(*parameters)
-    attr = p.parse_attribute()
+    attr = parser.parse_attribute()
     if not isinstance(attr, kind):
-        p.raise_error(f"expected a #{kind.name}", start, p.pos)
+        parser.raise_error(f"expected a #{kind.name}", start, parser.pos)
     return attr
 
 
-def parse_attributes(p: Parser) -> dict[str, Attribute]:
+def parse_attributes(parser: Parser) -> dict[str, Attribute]:
     """`attributes {...}`, or nothing."""
-    if p.parse_optional_keyword("attributes") is None:
+    if parser.parse_optional_keyword("attributes") is None:
         return {}
-    return p.parse_optional_attr_dict()
+    return parser.parse_optional_attr_dict()
 
 
-def parse_integer_attr(p: Parser, type: Attribute) -> IntegerAttr[Any]:
+def parse_integer_attr(parser: Parser, type: Attribute) -> IntegerAttr[Any]:
     """Parse an integer attribute with or without its type, given the type that the operation requires."""
-    value = p.parse_integer(allow_boolean=False)
-    if p.parse_optional_punctuation(":") is not None:
-        p.parse_type()
+    value = parser.parse_integer(allow_boolean=False)
+    if parser.parse_optional_punctuation(":") is not None:
+        parser.parse_type()
     return IntegerAttr(value, type)
 
 

@@ -14,49 +14,49 @@ from pydispatch.ir.core.refine import refine
 _OWN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
 
-def _parse(cls: type[func.FuncOp], p: Parser) -> func.FuncOp:
+def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
     """`visibility @name(%a: T {...}, ...) -> (T {...}, ...) attributes {...} {...}`; the body and names may lack."""
-    visibility = p.parse_optional_visibility_keyword()
-    name = p.parse_symbol_name().data
+    visibility = parser.parse_optional_visibility_keyword()
+    name = parser.parse_symbol_name().data
     arguments: list[Parser.Argument] = []
     types: list[Attribute] = []
     arg_attrs: list[DictionaryAttr] = []
 
     def argument() -> None:
-        start = p.pos
-        named = p.parse_optional_argument()
+        start = parser.pos
+        named = parser.parse_optional_argument()
         if named is None:
-            types.append(p.parse_type())
+            types.append(parser.parse_type())
         else:
             arguments.append(named)
             types.append(named.type)
         if 0 < len(arguments) < len(types):
-            p.raise_error("either all arguments have names or none has", start, p.pos)
-        arg_attrs.append(DictionaryAttr(p.parse_optional_dictionary_attr_dict()))
-        location = p.parse_optional_location()
+            parser.raise_error("either all arguments have names or none has", start, parser.pos)
+        arg_attrs.append(DictionaryAttr(parser.parse_optional_dictionary_attr_dict()))
+        location = parser.parse_optional_location()
         if named is not None:
             named.location = location
 
-    start = p.pos
-    p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in function arguments")
+    start = parser.pos
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in function arguments")
     results: list[Attribute] = []
     res_attrs: list[DictionaryAttr] = []
 
     def result() -> None:
-        results.append(p.parse_type())
-        res_attrs.append(DictionaryAttr(p.parse_optional_dictionary_attr_dict()))
+        results.append(parser.parse_type())
+        res_attrs.append(DictionaryAttr(parser.parse_optional_dictionary_attr_dict()))
 
-    if p.parse_optional_punctuation("->") is not None:
-        if p._current_token.text == "(":
-            p.parse_comma_separated_list(p.Delimiter.PAREN, result, " in function results")
+    if parser.parse_optional_punctuation("->") is not None:
+        if parser._current_token.text == "(":
+            parser.parse_comma_separated_list(parser.Delimiter.PAREN, result, " in function results")
         else:
-            results.append(p.parse_type())
-    extra = p.parse_optional_attr_dict_with_keyword(_OWN)
+            results.append(parser.parse_type())
+    extra = parser.parse_optional_attr_dict_with_keyword(_OWN)
     body = Region()
-    if p._current_token.text == "{":
+    if parser._current_token.text == "{":
         if len(arguments) != len(types):
-            p.raise_error("the arguments of a function with a body have names", start, start + 1)
-        body = p.parse_region(arguments)
+            parser.raise_error("the arguments of a function with a body have names", start, start + 1)
+        body = parser.parse_region(arguments)
         if visibility is None or visibility.data != "private":
             arg_attrs = syntax.exact_names(arguments, body.blocks[0].args, arg_attrs)
     op = func.FuncOp(name, (types, results), body, visibility, arg_attrs=_any(arg_attrs), res_attrs=_any(res_attrs))

@@ -37,14 +37,16 @@ class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
         return tuple(self.bound_type.get_shape()) if isinstance(self.bound_type, ShapedType) else ()
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> Sequence[Attribute]:
-        with p.in_angle_brackets():
-            start = p.pos
-            access = p.parse_identifier(context_msg=" for the access")
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            start = parser.pos
+            access = parser.parse_identifier(context_msg=" for the access")
             if access not in _ACCESS:
-                p.raise_error(f"unknown access '{access}', expected one of {', '.join(_ACCESS)}", start, p.pos)
-            p.parse_punctuation(":")
-            return [StringAttr(access), p.parse_type()]
+                parser.raise_error(
+                    f"unknown access '{access}', expected one of {', '.join(_ACCESS)}", start, parser.pos
+                )
+            parser.parse_punctuation(":")
+            return [StringAttr(access), parser.parse_type()]
 
     def print_parameters(self, printer: Printer) -> None:
         printer.print_string(f"<{self.access.data}:")

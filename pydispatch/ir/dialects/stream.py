@@ -132,8 +132,7 @@ class BindingSubspanOp(IRDLOperation):
     result = result_def()
     traits = traits_def(NoMemoryEffect())
     assembly_format = (
-        "$binding `[` $byte_offset `]` attr-dict `:` type($binding) `->` custom<Typed>(type($result), "
-        "$dynamic_dims)"
+        "$binding `[` $byte_offset `]` attr-dict `:` type($binding) `->` custom<Typed>(type($result), $dynamic_dims)"
     )
 
     def verify_(self) -> None:

@@ -16,19 +16,19 @@ SUMS = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i8": "i32", "i
 class Products(Slices):
     """Code generator for matrix products of tiles."""
 
-    def matrix_product(self, node: ast.BinOp | ast.AugAssign, a: Entity, b: Entity) -> Entity:
-        if not isinstance(a, Tile) or not isinstance(b, Tile):
-            return super().matrix_product(node, a, b)
-        if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
+    def matrix_product(self, node: ast.BinOp | ast.AugAssign, lhs: Entity, rhs: Entity) -> Entity:
+        if not isinstance(lhs, Tile) or not isinstance(rhs, Tile):
+            return super().matrix_product(node, lhs, rhs)
+        if len(lhs.shape) != 2 or len(rhs.shape) != 2 or lhs.shape[1] != rhs.shape[0]:
             raise self.error(
                 node,
-                f"'@' of tiles of {a.size} and {b.size}",
+                f"'@' of tiles of {lhs.size} and {rhs.size}",
                 "the second has as many rows as the first has columns; t.T is the transposed tile",
             )
-        if a.dtype != b.dtype or a.dtype not in SUMS:
-            remedy = f"convert one of them: pydispatch.{a.dtype if a.dtype in SUMS else 'f32'}(...)"
-            raise self.error(node, f"'@' of {described(a)} and {described(b)}", remedy)
-        return self._product(node, Product(self.computed(node, a), self.computed(node, b), None))
+        if lhs.dtype != rhs.dtype or lhs.dtype not in SUMS:
+            remedy = f"convert one of them: pydispatch.{lhs.dtype if lhs.dtype in SUMS else 'f32'}(...)"
+            raise self.error(node, f"'@' of {described(lhs)} and {described(rhs)}", remedy)
+        return self._product(node, Product(self.computed(node, lhs), self.computed(node, rhs), None))
 
     def _product(self, node: ast.AST, product: Product) -> Tile:
         a, b, base = product.a, product.b, product.base
@@ -41,9 +41,9 @@ class Products(Slices):
         reads = {**(base.reads if base else {}), **made.reads}
         return replace(made, reads=reads, product=product)
 
-    def summed(self, node: ast.AST, a: Entity, b: Entity) -> Tile | None:
+    def summed(self, node: ast.AST, lhs: Entity, rhs: Entity) -> Tile | None:
         """Return a + b as one product with an accumulator if one operand is a product, else None."""
-        for one, other in ((a, b), (b, a)):
+        for one, other in ((lhs, rhs), (rhs, lhs)):
             if not isinstance(one, Tile) or not isinstance(other, Tile) or one.product is None:
                 continue
             if one.product.base is None and (one.shape, one.dtype) == (other.shape, other.dtype):
@@ -69,7 +69,8 @@ class Products(Slices):
         self.writer.has_effects = True
 
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
-        """Return a factor of a product in memory: the lines that read it there right before the product, and its tile.
+        """Return a factor of a product in memory: the lines that read it there right before the product, and
+        its tile.
         """
         part = tile.part
         if tile.buffer or not isinstance(part, Part) or any(each.size is None for each in part.ranges):

@@ -29,14 +29,14 @@ class Reductions(TileValues):
             self._columns(made, tile, symbol, axis)
         return made if keepdims else self.without(node, made, axis)
 
-    def _pair(self, symbol: str, a: Scalar, b: Scalar) -> Scalar:
+    def _pair(self, symbol: str, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Combine two partial results into one; floats may be added in any order."""
         first = len(self.writer.lines)
-        made = binary(self.writer, symbol, a, b)
+        made = binary(self.writer, symbol, lhs, rhs)
         assert isinstance(made, Scalar)
         lines = self.writer.lines
         lines[first:] = [
-            line.replace(f" : {a.type} loc", f" fastmath<reassoc> : {a.type} loc") if "arith.addf" in line else line
+            line.replace(f" : {lhs.type} loc", f" fastmath<reassoc> : {lhs.type} loc") if "arith.addf" in line else line
             for line in lines[first:]
         ]
         return made

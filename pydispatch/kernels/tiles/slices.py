@@ -240,4 +240,3 @@ class Slices(Reductions):
         low = binary(self.writer, "max", Literal(0), binary(self.writer, "-", Literal(0), start))
         high = binary(self.writer, "min", size, binary(self.writer, "-", extent, start))
         return cast(self.writer, low, "index"), cast(self.writer, high, "index")
-

@@ -345,7 +345,6 @@ class TileKernel(Products):
         self._check_elementwise(node, handler, given)
         return self.combined(node, operands, lambda *elements: handler(self, node, list(elements)))
 
-
     def _check_elementwise(self, node: ast.Call, handler: Handler, given: Sequence[Entity]) -> None:
         """Refuse what takes numbers only, and the functions of Python for what is a reduction."""
         name = ast.unparse(node.func)

@@ -191,9 +191,7 @@ class TileValues(WorkgroupMemory):
         ]
         return self.combined(self.writer.node, operands, make)
 
-    def combined(
-        self, node: ast.AST, operands: Sequence[Tile | Any], make: Callable[..., Any]
-    ) -> Tile:
+    def combined(self, node: ast.AST, operands: Sequence[Tile | Any], make: Callable[..., Any]) -> Tile:
         """Return the tile whose elements `make` computes from elements of the operands; operands that are no tiles are
         passed unchanged.
         """

@@ -131,7 +131,8 @@ class Object:
         return Part(self.label, name, section.kind, section.flags, max(section.alignment, 1), section.size, content)
 
     def _repeated(self, symbols: list[reader.Symbol]) -> set[int]:
-        """Return the sections of groups that another object has defined before, and record the groups of this object.
+        """Return the sections of groups that another object has defined before, and record the groups of this
+        object.
         """
         found: set[int] = set()
         for section in self._file.sections:

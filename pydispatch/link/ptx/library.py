@@ -153,12 +153,12 @@ def fits(wanted: Function, found: Function) -> bool:
     return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in pairs)
 
 
-def _alike(a: Param, b: Param) -> bool:
-    if a.size != b.size or bool(a.count) != bool(b.count) or a.space != b.space:
+def _alike(lhs: Param, rhs: Param) -> bool:
+    if lhs.size != rhs.size or bool(lhs.count) != bool(rhs.count) or lhs.space != rhs.space:
         return False
-    if a.count and a.align != b.align:
+    if lhs.count and lhs.align != rhs.align:
         return False
-    kinds = {_class(a.type), _class(b.type)}
+    kinds = {_class(lhs.type), _class(rhs.type)}
     return len(kinds - {"b"}) < 2
 
 

@@ -12,14 +12,14 @@ from pydispatch.link.ptx.library import Item, Parts
 _BOUND = {"": 0, "f": 1, "a": 2}  # how specific sm_100, sm_100f, sm_100a are
 
 
-def higher(a: tuple[str, str], b: tuple[str, str]) -> tuple[str, str]:
+def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
     """Return the higher one of two targets, each with the name of the module it is from. InvalidArgumentError when they
     cannot be linked.
     """
-    (one, exact), (other, also_exact) = interface.split(a[0]), interface.split(b[0])
+    (one, exact), (other, also_exact) = interface.split(lhs[0]), interface.split(rhs[0])
     if one == other:
-        return a if _BOUND[exact] >= _BOUND[also_exact] else b
-    low, high = (a, b) if one < other else (b, a)
+        return lhs if _BOUND[exact] >= _BOUND[also_exact] else rhs
+    low, high = (lhs, rhs) if one < other else (rhs, lhs)
     bound, free = interface.split(low[0])[1], not interface.split(high[0])[1]
     if bound == "a" or (bound and (free or one // 10 != other // 10)):
         raise InvalidArgumentError(

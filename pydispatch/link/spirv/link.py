@@ -355,6 +355,6 @@ def _element(parts: Parts, block: int) -> tuple[int, int] | None:
     return (inner.op, inner.words[2]) if inner is not None and inner.op in (Op.TYPE_INT, Op.TYPE_FLOAT) else None
 
 
-def _compatible(a: tuple[int, int], b: tuple[int, int]) -> bool:
+def _compatible(lhs: tuple[int, int], rhs: tuple[int, int]) -> bool:
     """Return whether two scalar types have the same width. Kernels store floats of 16 bits and less as integers."""
-    return a[1] == b[1] and (a[0] == b[0] or a[1] < 32)
+    return lhs[1] == rhs[1] and (lhs[0] == rhs[0] or lhs[1] < 32)

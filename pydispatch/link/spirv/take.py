@@ -283,7 +283,8 @@ class _Writer:
         return words
 
     def _call(self, inst: Inst) -> list[int]:
-        """Return the words of a call inside the library; buffers among the arguments make another copy of the callee.
+        """Return the words of a call inside the library; buffers among the arguments make another copy of the
+        callee.
         """
         taker, callee = self.taker, inst.words[3]
         parameters = taker.parts.functions[callee].parameters

@@ -13,21 +13,21 @@ from pydispatch.programs.functions.common import floats
 from pydispatch.programs.trace import Trace
 
 
-def _floats(t: Trace, *given: Any) -> list[Array]:
-    return [Array(t, each) for each in floats(t, *given)]
+def _floats(trace: Trace, *given: Any) -> list[Array]:
+    return [Array(trace, each) for each in floats(trace, *given)]
 
 
-def hypot(t: Trace, a: Any, b: Any) -> Any:
+def hypot(trace: Trace, a: Any, b: Any) -> Any:
     """Compute the hypotenuse without overflow of squares, as `large * sqrt(1 + (small / large)**2)`."""
-    x, y = (abs(each) for each in _floats(t, a, b))
+    x, y = (abs(each) for each in _floats(trace, a, b))
     large, small = np.maximum(x, y), np.minimum(x, y)
     quotient = small / np.where(large > 0, large, 1)
     return np.where(np.isinf(x) | np.isinf(y), math.inf, large * np.sqrt(1 + quotient * quotient))
 
 
 def _log_of_sum(base: float) -> Callable[..., Any]:
-    def made(t: Trace, a: Any, b: Any) -> Any:
-        x, y = _floats(t, a, b)
+    def made(trace: Trace, a: Any, b: Any) -> Any:
+        x, y = _floats(trace, a, b)
         distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # infinities are at no distance
         power = np.exp(distance) if base == math.e else np.exp2(distance)
         return np.maximum(x, y) + np.log1p(power) / math.log(base)
@@ -36,7 +36,7 @@ def _log_of_sum(base: float) -> Callable[..., Any]:
 
 
 def _without_nan(function: Any) -> Callable[..., Any]:
-    def made(t: Trace, a: Any, b: Any) -> Any:
+    def made(trace: Trace, a: Any, b: Any) -> Any:
         return np.where(np.not_equal(a, a), b, np.where(np.not_equal(b, b), a, function(a, b)))
 
     return made
@@ -46,15 +46,15 @@ def _scaled(by: float) -> Callable[..., Any]:
     return lambda t, a: _floats(t, a)[0] * by
 
 
-def heaviside(t: Trace, a: Any, b: Any) -> Any:
-    (x,) = _floats(t, a)
+def heaviside(trace: Trace, a: Any, b: Any) -> Any:
+    (x,) = _floats(trace, a)
     type = np.result_type(x.dtype, b.dtype) if isinstance(b, Array) else x.dtype
     return np.where(np.isnan(x), x, np.where(x > 0, 1, np.where(x < 0, 0, b)).astype(type))
 
 
-def diff(t: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
+def diff(trace: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
     if a.dtype == np.bool_:
-        raise t.fail("differences of conditions are not a part of programs", "convert them: x.astype(np.int32)")
+        raise trace.fail("differences of conditions are not a part of programs", "convert them: x.astype(np.int32)")
     for _ in range(n):
         before: list[Any] = [slice(None)] * a.ndim
         after = list(before)
@@ -63,47 +63,47 @@ def diff(t: Trace, a: Any, n: int = 1, axis: int = -1) -> Any:
     return a
 
 
-def ptp(t: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def ptp(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
 def at_least(rank: int) -> Callable[..., Any]:
-    def made(t: Trace, *arrays: Any) -> Any:
+    def made(trace: Trace, *arrays: Any) -> Any:
         found: list[Any] = []
         for each in arrays:
-            x: Any = Array(t, t.tensor_of(each))
+            x: Any = Array(trace, trace.tensor_of(each))
             found.append(x if x.ndim >= rank else np.reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)))
         return found[0] if len(found) == 1 else tuple(found)
 
     return made
 
 
-def _all_at_least(t: Trace, arrays: Sequence[Any], rank: int) -> list[Any]:
-    return [at_least(rank)(t, each) for each in arrays]
+def _all_at_least(trace: Trace, arrays: Sequence[Any], rank: int) -> list[Any]:
+    return [at_least(rank)(trace, each) for each in arrays]
 
 
-def vstack(t: Trace, arrays: Sequence[Any]) -> Any:
-    return np.concatenate(_all_at_least(t, arrays, 2), axis=0)
+def vstack(trace: Trace, arrays: Sequence[Any]) -> Any:
+    return np.concatenate(_all_at_least(trace, arrays, 2), axis=0)
 
 
-def hstack(t: Trace, arrays: Sequence[Any]) -> Any:
-    made = _all_at_least(t, arrays, 1)
+def hstack(trace: Trace, arrays: Sequence[Any]) -> Any:
+    made = _all_at_least(trace, arrays, 1)
     return np.concatenate(made, axis=0 if made[0].ndim == 1 else 1)
 
 
-def column_stack(t: Trace, arrays: Sequence[Any]) -> Any:
-    made = _all_at_least(t, arrays, 1)
+def column_stack(trace: Trace, arrays: Sequence[Any]) -> Any:
+    made = _all_at_least(trace, arrays, 1)
     return np.concatenate([x[:, None] if x.ndim == 1 else x for x in made], axis=1)
 
 
-def norm(t: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """numpy.linalg.norm of vectors, and the Frobenius norm of matrices."""
-    (x,) = _floats(t, a)
+    (x,) = _floats(trace, a)
     both = axis is None or isinstance(axis, (tuple, list))
     if ord in (None, "fro") or (ord == 2 and not (both and x.ndim > 1)):
         return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
     if both and x.ndim > 1:
-        raise t.fail(
+        raise trace.fail(
             f"the norm of a matrix of order {ord!r} is not a part of programs",
             "there is the Frobenius norm, and orders 1, 2, inf, -inf and others of vectors: give axis=",
         )
@@ -116,14 +116,16 @@ def norm(t: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = F
     return np.sum(abs(x) ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
 
 
-def trace_of(t: Trace, a: Any, offset: int = 0) -> Any:
+def trace_of(trace: Trace, a: Any, offset: int = 0) -> Any:
     if a.ndim != 2:
-        raise t.fail(f"numpy.trace of {a.tensor} is not a part of programs", "it is for matrices")
+        raise trace.fail(f"numpy.trace of {a.tensor} is not a part of programs", "it is for matrices")
     diagonal = np.not_equal(np.triu(np.ones_like(a), offset) * np.tril(np.ones_like(a), offset), 0)
     return np.sum(np.where(diagonal, a, np.zeros_like(a)))
 
 
-def nan_to_num(t: Trace, a: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    trace: Trace, a: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
     if a.dtype.kind != "f":
         return a
     limits = np.finfo(a.dtype)
@@ -132,14 +134,14 @@ def nan_to_num(t: Trace, a: Any, copy: bool = True, nan: float = 0.0, posinf: An
     return np.where(np.isnan(a), nan, np.where(np.isinf(a), np.where(a > 0, high, low).astype(a.dtype), a))
 
 
-def count_nonzero(t: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.sum(np.not_equal(a, 0).astype(np.int64), axis=axis, keepdims=keepdims)
 
 
-def average(t: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
+def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
     if weights is None:
         return np.mean(a, axis=axis)
-    w: Any = Array(t, t.tensor_of(weights))
+    w: Any = Array(trace, trace.tensor_of(weights))
     if isinstance(axis, int) and w.ndim == 1 and a.ndim > 1:
         shape = [1] * a.ndim
         shape[axis] = a.shape[axis]
@@ -147,18 +149,18 @@ def average(t: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
     return np.sum(a * w, axis=axis) / np.sum(w, axis=axis)
 
 
-def inner(t: Trace, a: Any, b: Any) -> Any:
+def inner(trace: Trace, a: Any, b: Any) -> Any:
     return np.tensordot(a, b, axes=([-1], [-1]))
 
 
-def isclose(t: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+def isclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     near = abs(np.subtract(a, b)) <= atol + rtol * abs(b)
-    found = np.equal(a, b) | (near & np.isfinite(_floats(t, b)[0]))
+    found = np.equal(a, b) | (near & np.isfinite(_floats(trace, b)[0]))
     return found | (np.not_equal(a, a) & np.not_equal(b, b)) if equal_nan else found
 
 
-def allclose(t: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    return np.all(isclose(t, a, b, rtol, atol, equal_nan))
+def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    return np.all(isclose(trace, a, b, rtol, atol, equal_nan))
 
 
 def _of_numbers(function: Any, other: float) -> Callable[..., Any]:
@@ -168,7 +170,7 @@ def _of_numbers(function: Any, other: float) -> Callable[..., Any]:
     )
 
 
-def nanmean(t: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def nanmean(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if a.dtype.kind != "f":
         return np.mean(a, axis=axis, keepdims=keepdims)
     is_number = np.equal(a, a).astype(a.dtype)

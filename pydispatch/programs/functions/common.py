@@ -30,16 +30,16 @@ def dtype_from(given: Any) -> DType:
     return dtype_of_numpy(np.empty(0, given))
 
 
-def promoted(t: Trace, *given: Any) -> list[Tensor]:
+def promoted(trace: Trace, *given: Any) -> list[Tensor]:
     """Return operands as tensors of one type, by NumPy's rules."""
     for each in given:
         if isinstance(each, (str, bytes)):
-            t.tensor_of(each)  # refuses it; NumPy takes a text for the name of a type
+            trace.tensor_of(each)  # refuses it; NumPy takes a text for the name of a type
     types = [numpy_dtype(each.tensor.dtype) if isinstance(each, Array) else each for each in given]
     if all(is_bare(each) for each in given):
         kinds = [np.asarray(1 if isinstance(each, Expr) else each) for each in given]
         dtype = dtype_of_numpy(np.empty(0, np.result_type(*kinds)))
-        return [as_type(t, each, dtype) for each in given]
+        return [as_type(trace, each, dtype) for each in given]
     named = {each.tensor.dtype for each in given if isinstance(each, Array)}
     if (
         len(named) == 1
@@ -50,7 +50,7 @@ def promoted(t: Trace, *given: Any) -> list[Tensor]:
     else:
         known = [1 if isinstance(each, Expr) else each for each in types]
         dtype = dtype_of_numpy(np.empty(0, np.result_type(*known)))
-    return [as_type(t, each, dtype) for each in given]
+    return [as_type(trace, each, dtype) for each in given]
 
 
 def is_bare(value: Any) -> bool:
@@ -59,18 +59,19 @@ def is_bare(value: Any) -> bool:
 
 
 def _widens(named: set[DType], given: Sequence[Any]) -> bool:
-    """Return whether a bare number has a kind that the arrays lack: a fraction beside integers, any beside conditions.
+    """Return whether a bare number has a kind that the arrays lack: a fraction beside integers, any
+    beside conditions.
     """
     dtype = next(iter(named))
     return (not dtype.is_float and any(isinstance(each, float) for each in given)) or dtype.is_bool
 
 
-def as_type(t: Trace, value: Any, dtype: DType) -> Tensor:
+def as_type(trace: Trace, value: Any, dtype: DType) -> Tensor:
     if isinstance(value, Weak) and not isinstance(value, Expr):
         if type(value) is int and dtype.is_integer and not dtype.is_bool and not _holds(dtype, value):
-            raise t.fail(f"{value} is no {dtype}", "convert the array: x.astype(numpy.int64)")
-        return t.constant(np.asarray(value).astype(dtype.numpy) if dtype.has_numpy_values else value, dtype)
-    return elementwise.convert(t, t.tensor_of(value), dtype)
+            raise trace.fail(f"{value} is no {dtype}", "convert the array: x.astype(numpy.int64)")
+        return trace.constant(np.asarray(value).astype(dtype.numpy) if dtype.has_numpy_values else value, dtype)
+    return elementwise.convert(trace, trace.tensor_of(value), dtype)
 
 
 def _holds(dtype: DType, value: int) -> bool:
@@ -78,22 +79,22 @@ def _holds(dtype: DType, value: int) -> bool:
     return bool(limits.min <= value <= limits.max)
 
 
-def floats(t: Trace, *given: Any) -> list[Tensor]:
+def floats(trace: Trace, *given: Any) -> list[Tensor]:
     """Return operands as tensors of one float type: of integers, the one that holds them in NumPy."""
-    made = promoted(t, *given)
+    made = promoted(trace, *given)
     if made[0].dtype.is_float or made[0].dtype.is_complex:
         return made
     bits = made[0].dtype.bits
     dtype = F16 if bits <= 8 else F32 if bits <= 16 else F64
-    return [elementwise.convert(t, each, dtype) for each in made]
+    return [elementwise.convert(trace, each, dtype) for each in made]
 
 
-def quotients(t: Trace, *given: Any) -> list[Tensor]:
+def quotients(trace: Trace, *given: Any) -> list[Tensor]:
     """Return operands as tensors of one float type: integers of every width become f64, as NumPy divides them."""
-    made = promoted(t, *given)
+    made = promoted(trace, *given)
     if made[0].dtype.is_float or made[0].dtype.is_complex:
         return made
-    return [elementwise.convert(t, each, F64) for each in made]
+    return [elementwise.convert(trace, each, F64) for each in made]
 
 
 def axes_of(axis: Any) -> list[int] | None:
@@ -102,5 +103,5 @@ def axes_of(axis: Any) -> list[int] | None:
     return [int(each) for each in axis] if isinstance(axis, (tuple, list)) else [int(axis)]
 
 
-def truth(t: Trace, value: Any) -> Tensor:
-    return elementwise.convert(t, t.tensor_of(value), BOOL)
+def truth(trace: Trace, value: Any) -> Tensor:
+    return elementwise.convert(trace, trace.tensor_of(value), BOOL)

@@ -18,10 +18,10 @@ from pydispatch.programs.functions.common import dtype_from, floats, is_bare, pr
 from pydispatch.programs.trace import Trace
 
 
-def _numbers(t: Trace, *given: Any) -> list[Tensor]:
-    made = promoted(t, *given)
+def _numbers(trace: Trace, *given: Any) -> list[Tensor]:
+    made = promoted(trace, *given)
     if made[0].dtype.is_bool:
-        raise t.fail("conditions are no numbers", "use ~, ^, or x.astype(numpy.int32)")
+        raise trace.fail("conditions are no numbers", "use ~, ^, or x.astype(numpy.int32)")
     return made
 
 
@@ -40,19 +40,19 @@ def _compare(order: str) -> Callable[..., Array]:
 def _kept(name: str) -> Callable[..., Array]:
     """Return an elementwise function that gives integers back as they are."""
 
-    def made(t: Trace, a: Any, dtype: Any = None) -> Array:
-        (x,) = promoted(t, a)
-        return Array(t, elementwise.unary(t, name, x) if x.dtype.is_float else x)
+    def made(trace: Trace, a: Any, dtype: Any = None) -> Array:
+        (x,) = promoted(trace, a)
+        return Array(trace, elementwise.unary(trace, name, x) if x.dtype.is_float else x)
 
     return made
 
 
 def _test(name: str, otherwise: bool) -> Callable[..., Array]:
-    def made(t: Trace, a: Any, dtype: Any = None) -> Array:
-        (x,) = promoted(t, a)
+    def made(trace: Trace, a: Any, dtype: Any = None) -> Array:
+        (x,) = promoted(trace, a)
         if not x.dtype.is_float:
-            return Array(t, shapes.full(t, otherwise, x.shape, BOOL))
-        return Array(t, elementwise.unary(t, name, x))
+            return Array(trace, shapes.full(trace, otherwise, x.shape, BOOL))
+        return Array(trace, elementwise.unary(trace, name, x))
 
     return made
 
@@ -61,73 +61,74 @@ def _logical(name: str) -> Callable[..., Array]:
     return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *(truth(t, each) for each in (a, b))))
 
 
-def floor_divide(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
-    x, y = promoted(t, a, b)
+def floor_divide(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+    x, y = promoted(trace, a, b)
     if x.dtype.is_float:
-        return _floor_of_floats(t, x, y)
-    quotient = Array(t, elementwise.binary(t, "div", x, y))
+        return _floor_of_floats(trace, x, y)
+    quotient = Array(trace, elementwise.binary(trace, "div", x, y))
     if x.dtype.is_unsigned:
         return quotient
-    rest = Array(t, elementwise.binary(t, "rem", x, y))
-    return quotient - ((rest != 0) & ((rest < 0) != (Array(t, y) < 0)))
+    rest = Array(trace, elementwise.binary(trace, "rem", x, y))
+    return quotient - ((rest != 0) & ((rest < 0) != (Array(trace, y) < 0)))
 
 
-def _floor_of_floats(t: Trace, x: Tensor, y: Tensor) -> Array:
-    """Return the floor of the exact quotient, as NumPy and Python find it: 1 // 0.1 is 9, where 1 / 0.1 rounds to 10.
+def _floor_of_floats(trace: Trace, x: Tensor, y: Tensor) -> Array:
+    """Return the floor of the exact quotient, as NumPy and Python find it: 1 // 0.1 is 9, where 1 / 0.1
+    rounds to 10.
     """
-    a, b = Array(t, x), Array(t, y)
-    rest = Array(t, elementwise.binary(t, "rem", x, y))
+    a, b = Array(trace, x), Array(trace, y)
+    rest = Array(trace, elementwise.binary(trace, "rem", x, y))
     quotient = (a - rest) / b - ((rest != 0) & ((rest < 0) != (b < 0)))
     below = np.floor(quotient)
-    return where(t, b == 0, a / b, below + (quotient - below > 0.5))
+    return where(trace, b == 0, a / b, below + (quotient - below > 0.5))
 
 
-def remainder(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+def remainder(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
     """Return the elementwise remainder, with the sign of the divisor b."""
-    x, y = promoted(t, a, b)
-    rest = Array(t, elementwise.binary(t, "rem", x, y))
+    x, y = promoted(trace, a, b)
+    rest = Array(trace, elementwise.binary(trace, "rem", x, y))
     if x.dtype.is_unsigned:
         return rest
-    divisor = Array(t, y)
-    return where(t, (rest != 0) & ((rest < 0) != (divisor < 0)), rest + divisor, rest)
+    divisor = Array(trace, y)
+    return where(trace, (rest != 0) & ((rest < 0) != (divisor < 0)), rest + divisor, rest)
 
 
-def power(t: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
+def power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
     if is_bare(b) and b in (2, 3, 0.5) and isinstance(a, Array):
-        x = promoted(t, a, b)[0]
+        x = promoted(trace, a, b)[0]
         if b == 0.5:
-            return Array(t, elementwise.unary(t, "sqrt", x))
-        square = elementwise.binary(t, "mul", x, x)
-        return Array(t, square if b == 2 else elementwise.binary(t, "mul", square, x))
-    return Array(t, elementwise.binary(t, "pow", *promoted(t, a, b)))
+            return Array(trace, elementwise.unary(trace, "sqrt", x))
+        square = elementwise.binary(trace, "mul", x, x)
+        return Array(trace, square if b == 2 else elementwise.binary(trace, "mul", square, x))
+    return Array(trace, elementwise.binary(trace, "pow", *promoted(trace, a, b)))
 
 
-def absolute(t: Trace, a: Any, dtype: Any = None) -> Array:
-    (x,) = promoted(t, a)
-    return Array(t, x if x.dtype.is_unsigned else elementwise.unary(t, "abs", x))
+def absolute(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    (x,) = promoted(trace, a)
+    return Array(trace, x if x.dtype.is_unsigned else elementwise.unary(trace, "abs", x))
 
 
-def where(t: Trace, condition: Any, *given: Any) -> Array:
+def where(trace: Trace, condition: Any, *given: Any) -> Array:
     if len(given) != 2:
-        raise t.fail(
+        raise trace.fail(
             "numpy.where with a condition alone gives as many places as hold", "give both values: where(c, a, b)"
         )
-    return Array(t, elementwise.select(t, truth(t, condition), *promoted(t, *given)))
+    return Array(trace, elementwise.select(trace, truth(trace, condition), *promoted(trace, *given)))
 
 
-def invert(t: Trace, a: Any, dtype: Any = None) -> Array:
-    (x,) = promoted(t, a)
+def invert(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    (x,) = promoted(trace, a)
     if x.dtype.is_bool:
-        return Array(t, elementwise.unary(t, "not", x))
+        return Array(trace, elementwise.unary(trace, "not", x))
     return Array(
-        t,
+        trace,
         elementwise.binary(
-            t, "xor", x, t.constant(-1 if not x.dtype.is_unsigned else (1 << x.dtype.bits) - 1, x.dtype)
+            trace, "xor", x, trace.constant(-1 if not x.dtype.is_unsigned else (1 << x.dtype.bits) - 1, x.dtype)
         ),
     )
 
 
-def clip(t: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -> Array:
+def clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -> Array:
     low, high = named.get("min", a_min), named.get("max", a_max)
     made = a
     if low is not None:
@@ -135,23 +136,23 @@ def clip(t: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -
     return np.minimum(made, high) if high is not None else made
 
 
-def astype(t: Trace, a: Any, dtype: Any) -> Array:
-    return Array(t, elementwise.convert(t, t.tensor_of(a), dtype_from(dtype)))
+def astype(trace: Trace, a: Any, dtype: Any) -> Array:
+    return Array(trace, elementwise.convert(trace, trace.tensor_of(a), dtype_from(dtype)))
 
 
-def square(t: Trace, a: Any, dtype: Any = None) -> Array:
-    return power(t, a, 2)
+def square(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    return power(trace, a, 2)
 
 
-def reciprocal(t: Trace, a: Any, dtype: Any = None) -> Array:
-    (x,) = promoted(t, a)
-    return Array(t, elementwise.binary(t, "div", t.constant(1, x.dtype), x))
+def reciprocal(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    (x,) = promoted(trace, a)
+    return Array(trace, elementwise.binary(trace, "div", trace.constant(1, x.dtype), x))
 
 
-def around(t: Trace, a: Any, decimals: int = 0) -> Array:
+def around(trace: Trace, a: Any, decimals: int = 0) -> Array:
     if decimals:
-        raise t.fail("rounding to decimals is not a part of programs", "multiply, round and divide")
-    return _kept("round_even")(t, a)
+        raise trace.fail("rounding to decimals is not a part of programs", "multiply, round and divide")
+    return _kept("round_even")(trace, a)
 
 
 Array.UFUNCS |= {

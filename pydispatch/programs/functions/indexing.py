@@ -22,9 +22,9 @@ from pydispatch.programs.functions.common import as_type, floats
 from pydispatch.programs.trace import Trace
 
 
-def get(t: Trace, a: Array, index: Any) -> Array:
+def get(trace: Trace, a: Array, index: Any) -> Array:
     """x[index] with numbers, slices, None, ..., and arrays of integers."""
-    x, keys = a.tensor, _keys(t, a, index)
+    x, keys = a.tensor, _keys(trace, a, index)
     arrays = [each for each in keys if isinstance(each, (Array, np.ndarray, list))]
     made, axis = x, 0
     dropped, added = list[int](), list[int]()
@@ -34,43 +34,43 @@ def get(t: Trace, a: Array, index: Any) -> Array:
             added.append(axis - len(dropped) + len(added))
             continue
         if isinstance(key, slice):
-            made = _range(t, made, axis, key)
+            made = _range(trace, made, axis, key)
             advanced.append(None)
         elif is_size(key):
             start = _from_front(key, made.shape[axis])
-            made = shapes.slice_axis(t, made, axis, start, start + 1)
+            made = shapes.slice_axis(trace, made, axis, start, start + 1)
             dropped.append(axis)
             advanced.append(None)
         else:
-            advanced.append(_places(t, key))
+            advanced.append(_places(trace, key))
         axis += 1
     if arrays:
         if dropped or added:
-            raise t.fail("an index has arrays beside numbers or None", "index twice: x[:, 0][places]")
-        return Array(t, gathers.index(t, made, advanced))
+            raise trace.fail("an index has arrays beside numbers or None", "index twice: x[:, 0][places]")
+        return Array(trace, gathers.index(trace, made, advanced))
     if dropped:
-        made = shapes.squeeze(t, made, dropped)
-    return Array(t, shapes.expand_dims(t, made, added) if added else made)
+        made = shapes.squeeze(trace, made, dropped)
+    return Array(trace, shapes.expand_dims(trace, made, added) if added else made)
 
 
-def _keys(t: Trace, a: Array, index: Any) -> list[Any]:
+def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
     keys = list(index) if isinstance(index, tuple) else [index]
     count = sum(each is not None and each is not Ellipsis for each in keys)
     if count > a.ndim:
-        raise t.fail(f"{count} indices of {a.tensor}")
+        raise trace.fail(f"{count} indices of {a.tensor}")
     places = [number for number, each in enumerate(keys) if each is Ellipsis]
     if len(places) > 1:
-        raise t.fail("an index has '...' once")
+        raise trace.fail("an index has '...' once")
     at = places[0] if places else len(keys)
     return [*keys[:at], *[slice(None)] * (a.ndim - count), *keys[at + len(places) :]]
 
 
-def _places(t: Trace, key: Any) -> Tensor:
-    places = t.tensor_of(key)
+def _places(trace: Trace, key: Any) -> Tensor:
+    places = trace.tensor_of(key)
     if places.dtype.is_bool:
-        raise t.fail("an index of conditions gives as many elements as hold", "use numpy.where(condition, x, 0)")
+        raise trace.fail("an index of conditions gives as many elements as hold", "use numpy.where(condition, x, 0)")
     if not places.dtype.is_integer:
-        raise t.fail(f"an index of {places.dtype}", "convert it: index.astype(numpy.int64)")
+        raise trace.fail(f"an index of {places.dtype}", "convert it: index.astype(numpy.int64)")
     return places
 
 
@@ -78,23 +78,23 @@ def _from_front(place: Size, size: Size) -> Size:
     return place if isinstance(place, Expr) or place >= 0 else size + place
 
 
-def _range(t: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
+def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
     step = 1 if key.step is None else key.step
     if key == slice(None):
         return x
     if not isinstance(step, int) or step == 0:
-        raise t.fail(f"a slice with a step of {step!r}", "the step is a number other than 0")
+        raise trace.fail(f"a slice with a step of {step!r}", "the step is a number other than 0")
     size = x.shape[axis]
     if step < 0:
         if key.start is not None or key.stop is not None:
-            raise t.fail("a slice backwards has no ends in programs", "turn it around first: x[::-1][a:b]")
-        turned = indexing.reverse(t, x, [axis])
-        return shapes.slice_axis(t, turned, axis, 0, size, -step)
+            raise trace.fail("a slice backwards has no ends in programs", "turn it around first: x[::-1][a:b]")
+        turned = indexing.reverse(trace, x, [axis])
+        return shapes.slice_axis(trace, turned, axis, 0, size, -step)
     start = _bounded(0 if key.start is None else key.start, size)
     stop = _bounded(size if key.stop is None else key.stop, size)
     if isinstance(start, int) and isinstance(stop, int):
         stop = max(start, stop)
-    return shapes.slice_axis(t, x, axis, start, stop, step)
+    return shapes.slice_axis(trace, x, axis, start, stop, step)
 
 
 def _bounded(place: Any, size: Size) -> Size:
@@ -102,22 +102,25 @@ def _bounded(place: Any, size: Size) -> Size:
     return max(0, min(place, size)) if isinstance(place, int) and isinstance(size, int) else place
 
 
-def put(t: Trace, a: Array, index: Any, value: Any) -> Array:
+def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
     """x with other elements at an index of numbers and slices, or at rows."""
-    x, keys = a.tensor, _keys(t, a, index)
+    x, keys = a.tensor, _keys(trace, a, index)
     if len([k for k in keys if isinstance(k, (Array, np.ndarray, list))]) == 1 and isinstance(
         keys[0], (Array, np.ndarray, list)
     ):
-        places = _places(t, keys[0])
+        places = _places(trace, keys[0])
         shape = (*places.shape, *x.shape[1:])
-        return Array(t, scatters.put_rows(t, x, [places], shapes.broadcast_to(t, as_type(t, value, x.dtype), shape)))
+        return Array(
+            trace,
+            scatters.put_rows(trace, x, [places], shapes.broadcast_to(trace, as_type(trace, value, x.dtype), shape)),
+        )
     starts, sizes = [], list[Size]()
     kept: list[Size] = []
     for axis, key in enumerate(keys):
         size = x.shape[axis]
         if isinstance(key, slice):
             if key.step not in (None, 1):
-                raise t.fail("elements are assigned to slices without a step", "use numpy.where")
+                raise trace.fail("elements are assigned to slices without a step", "use numpy.where")
             start = _bounded(0 if key.start is None else key.start, size)
             end = _bounded(size if key.stop is None else key.stop, size)
             sizes.append(end - start)
@@ -126,45 +129,45 @@ def put(t: Trace, a: Array, index: Any, value: Any) -> Array:
             start = _from_front(key, size)
             sizes.append(1)
         else:
-            raise t.fail(
+            raise trace.fail(
                 f"elements cannot be assigned at {index!r}", "assign at numbers and slices, or at one array of rows"
             )
-        starts.append(t.constant(start, I64))
-    update = shapes.broadcast_to(t, as_type(t, value, x.dtype), kept)
-    return Array(t, indexing.dynamic_update_slice(t, x, shapes.reshape(t, update, sizes), starts))
+        starts.append(trace.constant(start, I64))
+    update = shapes.broadcast_to(trace, as_type(trace, value, x.dtype), kept)
+    return Array(trace, indexing.dynamic_update_slice(trace, x, shapes.reshape(trace, update, sizes), starts))
 
 
-def take(t: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:
-    x = t.tensor_of(a)
+def take(trace: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:
+    x = trace.tensor_of(a)
     if axis is None:
-        x, axis = shapes.reshape(t, x, shapes.inferred(t, x, (-1,))), 0
-    return Array(t, gathers.take(t, x, _places(t, indices), axis % x.rank))
+        x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
+    return Array(trace, gathers.take(trace, x, _places(trace, indices), axis % x.rank))
 
 
-def take_along_axis(t: Trace, a: Any, indices: Any, axis: int = -1) -> Array:
-    x = t.tensor_of(a)
-    return Array(t, gathers.take_along(t, x, _places(t, indices), axis % x.rank))
+def take_along_axis(trace: Trace, a: Any, indices: Any, axis: int = -1) -> Array:
+    x = trace.tensor_of(a)
+    return Array(trace, gathers.take_along(trace, x, _places(trace, indices), axis % x.rank))
 
 
-def _flat(t: Trace, a: Any, axis: int | None) -> tuple[Tensor, int]:
-    x = t.tensor_of(a)
-    return (x, axis) if axis is not None else (shapes.reshape(t, x, shapes.inferred(t, x, (-1,))), 0)
+def _flat(trace: Trace, a: Any, axis: int | None) -> tuple[Tensor, int]:
+    x = trace.tensor_of(a)
+    return (x, axis) if axis is not None else (shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0)
 
 
-def sort(t: Trace, a: Any, axis: int | None = -1) -> Array:
-    x, axis = _flat(t, a, axis)
-    (made,) = ordering.sort(t, [x], axis % x.rank, lambda s, u, v: ordering.less(s, u[0], v[0]))
-    return Array(t, made)
+def sort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
+    x, axis = _flat(trace, a, axis)
+    (made,) = ordering.sort(trace, [x], axis % x.rank, lambda s, u, v: ordering.less(s, u[0], v[0]))
+    return Array(trace, made)
 
 
-def argsort(t: Trace, a: Any, axis: int | None = -1) -> Array:
-    x, axis = _flat(t, a, axis)
-    return Array(t, ordering.sort_with_places(t, x, axis % x.rank)[1])
+def argsort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
+    x, axis = _flat(trace, a, axis)
+    return Array(trace, ordering.sort_with_places(trace, x, axis % x.rank)[1])
 
 
-def softmax(t: Trace, a: Any, axis: int = -1) -> Array:
-    (x,) = floats(t, a)
-    return Array(t, normalization.softmax(t, x, axis % x.rank))
+def softmax(trace: Trace, a: Any, axis: int = -1) -> Array:
+    (x,) = floats(trace, a)
+    return Array(trace, normalization.softmax(trace, x, axis % x.rank))
 
 
 Array.FUNCTIONS |= {

@@ -29,22 +29,22 @@ def _summed(x: Tensor, dtype: Any) -> DType:
 
 
 def _reduction(name: str) -> Callable[..., Array]:
-    def made(t: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
-        x = t.tensor_of(a)
+    def made(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+        x = trace.tensor_of(a)
         if name in ("add", "mul"):
-            x = elementwise.convert(t, x, _summed(x, dtype))
+            x = elementwise.convert(trace, x, _summed(x, dtype))
         else:
-            _require_elements(t, f"numpy.{name}", x, axes_of(axis))
-        return Array(t, reductions.reduce(t, name, x, axes_of(axis), keepdims))
+            _require_elements(trace, f"numpy.{name}", x, axes_of(axis))
+        return Array(trace, reductions.reduce(trace, name, x, axes_of(axis), keepdims))
 
     return made
 
 
-def _require_elements(t: Trace, name: str, x: Tensor, axes: Sequence[int] | None) -> None:
+def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | None) -> None:
     """Refuse a reduction that has results and combines no elements for them, in the trace or in a call."""
-    gone = shapes.axes_of(t, axes, x.rank)
+    gone = shapes.axes_of(trace, axes, x.rank)
     others = product(n for axis, n in enumerate(x.shape) if axis not in gone)
-    t.require_positive(reductions.count(x, gone), f"{name} of no elements, of an array {x}", unless_zero=others)
+    trace.require_positive(reductions.count(x, gone), f"{name} of no elements, of an array {x}", unless_zero=others)
 
 
 def _truths(name: str) -> Callable[..., Array]:
@@ -53,48 +53,60 @@ def _truths(name: str) -> Callable[..., Array]:
     )
 
 
-def _averaged(t: Trace, a: Any, dtype: Any) -> Tensor:
-    (x,) = quotients(t, a)
-    return x if dtype is None else elementwise.convert(t, t.tensor_of(a), dtype_from(dtype))
+def _averaged(trace: Trace, a: Any, dtype: Any) -> Tensor:
+    (x,) = quotients(trace, a)
+    return x if dtype is None else elementwise.convert(trace, trace.tensor_of(a), dtype_from(dtype))
 
 
-def mean(t: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    x = _averaged(t, a, dtype)
-    wide = elementwise.convert(t, x, F32) if x.dtype == F16 else x  # NumPy adds halves up in f32
-    return Array(t, elementwise.convert(t, reductions.mean(t, wide, axes_of(axis), keepdims), x.dtype))
+def mean(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    x = _averaged(trace, a, dtype)
+    wide = elementwise.convert(trace, x, F32) if x.dtype == F16 else x  # NumPy adds halves up in f32
+    return Array(trace, elementwise.convert(trace, reductions.mean(trace, wide, axes_of(axis), keepdims), x.dtype))
 
 
 def var(
-    t: Trace, a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False, correction: int = 0
+    trace: Trace,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    correction: int = 0,
 ) -> Array:
-    x = _averaged(t, a, dtype)
-    return Array(t, reductions.variance(t, x, axes_of(axis), keepdims, ddof or correction))
+    x = _averaged(trace, a, dtype)
+    return Array(trace, reductions.variance(trace, x, axes_of(axis), keepdims, ddof or correction))
 
 
 def std(
-    t: Trace, a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False, correction: int = 0
+    trace: Trace,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    correction: int = 0,
 ) -> Array:
-    return Array(t, elementwise.unary(t, "sqrt", var(t, a, axis, dtype, ddof, keepdims, correction).tensor))
+    return Array(trace, elementwise.unary(trace, "sqrt", var(trace, a, axis, dtype, ddof, keepdims, correction).tensor))
 
 
 def _argument(name: str) -> Callable[..., Array]:
-    def made(t: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
-        x = t.tensor_of(a)
+    def made(trace: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
+        x = trace.tensor_of(a)
         if axis is None:
-            x, axis = shapes.reshape(t, x, shapes.inferred(t, x, (-1,))), 0
-        t.require_positive(x.shape[axis], f"numpy.arg{name} of no elements, of an array {x}")
-        return Array(t, reductions.argument(t, name, x, axis, keepdims))
+            x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
+        trace.require_positive(x.shape[axis], f"numpy.arg{name} of no elements, of an array {x}")
+        return Array(trace, reductions.argument(trace, name, x, axis, keepdims))
 
     return made
 
 
 def _cumulative(name: str) -> Callable[..., Array]:
-    def made(t: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
-        x = t.tensor_of(a)
+    def made(trace: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
+        x = trace.tensor_of(a)
         if axis is None:
-            x, axis = shapes.reshape(t, x, shapes.inferred(t, x, (-1,))), 0
-        x = elementwise.convert(t, x, _summed(x, dtype))
-        return Array(t, scans.cumulative(t, name, x, axis % x.rank))
+            x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
+        x = elementwise.convert(trace, x, _summed(x, dtype))
+        return Array(trace, scans.cumulative(trace, name, x, axis % x.rank))
 
     return made
 

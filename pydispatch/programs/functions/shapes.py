@@ -20,137 +20,137 @@ from pydispatch.programs.functions.elementwise import where
 from pydispatch.programs.trace import Trace
 
 
-def reshape(t: Trace, a: Any, shape: Any) -> Array:
-    x = t.tensor_of(a)
-    return Array(t, shapes.reshape(t, x, shapes.inferred(t, x, shape_of(shape))))
+def reshape(trace: Trace, a: Any, shape: Any) -> Array:
+    x = trace.tensor_of(a)
+    return Array(trace, shapes.reshape(trace, x, shapes.inferred(trace, x, shape_of(shape))))
 
 
-def transpose(t: Trace, a: Any, axes: Any = None) -> Array:
-    x = t.tensor_of(a)
+def transpose(trace: Trace, a: Any, axes: Any = None) -> Array:
+    x = trace.tensor_of(a)
     order = None if axes is None else [int(each) % max(x.rank, 1) for each in axes]
-    return Array(t, shapes.transpose(t, x, order))
+    return Array(trace, shapes.transpose(trace, x, order))
 
 
-def matrix_transpose(t: Trace, a: Any) -> Array:
-    return swapaxes(t, a, -1, -2)
+def matrix_transpose(trace: Trace, a: Any) -> Array:
+    return swapaxes(trace, a, -1, -2)
 
 
-def swapaxes(t: Trace, a: Any, axis1: int, axis2: int) -> Array:
-    x = t.tensor_of(a)
+def swapaxes(trace: Trace, a: Any, axis1: int, axis2: int) -> Array:
+    x = trace.tensor_of(a)
     order = list(range(x.rank))
     order[axis1], order[axis2] = order[axis2], order[axis1]
-    return Array(t, shapes.transpose(t, x, order))
+    return Array(trace, shapes.transpose(trace, x, order))
 
 
-def moveaxis(t: Trace, a: Any, source: Any, destination: Any) -> Array:
-    x = t.tensor_of(a)
+def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Array:
+    x = trace.tensor_of(a)
     sources = [each % x.rank for each in shape_of(source)]
     targets = [each % x.rank for each in shape_of(destination)]
     order = [each for each in range(x.rank) if each not in sources]
     for target, from_ in sorted(zip(targets, sources, strict=True)):
         order.insert(target, from_)
-    return Array(t, shapes.transpose(t, x, order))
+    return Array(trace, shapes.transpose(trace, x, order))
 
 
-def expand_dims(t: Trace, a: Any, axis: Any) -> Array:
-    return Array(t, shapes.expand_dims(t, t.tensor_of(a), axes_of(axis) or []))
+def expand_dims(trace: Trace, a: Any, axis: Any) -> Array:
+    return Array(trace, shapes.expand_dims(trace, trace.tensor_of(a), axes_of(axis) or []))
 
 
-def squeeze(t: Trace, a: Any, axis: Any = None) -> Array:
-    return Array(t, shapes.squeeze(t, t.tensor_of(a), axes_of(axis)))
+def squeeze(trace: Trace, a: Any, axis: Any = None) -> Array:
+    return Array(trace, shapes.squeeze(trace, trace.tensor_of(a), axes_of(axis)))
 
 
-def broadcast_to(t: Trace, a: Any, shape: Any) -> Array:
-    x = t.tensor_of(a)
-    return Array(t, shapes.broadcast_to(t, x, shape_of(shape)))
+def broadcast_to(trace: Trace, a: Any, shape: Any) -> Array:
+    x = trace.tensor_of(a)
+    return Array(trace, shapes.broadcast_to(trace, x, shape_of(shape)))
 
 
-def concatenate(t: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
-    return Array(t, shapes.concat(t, promoted(t, *arrays), axis))
+def concatenate(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
+    return Array(trace, shapes.concat(trace, promoted(trace, *arrays), axis))
 
 
-def stack(t: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
-    made = promoted(t, *arrays)
-    return Array(t, shapes.stack(t, made, axis % (made[0].rank + 1)))
+def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
+    made = promoted(trace, *arrays)
+    return Array(trace, shapes.stack(trace, made, axis % (made[0].rank + 1)))
 
 
-def split(t: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
-    x = t.tensor_of(a)
+def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
+    x = trace.tensor_of(a)
     size = x.shape[axis]
     if isinstance(parts, int):
         if isinstance(size, int) and size % parts:
-            raise t.fail(f"{x} cannot be divided into {parts} equal parts along axis {axis}")
+            raise trace.fail(f"{x} cannot be divided into {parts} equal parts along axis {axis}")
         sizes = [size // parts] * parts
     else:
         ends = [*parts, size]
         sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    return [Array(t, each) for each in shapes.split(t, x, axis % x.rank, sizes)]
+    return [Array(trace, each) for each in shapes.split(trace, x, axis % x.rank, sizes)]
 
 
-def flip(t: Trace, a: Any, axis: Any = None) -> Array:
-    x = t.tensor_of(a)
-    return Array(t, indexing.reverse(t, x, [each % x.rank for each in axes_of(axis) or range(x.rank)]))
+def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
+    x = trace.tensor_of(a)
+    return Array(trace, indexing.reverse(trace, x, [each % x.rank for each in axes_of(axis) or range(x.rank)]))
 
 
-def roll(t: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
-    x = t.tensor_of(a)
+def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
+    x = trace.tensor_of(a)
     if axis is None:
-        return reshape(t, roll(t, reshape(t, a, (-1,)), shift, 0), x.shape)
+        return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, 0), x.shape)
     if isinstance(axis, (tuple, list)):
         for each, along in zip(shift, axis, strict=True):
-            a = roll(t, a, each, along)
-        return Array(t, t.tensor_of(a))
+            a = roll(trace, a, each, along)
+        return Array(trace, trace.tensor_of(a))
     size = x.shape[axis]
     first = -shift % size if shift < 0 else size - shift % size  # sizes that calls decide divide what is >= 0 only
-    return concatenate(t, [_slice(t, a, axis, first, size), _slice(t, a, axis, 0, first)], axis)
+    return concatenate(trace, [_slice(trace, a, axis, first, size), _slice(trace, a, axis, 0, first)], axis)
 
 
-def _slice(t: Trace, a: Any, axis: int, start: Size, end: Size) -> Array:
-    x = t.tensor_of(a)
-    return Array(t, shapes.slice_axis(t, x, axis % x.rank, start, end))
+def _slice(trace: Trace, a: Any, axis: int, start: Size, end: Size) -> Array:
+    x = trace.tensor_of(a)
+    return Array(trace, shapes.slice_axis(trace, x, axis % x.rank, start, end))
 
 
-def tile(t: Trace, a: Any, reps: Any) -> Array:
-    x, repeats = t.tensor_of(a), shape_of(reps)
+def tile(trace: Trace, a: Any, reps: Any) -> Array:
+    x, repeats = trace.tensor_of(a), shape_of(reps)
     if len(repeats) < x.rank:
         repeats = [1] * (x.rank - len(repeats)) + list(repeats)
     if len(repeats) > x.rank:
-        x = shapes.expand_dims(t, x, range(len(repeats) - x.rank))
-    return Array(t, shapes.tile(t, x, repeats))
+        x = shapes.expand_dims(trace, x, range(len(repeats) - x.rank))
+    return Array(trace, shapes.tile(trace, x, repeats))
 
 
-def repeat(t: Trace, a: Any, repeats: int, axis: int | None = None) -> Array:
-    x = t.tensor_of(a)
+def repeat(trace: Trace, a: Any, repeats: int, axis: int | None = None) -> Array:
+    x = trace.tensor_of(a)
     if axis is None:
-        return repeat(t, reshape(t, a, (-1,)), repeats, 0)
+        return repeat(trace, reshape(trace, a, (-1,)), repeats, 0)
     axis %= x.rank
     wide = shapes.broadcast_to(
-        t, shapes.expand_dims(t, x, [axis + 1]), [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]
+        trace, shapes.expand_dims(trace, x, [axis + 1]), [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]
     )
-    return Array(t, shapes.reshape(t, wide, [*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]]))
+    return Array(trace, shapes.reshape(trace, wide, [*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]]))
 
 
-def pad(t: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
-    x = t.tensor_of(a)
+def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
+    x = trace.tensor_of(a)
     widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
     low, high = [each[0] for each in widths], [each[1] for each in widths]
     if mode == "constant":
-        return Array(t, shapes.pad(t, x, low, high, value=constant_values))
+        return Array(trace, shapes.pad(trace, x, low, high, value=constant_values))
     names = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
     if mode not in names:
-        raise t.fail(
+        raise trace.fail(
             f"numpy.pad with mode '{mode}' is not a part of programs", "there are constant, edge, reflect and wrap"
         )
-    return Array(t, padding.pad_with(t, x, low, high, names[mode]))
+    return Array(trace, padding.pad_with(trace, x, low, high, names[mode]))
 
 
 def _filled(value: float) -> Callable[..., Array]:
-    def made(t: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
-        x = t.tensor_of(like)
+    def made(trace: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
+        x = trace.tensor_of(like)
         return Array(
-            t,
+            trace,
             shapes.full(
-                t, value, x.shape if shape is None else shape_of(shape), dtype_from(dtype) if dtype else x.dtype
+                trace, value, x.shape if shape is None else shape_of(shape), dtype_from(dtype) if dtype else x.dtype
             ),
         )
 
@@ -161,40 +161,44 @@ def _made_of(value: float) -> Callable[..., Array]:
     """`numpy.ones(shape, like=x)` and its kin: the shape may have sizes that calls decide, where NumPy lets them pass:
     not in `numpy.zeros` and `numpy.empty`."""
 
-    def made(t: Trace, shape: Any, dtype: Any = None) -> Array:
-        return Array(t, shapes.full(t, value, shape_of(shape), dtype_from(dtype or np.float64)))
+    def made(trace: Trace, shape: Any, dtype: Any = None) -> Array:
+        return Array(trace, shapes.full(trace, value, shape_of(shape), dtype_from(dtype or np.float64)))
 
     return made
 
 
-def full(t: Trace, shape: Any, fill_value: Any, dtype: Any = None) -> Array:
-    value = t.tensor_of(fill_value) if dtype is None else as_type(t, fill_value, dtype_from(dtype))
-    return Array(t, shapes.broadcast_to(t, value, shape_of(shape)))
+def full(trace: Trace, shape: Any, fill_value: Any, dtype: Any = None) -> Array:
+    value = trace.tensor_of(fill_value) if dtype is None else as_type(trace, fill_value, dtype_from(dtype))
+    return Array(trace, shapes.broadcast_to(trace, value, shape_of(shape)))
 
 
-def arange(t: Trace, *limits: Any, dtype: Any = None) -> Array:
+def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
     """`numpy.arange(..., like=x)` of whole numbers, with a known step."""
     start, stop, step = {1: (0, *limits, 1), 2: (*limits, 1)}.get(len(limits), limits)
     if not isinstance(step, int) or step == 0 or isinstance(start, float) or isinstance(stop, float):
-        raise t.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")
+        raise trace.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")
     count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
-    places = Array(t, shapes.iota(t, (max(count, 0) if isinstance(count, int) else count,), 0, I64))
+    places = Array(trace, shapes.iota(trace, (max(count, 0) if isinstance(count, int) else count,), 0, I64))
     made = places * step + start
-    return made if dtype is None else Array(t, as_type(t, made, dtype_from(dtype)))
+    return made if dtype is None else Array(trace, as_type(trace, made, dtype_from(dtype)))
 
 
-def full_like(t: Trace, like: Any, value: Any, dtype: Any = None) -> Array:
-    x = t.tensor_of(like)
-    filled = as_type(t, value, dtype_from(dtype) if dtype else x.dtype)
-    return Array(t, shapes.broadcast_to(t, filled, x.shape))
+def full_like(trace: Trace, like: Any, value: Any, dtype: Any = None) -> Array:
+    x = trace.tensor_of(like)
+    filled = as_type(trace, value, dtype_from(dtype) if dtype else x.dtype)
+    return Array(trace, shapes.broadcast_to(trace, filled, x.shape))
 
 
-def triangle(t: Trace, a: Any, k: int, keeps_lower: bool) -> Array:
-    x = t.tensor_of(a)
-    rows = shapes.iota(t, x.shape[-2:], 0, I64)
-    columns = shapes.iota(t, x.shape[-2:], 1, I64)
-    inside = Array(t, columns) <= Array(t, rows) + k if keeps_lower else Array(t, columns) >= Array(t, rows) + k
-    return where(t, inside, Array(t, x), Array(t, t.constant(0, x.dtype)))
+def triangle(trace: Trace, a: Any, k: int, keeps_lower: bool) -> Array:
+    x = trace.tensor_of(a)
+    rows = shapes.iota(trace, x.shape[-2:], 0, I64)
+    columns = shapes.iota(trace, x.shape[-2:], 1, I64)
+    inside = (
+        Array(trace, columns) <= Array(trace, rows) + k
+        if keeps_lower
+        else Array(trace, columns) >= Array(trace, rows) + k
+    )
+    return where(trace, inside, Array(trace, x), Array(trace, trace.constant(0, x.dtype)))
 
 
 Array.FUNCTIONS |= {

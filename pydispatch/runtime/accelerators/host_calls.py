@@ -137,9 +137,7 @@ class HostCalls:
     def label(self, command: Custom) -> str:
         return f"host command '{self.commands[command.command].name}'"
 
-    def call(
-        self, function: int, command: Custom, blocks: Blocks, constants: bytes, around: Surroundings
-    ) -> None:
+    def call(self, function: int, command: Custom, blocks: Blocks, constants: bytes, around: Surroundings) -> None:
         """Call a command. CommandError, which names it and the function."""
         linked, here = self.commands[command.command], threading.get_ident()
         tensors, scalars = self._operands(linked, command, blocks, constants, around)
@@ -182,9 +180,7 @@ class HostCalls:
             tensors.append(OperandBuffer(memory, shape, operand))
         return tensors, scalars
 
-    def _call_native(
-        self, linked: LinkedCommand, tensors: list[Any], scalars: list[Any], around: Surroundings
-    ) -> None:
+    def _call_native(self, linked: LinkedCommand, tensors: list[Any], scalars: list[Any], around: Surroundings) -> None:
         """C code gets memory of the process where everything before is complete, else what the driver knows."""
         native = Native(around.kind, linked.name, around.stream, around.command_buffer, around.handle)
         rest, numbers = iter(tensors), iter(scalars)

@@ -51,9 +51,7 @@ class AcceleratorProcedure(Submitted, Callee):
 
     BUFFER: type[Buffer] = Buffer
 
-    def __init__(
-        self, procedure: Procedure, device: Any, executor: Executor, flops: Mapping[int, list[Any]]
-    ) -> None:
+    def __init__(self, procedure: Procedure, device: Any, executor: Executor, flops: Mapping[int, list[Any]]) -> None:
         self._procedure, self._device, self._executor = procedure, device, executor
         self._context = device._context
         super().__init__(procedure, self._context.name)

@@ -113,13 +113,13 @@ def _ulp_distances(values: Sequence[Array], kind: ElementType) -> NDArray[np.flo
     return _distances(a, b, kind.name)
 
 
-def _distances(a: Array, b: Array, kind: str) -> NDArray[np.float64]:
+def _distances(lhs: Array, rhs: Array, kind: str) -> NDArray[np.float64]:
     mantissa, least = _FLOAT_LAYOUTS[kind]
-    x, y = (_count_from_zero(value, mantissa, least) for value in (a, b))
+    x, y = (_count_from_zero(value, mantissa, least) for value in (lhs, rhs))
     apart = x.astype(np.float64) + y.astype(np.float64)
-    between = np.where(np.signbit(a) == np.signbit(b), np.abs(x - y).astype(np.float64), apart)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    return np.where(np.isfinite(a) & np.isfinite(b), between, np.where(same, 0.0, np.inf))
+    between = np.where(np.signbit(lhs) == np.signbit(rhs), np.abs(x - y).astype(np.float64), apart)
+    same = (lhs == rhs) | (np.isnan(lhs) & np.isnan(rhs))
+    return np.where(np.isfinite(lhs) & np.isfinite(rhs), between, np.where(same, 0.0, np.inf))
 
 
 def _count_from_zero(value: Array, mantissa: int, least: int) -> NDArray[np.int64]:
@@ -157,14 +157,14 @@ def _alike(values: list[Array]) -> bool:
     return values[0].shape == values[1].shape and values[0].dtype == values[1].dtype
 
 
-def _same_bits(a: Array, b: Array) -> NDArray[np.bool_]:
+def _same_bits(lhs: Array, rhs: Array) -> NDArray[np.bool_]:
     """Return whether elements are equal as numbers (-0 equals +0) or as bits, elementwise."""
     with np.errstate(invalid="ignore"):
-        equal: NDArray[np.bool_] = np.asarray(a == b)
+        equal: NDArray[np.bool_] = np.asarray(lhs == rhs)
     if equal.all():
         return equal
-    size = a.dtype.itemsize
-    bits = [np.ascontiguousarray(v).reshape(-1).view(np.uint8).reshape(*v.shape, size) for v in (a, b)]
+    size = lhs.dtype.itemsize
+    bits = [np.ascontiguousarray(v).reshape(-1).view(np.uint8).reshape(*v.shape, size) for v in (lhs, rhs)]
     return equal | (bits[0] == bits[1]).all(axis=-1)
 
 

@@ -71,7 +71,9 @@ def test_shifts_past_the_width(bits: int, dtype: type) -> None:
     t = f"i{bits}"
     ops = ["shli", "shrsi", "shrui"]
     body = "\n".join(f"%y{i} = arith.{op} %x0, %x1 : {t}" for i, op in enumerate(ops))
-    body += f"\n%far = arith.constant {bits} : {t}\n%y3 = arith.shrui %x0, %far : {t}\n%y4 = arith.shrsi %x0, %far : {t}"
+    body += (
+        f"\n%far = arith.constant {bits} : {t}\n%y3 = arith.shrui %x0, %far : {t}\n%y4 = arith.shrsi %x0, %far : {t}"
+    )
     kernel = load(elementwise(body, [t, t], [t] * 5), constants=1, bindings=7)
     made = [buffer(np.zeros_like(a)) for _ in range(5)]
     assert kernel.run(buffer(a), buffer(b), *made, constants=[a.size]) == 0
@@ -87,18 +89,30 @@ def test_shifts_past_the_width(bits: int, dtype: type) -> None:
 @pytest.mark.parametrize("name", ["f16", "f32", "f64", "bf16"])
 def test_conversions_saturate(name: str) -> None:
     dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16}[name]
-    numbers = np.array([np.nan, np.inf, -np.inf, 3e4, -3e4, 1e3, -1e3, 200.7, -200.7, 0.9, -0.9, 127.9, -128.9, -0.0] * 3)
+    numbers = np.array(
+        [np.nan, np.inf, -np.inf, 3e4, -3e4, 1e3, -1e3, 200.7, -200.7, 0.9, -0.9, 127.9, -128.9, -0.0] * 3
+    )
     x = numbers.astype(np.float32).view(np.uint32) >> 16 if name == "bf16" else numbers.astype(dtype)
     x = x.astype(dtype)
     exact = (x.astype(np.uint32) << 16).view(np.float32).astype(np.float64) if name == "bf16" else x.astype(np.float64)
-    rows = [("fptosi", 8), ("fptoui", 8), ("fptosi", 16), ("fptosi", 32), ("fptoui", 32), ("fptosi", 64), ("fptoui", 64)]
+    rows = [
+        ("fptosi", 8),
+        ("fptoui", 8),
+        ("fptosi", 16),
+        ("fptosi", 32),
+        ("fptoui", 32),
+        ("fptosi", 64),
+        ("fptoui", 64),
+    ]
     body = "\n".join(f"%y{i} = arith.{op} %x0 : {name} to i{bits}" for i, (op, bits) in enumerate(rows))
     kernel = load(elementwise(body, [name], [f"i{bits}" for _, bits in rows]), constants=1, bindings=8)
     made = [buffer(np.zeros(x.size, f"{'u' if 'ui' in op else ''}int{bits}")) for op, bits in rows]
     assert kernel.run(buffer(x), *made, constants=[x.size]) == 0
     for (op, bits), got in zip(rows, made, strict=True):
         info = np.iinfo(got.dtype)
-        want = [0 if np.isnan(v) else info.max if v >= info.max else info.min if v <= info.min else int(v) for v in exact]
+        want = [
+            0 if np.isnan(v) else info.max if v >= info.max else info.min if v <= info.min else int(v) for v in exact
+        ]
         assert got.tolist() == want, (op, bits)
 
 
@@ -145,7 +159,11 @@ def test_transpose_and_reshape() -> None:
       memref.copy %q, %p : memref<6xi32> to memref<6xi32>
       func.return
     }"""
-    a, o, p = buffer(np.arange(6, dtype=np.int32).reshape(2, 3)), buffer(np.zeros((3, 2), np.int32)), buffer(np.zeros(6, np.int32))
+    a, o, p = (
+        buffer(np.arange(6, dtype=np.int32).reshape(2, 3)),
+        buffer(np.zeros((3, 2), np.int32)),
+        buffer(np.zeros(6, np.int32)),
+    )
     assert load(source, bindings=3).run(a, o, p) == 0
     np.testing.assert_array_equal(o, a.T)
     np.testing.assert_array_equal(p, a.T.reshape(-1))

@@ -29,9 +29,7 @@ def test_every_point_once(size: tuple[int, int, int], points: int) -> None:
         memref.store %y, %dynamic[%i] : memref<?xi32>
       }}""")
     one, two = np.zeros(max(points, 1), np.int32), np.zeros(max(points, 1), np.int32)
-    load(source, bindings=2, constants=1, workgroup_size=size).run(
-        one, two, constants=[points]
-    )
+    load(source, bindings=2, constants=1, workgroup_size=size).run(one, two, constants=[points])
     assert one.sum() == two.sum() == points and (one[:points] == 1).all() and (two[:points] == 1).all()
 
 

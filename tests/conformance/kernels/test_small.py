@@ -21,7 +21,9 @@ def pack(codes: np.ndarray, bits: int) -> np.ndarray:
     per = 8 // bits
     padded = np.zeros(-(-codes.size // per) * per, np.uint8)
     padded[: codes.size] = codes & ((1 << bits) - 1)
-    return np.bitwise_or.reduce(padded.reshape(-1, per) << (np.arange(per, dtype=np.uint8) * bits), axis=1).astype(np.uint8)
+    return np.bitwise_or.reduce(padded.reshape(-1, per) << (np.arange(per, dtype=np.uint8) * bits), axis=1).astype(
+        np.uint8
+    )
 
 
 def unpack(data: np.ndarray, bits: int, count: int) -> np.ndarray:
@@ -31,13 +33,18 @@ def unpack(data: np.ndarray, bits: int, count: int) -> np.ndarray:
     return ((data[:, None] >> (np.arange(per, dtype=np.uint8) * bits)) & ((1 << bits) - 1)).reshape(-1)[:count]
 
 
-def run(body: str, inputs: list[tuple[str, np.ndarray]], outputs: list[tuple[str, type]], cpu: str = "native") -> list[np.ndarray]:
+def run(
+    body: str, inputs: list[tuple[str, np.ndarray]], outputs: list[tuple[str, type]], cpu: str = "native"
+) -> list[np.ndarray]:
     """Runs `body` over arrays (codes for small types, given by name) and returns the results, small ones as codes."""
     count = inputs[0][1].size
     kernel = load(elementwise(body, [t for t, _ in inputs], [t for t, _ in outputs]), constants=1,
                   bindings=len(inputs) + len(outputs), cpu=cpu)  # fmt: skip
     given = [buffer(pack(a, bits_of(t)) if bits_of(t) < 8 else a) for t, a in inputs]
-    made = [buffer(pack(np.zeros(count, np.uint8), bits_of(t)) if bits_of(t) < 8 else np.zeros(count, d)) for t, d in outputs]
+    made = [
+        buffer(pack(np.zeros(count, np.uint8), bits_of(t)) if bits_of(t) < 8 else np.zeros(count, d))
+        for t, d in outputs
+    ]
     assert kernel.run(*given, *made, constants=[count]) == 0
     return [unpack(m, bits_of(t), count) if bits_of(t) < 8 else m for (t, _), m in zip(outputs, made, strict=True)]
 
@@ -55,10 +62,14 @@ def edges(name: str) -> np.ndarray:
     top = 2 * numbers[-1] - numbers[-2] if name in FORMATS else numbers[-1] * 1.99
     middles = (numbers[1:] + numbers[:-1]) / 2
     with np.errstate(all="ignore"):
-        chosen = np.concatenate([numbers, middles, [top, (top + numbers[-1]) / 2, 1e9, 3e38, 1e-30, 1e-44]]).astype(np.float32)
+        chosen = np.concatenate([numbers, middles, [top, (top + numbers[-1]) / 2, 1e9, 3e38, 1e-30, 1e-44]]).astype(
+            np.float32
+        )
     random = (rng.standard_normal(500) * 2.0 ** rng.integers(-20, 20, 500)).astype(np.float32)
     special = np.array([0.0, np.inf, np.nan], np.float32)
-    chosen = np.concatenate([chosen, np.nextafter(chosen, np.float32(np.inf)), np.nextafter(chosen, np.float32(0)), random, special])
+    chosen = np.concatenate(
+        [chosen, np.nextafter(chosen, np.float32(np.inf)), np.nextafter(chosen, np.float32(0)), random, special]
+    )
     return np.concatenate([chosen, -chosen])
 
 
@@ -112,11 +123,16 @@ def test_arithmetic(name: str) -> None:
     count = 1 << width(name)
     a, b = (v.reshape(-1).astype(np.uint8) for v in np.meshgrid(np.arange(count), np.arange(count)))
     x, y = values(name)[a].astype(np.float32), values(name)[b].astype(np.float32)
-    body = "\n".join(f"%y{i} = arith.{op} %x0, %x1 : {name}" for i, op in enumerate(["addf", "subf", "mulf", "divf", "maximumf", "minnumf"]))
+    body = "\n".join(
+        f"%y{i} = arith.{op} %x0, %x1 : {name}"
+        for i, op in enumerate(["addf", "subf", "mulf", "divf", "maximumf", "minnumf"])
+    )
     body += f"\n%y6 = arith.negf %x0 : {name}\n%y7 = math.absf %x0 : {name}\n%y8 = arith.cmpf olt, %x0, %x1 : {name}\n%y9 = math.sqrt %x0 : {name}"
     body += f"\n%y10 = arith.select %y8, %x0, %x1 : {name}\n%y11 = arith.fptosi %x0 : {name} to i32\n%y12 = math.isnan %x0 : {name}"
     small = [(name, np.uint8)]
-    got = run(body, [(name, a), (name, b)], small * 8 + [("i1", np.bool_)] + small * 2 + [("i32", np.int32), ("i1", np.bool_)])
+    got = run(
+        body, [(name, a), (name, b)], small * 8 + [("i1", np.bool_)] + small * 2 + [("i32", np.int32), ("i1", np.bool_)]
+    )
     with np.errstate(all="ignore"):
         wanted = [x + y, x - y, x * y, x / y, np.maximum(x, y), np.fmin(x, y), -x, np.abs(x)]
     for number, (g, w) in enumerate(zip(got[:8], wanted, strict=True)):
@@ -129,7 +145,12 @@ def test_arithmetic(name: str) -> None:
         same(got[9], encode(np.sqrt(x), name), name)
     same(got[10], np.where(x < y, a, b), name)
     limit = np.iinfo(np.int32)
-    np.testing.assert_array_equal(got[11], np.clip(np.nan_to_num(x.astype(np.float64), posinf=1e300, neginf=-1e300), limit.min, limit.max).astype(np.int32))
+    np.testing.assert_array_equal(
+        got[11],
+        np.clip(np.nan_to_num(x.astype(np.float64), posinf=1e300, neginf=-1e300), limit.min, limit.max).astype(
+            np.int32
+        ),
+    )
     np.testing.assert_array_equal(got[12], np.isnan(x))
 
 
@@ -137,11 +158,19 @@ def test_arithmetic(name: str) -> None:
 def test_constants_and_integers(name: str) -> None:
     texts = ["1.0", "-1.5", "0.3", "3.0", "1.0e-9"]
     lines = [f"%y{i} = arith.constant {t} : {name}" for i, t in enumerate(texts)]
-    lines += [f"%y5 = arith.sitofp %x0 : i32 to {name}", f"%y6 = arith.uitofp %x1 : i8 to {name}", f"%y7 = arith.bitcast %y5 : {name} to i{width(name)}"]
+    lines += [
+        f"%y5 = arith.sitofp %x0 : i32 to {name}",
+        f"%y6 = arith.uitofp %x1 : i8 to {name}",
+        f"%y7 = arith.bitcast %y5 : {name} to i{width(name)}",
+    ]
     n = rng.integers(-600, 600, 100).astype(np.int32)
     n[0], n[1] = 2**31 - 1, -(2**31)
     u = rng.integers(-128, 128, 100).astype(np.int8)
-    got = run("\n".join(lines), [("i32", n), ("i8", u)], [(name, np.uint8)] * 7 + [(f"i{width(name)}" if width(name) != 6 else "i6", np.uint8)])
+    got = run(
+        "\n".join(lines),
+        [("i32", n), ("i8", u)],
+        [(name, np.uint8)] * 7 + [(f"i{width(name)}" if width(name) != 6 else "i6", np.uint8)],
+    )
     for text, g in zip(texts, got[:5], strict=True):
         assert set(g.tolist()) == {int(encode(np.array([float(text)]), name)[0])}, text
     same(got[5], encode(n, name), name)
@@ -149,16 +178,26 @@ def test_constants_and_integers(name: str) -> None:
     np.testing.assert_array_equal(got[7], got[5])
 
 
-@pytest.mark.parametrize(("source", "target"), [("f8E4M3FN", "f32"), ("f4E2M1FN", "f32"), ("f8E5M2", "f16"), ("f4E2M1FN", "f64")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("f8E4M3FN", "f32"), ("f4E2M1FN", "f32"), ("f8E5M2", "f16"), ("f4E2M1FN", "f64")]
+)
 def test_scaling(source: str, target: str) -> None:
     dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[target]
     codes, scales = (v.reshape(-1).astype(np.uint8) for v in np.meshgrid(np.arange(1 << width(source)), np.arange(256)))
-    (wide,) = run(f"%y0 = arith.scaling_extf %x0, %x1 : {source}, f8E8M0FNU to {target}", [(source, codes), ("f8E8M0FNU", scales)], [(target, dtype)])
+    (wide,) = run(
+        f"%y0 = arith.scaling_extf %x0, %x1 : {source}, f8E8M0FNU to {target}",
+        [(source, codes), ("f8E8M0FNU", scales)],
+        [(target, dtype)],
+    )
     with np.errstate(all="ignore"):
         product = values(source)[codes] * values("f8E8M0FNU")[scales]
         np.testing.assert_array_equal(wide, product.astype(dtype))
         x = (rng.standard_normal(codes.size) * values("f8E8M0FNU")[np.minimum(scales, 254)]).astype(dtype)
-        (narrow,) = run(f"%y0 = arith.scaling_truncf %x0, %x1 : {target}, f8E8M0FNU to {source}", [(target, x), ("f8E8M0FNU", scales)], [(source, np.uint8)])
+        (narrow,) = run(
+            f"%y0 = arith.scaling_truncf %x0, %x1 : {target}, f8E8M0FNU to {source}",
+            [(target, x), ("f8E8M0FNU", scales)],
+            [(source, np.uint8)],
+        )
         same(narrow, encode(x.astype(np.float64) / values("f8E8M0FNU")[scales], source), source)
 
 
@@ -178,7 +217,15 @@ def test_narrow_integers(bits: int) -> None:
       %y6 = arith.divsi %x0, %x1 : {t}
       %y7 = arith.sitofp %x0 : {t} to f32
       %y8 = arith.fptosi %y7 : f32 to {t}"""
-    got = run(body, [(t, a), (t, b)], [(t, np.uint8)] * 2 + [("i32", np.int32)] * 2 + [("i1", np.bool_)] + [(t, np.uint8)] * 2 + [("f32", np.float32), (t, np.uint8)])
+    got = run(
+        body,
+        [(t, a), (t, b)],
+        [(t, np.uint8)] * 2
+        + [("i32", np.int32)] * 2
+        + [("i1", np.bool_)]
+        + [(t, np.uint8)] * 2
+        + [("f32", np.float32), (t, np.uint8)],
+    )
     divided = np.array([0 if v == 0 else int(u / v) for u, v in zip(x, y, strict=True)])
     wanted = [(x + y) & mask, (x * y) & mask, x, a, x < y, (x >> np.minimum(b, bits - 1)) & mask, divided & mask, x, a]
     for g, w in zip(got, wanted, strict=True):

@@ -26,9 +26,7 @@ def close(got: Any, wanted: np.ndarray[Any, Any]) -> None:
 
 
 def test_resnet_of_jax() -> None:
-    kernels = {
-        "mylib.hard_swish": pd.CFunction(KERNELS / "hard_swish.c", "hard_swish", "in0", "scale", "out", "count")
-    }
+    kernels = {"mylib.hard_swish": pd.CFunction(KERNELS / "hard_swish.c", "hard_swish", "in0", "scale", "out", "count")}
     program = pd.device("cpu").load(pd.compile(HERE / "resnet.mlir", kernels=kernels))
     data = np.load(HERE / "resnet.npz")
     close(program.main(data["image"]), data["result"])

@@ -54,22 +54,64 @@ def binary(x, y):
 
 @program(A)
 def unary(x):
-    return (jnp.ceil(x), jnp.cos(x), jnp.exp(x), jnp.expm1(x), jnp.isfinite(x), jnp.log1p(x * x), jax.nn.sigmoid(x),
-            jnp.round(x), lax.round(x), lax.rsqrt(x * x), jnp.sign(x), jnp.cbrt(x), jnp.tanh(x), jax.nn.gelu(x))
+    return (
+        jnp.ceil(x),
+        jnp.cos(x),
+        jnp.exp(x),
+        jnp.expm1(x),
+        jnp.isfinite(x),
+        jnp.log1p(x * x),
+        jax.nn.sigmoid(x),
+        jnp.round(x),
+        lax.round(x),
+        lax.rsqrt(x * x),
+        jnp.sign(x),
+        jnp.cbrt(x),
+        jnp.tanh(x),
+        jax.nn.gelu(x),
+    )
 
 
 @program(A)
 def special(x):
     y = jnp.abs(x) + 1
-    return (lax.erf(x), lax.erfc(x), lax.erf_inv(x / 4), lax.lgamma(x), lax.digamma(y), jnp.arcsinh(x), jnp.arccosh(y),
-            jnp.arctanh(x / 4), jnp.sinh(x), jnp.tan(x), jnp.nextafter(x, y), lax.zeta(y + 1, y), lax.bessel_i1e(x),
-            lax.polygamma(jnp.floor(y), y))
+    return (
+        lax.erf(x),
+        lax.erfc(x),
+        lax.erf_inv(x / 4),
+        lax.lgamma(x),
+        lax.digamma(y),
+        jnp.arcsinh(x),
+        jnp.arccosh(y),
+        jnp.arctanh(x / 4),
+        jnp.sinh(x),
+        jnp.tan(x),
+        jnp.nextafter(x, y),
+        lax.zeta(y + 1, y),
+        lax.bessel_i1e(x),
+        lax.polygamma(jnp.floor(y), y),
+    )
 
 
 @program(S((4, 6), I32), S((4, 6), I32), kind="small")
 def integers(x, y):
-    return (x & y, x | y, x ^ y, ~x, x << y, x >> y, lax.shift_right_logical(x, y), lax.population_count(x), lax.clz(x),
-            x // y, x % y, x**3, lax.div(x, y), lax.rem(x, y), jnp.left_shift(x, y * 20))
+    return (
+        x & y,
+        x | y,
+        x ^ y,
+        ~x,
+        x << y,
+        x >> y,
+        lax.shift_right_logical(x, y),
+        lax.population_count(x),
+        lax.clz(x),
+        x // y,
+        x % y,
+        x**3,
+        lax.div(x, y),
+        lax.rem(x, y),
+        jnp.left_shift(x, y * 20),
+    )
 
 
 @program(S((4, 6), U32), S((4, 6), U32), kind="small")
@@ -79,52 +121,111 @@ def unsigned(x, y):
 
 @program(S((3, 5), jnp.complex64), S((3, 5), jnp.complex64))
 def complex_numbers(x, y):
-    return (jnp.exp(x) * y.conj(), x / y, jnp.real(x) + jnp.abs(y), jnp.sqrt(x), jnp.log(x), jnp.tanh(x), x == y,
-            jnp.angle(x), jnp.sum(x, 0), x @ y.T)
+    return (
+        jnp.exp(x) * y.conj(),
+        x / y,
+        jnp.real(x) + jnp.abs(y),
+        jnp.sqrt(x),
+        jnp.log(x),
+        jnp.tanh(x),
+        x == y,
+        jnp.angle(x),
+        jnp.sum(x, 0),
+        x @ y.T,
+    )
 
 
 @program(A)
 def conversions(x):
-    return (x.astype(jnp.bfloat16), x.astype(jnp.float16), x.astype(jnp.int8), x.astype(jnp.float8_e4m3fn),
-            x.astype(jnp.float8_e5m2), jnp.abs(x).astype(jnp.uint8), x.astype(bool), lax.reduce_precision(x, 5, 10))
+    return (
+        x.astype(jnp.bfloat16),
+        x.astype(jnp.float16),
+        x.astype(jnp.int8),
+        x.astype(jnp.float8_e4m3fn),
+        x.astype(jnp.float8_e5m2),
+        jnp.abs(x).astype(jnp.uint8),
+        x.astype(bool),
+        lax.reduce_precision(x, 5, 10),
+    )
 
 
 @program(A)
 def arrangements(x):
-    return (x.T, x.reshape(3, 8), x[None], x[0:4:2, 1:5], x[::-1], jnp.concatenate([x, x], 1), jnp.pad(x, 1),
-            jnp.pad(x, ((2, 0), (0, 1)), "reflect"), lax.pad(x, 2.0, ((-1, 1, 0), (0, 2, 1))), jnp.eye(4),
-            jnp.arange(5), jnp.tile(x, 2), jnp.roll(x, 2, 1), jnp.tril(x), jnp.broadcast_to(x[:, None], (4, 2, 6)))
+    return (
+        x.T,
+        x.reshape(3, 8),
+        x[None],
+        x[0:4:2, 1:5],
+        x[::-1],
+        jnp.concatenate([x, x], 1),
+        jnp.pad(x, 1),
+        jnp.pad(x, ((2, 0), (0, 1)), "reflect"),
+        lax.pad(x, 2.0, ((-1, 1, 0), (0, 2, 1))),
+        jnp.eye(4),
+        jnp.arange(5),
+        jnp.tile(x, 2),
+        jnp.roll(x, 2, 1),
+        jnp.tril(x),
+        jnp.broadcast_to(x[:, None], (4, 2, 6)),
+    )
 
 
 @program(A, S((3,), I32), S((3, 6), F32), kind="indices")
 def places(x, i, u):
-    return (x[i], x.at[i].add(u), x.at[i].set(u), x.at[i].max(u), x.at[1:3, 2].set(0.0), x[:, i], x[i, i + 1],
-            jnp.take_along_axis(x[:3], i[:, None], 1), x.at[i, i].multiply(2.0), jax.vmap(lambda r: r[i])(x))
+    return (
+        x[i],
+        x.at[i].add(u),
+        x.at[i].set(u),
+        x.at[i].max(u),
+        x.at[1:3, 2].set(0.0),
+        x[:, i],
+        x[i, i + 1],
+        jnp.take_along_axis(x[:3], i[:, None], 1),
+        x.at[i, i].multiply(2.0),
+        jax.vmap(lambda r: r[i])(x),
+    )
 
 
 @program(A, S((), I32), S((2, 3), F32), kind="indices")
 def slices(x, i, u):
-    return (lax.dynamic_slice(x, (i, 0), (2, 4)), lax.dynamic_update_slice(x, u, (i, i)), x[i],
-            lax.dynamic_slice(x, (i + 7, -i), (2, 4)))
+    return (
+        lax.dynamic_slice(x, (i, 0), (2, 4)),
+        lax.dynamic_update_slice(x, u, (i, i)),
+        x[i],
+        lax.dynamic_slice(x, (i + 7, -i), (2, 4)),
+    )
 
 
 @program(A)
 def orders(x):
-    return (jnp.sort(x, -1), jnp.argsort(x, 0), *lax.top_k(x, 3), jnp.median(x, 0), lax.sort((x, -x), num_keys=1),
-            jnp.sort(x)[::-1])
+    return (
+        jnp.sort(x, -1),
+        jnp.argsort(x, 0),
+        *lax.top_k(x, 3),
+        jnp.median(x, 0),
+        lax.sort((x, -x), num_keys=1),
+        jnp.sort(x)[::-1],
+    )
 
 
 @program(A)
 def running(x):
-    return (jnp.cumsum(x, 1), jnp.cumprod(x, 0), lax.cummax(x, 1), lax.associative_scan(jnp.add, x),
-            lax.cumsum(x, 0, reverse=True))
+    return (
+        jnp.cumsum(x, 1),
+        jnp.cumprod(x, 0),
+        lax.cummax(x, 1),
+        lax.associative_scan(jnp.add, x),
+        lax.cumsum(x, 0, reverse=True),
+    )
 
 
 @program(IMAGES)
 def pooling(x):
-    return (lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
-            lax.reduce_window(x, 0.0, lax.add, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"),
-            lax.reduce_window(x, jnp.inf, lax.min, (1, 2, 2, 1), (1, 1, 1, 1), "SAME", window_dilation=(1, 2, 2, 1)))
+    return (
+        lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+        lax.reduce_window(x, 0.0, lax.add, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"),
+        lax.reduce_window(x, jnp.inf, lax.min, (1, 2, 2, 1), (1, 1, 1, 1), "SAME", window_dilation=(1, 2, 2, 1)),
+    )
 
 
 @program(IMAGES)
@@ -137,9 +238,11 @@ def pooling_gradient(x):
 
 @program(IMAGES, KERNEL)
 def convolution(x, k):
-    return (lax.conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=NHWC),
-            lax.conv_general_dilated(x, k, (1, 2), ((1, 2), (0, 1)), rhs_dilation=(2, 1), dimension_numbers=NHWC),
-            lax.conv_transpose(x, k, (2, 2), "SAME"))
+    return (
+        lax.conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=NHWC),
+        lax.conv_general_dilated(x, k, (1, 2), ((1, 2), (0, 1)), rhs_dilation=(2, 1), dimension_numbers=NHWC),
+        lax.conv_transpose(x, k, (2, 2), "SAME"),
+    )
 
 
 @program(S((2, 8, 8, 4), F32), S((3, 3, 2, 6), F32))
@@ -166,8 +269,11 @@ def convolution_gradient(x, k):
 
 @program(S((2, 4, 3, 8), F32), S((2, 5, 3, 8), F32))
 def products(x, y):
-    return (jnp.einsum("bqhd,bkhd->bhqk", x, y), jnp.einsum("bqhd,bkhd->qk", x, y),
-            jnp.tensordot(x[0], y[0, :4], [[1, 2], [1, 2]]))
+    return (
+        jnp.einsum("bqhd,bkhd->bhqk", x, y),
+        jnp.einsum("bqhd,bkhd->qk", x, y),
+        jnp.tensordot(x[0], y[0, :4], [[1, 2], [1, 2]]),
+    )
 
 
 @program(A)
@@ -182,14 +288,23 @@ def loops(x):
 
 @program(S((), bool), S((), I32), A, kind="indices")
 def branches(p, n, x):
-    return (lax.cond(p, lambda x: x + 1, lambda x: x * 2, x),
-            lax.switch(n, [lambda x: x + 1, lambda x: x * 2, lambda x: x - 3], x))
+    return (
+        lax.cond(p, lambda x: x + 1, lambda x: x * 2, x),
+        lax.switch(n, [lambda x: x + 1, lambda x: x * 2, lambda x: x - 3], x),
+    )
 
 
 @program(S((2,), U32), kind="small")
 def keys(k):
-    return (jax.random.uniform(k, (3, 5)), jax.random.normal(k, (4, 4)), jax.random.split(k), jax.random.bits(k, (7,)),
-            jax.random.randint(k, (5,), 0, 100), jax.random.bernoulli(k, 0.3, (8,)), jax.random.permutation(k, 8))
+    return (
+        jax.random.uniform(k, (3, 5)),
+        jax.random.normal(k, (4, 4)),
+        jax.random.split(k),
+        jax.random.bits(k, (7,)),
+        jax.random.randint(k, (5,), 0, 100),
+        jax.random.bernoulli(k, 0.3, (8,)),
+        jax.random.permutation(k, 8),
+    )
 
 
 @program(S((4,), U32), kind="small")
@@ -236,8 +351,16 @@ def sized_attention(x):
 
 @program(S((BATCH, 6), F32), symbolic=True)
 def sized_arrangements(x):
-    return (x[1:], jnp.concatenate([x, x]), jnp.pad(x, 1), x[::-1], jnp.cumsum(x, 0), jnp.sort(x, 0),
-            x + jnp.arange(x.shape[0])[:, None], lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i], jnp.zeros(6)))
+    return (
+        x[1:],
+        jnp.concatenate([x, x]),
+        jnp.pad(x, 1),
+        x[::-1],
+        jnp.cumsum(x, 0),
+        jnp.sort(x, 0),
+        x + jnp.arange(x.shape[0])[:, None],
+        lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i], jnp.zeros(6)),
+    )
 
 
 # -- models

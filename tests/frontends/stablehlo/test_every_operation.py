@@ -84,7 +84,7 @@ def test_random_numbers() -> None:
     lines, results = [], []
     for n, e in enumerate(DRAWN):
         low, high = ("1", "9") if e.is_integer else ("1.0", "9.0")
-        bits = f"tensor<100x{'ui' if e.kind == 'float' else e.name[:-len(str(e.bits))]}{e.bits}>"
+        bits = f"tensor<100x{'ui' if e.kind == 'float' else e.name[: -len(str(e.bits))]}{e.bits}>"
         lines += [f"%low{n} = stablehlo.constant dense<{low}> : tensor<{e.name}>",
                   f"%high{n} = stablehlo.constant dense<{high}> : tensor<{e.name}>",
                   f"%rng{n} = stablehlo.rng %low{n}, %high{n}, %shape, distribution = UNIFORM : (tensor<{e.name}>, "

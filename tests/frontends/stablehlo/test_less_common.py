@@ -187,7 +187,7 @@ def test_scans_of_elements(run: Any, axis: int, backwards: bool) -> None:
     carried = rng().integers(-9, 9, int(row)).astype(np.int32)
     rows, expected, flags = np.moveaxis(x, axis, 0), {}, {}
     state = carried
-    for n in range(len(rows))[::-1 if backwards else 1]:
+    for n in range(len(rows))[:: -1 if backwards else 1]:
         flags[n] = rows[n] > state
         state = expected[n] = rows[n] + 2 * state
     found = run(text, x, carried)
@@ -275,7 +275,10 @@ def test_slices_along_an_axis_that_is_none() -> None:
 
 
 def ragged_text(numbers: str, x: Any, y: Any, sizes: Any, out: Any) -> str:
-    types = ["tensor<" + "x".join(map(str, (*s, e))) + ">" for s, e in zip((x, y, sizes, out), ("f32", "f32", "i32", "f32"), strict=True)]  # noqa: E501
+    types = [
+        "tensor<" + "x".join(map(str, (*s, e))) + ">"
+        for s, e in zip((x, y, sizes, out), ("f32", "f32", "i32", "f32"), strict=True)
+    ]
     return f"""func.func @main(%x: {types[0]}, %y: {types[1]}, %g: {types[2]}) -> {types[3]} {{
       %0 = "chlo.ragged_dot"(%x, %y, %g) <{{ragged_dot_dimension_numbers = #chlo.ragged_dot<{numbers}>}}>
         : ({types[0]}, {types[1]}, {types[2]}) -> {types[3]}
@@ -294,8 +297,11 @@ def groups_of(sizes: Any, n: int) -> list[int]:
 
 @pytest.mark.parametrize("sizes", [[4, 0, 5], [[1, 2, 3], [0, 9, 2]]])
 def test_groups_of_rows_in_batches(run: Any, sizes: Any) -> None:
-    numbers = BATCHED.format(rhs=1) + """lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2],
+    numbers = (
+        BATCHED.format(rhs=1)
+        + """lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2],
         lhs_ragged_dimensions = [1], rhs_group_dimensions = [0],"""
+    )
     x, y = (rng().integers(-4, 4, s).astype(np.float32) for s in ((2, 11, 5), (3, 2, 5, 7)))
     given = np.array(sizes, np.int32)
     expected = np.zeros((2, 11, 7), np.float32)
@@ -307,8 +313,11 @@ def test_groups_of_rows_in_batches(run: Any, sizes: Any) -> None:
 
 
 def test_groups_of_contracted_elements(run: Any) -> None:
-    numbers = BATCHED.format(rhs=0) + """lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1],
+    numbers = (
+        BATCHED.format(rhs=0)
+        + """lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1],
         lhs_ragged_dimensions = [2], rhs_group_dimensions = []"""
+    )
     x, y = (rng().integers(-4, 4, s).astype(np.float32) for s in ((2, 3, 8), (2, 8, 4)))
     sizes = np.array([3, 4], np.int32)
     expected = np.stack([x[:, :, :3] @ y[:, :3], x[:, :, 3:7] @ y[:, 3:7]])
@@ -317,8 +326,11 @@ def test_groups_of_contracted_elements(run: Any) -> None:
 
 
 def test_groups_of_batches(run: Any) -> None:
-    numbers = BATCHED.format(rhs=0) + """lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1],
+    numbers = (
+        BATCHED.format(rhs=0)
+        + """lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1],
         lhs_ragged_dimensions = [0], rhs_group_dimensions = []"""
+    )
     x, y = (rng().integers(-4, 4, s).astype(np.float32) for s in ((3, 2, 4), (3, 4, 5)))
     (found,) = run(ragged_text(numbers, x.shape, y.shape, (2,), (3, 2, 5)), x, y, np.array([1, 2], np.int32))
     np.testing.assert_array_equal(found, x @ y)
@@ -371,7 +383,9 @@ def test_padding_that_a_call_decides() -> None:
         spread = np.full([max((n - 1) * (i + 1) + 1, 0) for n, i in zip(shape, interior, strict=True)], -1, np.float32)
         spread[tuple(slice(None, None, i + 1) for i in interior)] = x
         expected = np.pad(spread, [(max(a, 0), max(b, 0)) for a, b in zip(low, high, strict=True)], constant_values=-1)
-        expected = expected[tuple(slice(max(-a, 0), n - max(-b, 0)) for a, b, n in zip(low, high, expected.shape, strict=True))]  # noqa: E501
+        expected = expected[
+            tuple(slice(max(-a, 0), n - max(-b, 0)) for a, b, n in zip(low, high, expected.shape, strict=True))
+        ]
         words = [np.array(each, np.int32) for each in (low, high, interior)]
         np.testing.assert_array_equal(main(x, np.float32(-1), *words), expected)
     with pytest.raises(pd.Error, match="the interior padding is negative"):

@@ -32,7 +32,6 @@ def windows(x: Array, size: Any, strides: Any, dilations: Any) -> tuple[tuple[in
     reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
     out = tuple((n - r) // s + 1 for n, r, s in zip(x.shape, reach, strides, strict=True))
 
-
     def at(place: tuple[int, ...]) -> Array:
         return x[tuple(slice(p * s, p * s + r, d) for p, s, r, d in zip(place, strides, reach, dilations, strict=True))]
 

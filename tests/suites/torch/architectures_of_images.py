@@ -113,8 +113,14 @@ class Inception(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         pooled = nn.Sequential(nn.MaxPool2d(3, 1, 1), conv(3, 2, 1))
-        self.branches = nn.ModuleList([conv(3, 2, 1), nn.Sequential(conv(3, 2, 1), conv(2, 3, 5)), pooled,
-                                       nn.Sequential(nn.AvgPool2d(3, 1, 1, count_include_pad=False), conv(3, 2, 1))])
+        self.branches = nn.ModuleList(
+            [
+                conv(3, 2, 1),
+                nn.Sequential(conv(3, 2, 1), conv(2, 3, 5)),
+                pooled,
+                nn.Sequential(nn.AvgPool2d(3, 1, 1, count_include_pad=False), conv(3, 2, 1)),
+            ]
+        )
         self.head = head(9)
 
     def forward(self, x: Tensor) -> Any:

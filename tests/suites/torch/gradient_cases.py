@@ -45,10 +45,16 @@ add("convolution of one image", nn.Conv2d(4, 6, 3), IMAGE[0])
 add("convolution over a line", nn.Conv1d(4, 3, 4, stride=2, padding=3), LINE)
 add("convolution over a volume", nn.Conv3d(2, 3, (2, 3, 2), stride=(1, 2, 1), padding=(0, 1, 1)), VOLUME)
 add("transposed convolution", nn.ConvTranspose2d(4, 3, 3, padding=1), IMAGE)
-add("transposed convolution, strided, in groups",
-    nn.ConvTranspose2d(4, 6, (3, 2), stride=2, padding=1, output_padding=1, dilation=(1, 2), groups=2), IMAGE)
-add("transposed convolution with more padding than stride",
-    nn.ConvTranspose1d(4, 3, 3, stride=1, output_padding=2, dilation=3), LINE)
+add(
+    "transposed convolution, strided, in groups",
+    nn.ConvTranspose2d(4, 6, (3, 2), stride=2, padding=1, output_padding=1, dilation=(1, 2), groups=2),
+    IMAGE,
+)
+add(
+    "transposed convolution with more padding than stride",
+    nn.ConvTranspose1d(4, 3, 3, stride=1, output_padding=2, dilation=3),
+    LINE,
+)
 add("transposed convolution over a volume", nn.ConvTranspose3d(2, 2, 2, stride=2), VOLUME)
 
 # -- pooling
@@ -60,8 +66,11 @@ for dims, x in ((1, LINE), (2, IMAGE), (3, VOLUME)):
     add(f"max_pool{dims}d, dilated, rounded up", lambda x, f=max_pool: f(x, 2, 2, 1, dilation=2, ceil_mode=True), x)
     add(f"max_pool{dims}d with places", lambda x, f=max_pool: f(x, 3, 2, return_indices=True), x)
     add(f"avg_pool{dims}d", lambda x, f=avg_pool: f(x, 3, 2, 1), x)
-    add(f"avg_pool{dims}d, rounded up, padding not counted",
-        lambda x, f=avg_pool: f(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), x)
+    add(
+        f"avg_pool{dims}d, rounded up, padding not counted",
+        lambda x, f=avg_pool: f(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+        x,
+    )
     for size in (1, 2, 3, 4, 7):
         add(f"adaptive_avg_pool{dims}d to {size}", lambda x, f=adaptive_avg, n=size: f(x, n), x)
         add(f"adaptive_max_pool{dims}d to {size}", lambda x, f=adaptive_max, n=size: f(x, n), x)
@@ -73,10 +82,15 @@ add("lp_pool2d", lambda x: F.lp_pool2d(x.abs() + 0.1, 2.0, 2), IMAGE)
 
 # -- normalization, in types whose statistics PyTorch stores in other ones
 for dtype in (torch.float32, torch.bfloat16, torch.float16):
-    for name, layer in (("layer", nn.LayerNorm(8)), ("group", nn.GroupNorm(2, 4)), ("RMS", nn.RMSNorm(8)),
-                        ("instance", nn.InstanceNorm2d(4)), ("batch", nn.BatchNorm2d(4)),
-                        ("instance, with state", nn.InstanceNorm2d(4, affine=True, track_running_stats=True)),
-                        ("batch, in inference", nn.BatchNorm2d(4).eval())):
+    for name, layer in (
+        ("layer", nn.LayerNorm(8)),
+        ("group", nn.GroupNorm(2, 4)),
+        ("RMS", nn.RMSNorm(8)),
+        ("instance", nn.InstanceNorm2d(4)),
+        ("batch", nn.BatchNorm2d(4)),
+        ("instance, with state", nn.InstanceNorm2d(4, affine=True, track_running_stats=True)),
+        ("batch, in inference", nn.BatchNorm2d(4).eval()),
+    ):
         add(f"normalization: {name}, {dtype}", copy.deepcopy(layer).to(dtype), IMAGE.to(dtype))
     if dtype != torch.float32:
         add(f"normalization: layer, {dtype} with weights in float32", nn.LayerNorm(8), IMAGE[0, 0, :2].to(dtype))
@@ -92,10 +106,21 @@ for dtype in (torch.float32, torch.bfloat16, torch.float16):
     add(f"attention, {dtype}", sdpa, q, k, v)
     add(f"attention with a mask, {dtype}", lambda q, k, v: sdpa(q, k, v, attn_mask=SEEN), q, k, v)
 add("attention, causal", lambda q, k, v: sdpa(q, k, v, is_causal=True, scale=0.3), Q, K, V)
-add("attention with a mask of floats",
-    lambda q, k, v: sdpa(q, k, v, attn_mask=torch.where(SEEN, 0.5, float("-inf"))), Q, K, V)
-add("attention with a mask that has a gradient", lambda q, k, v, m: sdpa(q, k, v, attn_mask=m), Q, K, V,
-    torch.randn(5, 7))
+add(
+    "attention with a mask of floats",
+    lambda q, k, v: sdpa(q, k, v, attn_mask=torch.where(SEEN, 0.5, float("-inf"))),
+    Q,
+    K,
+    V,
+)
+add(
+    "attention with a mask that has a gradient",
+    lambda q, k, v, m: sdpa(q, k, v, attn_mask=m),
+    Q,
+    K,
+    V,
+    torch.randn(5, 7),
+)
 add("attention of grouped heads", lambda q, k, v: sdpa(q, k, v, enable_gqa=True), Q, K[:, :2], V[:, :2])
 add("attention of three axes", sdpa, Q[0], K[0], V[0])
 add("attention with values of another size", sdpa, Q, K, torch.randn(2, 4, 7, 3))
@@ -113,20 +138,35 @@ for mode in ("nearest", "nearest-exact", "bilinear", "bicubic"):
         add(f"interpolation: {mode} to {size}", lambda x, m=mode, n=size: F.interpolate(x, n, mode=m), IMAGE)
     add(f"interpolation: {mode} by factors", lambda x, m=mode: F.interpolate(x, scale_factor=(1.7, 0.6), mode=m), IMAGE)
 for mode in ("bilinear", "bicubic"):
-    add(f"interpolation: {mode}, corners aligned",
-        lambda x, m=mode: F.interpolate(x, (7, 12), mode=m, align_corners=True), IMAGE)
+    add(
+        f"interpolation: {mode}, corners aligned",
+        lambda x, m=mode: F.interpolate(x, (7, 12), mode=m, align_corners=True),
+        IMAGE,
+    )
 for mode in ("nearest", "nearest-exact", "trilinear"):
     add(f"interpolation: {mode} of a volume", lambda x, m=mode: F.interpolate(x, (8, 3, 10), mode=m), VOLUME)
 GRID = torch.rand(2, 5, 6, 2) * 3 - 1.5
 for mode in ("nearest", "bilinear", "bicubic"):
     for beyond in ("zeros", "border", "reflection"):
         for corners in (True, False):
-            add(f"grid_sample: {mode}, {beyond}, align_corners={corners}",
-                lambda x, g, m=mode, b=beyond, c=corners: F.grid_sample(x, g, m, b, c), IMAGE, GRID)
-add("grid_sample of a volume", lambda x, g: F.grid_sample(x, g, align_corners=False), VOLUME,
-    torch.rand(2, 3, 4, 2, 3) * 3 - 1.5)
-add("grid_sample with an affine grid", lambda x, m: F.grid_sample(x, F.affine_grid(m, [2, 4, 5, 5], False),
-    align_corners=False), IMAGE, torch.randn(2, 2, 3))
+            add(
+                f"grid_sample: {mode}, {beyond}, align_corners={corners}",
+                lambda x, g, m=mode, b=beyond, c=corners: F.grid_sample(x, g, m, b, c),
+                IMAGE,
+                GRID,
+            )
+add(
+    "grid_sample of a volume",
+    lambda x, g: F.grid_sample(x, g, align_corners=False),
+    VOLUME,
+    torch.rand(2, 3, 4, 2, 3) * 3 - 1.5,
+)
+add(
+    "grid_sample with an affine grid",
+    lambda x, m: F.grid_sample(x, F.affine_grid(m, [2, 4, 5, 5], False), align_corners=False),
+    IMAGE,
+    torch.randn(2, 2, 3),
+)
 
 # -- distances
 ROWS = torch.randn(4, 5)
@@ -152,8 +192,11 @@ add("spectral_norm", torch.nn.utils.parametrizations.spectral_norm(nn.Linear(5, 
 add("masked_scatter", lambda x, y: x.masked_scatter(MASK, y), ROWS, torch.randn(5, 5))
 for mode in ("bilinear", "bicubic"):
     for size in ((18, 16), (4, 5)):
-        add(f"interpolation: {mode} to {size}, antialiased",
-            lambda x, m=mode, n=size: F.interpolate(x, n, mode=m, antialias=True), IMAGE)
+        add(
+            f"interpolation: {mode} to {size}, antialiased",
+            lambda x, m=mode, n=size: F.interpolate(x, n, mode=m, antialias=True),
+            IMAGE,
+        )
 
 DYNAMIC: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "convolution": (nn.Conv2d(2, 3, 3, stride=2, padding=1), (3, 2, 9, 8)),
@@ -180,20 +223,35 @@ add("embedding", lambda w: F.embedding(CHOSEN, w, padding_idx=5), TABLE)
 add("embedding scaled by frequency", lambda w: F.embedding(CHOSEN, w, scale_grad_by_freq=True), TABLE)
 for mode in ("sum", "mean", "max"):
     add(f"embedding_bag: {mode}", lambda w, m=mode: F.embedding_bag(CHOSEN, w, BAGS, mode=m), TABLE)
-    add(f"embedding_bag: {mode}, with padding and all limits",
-        lambda w, m=mode: F.embedding_bag(CHOSEN, w, LIMITS, mode=m, include_last_offset=True, padding_idx=2), TABLE)
-    add(f"embedding_bag: {mode}, bfloat16", lambda w, m=mode: F.embedding_bag(CHOSEN, w, BAGS, mode=m),
-        TABLE.bfloat16())
-add("embedding_bag with weights", lambda w, s: F.embedding_bag(CHOSEN, w, BAGS, mode="sum", per_sample_weights=s),
-    TABLE, torch.rand(6))
-add("embedding_bag with weights and padding",
-    lambda w, s: F.embedding_bag(CHOSEN, w, BAGS, mode="sum", per_sample_weights=s, padding_idx=2), TABLE,
-    torch.rand(6))
+    add(
+        f"embedding_bag: {mode}, with padding and all limits",
+        lambda w, m=mode: F.embedding_bag(CHOSEN, w, LIMITS, mode=m, include_last_offset=True, padding_idx=2),
+        TABLE,
+    )
+    add(
+        f"embedding_bag: {mode}, bfloat16", lambda w, m=mode: F.embedding_bag(CHOSEN, w, BAGS, mode=m), TABLE.bfloat16()
+    )
+add(
+    "embedding_bag with weights",
+    lambda w, s: F.embedding_bag(CHOSEN, w, BAGS, mode="sum", per_sample_weights=s),
+    TABLE,
+    torch.rand(6),
+)
+add(
+    "embedding_bag with weights and padding",
+    lambda w, s: F.embedding_bag(CHOSEN, w, BAGS, mode="sum", per_sample_weights=s, padding_idx=2),
+    TABLE,
+    torch.rand(6),
+)
 
 # -- diagonals, and special functions
 add("diagonals", lambda x: (x.diagonal(1), x.diagonal(-1) * 2, torch.diag_embed(x), x.trace()), ROWS)
-add("diagonal_scatter", lambda x, y: (x.diagonal_scatter(y, 1, 0, 2), x.diagonal_scatter(y[:, :3] * 2, -1, 0, 2)),
-    torch.randn(4, 2, 5), torch.randn(2, 4))
+add(
+    "diagonal_scatter",
+    lambda x, y: (x.diagonal_scatter(y, 1, 0, 2), x.diagonal_scatter(y[:, :3] * 2, -1, 0, 2)),
+    torch.randn(4, 2, 5),
+    torch.randn(2, 4),
+)
 
 
 def written_views(x: Tensor, y: Tensor) -> Tensor:
@@ -204,22 +262,43 @@ def written_views(x: Tensor, y: Tensor) -> Tensor:
 
 
 add("writes to diagonals and parts", written_views, torch.randn(4, 5), torch.randn(4))
-add("special functions", lambda x: (x.lgamma(), x.digamma(), torch.polygamma(1, x), torch.special.erfinv(x * 0.2)),
-    torch.rand(3, 4) * 4 + 0.1)
+add(
+    "special functions",
+    lambda x: (x.lgamma(), x.digamma(), torch.polygamma(1, x), torch.special.erfinv(x * 0.2)),
+    torch.rand(3, 4) * 4 + 0.1,
+)
 add("sgn", lambda x: x.sgn() * x, ROWS)
 
 # -- linear algebra, whose gradients take factors of the matrix or of its transpose
 SQUARE = torch.randn(2, 4, 4) + 3 * torch.eye(4)
 for name, way in (("contiguous", lambda x: x), ("transposed", lambda x: (x * 1).mT)):
     add(f"det and slogdet, {name}", lambda x, w=way: (w(x).det(), *torch.slogdet(w(x)), w(x).logdet()), SQUARE)
-    add(f"solve and inv, {name}", lambda x, y, w=way: (torch.linalg.solve(w(x), y), torch.linalg.inv(w(x))), SQUARE,
-        torch.randn(2, 4, 3))
+    add(
+        f"solve and inv, {name}",
+        lambda x, y, w=way: (torch.linalg.solve(w(x), y), torch.linalg.inv(w(x))),
+        SQUARE,
+        torch.randn(2, 4, 3),
+    )
 add("cholesky and qr", lambda x: (torch.linalg.cholesky(x @ x.mT + torch.eye(4)), *torch.linalg.qr(x)), SQUARE)
-add("lu_solve of the adjoint", lambda x, y: tuple(
-    torch.linalg.lu_solve(*torch.linalg.lu_factor(x), y if left else y.mT, left=left, adjoint=True)
-    for left in (True, False)), SQUARE, torch.randn(2, 4, 3))
+add(
+    "lu_solve of the adjoint",
+    lambda x, y: tuple(
+        torch.linalg.lu_solve(*torch.linalg.lu_factor(x), y if left else y.mT, left=left, adjoint=True)
+        for left in (True, False)
+    ),
+    SQUARE,
+    torch.randn(2, 4, 3),
+)
 
 # -- elements at places of a flat tensor
-add("take and put", lambda x, y: (x.take(torch.tensor([0, 5, 5])), x.put(torch.tensor([7, 1]), y[0, :2], True),
-                                  x.put(torch.tensor([7, -1]), y[0, :2])), ROWS, torch.randn(4, 5))
+add(
+    "take and put",
+    lambda x, y: (
+        x.take(torch.tensor([0, 5, 5])),
+        x.put(torch.tensor([7, 1]), y[0, :2], True),
+        x.put(torch.tensor([7, -1]), y[0, :2]),
+    ),
+    ROWS,
+    torch.randn(4, 5),
+)
 add("dist", lambda x, y: tuple(torch.dist(x, y, p) for p in (1.0, 2.0, 3.0)), ROWS, torch.randn(4, 5))

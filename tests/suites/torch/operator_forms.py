@@ -33,10 +33,23 @@ sizes("as_strided by sizes", lambda x: x.as_strided((x.shape[1], x.shape[0]), (1
         (3, 4), (5, 2), (2, 7))  # fmt: skip
 form("as_strided_scatter", lambda x, y: torch.as_strided_scatter(x, y[0, :3], (3,), (5,)), X, Y)
 form("as_strided_copy", lambda x: torch.as_strided_copy(x, (2, 3), (1, 2)), X)
-form("views that are copied", lambda x: (
-    torch.view_copy(x, [2, 6]), torch.permute_copy(x, [1, 0]), torch.expand_copy(x[:1], [3, 4]), torch.select_copy(
-        x, 0, 1), torch.slice_copy(x, 1, 1, 3), torch.transpose_copy(x, 0, 1), *torch.unbind_copy(x),
-    *torch.split_copy(x, 2, 1), torch.diagonal_copy(x), torch.unsqueeze_copy(x, 1), torch.squeeze_copy(x[:1])), X)
+form(
+    "views that are copied",
+    lambda x: (
+        torch.view_copy(x, [2, 6]),
+        torch.permute_copy(x, [1, 0]),
+        torch.expand_copy(x[:1], [3, 4]),
+        torch.select_copy(x, 0, 1),
+        torch.slice_copy(x, 1, 1, 3),
+        torch.transpose_copy(x, 0, 1),
+        *torch.unbind_copy(x),
+        *torch.split_copy(x, 2, 1),
+        torch.diagonal_copy(x),
+        torch.unsqueeze_copy(x, 1),
+        torch.squeeze_copy(x[:1]),
+    ),
+    X,
+)
 form("_reshape_alias", lambda x: aten._reshape_alias(x, [2, 6], [6, 1]), X)
 form("prims views", lambda x: (prims.collapse_view(x[None], 0, 1), prims.view_of(x), prims.squeeze(x[:, None], [1]),
                                prims.split_dim(x, 1, 2), prims.transpose(x, [1, 0]),
@@ -51,8 +64,18 @@ form("prims of elements", lambda x, y: (prims.add(x, y), prims.sub(x, y), prims.
                                         prims.maximum(x, y), prims.neg(x), prims.exp(x), prims.tanh(x), prims.sqrt(
                                             prims.abs(x)), prims.where(prims.lt(x, y), x, y)), X, Y)  # fmt: skip
 sizes("prims.split_dim of sizes", lambda x: (prims.split_dim(x, 1, 2), prims.sum(x, [0])), (0,), (3, 4), (5, 4))
-form("tril_indices", lambda x: (torch.tril_indices(3, 4), torch.triu_indices(4, 3, 1), torch.tril_indices(4, 2, -1),
-                                torch.triu_indices(2, 5, dtype=torch.int32), torch.tril_indices(0, 3), x), X)
+form(
+    "tril_indices",
+    lambda x: (
+        torch.tril_indices(3, 4),
+        torch.triu_indices(4, 3, 1),
+        torch.tril_indices(4, 2, -1),
+        torch.triu_indices(2, 5, dtype=torch.int32),
+        torch.tril_indices(0, 3),
+        x,
+    ),
+    X,
+)
 form("tril_indices as places", lambda x: x[(slice(None), *torch.triu_indices(4, 4, 1))], SQUARE)
 
 # -- elements
@@ -95,13 +118,33 @@ form("diagonal_scatter", lambda x, y: (x.diagonal_scatter(y[0, :3]), x.diagonal_
 form("linspace of tensors", lambda x, y: (torch.linspace(x[0, 0], y[0, 0], 7), torch.linspace(x[0, 0], 3.0, 1),
                                           torch.linspace(2, y[0, 1], 4)), X, Y)  # fmt: skip
 
-form("special functions", lambda x, h: (
-    torch.lgamma(x.abs() + 0.1), torch.digamma(x.abs() + 0.1), torch.erfinv(x.tanh()), torch.polygamma(0, x.abs() + 1),
-    torch.polygamma(2, x.abs() + 1), torch.special.zeta(x.abs() + 1.5, x.abs() + 1), torch.lgamma(h.abs() + 1)), X, H)
+form(
+    "special functions",
+    lambda x, h: (
+        torch.lgamma(x.abs() + 0.1),
+        torch.digamma(x.abs() + 0.1),
+        torch.erfinv(x.tanh()),
+        torch.polygamma(0, x.abs() + 1),
+        torch.polygamma(2, x.abs() + 1),
+        torch.special.zeta(x.abs() + 1.5, x.abs() + 1),
+        torch.lgamma(h.abs() + 1),
+    ),
+    X,
+    H,
+)
 form("nextafter and angle", lambda x, y, i: (torch.nextafter(x, y), torch.nextafter(x, x), torch.angle(x), torch.angle(
     i), torch.angle(torch.complex(x, y))), X, Y, I)  # fmt: skip
-form("conjugates", lambda x, y: (
-    z := torch.complex(x, y), torch.conj_physical(z), aten._conj_physical(z), torch.view_as_real(z.conj() * z)), X, Y)
+form(
+    "conjugates",
+    lambda x, y: (
+        z := torch.complex(x, y),
+        torch.conj_physical(z),
+        aten._conj_physical(z),
+        torch.view_as_real(z.conj() * z),
+    ),
+    X,
+    Y,
+)
 form("dist", lambda x, y: (torch.dist(x, y), torch.dist(x, y[0], 1), torch.dist(x, y, float("inf"))), X, Y)
 
 # -- products
@@ -126,8 +169,17 @@ form("_scaled_mm", lambda x, y: (
                      out_dtype=torch.bfloat16)), *F8)  # fmt: skip
 form("_scaled_mm by rows", lambda x, y, s: scaled(
     x, y, s, torch.ones(1, 24) * 0.5, out_dtype=torch.bfloat16), *F8, torch.rand(32, 1))  # fmt: skip
-form("addbmm", lambda x, y: (torch.addbmm(x[0], x, y), torch.addbmm(x[0, 0], x, y, beta=0.5, alpha=2),
-                             torch.addbmm(x[0] / 0, x, y, beta=0), torch.baddbmm(x, x, y, beta=2)), SQUARE, SQUARE)
+form(
+    "addbmm",
+    lambda x, y: (
+        torch.addbmm(x[0], x, y),
+        torch.addbmm(x[0, 0], x, y, beta=0.5, alpha=2),
+        torch.addbmm(x[0] / 0, x, y, beta=0),
+        torch.baddbmm(x, x, y, beta=2),
+    ),
+    SQUARE,
+    SQUARE,
+)
 form("addbmm of integers", lambda x, y: torch.addbmm(x[0], x, y, alpha=3), *(
     torch.randint(-5, 6, (2, 3, 3)) for _ in range(2)))  # fmt: skip
 form("outer of two dtypes", lambda x, i, h: (torch.outer(x[0], i[0]), torch.outer(i[0], x[0]), torch.outer(h[0], x[0]),
@@ -142,8 +194,14 @@ form("_convolution", lambda x, w, b: (
     aten._convolution(x, w, b, [2, 1], [1, 0], [1, 1], False, [0, 0], 1, False, False, True, True),
     aten._convolution(x, w.transpose(0, 1), None, [2, 1], [1, 0], [1, 1], True, [1, 0], 1, False, False, True, True)),
     IMAGE, torch.randn(6, 4, 3, 3), torch.randn(6))  # fmt: skip
-form("_convolution without the last argument", lambda x, w: aten._convolution.deprecated(
-    x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False, False), IMAGE, torch.randn(6, 4, 3, 3))
+form(
+    "_convolution without the last argument",
+    lambda x, w: aten._convolution.deprecated(
+        x, w, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False, False
+    ),
+    IMAGE,
+    torch.randn(6, 4, 3, 3),
+)
 
 # -- linear algebra
 
@@ -152,8 +210,17 @@ form("det", lambda x: (torch.linalg.det(x), torch.det(x[0]), torch.linalg.det(x.
 form("slogdet", lambda x: (*torch.linalg.slogdet(x), *torch.slogdet(x[0].flip(0))), SQUARE)
 form("logdet", lambda x: torch.logdet(x @ x.mT), SQUARE)
 form("inv", lambda x: (torch.linalg.inv(x), torch.inverse(x[0].flip(0)), *torch.linalg.inv_ex(x)), SQUARE)
-form("solve", lambda x: (torch.linalg.solve(x, x + 1), torch.linalg.solve(x, x[:, 0]), torch.linalg.solve(x[0], x[1]),
-                         torch.linalg.solve(x[0], x[1, 0]), torch.linalg.solve(x, x + 1, left=False)), SQUARE)
+form(
+    "solve",
+    lambda x: (
+        torch.linalg.solve(x, x + 1),
+        torch.linalg.solve(x, x[:, 0]),
+        torch.linalg.solve(x[0], x[1]),
+        torch.linalg.solve(x[0], x[1, 0]),
+        torch.linalg.solve(x, x + 1, left=False),
+    ),
+    SQUARE,
+)
 form("solve of a zero pivot", lambda x: torch.linalg.solve(x.flip(-1) * (1 - torch.eye(4)) + torch.eye(4).roll(1, 0),
                                                            x), SQUARE)  # fmt: skip
 sizes("linalg of sizes", lambda x: (torch.linalg.inv(x), torch.linalg.det(x)), (0,), (2, 3, 3), (5, 3, 3), (3, 3, 3))
@@ -171,7 +238,6 @@ form("triangular", lambda x: (
     torch.linalg.solve_triangular(x.triu(), x, upper=True), torch.linalg.solve_triangular(x, x, upper=False),
     torch.linalg.solve_triangular(x, x, upper=True, left=False, unitriangular=True),
     *torch.triangular_solve(x, x.tril(), upper=False, transpose=True)), SQUARE)  # fmt: skip
-
 
 
 def eigenvectors(x: Tensor, **given: Any) -> Any:
@@ -227,8 +293,12 @@ form("bincount, dynamic", lambda i: torch.bincount(i), torch.tensor([1, 3, 1, 8,
      more=[(torch.tensor([5, 5, 0]),), (torch.tensor([0, 0]),), (torch.tensor([1, 2, 3, 4, 20]),)])  # fmt: skip
 form("histc", lambda x: (torch.histc(x, 5, -1.0, 1.0), torch.histc(x, 4)), X)
 form("repeat_interleave", lambda x: (x.repeat_interleave(2), x.repeat_interleave(3, 0), x.repeat_interleave(2, -1)), X)
-form("repeat_interleave by a tensor", lambda x, r: (
-    x.repeat_interleave(r, 0, output_size=5), torch.repeat_interleave(r, output_size=5)), X, torch.tensor([2, 0, 3]))
+form(
+    "repeat_interleave by a tensor",
+    lambda x, r: (x.repeat_interleave(r, 0, output_size=5), torch.repeat_interleave(r, output_size=5)),
+    X,
+    torch.tensor([2, 0, 3]),
+)
 form("repeat_interleave by a tensor of unknown sum", lambda x, r: (
     x.repeat_interleave(r, 0), torch.repeat_interleave(r)), X, torch.tensor([2, 0, 3]), dynamic=[[], []],
     more=[(X, torch.tensor([1, 1, 5]))])  # fmt: skip
@@ -243,9 +313,18 @@ form("_index_put_impl_", lambda x, i, y: aten._index_put_impl_(x.clone(), [i[0].
 
 form("put", lambda x, i, y: (x.put(i[0].abs(), y[0]), x.put(i[0].abs(), y[0], True), x.put(-i[:1].abs() - 1, y[:1])),
      X, I, Y)  # fmt: skip
-form("numbers by an index", lambda x, i: (
-    x[0, 0].index_select(0, i), x[0, 0].index_fill(0, i, 2.0), x[0, 0].index_add(0, i, x[0, 1]),
-    x[0, 0].index_copy(0, i, x[0, 1]), x[0, 0].index_reduce(0, i, x[0, 1], "amax")), X, torch.tensor([0]))
+form(
+    "numbers by an index",
+    lambda x, i: (
+        x[0, 0].index_select(0, i),
+        x[0, 0].index_fill(0, i, 2.0),
+        x[0, 0].index_add(0, i, x[0, 1]),
+        x[0, 0].index_copy(0, i, x[0, 1]),
+        x[0, 0].index_reduce(0, i, x[0, 1], "amax"),
+    ),
+    X,
+    torch.tensor([0]),
+)
 form("writes to a diagonal", lambda x: (y := x.clone(), y.diagonal().mul_(2), y.diagonal(1).zero_())[0], X)
 
 # -- numbers of 8 bits
@@ -273,4 +352,3 @@ form("quantized_decomposed by computed scales", lambda x: quantized.choose_qpara
 sizes("quantized_decomposed of sizes", lambda x: quantized.dequantize_per_tensor(
     quantized.quantize_per_tensor(x, 0.05, 3, -128, 127, torch.int8), 0.05, 3, -128, 127, torch.int8), (0, 1),
     (3, 4), (5, 7))  # fmt: skip
-

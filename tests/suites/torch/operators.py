@@ -137,8 +137,15 @@ add("indices", lambda x, i: (x[i.abs() % 3], x[i[0].abs() % 3, i[1].abs() % 4], 
 add("scatter", lambda x, i: (x.scatter(1, i.abs() % 4, x * 2), x.scatter_add(1, i.abs() % 4, x),
                              torch.zeros(5, 4).index_add(0, i[:, 0].abs() % 5, x), x.scatter(1, i.abs() % 4, 1.5),
                              x.scatter_reduce(1, i.abs() % 4, x, "amax")), X, I)  # fmt: skip
-add("index_put", lambda x, i: (x.index_put((i[0].abs() % 3,), torch.ones(4, 4)),
-                               x.index_put((i[0].abs() % 3, i[1].abs() % 4), torch.ones(4), accumulate=True)), X, I)
+add(
+    "index_put",
+    lambda x, i: (
+        x.index_put((i[0].abs() % 3,), torch.ones(4, 4)),
+        x.index_put((i[0].abs() % 3, i[1].abs() % 4), torch.ones(4), accumulate=True),
+    ),
+    X,
+    I,
+)
 add("order", lambda x: (*x.sort(1), *x.topk(2, 1), x.argsort(0), *x.sort(1, descending=True),
                         torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0]))), X)  # fmt: skip
 add("scatter by all kinds", lambda x, i: tuple(x.scatter_reduce(1, i.abs() % 4, x * 2, kind, include_self=own)
@@ -198,6 +205,8 @@ add("gru", Flat(nn.GRU(4, 5, bidirectional=True)), torch.randn(3, 2, 4))
 add("rnn", Flat(nn.RNN(4, 5)), torch.randn(3, 2, 4))
 add("complex numbers", lambda x: (torch.view_as_real(torch.polar(x.abs(), x) * torch.view_as_complex(
     torch.stack([x, x], -1))), torch.view_as_complex(x.view(3, 2, 2)).abs()), X)  # fmt: skip
+
+
 def parts(x: Tensor) -> Tensor:
     """Real and imaginary parts of complex numbers."""
     return torch.view_as_real(x.resolve_conj())

@@ -79,8 +79,11 @@ sizes("interpolate, nearest, by factors of a line", lambda x: tuple(F.interpolat
     3.2, 1.4)), (0, 2), (2, 3, 3), (1, 3, 2), (2, 3, 5), (2, 3, 4))  # fmt: skip
 sizes("interpolate, nearest, by factors of an image", lambda x: F.interpolate(x, scale_factor=3.2), (0, 2, 3),
         (2, 3, 3, 4), (1, 3, 2, 3), (2, 3, 5, 6))  # fmt: skip
-form("interpolate, nearest, to one or two times the size", lambda x: tuple(
-    F.interpolate(y, scale_factor=scale) for y in (x, x[0], x[None]) for scale in (1.1, 2.2)), torch.randn(2, 3, 4, 3))
+form(
+    "interpolate, nearest, to one or two times the size",
+    lambda x: tuple(F.interpolate(y, scale_factor=scale) for y in (x, x[0], x[None]) for scale in (1.1, 2.2)),
+    torch.randn(2, 3, 4, 3),
+)
 aten = torch.ops.aten
 form("interpolate, nearest, gradients by factors", lambda x: tuple(
     made for n, scale in ((3, 1.1), (6, 2.2), (9, 3.2)) for made in (

@@ -217,7 +217,7 @@ def test_shapes_are_known_before_a_call(multiply: Any) -> None:
     on = {"device": "meta"}
     assert [tuple(t.shape) for t in op(torch.empty(5, 4, **on), torch.empty(2, 4, **on))] == [(7, 4), (2,)]
     x, y = torch.randn(5, 4), torch.randn(2, 4)
-    model = torch.compile(lambda x, y: (op.op(x, y)[0] * 2), backend="aot_eager", dynamic=True)
+    model = torch.compile(lambda x, y: op.op(x, y)[0] * 2, backend="aot_eager", dynamic=True)
     torch.testing.assert_close(model(x, y), torch.cat([x, y]) * 2)
     torch.testing.assert_close(op(x, y)[1], x[:2, 0])
     torch.library.opcheck(op.op, (x, y), test_utils=("test_schema", "test_faketensor"))

@@ -166,11 +166,11 @@ def test_a_kernel_with_more_buffers_than_browsers_have(tmp_path: Path) -> None:
       %first = arith.constant 0 : index
       %d = tensor.dim %a0, %first : tensor<?xf32>
       %e = tensor.empty(%d) : tensor<?xf32>
-      %r = linalg.generic {{indexing_maps = [{', '.join(['affine_map<(i) -> (i)>'] * 13)}],
+      %r = linalg.generic {{indexing_maps = [{", ".join(["affine_map<(i) -> (i)>"] * 13)}],
           iterator_types = ["parallel"]}}
-        ins({', '.join(f'%a{i}' for i in range(12))} : {', '.join(f'tensor<?x{t}>' for t in types)})
+        ins({", ".join(f"%a{i}" for i in range(12))} : {", ".join(f"tensor<?x{t}>" for t in types)})
         outs(%e : tensor<?xf32>) {{
-      ^bb0({', '.join(f'%x{i}: {t}' for i, t in enumerate(types))}, %o: f32):
+      ^bb0({", ".join(f"%x{i}: {t}" for i, t in enumerate(types))}, %o: f32):
         {chr(10).join(lines)}
         linalg.yield %s11 : f32
       }} -> tensor<?xf32>

@@ -27,7 +27,6 @@ ALIGNMENT = 16
 """Bytes to which bindings of kernels that others wrote are aligned: they may read vectors of four floats."""
 
 
-
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
     """Compile and check one variant.
 
@@ -221,10 +220,7 @@ def _block_problem(kernel: Kernel, block: Threads, shared: int) -> str | None:
     if kernel.ptx is not None:
         return interface.block_problem(kernel.ptx, block, shared)
     limits = interface.MAX_BLOCK
-    if (
-        any(not 0 < n <= limit for n, limit in zip(block, limits, strict=True))
-        or prod(block) > interface.MAX_THREADS
-    ):
+    if any(not 0 < n <= limit for n, limit in zip(block, limits, strict=True)) or prod(block) > interface.MAX_THREADS:
         most = f"{interface.MAX_THREADS}, {_size(limits)}"
         return f"its block of {_size(block)} is {prod(block)} threads, CUDA has up to {most}"
     if kernel.required is not None and block != kernel.required:

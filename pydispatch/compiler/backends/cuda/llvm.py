@@ -80,7 +80,9 @@ class Generated:
 
 
 def machine_of(arch: str) -> Machine:
-    """Return the machine that an architecture names, `sm_80` or `sm_90a`. Raises CompileError for one that LLVM lacks.
+    """Return the machine that an architecture names, `sm_80` or `sm_90a`.
+
+    Raises CompileError for one that LLVM lacks.
     """
     found = re.fullmatch(r"sm_(\d+)([af]?)", arch)
     if found is None or int(found[1]) not in PTX_VERSIONS:

@@ -63,7 +63,9 @@ def _opaque(value: Attribute | None) -> str:
 
 
 def runs_on(code: str, machine: str) -> bool:
-    """Return whether PTX for one architecture can be compiled for another. Names with a suffix run only on themselves.
+    """Return whether PTX for one architecture can be compiled for another.
+
+    Names with a suffix run only on themselves.
     """
     if code == machine:
         return True

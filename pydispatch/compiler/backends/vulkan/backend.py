@@ -32,7 +32,6 @@ ALIGNMENT = 4
 """Alignment of bindings by host code, in bytes. Devices that need more copy less aligned bindings."""
 
 
-
 @dataclass
 class Module:
     """SPIR-V module of a variant. stem: of the name of the file that it was read from, "" for a generated module."""

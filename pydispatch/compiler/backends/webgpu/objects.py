@@ -67,7 +67,9 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def preprocessed(file: ObjectFile) -> bytes:
-    """Preprocess the WGSL of an object, which removes its directives. ArtifactError for a directive that is not valid.
+    """Preprocess the WGSL of an object, which removes its directives.
+
+    ArtifactError for a directive that is not valid.
     """
     return preprocess(file.data, file.name, defines=file.defines, include_dirs=file.include_path)
 

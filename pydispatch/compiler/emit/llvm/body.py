@@ -100,23 +100,23 @@ class Body(IndexArithmetic[str]):
 
     # Index arithmetic. Offsets inside an object never overflow a signed 64-bit number, hence nsw.
 
-    def plus(self, a: Index, b: Index) -> Index:
-        return super().plus(as_index(a), as_index(b))
+    def plus(self, lhs: Index, rhs: Index) -> Index:
+        return super().plus(as_index(lhs), as_index(rhs))
 
-    def minus(self, a: Index, b: Index) -> Index:
-        return super().minus(as_index(a), as_index(b))
+    def minus(self, lhs: Index, rhs: Index) -> Index:
+        return super().minus(as_index(lhs), as_index(rhs))
 
-    def times(self, a: Index, b: Index) -> Index:
-        return super().times(as_index(a), as_index(b))
+    def times(self, lhs: Index, rhs: Index) -> Index:
+        return super().times(as_index(lhs), as_index(rhs))
 
-    def _sum(self, a: str, b: Index) -> str:
-        return self.let(f"add nsw i64 {a}, {b}")
+    def _sum(self, lhs: str, rhs: Index) -> str:
+        return self.let(f"add nsw i64 {lhs}, {rhs}")
 
-    def _difference(self, a: Index, b: str) -> str:
-        return self.let(f"sub nsw i64 {a}, {b}")
+    def _difference(self, lhs: Index, rhs: str) -> str:
+        return self.let(f"sub nsw i64 {lhs}, {rhs}")
 
-    def _product(self, a: str, b: Index) -> str:
-        return self.let(f"mul nsw i64 {a}, {b}")
+    def _product(self, lhs: str, rhs: Index) -> str:
+        return self.let(f"mul nsw i64 {lhs}, {rhs}")
 
     def shift_right(self, a: Index, count: int) -> Index:
         """Return an offset divided by 2^count, rounded down; a shift is emitted where it is not known."""

@@ -36,29 +36,31 @@ def _native(arch: str, features: frozenset[str]) -> Native:
     return Native(arithmetic, _WITH_F16 if converts else PLAIN)
 
 
-def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
+def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Write the definition of an operation. exponent: of a power, where it is known."""
     if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
-        raise f.error(
+        raise emitter.error(
             f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel",
             "kernel IR computes on scalars; vectors come from parallel loops",
         )
-    function = definition(op, native(f.platform), exponent).function
-    f.values.update(zip(function.body.blocks[0].args, (f.values[operand] for operand in op.operands), strict=True))
+    function = definition(op, native(emitter.platform), exponent).function
+    emitter.values.update(
+        zip(function.body.blocks[0].args, (emitter.values[operand] for operand in op.operands), strict=True)
+    )
 
     def leave(end: Operation) -> None:
-        f.values.update(zip(op.results, (f.values[operand] for operand in end.operands), strict=True))
+        emitter.values.update(zip(op.results, (emitter.values[operand] for operand in end.operands), strict=True))
 
-    f.region(function.body, leave)
-    f.op = op
+    emitter.region(function.body, leave)
+    emitter.op = op
 
 
 def natively(row: Lowering) -> Lowering:
     """`row` for the floats that the target computes in, the definition for others."""
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         kind = type(op.operands[0].type)
-        (row if kind in PLAIN or kind in native(f.platform).arithmetic else expand)(f, op)
+        (row if kind in PLAIN or kind in native(emitter.platform).arithmetic else expand)(emitter, op)
 
     return lower
 
@@ -66,7 +68,7 @@ def natively(row: Lowering) -> Lowering:
 def only_plain(row: Lowering) -> Lowering:
     """`row` for f32 and f64, the definition for others."""
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        (row if type(op.operands[0].type) in PLAIN else expand)(f, op)
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        (row if type(op.operands[0].type) in PLAIN else expand)(emitter, op)
 
     return lower

@@ -53,13 +53,13 @@ class Order:
         """The LLVM type of the integers."""
         return f"i{self.width}"
 
-    def _flipped(self, f: FunctionEmitter, bits: str) -> str:
+    def _flipped(self, emitter: FunctionEmitter, bits: str) -> str:
         """Emit the inversion of all bits but the sign, where the sign is set. The inversion is its own inverse."""
         type_ = self.integer
         # In this form LLVM makes no masks of signs, which few units compute.
-        others = f.body.let(f"xor {type_} {bits}, {f.body.let(f'ashr {type_} {bits}, {self.width - 1}')}")
-        sign = f.body.let(f"and {type_} {bits}, {-1 << (self.width - 1)}")
-        return f.body.let(f"xor {type_} {others}, {sign}")
+        others = emitter.body.let(f"xor {type_} {bits}, {emitter.body.let(f'ashr {type_} {bits}, {self.width - 1}')}")
+        sign = emitter.body.let(f"and {type_} {bits}, {-1 << (self.width - 1)}")
+        return emitter.body.let(f"xor {type_} {others}, {sign}")
 
     @property
     def _moved(self) -> int:
@@ -67,28 +67,29 @@ class Order:
         fraction = {32: 23, 64: 52}[self.width]
         return ((1 << fraction) - 1) * (-1 if self.kind == "smax" else 1)
 
-    def integer_of(self, f: FunctionEmitter, value: str) -> str:
+    def integer_of(self, emitter: FunctionEmitter, value: str) -> str:
         """Emit the conversion of a float to the integer that represents it in this order."""
-        flipped = self._flipped(f, f.body.let(f"bitcast {self.float} {value} to {self.integer}"))
-        return f.body.let(f"add {self.integer} {flipped}, {self._moved}")
+        flipped = self._flipped(emitter, emitter.body.let(f"bitcast {self.float} {value} to {self.integer}"))
+        return emitter.body.let(f"add {self.integer} {flipped}, {self._moved}")
 
-    def float_of(self, f: FunctionEmitter, value: str) -> str:
+    def float_of(self, emitter: FunctionEmitter, value: str) -> str:
         """Emit the conversion of an integer of this order back to its float."""
-        flipped = f.body.let(f"sub {self.integer} {value}, {self._moved}")
-        return f.body.let(f"bitcast {self.integer} {self._flipped(f, flipped)} to {self.float}")
+        flipped = emitter.body.let(f"sub {self.integer} {value}, {self._moved}")
+        return emitter.body.let(f"bitcast {self.integer} {self._flipped(emitter, flipped)} to {self.float}")
 
-    def combined(self, f: FunctionEmitter) -> str:
+    def combined(self, emitter: FunctionEmitter) -> str:
         """Emit one step of the minimum or maximum on integers, and return the integer that the loop carries."""
         type_, (value,) = self.integer, (o for o in self.combine.operands if o is not self.carried)
-        step = self.integer_of(f, f.get(value))
-        return f.intrinsic(f"llvm.{self.kind}.{type_}", type_, (type_, f.get(self.carried)), (type_, step))
+        step = self.integer_of(emitter, emitter.get(value))
+        return emitter.intrinsic(f"llvm.{self.kind}.{type_}", type_, (type_, emitter.get(self.carried)), (type_, step))
 
 
-def order_of(f: FunctionEmitter, value: SSAValue) -> Order | None:
-    """Return how an argument of the body of an `scf.for`, or what becomes of it, is carried; None where it is a float.
+def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
+    """Return how an argument of the body of an `scf.for`, or what becomes of it, is carried; None where
+    it is a float.
     """
     combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
-    if combine is None or not _is_slow(f, combine):
+    if combine is None or not _is_slow(emitter, combine):
         return None
     loop, block = combine.parent_op(), combine.parent
     if not isinstance(loop, scf.ForOp) or block is None or combine.results[0].uses.get_length() != 1:
@@ -97,31 +98,31 @@ def order_of(f: FunctionEmitter, value: SSAValue) -> Order | None:
     if use.operation is not block.last_op:
         return None
     carried = block.args[1 + use.index]
-    if value not in (carried, combine.results[0]) or carried.uses.get_length() != 1 or not _is_long(f, loop):
+    if value not in (carried, combine.results[0]) or carried.uses.get_length() != 1 or not _is_long(emitter, loop):
         return None
     return Order(combine, carried, KINDS[combine.name]) if carried in combine.operands else None
 
 
-def reduction_order(f: FunctionEmitter, region: Region) -> Order | None:
+def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:
     """Return how the value of a region of `scf.reduce` is carried by a long loop; None where it is a float."""
     carried = region.blocks[0].args[0]
     combine, *others = region.blocks[0].ops
-    if len(others) != 1 or set(combine.operands) != set(region.blocks[0].args) or not _is_slow(f, combine):
+    if len(others) != 1 or set(combine.operands) != set(region.blocks[0].args) or not _is_slow(emitter, combine):
         return None
     return Order(combine, carried, KINDS[combine.name])
 
 
-def _is_slow(f: FunctionEmitter, combine: Operation) -> bool:
+def _is_slow(emitter: FunctionEmitter, combine: Operation) -> bool:
     if combine.name not in KINDS or SIMPLE_FLAGS & set(flags(combine, "fastmath").split()):
         return False
     type_ = combine.results[0].type
-    if isinstance(type_, Float64Type) and "avx512f" not in f.platform.features:
+    if isinstance(type_, Float64Type) and "avx512f" not in emitter.platform.features:
         return False  # older instructions do not compare vectors of i64
-    return f.platform.arch == "x86_64" and isinstance(type_, Float32Type | Float64Type)
+    return emitter.platform.arch == "x86_64" and isinstance(type_, Float32Type | Float64Type)
 
 
-def _is_long(f: FunctionEmitter, loop: scf.ForOp) -> bool:
-    lower, upper, step = (as_index(f.get(bound)) for bound in (loop.lb, loop.ub, loop.step))
+def _is_long(emitter: FunctionEmitter, loop: scf.ForOp) -> bool:
+    lower, upper, step = (as_index(emitter.get(bound)) for bound in (loop.lb, loop.ub, loop.step))
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
         return upper - lower >= FEWEST_STEPS * step
     return True

@@ -33,12 +33,12 @@ class Loop:
     `entering`, from the body's end before `end`.
     """
 
-    def __init__(self, f: FunctionEmitter, bounds: Range, type_: str = "i64", predicate: str = "slt") -> None:
-        self._f = f
+    def __init__(self, emitter: FunctionEmitter, bounds: Range, type_: str = "i64", predicate: str = "slt") -> None:
+        self._f = emitter
         self._bounds = bounds
         self._type = type_
         self._predicate = predicate
-        self._labels = tuple(f.body.new_label(hint) for hint in ("head", "body", "after"))
+        self._labels = tuple(emitter.body.new_label(hint) for hint in ("head", "body", "after"))
         self._phi: Phi
 
     def begin(self) -> None:
@@ -69,7 +69,7 @@ class Loop:
 
 
 def nest(
-    f: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], parallel: bool = False,
+    emitter: FunctionEmitter, bounds: Sequence[Range], body: Callable[[list[str]], None], parallel: bool = False,
     long: bool = False,
 ) -> None:  # fmt: skip
     """Emit a loop nest around `body`, with the last range innermost.
@@ -86,61 +86,61 @@ def nest(
         if _single(range_):
             indices.append(str(range_[0]))
             continue
-        loop = Loop(f, range_)
+        loop = Loop(emitter, range_)
         loop.begin()
         loop.enter()
         loops.append(loop)
         indices.append(loop.counter)
         if parallel and number == marked:
-            group = f.module.metadata("distinct !{}")
-            accesses = f.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
-            metadata = f.module.metadata()
-            whole = f", !{rolled(f)}" if is_vectorised(f, range_, long) else ""
-            f.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{whole}}}")
+            group = emitter.module.metadata("distinct !{}")
+            accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
+            metadata = emitter.module.metadata()
+            whole = f", !{rolled(emitter)}" if is_vectorised(emitter, range_, long) else ""
+            emitter.module.set_metadata(metadata, f"distinct !{{!{metadata}, !{accesses}{whole}}}")
     if group is not None:
-        f.groups.append(group)
+        emitter.groups.append(group)
     body(indices)
     if group is not None:
-        f.groups.pop()
+        emitter.groups.pop()
     for loop in reversed(loops):
         loop.end(metadata if loop is loops[-1] else None)
 
 
-def rolled(f: FunctionEmitter) -> str:
+def rolled(emitter: FunctionEmitter) -> str:
     """Return metadata by which LLVM's first passes leave the loop whole; unrolled, it would not be vectorised."""
-    return f.once("no unrolling", lambda: str(f.module.metadata('!{!"llvm.loop.unroll.disable"}')))
+    return emitter.once("no unrolling", lambda: str(emitter.module.metadata('!{!"llvm.loop.unroll.disable"}')))
 
 
-def kept_whole(f: FunctionEmitter) -> int:
+def kept_whole(emitter: FunctionEmitter) -> int:
     """Create metadata for one loop that LLVM never unrolls, which would spill the registers of a block, and return its
     number.
     """
-    plain, node = rolled(f), f.module.metadata()
-    f.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
+    plain, node = rolled(emitter), emitter.module.metadata()
+    emitter.module.set_metadata(node, f"distinct !{{!{node}, !{plain}}}")
     return node
 
 
-def known_lanes(f: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False) -> int | None:
+def known_lanes(emitter: FunctionEmitter, carried: Sequence[SSAValue], whole: bool = False) -> int | None:
     """Return metadata for a loop that carries these values; None where it needs none. whole: LLVM's first passes do not
     unroll it.
 
     A sum of floats that may be reordered has a lane for each element of a vector, so its vectors have a length that
     does not depend on the machine: the same code gives the same bits on SVE and RVV of every length.
     """
-    parts = [rolled(f)] if whole else []
-    if f.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
+    parts = [rolled(emitter)] if whole else []
+    if emitter.platform.arch in SCALABLE and any(is_float(value.type) for value in carried):
         fixed = '!{!"llvm.loop.vectorize.scalable.enable", i1 false}'
-        parts.append(f.once("fixed", lambda: str(f.module.metadata(fixed))))
+        parts.append(emitter.once("fixed", lambda: str(emitter.module.metadata(fixed))))
     if not parts:
         return None
-    node = f.module.metadata()
-    f.module.set_metadata(node, f"distinct !{{!{', !'.join((str(node), *parts))}}}")
+    node = emitter.module.metadata()
+    emitter.module.set_metadata(node, f"distinct !{{!{', !'.join((str(node), *parts))}}}")
     return node
 
 
-def is_vectorised(f: FunctionEmitter, range_: Range, long: bool = False) -> bool:
+def is_vectorised(emitter: FunctionEmitter, range_: Range, long: bool = False) -> bool:
     """Return whether a loop of known length is better vectorised than unrolled. long: as for `nest`."""
-    lanes = next((lanes for feature, lanes in MASKED_LANES if feature in f.platform.features), 0)
+    lanes = next((lanes for feature, lanes in MASKED_LANES if feature in emitter.platform.features), 0)
     steps = _count(range_)
     return steps >= VECTORISED or (long and FEWEST_MASKED <= steps <= lanes)
 

@@ -85,7 +85,8 @@ class ModuleWriter:
             self.needed.append(name)
 
     def fallible(self, name: str) -> bool:
-        """Return whether calling this helper may fail: it, or one that it calls, calls an import or asserts something.
+        """Return whether calling this helper may fail: it, or one that it calls, calls an import or asserts
+        something.
         """
         if not self._imports_fail or name not in self.functions:
             return False

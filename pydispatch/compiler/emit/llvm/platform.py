@@ -62,44 +62,44 @@ class Platform(ABC, Generic[F]):
         """`define ...` of the export of this name, without the brace."""
 
     @abstractmethod
-    def export_return(self, f: F, status: str | None) -> None:
+    def export_return(self, emitter: F, status: str | None) -> None:
         """End an export. status: an i32 operand after a failed call, None when all went well."""
 
     @abstractmethod
-    def binding(self, f: F, ordinal: int, align: int) -> str:
+    def binding(self, emitter: F, ordinal: int, align: int) -> str:
         """Return the pointer of a binding, known to be aligned to `align` bytes."""
 
     @abstractmethod
-    def constant(self, f: F, ordinal: int, type_: Attribute, words: int) -> str:
+    def constant(self, emitter: F, ordinal: int, type_: Attribute, words: int) -> str:
         """Return a constant of the layout: `words` 32-bit words from `ordinal` on, low first. One word: unsigned."""
 
     @abstractmethod
-    def executable_constant(self, f: F, key: str, type_: Attribute) -> str:
+    def executable_constant(self, emitter: F, key: str, type_: Attribute) -> str:
         """Return a constant of the executable."""
 
     @abstractmethod
-    def grid(self, f: F, what: str, dimension: int) -> str:
+    def grid(self, emitter: F, what: str, dimension: int) -> str:
         """Return the id, count or size of workgroups along a dimension, as an i64. what: "id", "count" or "size"."""
 
     @abstractmethod
-    def workgroup_memory(self, f: F, byte_size: int, align: int) -> str:
+    def workgroup_memory(self, emitter: F, byte_size: int, align: int) -> str:
         """Reserve bytes that the invocations of a workgroup share, and return a pointer to them. Each call of this
         method reserves other bytes.
         """
 
     @abstractmethod
-    def barrier(self, f: F) -> None:
+    def barrier(self, emitter: F) -> None:
         """Emit a barrier for all invocations of the workgroup."""
 
     @abstractmethod
-    def field(self, f: F, name: str) -> tuple[str, str]:
+    def field(self, emitter: F, name: str) -> tuple[str, str]:
         """(LLVM type, operand) of an entry of hal.import.fields. Raises CompileError for an unknown name."""
 
     @abstractmethod
-    def import_call(self, f: F, callee: FuncOp, operands: list[Value]) -> list[str]:
+    def import_call(self, emitter: F, callee: FuncOp, operands: list[Value]) -> list[str]:
         """Call a function that is resolved when the program is loaded; returns the operands of its results."""
 
-    def import_available(self, f: F, callee: FuncOp) -> str:
+    def import_available(self, emitter: F, callee: FuncOp) -> str:
         """Return whether an import was found when the program was loaded, an i1."""
         return "true"
 

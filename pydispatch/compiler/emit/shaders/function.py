@@ -68,8 +68,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Return an index as a handle; an int becomes a constant."""
         raise NotImplementedError
 
-    def divide(self, a: int | V, b: int, remainder: bool = False) -> int | V:
-        """Return the quotient, or the remainder, of a non-negative index divided by `b`."""
+    def divide(self, lhs: int | V, rhs: int, remainder: bool = False) -> int | V:
+        """Return the quotient, or the remainder, of a non-negative index divided by `rhs`."""
         raise NotImplementedError
 
     # Values

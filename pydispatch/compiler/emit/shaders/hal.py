@@ -13,38 +13,40 @@ from pydispatch.compiler.kernel_ir.readers import attribute, integer, symbol
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 
-def constant_words(f: ShaderFunction[Any], op: Operation) -> int:
+def constant_words(emitter: ShaderFunction[Any], op: Operation) -> int:
     """Return how many words a constant of the layout takes. CompileError where the layout has fewer."""
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
-    count = _words(f, op, ordinal)
-    if ordinal + count > f.layout.constants:
-        raise f.error(
-            f"constant {ordinal} of type {type_} lies outside the layout, which has {f.layout.constants} words"
+    count = _words(emitter, op, ordinal)
+    if ordinal + count > emitter.layout.constants:
+        raise emitter.error(
+            f"constant {ordinal} of type {type_} lies outside the layout, which has {emitter.layout.constants} words"
         )
     return count
 
 
-def _words(f: ShaderFunction[Any], op: Operation, ordinal: int) -> int:
+def _words(emitter: ShaderFunction[Any], op: Operation, ordinal: int) -> int:
     type_ = op.results[0].type
     if not isinstance(type_, IndexType):
         return 2 if bit_width(type_) > 32 else 1
     if attribute(op, "layout") is not None:
         return 1
-    others = f.ops.get(op.name, ())
+    others = emitter.ops.get(op.name, ())
     taken = any(integer(other, "ordinal") == ordinal + 1 for other in others if other is not op)
-    return 2 if ordinal + 1 < f.layout.constants and not taken else 1
+    return 2 if ordinal + 1 < emitter.layout.constants and not taken else 1
 
 
-def executable_constant(f: ShaderFunction[Any], op: Operation, constants: Sequence[str]) -> tuple[int, bool]:
+def executable_constant(emitter: ShaderFunction[Any], op: Operation, constants: Sequence[str]) -> tuple[int, bool]:
     """Return (number of the first word, whether there are two) of an executable constant. CompileError for an unknown
     one.
     """
     key, type_ = symbol(op, "key"), op.results[0].type
     if key not in constants:
         known_keys = ", ".join(constants) or "none"
-        raise f.error(f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known_keys}")
+        raise emitter.error(
+            f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known_keys}"
+        )
     ordinal = constants.index(key)
     wide = not isinstance(type_, IndexType) and bit_width(type_) > 32
     if wide and tuple(constants[ordinal : ordinal + 2]) != (key, key):
-        raise f.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
+        raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
     return ordinal, wide

@@ -66,5 +66,3 @@ class Iterations:
             return 1
         wanted = -(-count * self._times // ENOUGH)
         return int(min(1 << (wanted - 1).bit_length(), MOST_COPIES, 1 << (count.bit_length() - 1)))
-
-

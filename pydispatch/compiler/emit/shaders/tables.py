@@ -13,7 +13,7 @@ from pydispatch.compiler.kernel_ir.readers import attribute, symbol
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
 
-def table_values(f: ShaderFunction[Any], op: Operation, element: Attribute, width: int, count: int) -> list[Any]:
+def table_values(emitter: ShaderFunction[Any], op: Operation, element: Attribute, width: int, count: int) -> list[Any]:
     """Return the `count` elements of a global that is kept as a table.
 
     Floats are `float`; integers are signed numbers of `width` bits or those of the element type, whichever are less.
@@ -22,7 +22,7 @@ def table_values(f: ShaderFunction[Any], op: Operation, element: Attribute, widt
     """
     values = attribute(op, "initial_value")
     if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
-        raise f.error(
+        raise emitter.error(
             f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
             "workgroups share no state: use a binding for data that kernels write",
         )

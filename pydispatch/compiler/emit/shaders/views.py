@@ -18,30 +18,32 @@ from pydispatch.compiler.kernel_ir.readers import integer, integers, mixed, oper
 from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of, storage_bits
 
 
-def _subspan(f: ShaderFunction[Any], op: Operation) -> None:
+def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
     """Lower a subspan to a memref whose storage begins `offset` bytes into the binding."""
     (result,) = op.results
     memref = cast(MemRefType, result.type)
     ordinal = integer(op, "binding")
     sizes = integers(op, "operandSegmentSizes")
     dims: list[SSAValue] = list(operands_of(op))
-    byte_offset: Index = f.index(dims.pop(0)) if sizes and sizes[0] else 0
+    byte_offset: Index = emitter.index(dims.pop(0)) if sizes and sizes[0] else 0
     offset, shape, strides = layout_of(memref)  # which says what is wrong with other types
-    start = _elements(f, byte_offset, memref.element_type)
+    start = _elements(emitter, byte_offset, memref.element_type)
     rest = iter(dims)
-    extents: list[Index] = [f.index(next(rest)) if size is None else size for size in shape]
-    read_only = f.bindings[ordinal].read_only
+    extents: list[Index] = [emitter.index(next(rest)) if size is None else size for size in shape]
+    read_only = emitter.bindings[ordinal].read_only
     root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
     base, within = (0, start) if offset is None else (start, offset)
-    f.values[result] = MemRef(root, base, within, tuple(extents), _strides(f, extents, strides), memref.element_type)
+    emitter.values[result] = MemRef(
+        root, base, within, tuple(extents), _strides(emitter, extents, strides), memref.element_type
+    )
 
 
-def _elements(f: ShaderFunction[Any], offset: Index, element: Attribute) -> Index:
+def _elements(emitter: ShaderFunction[Any], offset: Index, element: Attribute) -> Index:
     bits = storage_bits(element)
-    return f.times(offset, 8 // bits) if bits < 8 else f.divide(offset, bits // 8)
+    return emitter.times(offset, 8 // bits) if bits < 8 else emitter.divide(offset, bits // 8)
 
 
-def _strides(f: ShaderFunction[Any], extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
+def _strides(emitter: ShaderFunction[Any], extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
     """Open strides are those of a contiguous buffer."""
     if None not in strides:
         return cast(tuple[Index, ...], strides)
@@ -50,45 +52,47 @@ def _strides(f: ShaderFunction[Any], extents: list[Index], strides: tuple[int | 
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
         found.insert(0, running if stride is None else stride)
         if len(found) < len(extents):
-            running = f.times(found[0], extent)
+            running = emitter.times(found[0], extent)
     return tuple(found)
 
 
-def _reinterpret_cast(f: ShaderFunction[Any], op: Operation) -> None:
+def _reinterpret_cast(emitter: ShaderFunction[Any], op: Operation) -> None:
     _, *parts = segments(op, 4)
     names = ("static_offsets", "static_sizes", "static_strides")
-    (offset,), sizes, strides = (mixed(op, name, part, f.index) for name, part in zip(names, parts, strict=True))
-    f.define(op.results[0], f.memref(op.operands[0]).over(offset, tuple(sizes), tuple(strides)))
+    (offset,), sizes, strides = (mixed(op, name, part, emitter.index) for name, part in zip(names, parts, strict=True))
+    emitter.define(op.results[0], emitter.memref(op.operands[0]).over(offset, tuple(sizes), tuple(strides)))
 
 
-def _layout(f: ShaderFunction[Any], op: Operation) -> None:
-    source = f.memref(op.operands[0])
+def _layout(emitter: ShaderFunction[Any], op: Operation) -> None:
+    source = emitter.memref(op.operands[0])
     for result, value in zip(op.results, (source.offset, *source.sizes, *source.strides), strict=True):
-        f.define(result, value)
+        emitter.define(result, value)
 
 
-def _view(f: ShaderFunction[Any], op: Operation) -> None:
+def _view(emitter: ShaderFunction[Any], op: Operation) -> None:
     """Lower a `memref.view` to a typed memref over the bytes of a binding.
 
     Workgroup memory can only be viewed in its own element type; other types raise CompileError.
     """
-    source = f.memref(op.operands[0])
+    source = emitter.memref(op.operands[0])
     type_ = checked_memref(op.results[0].type)
     if source.root.kind != "binding" and type_.element_type != source.element:
-        raise f.error(
+        raise emitter.error(
             "memref.view of workgroup memory in another type cannot be compiled into a kernel for this target",
             "allocate each type by itself: variables of a shader have one type",
         )
     bits = storage_bits(type_.element_type)
-    start = f.plus(f.plus(source.base, source.offset), f.index(op.operands[1]))
-    start = f.times(start, 8 // bits) if bits < 8 else f.divide(start, bits // 8)
+    start = emitter.plus(emitter.plus(source.base, source.offset), emitter.index(op.operands[1]))
+    start = emitter.times(start, 8 // bits) if bits < 8 else emitter.divide(start, bits // 8)
     given = iter(op.operands[2:])
-    sizes = tuple(f.index(next(given)) if size is None else size for size in layout_of(type_)[1])
-    f.define(op.results[0], replace(source, base=start, element=type_.element_type).over(0, sizes, f.strides(sizes)))
+    sizes = tuple(emitter.index(next(given)) if size is None else size for size in layout_of(type_)[1])
+    emitter.define(
+        op.results[0], replace(source, base=start, element=type_.element_type).over(0, sizes, emitter.strides(sizes))
+    )
 
 
-def _pointer_as_index(f: ShaderFunction[Any], op: Operation) -> None:
-    raise f.error("buffers have no addresses on this target", "index the memref instead")
+def _pointer_as_index(emitter: ShaderFunction[Any], op: Operation) -> None:
+    raise emitter.error("buffers have no addresses on this target", "index the memref instead")
 
 
 ROWS: dict[str, Callable[[ShaderFunction[Any], Operation], None]] = {

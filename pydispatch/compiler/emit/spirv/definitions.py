@@ -15,24 +15,24 @@ NATIVE = Native()
 _templates: dict[tuple[FuncOp, int], Template] = {}
 
 
-def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
+def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Write the definition of an operation. exponent: of a power, where it is known."""
     if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
-        raise f.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
+        raise emitter.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
     found = definition(op, NATIVE, exponent)
-    template = _templates.get((found.function, f.index_width))
+    template = _templates.get((found.function, emitter.index_width))
     if template is None:
         tables = {symbol(table, "sym_name"): table for table in found.globals}
-        template = Template(found.function, tables, f.module.table, f.index_width)
-        _templates[found.function, f.index_width] = template
-    made = template.copy(f, [f.get(operand) for operand in op.operands])
-    f.values.update(zip(op.results, made, strict=True))
+        template = Template(found.function, tables, emitter.module.table, emitter.index_width)
+        _templates[found.function, emitter.index_width] = template
+    made = template.copy(emitter, [emitter.get(operand) for operand in op.operands])
+    emitter.values.update(zip(op.results, made, strict=True))
 
 
 def natively(row: Lowering) -> Lowering:
     """`row` for f32 and f64, the definition for other floats."""
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        (row if type(op.operands[0].type) in PLAIN else expand)(f, op)
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        (row if type(op.operands[0].type) in PLAIN else expand)(emitter, op)
 
     return lower

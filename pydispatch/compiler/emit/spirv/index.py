@@ -27,23 +27,23 @@ class BlockArithmetic(ShaderFunction[Id]):
         """Return an index as an id; an int becomes a constant."""
         return value if type(value) is Id else self.m.integer(value, self.index_width)
 
-    def _sum(self, a: Id, b: Index) -> Id:
-        return self._reused("IAdd", a, b)
+    def _sum(self, lhs: Id, rhs: Index) -> Id:
+        return self._reused("IAdd", lhs, rhs)
 
-    def _difference(self, a: Index, b: Id) -> Id:
-        return self.code.let("ISub", self.index_type(), self.idx(a), b)
+    def _difference(self, lhs: Index, rhs: Id) -> Id:
+        return self.code.let("ISub", self.index_type(), self.idx(lhs), rhs)
 
-    def _product(self, a: Id, b: Index) -> Id:
-        return self._reused("IMul", a, b)
+    def _product(self, lhs: Id, rhs: Index) -> Id:
+        return self._reused("IMul", lhs, rhs)
 
-    def _reused(self, op: str, a: Index, b: Index) -> Id:
+    def _reused(self, op: str, lhs: Index, rhs: Index) -> Id:
         """Return a sum or product of indices, the one that this block has already or a new one."""
         code = self.code
         if self._block != code.label:
             self._block = code.label
             self._sums.clear()
-        left = a if type(a) is Id else self.m.integer(a, self.index_width)
-        right = b if type(b) is Id else self.m.integer(b, self.index_width)
+        left = lhs if type(lhs) is Id else self.m.integer(lhs, self.index_width)
+        right = rhs if type(rhs) is Id else self.m.integer(rhs, self.index_width)
         key = (op, left, right)
         found = self._sums.get(key)
         if found is None:
@@ -53,14 +53,14 @@ class BlockArithmetic(ShaderFunction[Id]):
             code.lines += (5 << 16 | OP[op], type_, found, left, right)
         return found
 
-    def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
-        """Return the quotient, or the remainder, of a non-negative number divided by `b`."""
-        if type(a) is int:
-            return a % b if remainder else a // b
-        if b == 1:
-            return 0 if remainder else a
-        if b & (b - 1) == 0:
-            op, operand = ("BitwiseAnd", b - 1) if remainder else ("ShiftRightLogical", b.bit_length() - 1)
+    def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
+        """Return the quotient, or the remainder, of a non-negative number divided by `rhs`."""
+        if type(lhs) is int:
+            return lhs % rhs if remainder else lhs // rhs
+        if rhs == 1:
+            return 0 if remainder else lhs
+        if rhs & (rhs - 1) == 0:
+            op, operand = ("BitwiseAnd", rhs - 1) if remainder else ("ShiftRightLogical", rhs.bit_length() - 1)
         else:
-            op, operand = ("UMod" if remainder else "UDiv"), b
-        return self.code.let(op, self.index_type(), a, self.idx(operand))
+            op, operand = ("UMod" if remainder else "UDiv"), rhs
+        return self.code.let(op, self.index_type(), lhs, self.idx(operand))

@@ -71,17 +71,17 @@ class Template:
         self._results = [place[result] for result in results]
         self._label = place[f.code.label]
 
-    def copy(self, f: FunctionEmitter, operands: list[Id]) -> list[Id]:
+    def copy(self, emitter: FunctionEmitter, operands: list[Id]) -> list[Id]:
         """Write the words; the ids of the results."""
-        m, outer = f.m, list[Id]()
+        m, outer = emitter.m, list[Id]()
         for make, parts in self._outer:
             outer.append(make(m, [outer[part] for part in parts]))
-        table = [*self._literals, *outer, *operands, f.code.label, *range(m.bound, m.bound + self._own)]
+        table = [*self._literals, *outer, *operands, emitter.code.label, *range(m.bound, m.bound + self._own)]
         m.bound += self._own
-        f.code.lines += self._lines(table)[:-2]
+        emitter.code.lines += self._lines(table)[:-2]
         m.decorations += self._decorations(table)[:-2]
-        f.code.label = Id(table[self._label])
-        f.iterations.add(self._iterations)
+        emitter.code.label = Id(table[self._label])
+        emitter.iterations.add(self._iterations)
         return [Id(table[result]) for result in self._results]
 
 
@@ -102,12 +102,12 @@ class _Outer:
     ids: the ids of the declarations, in the order of `makes`.
     """
 
-    def __init__(self, m: Module) -> None:
-        self._keys = m.keys()
+    def __init__(self, module: Module) -> None:
+        self._keys = module.keys()
         self._globals: dict[int, list[int]] = {}
         at = 0
-        while at < len(m.globals):
-            words = m.globals[at : at + (m.globals[at] >> 16)]
+        while at < len(module.globals):
+            words = module.globals[at : at + (module.globals[at] >> 16)]
             self._globals[words[1 if words[0] & 0xFFFF < OP["ConstantTrue"] else 2]] = words
             at += len(words)
         self.ids: list[int] = []
@@ -131,8 +131,10 @@ class _Outer:
             element = self._globals[elements[0]][1]
             data = [self._globals[each][3:] for each in elements]
 
-            def table(m: Module, parts: list[Id]) -> Id:
-                return m.constant_table(key, parts[0], lambda: [m.constant(parts[1], *value) for value in data])
+            def table(module: Module, parts: list[Id]) -> Id:
+                return module.constant_table(
+                    key, parts[0], lambda: [module.constant(parts[1], *value) for value in data]
+                )
 
             return self._note(id, table, [array, element])
         if code in (OP["TypeInt"], OP["TypeFloat"]):

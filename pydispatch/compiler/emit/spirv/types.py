@@ -17,12 +17,12 @@ Index = int | Id
 Value = Index | MemRef
 
 
-def register_type(m: Module, type_: Attribute, index_width: int) -> Id:
+def register_type(module: Module, type_: Attribute, index_width: int) -> Id:
     """Return the SPIR-V type of a scalar's register."""
     width = register_width(type_, index_width)
     if type(type_) in NATIVE:
-        return m.float(width)
-    return m.bool() if width == 1 else m.int(width)
+        return module.float(width)
+    return module.bool() if width == 1 else module.int(width)
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Unit:
     bits: int
     is_float: bool
 
-    def type(self, m: Module) -> Id:
+    def type(self, module: Module) -> Id:
         if self.bits == 8:
-            m.capability("StorageBuffer8BitAccess")
+            module.capability("StorageBuffer8BitAccess")
         if self.bits == 16:
-            m.capability("StorageBuffer16BitAccess")
-        return m.float(self.bits) if self.is_float else m.int(self.bits)
+            module.capability("StorageBuffer16BitAccess")
+        return module.float(self.bits) if self.is_float else module.int(self.bits)
 
 
 def unit_of(element: Attribute) -> Unit:

@@ -6,15 +6,15 @@ from pydispatch.compiler.emit.spirv.function import FunctionEmitter
 from pydispatch.formats.spirv.interface import watching_binding
 
 
-def watch(f: FunctionEmitter) -> None:
+def watch(emitter: FunctionEmitter) -> None:
     """Append a check to the end of an entry point that reports loops which the device cut short.
 
     It writes 1 to the first word of a buffer bound after all others. The second word of that buffer is 2, the trip
     count of the checking loop; the shader reads it so that no compiler knows the count.
     """
-    m, code = f.m, f.code
+    m, code = emitter.m, emitter.code
     word, zero, one = m.int(32), m.integer(0), m.integer(1)
-    binding = watching_binding(f.layout.constants, len(f.layout.bindings))
+    binding = watching_binding(emitter.layout.constants, len(emitter.layout.bindings))
 
     def make() -> int:
         made = m.variable("StorageBuffer", m.block("loops", m.array(word, 2, 4)))
@@ -25,10 +25,12 @@ def watch(f: FunctionEmitter) -> None:
     variable, pointer = m.once(("loops", binding), make), m.pointer("StorageBuffer", word)  # type: ignore[arg-type]
     limit = code.let("Load", word, code.let("AccessChain", pointer, variable, zero, one))
     bounds = (zero, limit, one)
-    (count,) = f._loop(*bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], word, "SLessThan", 32)
+    (count,) = emitter._loop(
+        *bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], word, "SLessThan", 32
+    )
 
     def note() -> list[int]:
         code.do("Store", code.let("AccessChain", pointer, variable, zero, zero), one)
         return []
 
-    f.choose(code.let("INotEqual", m.bool(), count, limit), note, list, [])  # type: ignore[arg-type]
+    emitter.choose(code.let("INotEqual", m.bool(), count, limit), note, list, [])  # type: ignore[arg-type]

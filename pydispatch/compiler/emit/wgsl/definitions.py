@@ -37,29 +37,27 @@ _written: dict[_Key, Written] = {}
 _names: dict[str, _Key] = {}
 
 
-def expand(f: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
+def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Emit a call of an operation's definition. exponent: of a power, when it is constant."""
     if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
-        raise f.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
+        raise emitter.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
     found = definition(op, NATIVE, exponent)
-    key = found.function, f.index_width, f.has_f16
+    key = found.function, emitter.index_width, emitter.has_f16
     written = _written.get(key)
     if written is None:
         tables = {symbol(table, "sym_name"): table for table in found.globals}
         stem = _stem(op, exponent)
-        written = _written[key] = _write(f, op, found.function, tables, stem)
-    f.module.include(written.module)
-    f.iterations.add(written.iterations)
-    made = f.let(f"{written.name}({', '.join(f.get(operand) for operand in op.operands)})")
+        written = _written[key] = _write(emitter, op, found.function, tables, stem)
+    emitter.module.include(written.module)
+    emitter.iterations.add(written.iterations)
+    made = emitter.let(f"{written.name}({', '.join(emitter.get(operand) for operand in op.operands)})")
     if not written.fields:
-        f.define(op.results[0], made)
+        emitter.define(op.results[0], made)
     for result, field in zip(op.results, written.fields, strict=False):
-        f.define(result, Name(f"{made}.{field}"))
+        emitter.define(result, Name(f"{made}.{field}"))
 
 
-def _write(
-    outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], stem: str
-) -> Written:
+def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], stem: str) -> Written:
     definitions = Definitions(ModuleOp([]))
     definitions.memref_globals = tables
     module = Module()
@@ -112,7 +110,7 @@ def _name(stem: str, key: _Key) -> str:
 def natively(row: Lowering) -> Lowering:
     """`row` for f32 and f64, the definition for other floats."""
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        (row if type(op.operands[0].type) in PLAIN else expand)(f, op)
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        (row if type(op.operands[0].type) in PLAIN else expand)(emitter, op)
 
     return lower

@@ -74,18 +74,22 @@ def emit_module(
     return written.text(), entries
 
 
-def _entry(f: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoint:
-    f.declared_size, f.layout = export.workgroup_size, export.layout
-    f.meets_in_buffers = bool(integers(kernel.function, MET))
-    planned = buffers.plan(kernel.ops, f.has_f16)
-    f.atomic = {key: buffer for key, buffer in planned.items() if buffer.is_atomic and not isinstance(key, tuple)}
-    f.buffers = {key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"}
-    f.region(kernel.function.body, lambda op: None)
-    if ZERO in f.module.declarations:  # no code runs in an empty grid, but compilers do not know that
-        f.entry.insert(0, f"  {ZERO} = u32({f.built_in('workgroups')}.x == 0u);")
+def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoint:
+    emitter.declared_size, emitter.layout = export.workgroup_size, export.layout
+    emitter.meets_in_buffers = bool(integers(kernel.function, MET))
+    planned = buffers.plan(kernel.ops, emitter.has_f16)
+    emitter.atomic = {key: buffer for key, buffer in planned.items() if buffer.is_atomic and not isinstance(key, tuple)}
+    emitter.buffers = {
+        key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"
+    }
+    emitter.region(kernel.function.body, lambda op: None)
+    if ZERO in emitter.module.declarations:  # no code runs in an empty grid, but compilers do not know that
+        emitter.entry.insert(0, f"  {ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")
     name = export.name if is_free(export.name) and not export.name.startswith("pyd_") else f"entry{export.ordinal}"
     size = ", ".join(map(str, kernel.size))
     comment = "" if name == export.name else f"// {export.name!r}\n"
-    head = f"{comment}@compute @workgroup_size({size})\nfn {name}({', '.join(f.parameters.values())}) {{"
-    f.module.entries.append("\n".join([head, *f.entry, *f.lines, "}"]))
-    return EntryPoint(name, kernel.size, f.workgroup_bytes, tuple(sorted(f.used_bindings)), f.reads_constants)
+    head = f"{comment}@compute @workgroup_size({size})\nfn {name}({', '.join(emitter.parameters.values())}) {{"
+    emitter.module.entries.append("\n".join([head, *emitter.entry, *emitter.lines, "}"]))
+    return EntryPoint(
+        name, kernel.size, emitter.workgroup_bytes, tuple(sorted(emitter.used_bindings)), emitter.reads_constants
+    )

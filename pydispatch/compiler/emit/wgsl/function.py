@@ -151,22 +151,22 @@ class FunctionEmitter(ShaderFunction[Name]):
     def idx(self, value: Index) -> Name:
         return self.number(value, self.index_width) if type(value) is int else value  # type: ignore[return-value]
 
-    def _sum(self, a: Name, b: Index) -> Name:
+    def _sum(self, lhs: Name, rhs: Index) -> Name:
         if self.index_width == 64:
-            return self._reused(f"{self.module.library('pyd_i64_add')}({a}, {self.idx(b)})")
-        if type(b) is int and b < 0 and b != -(1 << 31):
-            return self._reused(f"{a} - {-b}")
-        return self._reused(f"{a} + {self.idx(b)}")
+            return self._reused(f"{self.module.library('pyd_i64_add')}({lhs}, {self.idx(rhs)})")
+        if type(rhs) is int and rhs < 0 and rhs != -(1 << 31):
+            return self._reused(f"{lhs} - {-rhs}")
+        return self._reused(f"{lhs} + {self.idx(rhs)}")
 
-    def _difference(self, a: Index, b: Name) -> Name:
+    def _difference(self, lhs: Index, rhs: Name) -> Name:
         if self.index_width == 64:
-            return self._reused(f"{self.module.library('pyd_i64_sub')}({self.idx(a)}, {b})")
-        return self._reused(f"{self.idx(a)} - {b}")
+            return self._reused(f"{self.module.library('pyd_i64_sub')}({self.idx(lhs)}, {rhs})")
+        return self._reused(f"{self.idx(lhs)} - {rhs}")
 
-    def _product(self, a: Name, b: Index) -> Name:
+    def _product(self, lhs: Name, rhs: Index) -> Name:
         if self.index_width == 64:
-            return self._reused(f"{self.module.library('pyd_i64_mul')}({a}, {self.idx(b)})")
-        return self._reused(f"{a} * {self.idx(b)}")
+            return self._reused(f"{self.module.library('pyd_i64_mul')}({lhs}, {self.idx(rhs)})")
+        return self._reused(f"{lhs} * {self.idx(rhs)}")
 
     def _reused(self, expression: str) -> Name:
         """Return an index, the one that this scope has already or a new one."""
@@ -175,18 +175,18 @@ class FunctionEmitter(ShaderFunction[Name]):
             found = self._sums[expression] = self.let(expression, "at")
         return found
 
-    def divide(self, a: Index, b: int, remainder: bool = False) -> Index:
-        """Return the quotient, or the remainder, of a non-negative index divided by `b`."""
-        if type(a) is int:
-            return a % b if remainder else a // b
-        if b == 1:
-            return 0 if remainder else a
+    def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
+        """Return the quotient, or the remainder, of a non-negative index divided by `rhs`."""
+        if type(lhs) is int:
+            return lhs % rhs if remainder else lhs // rhs
+        if rhs == 1:
+            return 0 if remainder else lhs
         if self.index_width == 64:
             function = self.module.library("pyd_u64_rem" if remainder else "pyd_u64_div")
-            return self._reused(f"{function}({a}, {wide(b)})")
-        if b & (b - 1) == 0:
-            return self._reused(f"{a} & {b - 1}" if remainder else f"{a} >> {b.bit_length() - 1}u")
-        return self._reused(f"{a} {'%' if remainder else '/'} {b}")
+            return self._reused(f"{function}({lhs}, {wide(rhs)})")
+        if rhs & (rhs - 1) == 0:
+            return self._reused(f"{lhs} & {rhs - 1}" if remainder else f"{lhs} >> {rhs.bit_length() - 1}u")
+        return self._reused(f"{lhs} {'%' if remainder else '/'} {rhs}")
 
     def place(self, index: Index) -> str:
         """Return the text of an index for brackets: of 64 bits the low word, since no buffer has more elements."""
@@ -243,10 +243,10 @@ class FunctionEmitter(ShaderFunction[Name]):
         self.do("}")
         return results
 
-    def less(self, a: object, b: object, width: int, unsigned: bool = False) -> str:
+    def less(self, lhs: object, rhs: object, width: int, unsigned: bool = False) -> str:
         if width == 64:
-            return f"{self.module.library('pyd_u64_lt' if unsigned else 'pyd_i64_lt')}({a}, {b})"
-        return f"{as_unsigned(a)} < {as_unsigned(b)}" if unsigned else f"{a} < {b}"
+            return f"{self.module.library('pyd_u64_lt' if unsigned else 'pyd_i64_lt')}({lhs}, {rhs})"
+        return f"{as_unsigned(lhs)} < {as_unsigned(rhs)}" if unsigned else f"{lhs} < {rhs}"
 
     def loop(
         self,

@@ -15,7 +15,8 @@ Axes = list["int | None"]
 
 
 def _same_axes(op: Operation) -> Axes:
-    """Return the axes of an operation that keeps all dimensions; None for a dimension whose size changes or is dynamic.
+    """Return the axes of an operation that keeps all dimensions; None for a dimension whose size changes
+    or is dynamic.
     """
     source, result = shape_of(op.operands[0]), shape_of(op.results[0])
     return [axis if n == m >= 0 else None for axis, (n, m) in enumerate(zip(source, result, strict=True))]

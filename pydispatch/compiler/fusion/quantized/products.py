@@ -41,26 +41,26 @@ def multiply_integers(function: Operation, products: str) -> None:
         erase_unused(function)
 
 
-def _rewrite(c: Contraction, products: str) -> bool:
+def _rewrite(contraction: Contraction, products: str) -> bool:
     """Make a contraction of f32 one of integers where its factors are dequantized, or one of i32 one of what is
     stored; whether it does."""
-    g, tensors = c.generic, Tensors()
+    g, tensors = contraction.generic, Tensors()
     scalars = Scalars(tensors, g, frozenset(range(len(g.iterators))) - frozenset(g.loops))
-    a, b = scalars.of(c.a.value), scalars.of(c.b.value)
-    exact = a is not None and b is not None and (c.acc == i32 or _fits(g, (a, b)))
+    a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
+    exact = a is not None and b is not None and (contraction.acc == i32 or _fits(g, (a, b)))
     if a is None or b is None or a.signed is None or b.signed is None or not exact or not _sized(g, (a, b)):
         tensors.drop()
         return False
-    taken = taken_off(c, a, b, products)
-    if c.acc == i32 and not taken and a.stored in g.inputs and b.stored in g.inputs:
+    taken = taken_off(contraction, a, b, products)
+    if contraction.acc == i32 and not taken and a.stored in g.inputs and b.stored in g.inputs:
         tensors.drop()
         return False
-    new = tensors.add(*_product(c, *(t.bytes for t in taken) if taken else (a, b)))
+    new = tensors.add(*_product(contraction, *(t.bytes for t in taken) if taken else (a, b)))
     if taken:
-        new = tensors.add(*_with_zero_points(c, new, taken))
-    if c.acc == f32:
-        new = tensors.add(*_scaled(c, new, (a, b)))
-    op = c.op
+        new = tensors.add(*_with_zero_points(contraction, new, taken))
+    if contraction.acc == f32:
+        new = tensors.add(*_scaled(contraction, new, (a, b)))
+    op = contraction.op
     assert op.parent is not None
     for made in tensors.made:
         set_location(made, op)
@@ -72,53 +72,53 @@ def _rewrite(c: Contraction, products: str) -> bool:
     return True
 
 
-def _fits(g: Structured, factors: Sequence[Dequantized]) -> bool:
+def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:
     """Return whether no sum of products leaves i32."""
-    steps = prod(g.extents[d] or 0 for d in g.loops)
+    steps = prod(generic.extents[d] or 0 for d in generic.loops)
     most = prod(max(map(abs, factor.range)) for factor in factors)
     return 0 < steps * most < 1 << 31
 
 
-def _sized(g: Structured, factors: Sequence[Dequantized]) -> bool:
+def _sized(generic: Structured, factors: Sequence[Dequantized]) -> bool:
     """Return whether the size of each loop is that of a tensor's dimension."""
-    results = [r for map_ in (*(f.places for f in factors), g.maps[-1]) for r in map_.results]
-    return {r.position for r in results if isinstance(r, AffineDimExpr)} == set(range(len(g.iterators)))
+    results = [r for map_ in (*(f.places for f in factors), generic.maps[-1]) for r in map_.results]
+    return {r.position for r in results if isinstance(r, AffineDimExpr)} == set(range(len(generic.iterators)))
 
 
-def _product(c: Contraction, a: Dequantized, b: Dequantized) -> list[Operation]:
+def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> list[Operation]:
     """Return operations whose last one gives the sums of products of integers; where the product is of floats, its
     initial value is left out.
     """
-    g = c.generic
+    g = contraction.generic
     made, dims = sizes_of(g.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
     made += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(g.outputs[0])))]
-    start = made[-1].results[0] if c.acc == f32 else g.outputs[0]
+    start = made[-1].results[0] if contraction.acc == f32 else g.outputs[0]
     body = Body()
-    product = body.add(arith.MuliOp(body.integer(a), body.integer(b)))
+    product = body.add(arith.MuliOp(body.integer(lhs), body.integer(rhs)))
     before = body.block.insert_arg(i32, len(body.inputs))
     new = body.over(body.add(arith.AddiOp(before, product)), start, g.maps[-1], g.iterators)
-    new.attributes.update(c.op.attributes)
-    return [*(made if c.acc == f32 else ()), new]
+    new.attributes.update(contraction.op.attributes)
+    return [*(made if contraction.acc == f32 else ()), new]
 
 
-def _loops(c: Contraction) -> AffineMap:
+def _loops(contraction: Contraction) -> AffineMap:
     """Return the map from the dimensions of a product's result to its loops."""
-    g, rank = c.generic, len(shape_of(c.op.results[0]))
+    g, rank = contraction.generic, len(shape_of(contraction.op.results[0]))
     at = {r.position: axis for axis, r in enumerate(g.maps[-1].results) if isinstance(r, AffineDimExpr)}
     return AffineMap(rank, 0, tuple(place(at.get(d)) for d in range(len(g.iterators))))
 
 
-def _with_zero_points(c: Contraction, total: SSAValue, taken: Sequence[Taken]) -> list[Operation]:
+def _with_zero_points(contraction: Contraction, total: SSAValue, taken: Sequence[Taken]) -> list[Operation]:
     """Return operations that turn the sums of products of bytes into those of the factors."""
-    loops, body, sums = _loops(c), Body(), Sums(c)
+    loops, body, sums = _loops(contraction), Body(), Sums(contraction)
     value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), taken, loops)
-    return [*sums.made, *body.generic(value, c.generic.outputs[0], AffineMap.identity(loops.num_dims))]
+    return [*sums.made, *body.generic(value, contraction.generic.outputs[0], AffineMap.identity(loops.num_dims))]
 
 
-def _scaled(c: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
+def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
     """Return operations that scale the sums to the product's result."""
-    g, loops, body = c.generic, _loops(c), Body()
+    g, loops, body = contraction.generic, _loops(contraction), Body()
     whole = AffineMap.identity(loops.num_dims)
     value = body.add(arith.SIToFPOp(body.input(total, whole), f32))
     scales = [body.copy(scale.at(loops)) for factor in factors for scale in factor.scales]

@@ -69,13 +69,13 @@ class Tensors:
             return self._elementwise(g, kept) if g.is_parallel and len(op.results) == 1 else None
         return self._view(op, VIEWS[op.name](op), kept) if op.name in VIEWS else None
 
-    def _elementwise(self, g: Structured, kept: frozenset[int]) -> Dequantized | None:
-        out, last = g.maps[-1], g.block.last_op
+    def _elementwise(self, generic: Structured, kept: frozenset[int]) -> Dequantized | None:
+        out, last = generic.maps[-1], generic.block.last_op
         loops_at = out.inverse_permutation() if is_permutation(out) else None
         if loops_at is None or last is None:
             return None
         loops = frozenset(r.position for a, r in enumerate(out.results) if a in kept and isinstance(r, AffineDimExpr))
-        found = Scalars(self, g, loops).of(last.operands[0])
+        found = Scalars(self, generic, loops).of(last.operands[0])
         return None if found is None else found.at(loops_at)
 
     def _view(self, op: Operation, axes: Axes, kept: frozenset[int]) -> Dequantized | None:
@@ -118,11 +118,13 @@ class Tensors:
 
 
 class Scalars:
-    """Recognizer of dequantized scalars in the body of a generic, by its loops. loops: those that scales may depend on.
+    """Recognizer of dequantized scalars in the body of a generic, by its loops.
+
+    loops: those that scales may depend on.
     """
 
-    def __init__(self, tensors: Tensors, g: Structured, loops: frozenset[int]) -> None:
-        self.tensors, self.g, self.loops = tensors, g, loops
+    def __init__(self, tensors: Tensors, generic: Structured, loops: frozenset[int]) -> None:
+        self.tensors, self.g, self.loops = tensors, generic, loops
 
     def of(self, value: SSAValue) -> Dequantized | None:
         if isinstance(value, BlockArgument):

@@ -39,25 +39,25 @@ class Taken:
         return self.number == 0 and self.zero is None
 
 
-def taken_off(c: Contraction, a: Dequantized, b: Dequantized, products: str) -> Sequence[Taken]:
+def taken_off(contraction: Contraction, lhs: Dequantized, rhs: Dequantized, products: str) -> Sequence[Taken]:
     """Return the factors a and b without the zero points that are better taken off afterwards; none where none are.
 
     products: see `Level.bytes`.
     """
-    if not products or a.width != 8 or b.width != 8:
+    if not products or lhs.width != 8 or rhs.width != 8:
         return ()
-    mixed, constant_a, constant_b = products == "unsigned by signed", _is_constant(a), _is_constant(b)
-    unsigned = (a.signed is False, b.signed is False)
+    mixed, constant_a, constant_b = products == "unsigned by signed", _is_constant(lhs), _is_constant(rhs)
+    unsigned = (lhs.signed is False, rhs.signed is False)
     if mixed:
         least = (-128, 0) if constant_a else (0, -128)
     elif products == "all signs" or unsigned == (True, True):
         least = (0 if unsigned[0] else -128, 0 if unsigned[1] else -128)
     else:
         least = (-128, -128)
-    first, second = _apart(a, least[0], constant_a, constant_b), _apart(b, least[1], constant_b, constant_a)
+    first, second = _apart(lhs, least[0], constant_a, constant_b), _apart(rhs, least[1], constant_b, constant_a)
     sides = [(first, second.bytes), (second, first.bytes)]
     needed = [number for taken, number in sides if not taken.is_all]
-    return (first, second) if needed and all(_is_summed(c, number) for number in needed) else ()
+    return (first, second) if needed and all(_is_summed(contraction, number) for number in needed) else ()
 
 
 def _apart(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> Taken:
@@ -86,18 +86,18 @@ def _is_constant(factor: Dequantized) -> bool:
     return True
 
 
-def _is_summed(c: Contraction, factor: Dequantized) -> bool:
+def _is_summed(contraction: Contraction, factor: Dequantized) -> bool:
     """Return whether the loops that a factor is summed over can be loops of their own: it has the sizes of all."""
     plain = {r.position for r in factor.places.results if isinstance(r, AffineDimExpr)}
-    sizes = all(n is not None and n >= 0 for n in (c.generic.extents[d] for d in c.generic.loops))
-    return sizes and set(c.generic.loops) <= plain and dims_in(factor.places) == plain
+    sizes = all(n is not None and n >= 0 for n in (contraction.generic.extents[d] for d in contraction.generic.loops))
+    return sizes and set(contraction.generic.loops) <= plain and dims_in(factor.places) == plain
 
 
 class Sums:
     """Builder of the terms that zero points contribute to a contraction. made: operations for these terms, in order."""
 
-    def __init__(self, c: Contraction) -> None:
-        self.c, self.made = c, list[Operation]()
+    def __init__(self, contraction: Contraction) -> None:
+        self.c, self.made = contraction, list[Operation]()
 
     def corrected(self, body: Body, total: SSAValue, taken: Sequence[Taken], loops: AffineMap) -> SSAValue:
         """Add the computation of the sum of products of the factors from that of the bytes, and return its result.

@@ -44,18 +44,18 @@ def expression(build: Build, expr: AffineExpr, dims: Sequence[Index], symbols: S
     return _division(build, expr.kind, a, b)
 
 
-def _division(build: Build, kind: AffineBinaryOpKind, a: Index, b: Index) -> Index:
-    if isinstance(b, int):
-        if b <= 0:
-            raise CompileError(f"affine division by {b}: divisors are positive")
-        if isinstance(a, int):
-            return {MOD: a % b, FLOOR: a // b, CEIL: -(-a // b)}[kind]
+def _division(build: Build, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) -> Index:
+    if isinstance(rhs, int):
+        if rhs <= 0:
+            raise CompileError(f"affine division by {rhs}: divisors are positive")
+        if isinstance(lhs, int):
+            return {MOD: lhs % rhs, FLOOR: lhs // rhs, CEIL: -(-lhs // rhs)}[kind]
     else:  # a size may turn out to be 0 in code that runs before the loop it belongs to
-        b = build.most(b, 1)
+        rhs = build.most(rhs, 1)
     if kind != MOD:
-        return build.binary(arith.FloorDivSIOp if kind == FLOOR else arith.CeilDivSIOp, a, b)
-    remainder = build.binary(arith.RemSIOp, a, b)
-    return build.select(build.compare("slt", remainder, 0), build.plus(remainder, b), remainder)
+        return build.binary(arith.FloorDivSIOp if kind == FLOOR else arith.CeilDivSIOp, lhs, rhs)
+    remainder = build.binary(arith.RemSIOp, lhs, rhs)
+    return build.select(build.compare("slt", remainder, 0), build.plus(remainder, rhs), remainder)
 
 
 def _split(operands: Sequence[SSAValue], dims: int) -> tuple[list[Index], list[Index]]:

@@ -182,7 +182,9 @@ def format_of(x: Number | Word) -> Format:
 
 
 def polynomial(x: Number, name: str) -> Number:
-    """Return a polynomial by its name. The long ones of f64 have their odd and even powers summed apart, side by side.
+    """Return a polynomial by its name.
+
+    The long ones of f64 have their odd and even powers summed apart, side by side.
     """
     format = format_of(x)
     coefficients = format.polynomials[name]

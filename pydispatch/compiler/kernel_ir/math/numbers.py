@@ -87,8 +87,8 @@ class Word(Value):
         signed = value - (1 << self.width) if value >> (self.width - 1) else value
         return Word(self.body, self.body.constant((signed, type_), type_, lambda: IntegerAttr(signed, type_)))  # type: ignore
 
-    def _op(self, kind: type[Operation], a: Word | int, b: Word | int) -> Word:
-        return Word(self.body, self.body.op(kind, self.value.type, self.new(a).value, self.new(b).value))
+    def _op(self, kind: type[Operation], lhs: Word | int, rhs: Word | int) -> Word:
+        return Word(self.body, self.body.op(kind, self.value.type, self.new(lhs).value, self.new(rhs).value))
 
     def _bounded(self, kind: type[Operation], other: Word | int) -> Word:
         made = self._op(kind, self, other)

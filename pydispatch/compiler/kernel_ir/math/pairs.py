@@ -10,14 +10,14 @@ Pair: TypeAlias = tuple[Number, Number]
 """A number as an unevaluated sum, the larger part first."""
 
 
-def two_sum(a: Number, b: Number | float) -> Pair:
+def two_sum(lhs: Number, rhs: Number | float) -> Pair:
     """Return a sum and the error of its rounding."""
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
+    s = lhs + rhs
+    t = s - lhs
+    return s, (lhs - (s - t)) + (rhs - t)
 
 
-def fast_sum(a: Number, b: Number) -> Pair:
+def fast_sum(lhs: Number, rhs: Number) -> Pair:
     """Return the exact sum of two numbers as a pair (Fast2Sum), if |a| >= |b| or a is 0."""
-    s = a + b
-    return s, b - (s - a)
+    s = lhs + rhs
+    return s, rhs - (s - lhs)

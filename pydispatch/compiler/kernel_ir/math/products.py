@@ -5,14 +5,14 @@ from __future__ import annotations
 from pydispatch.compiler.kernel_ir.math.numbers import Word, choose
 
 
-def extended_product(a: Word, b: Word, is_signed: bool) -> tuple[Word, Word]:
+def extended_product(lhs: Word, rhs: Word, is_signed: bool) -> tuple[Word, Word]:
     """Return the low and the high half of a product, from products of half words. The width is even."""
-    half = a.width // 2
+    half = lhs.width // 2
     mask = (1 << half) - 1
-    low_a, high_a, low_b, high_b = a & mask, a >> half, b & mask, b >> half
+    low_a, high_a, low_b, high_b = lhs & mask, lhs >> half, rhs & mask, rhs >> half
     middle = high_a * low_b + (low_a * low_b >> half)
     other = low_a * high_b + (middle & mask)
     high = high_a * high_b + (middle >> half) + (other >> half)
     if is_signed:  # a negative factor counted 2^width too much
-        high = high - choose(a < 0, b, 0) - choose(b < 0, a, 0)
-    return a * b, high
+        high = high - choose(lhs < 0, rhs, 0) - choose(rhs < 0, lhs, 0)
+    return lhs * rhs, high

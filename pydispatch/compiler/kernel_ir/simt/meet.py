@@ -28,49 +28,57 @@ RADIX = 8
 """How many partial results one invocation combines in a step of the tree."""
 
 
-def meet(w: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]) -> list[SSAValue]:
+def meet(workgroup: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue]) -> list[SSAValue]:
     """Combine the partial results of the invocations by `ops` before the loop, and return the results of the reduction.
     values: the partial ones of this invocation.
     """
-    build = w.build(loop)
-    if not w.machine.warp:
-        return [_tree(w, loop, number, *pair) for number, pair in enumerate(zip(ops, values, strict=True))]
-    lanes = min(w.machine.warp, w.count)
-    if w.count % lanes or lanes & (lanes - 1):
-        return _line(w, loop, ops, values, w.count, w.own())
+    build = workgroup.build(loop)
+    if not workgroup.machine.warp:
+        return [_tree(workgroup, loop, number, *pair) for number, pair in enumerate(zip(ops, values, strict=True))]
+    lanes = min(workgroup.machine.warp, workgroup.count)
+    if workgroup.count % lanes or lanes & (lanes - 1):
+        return _line(workgroup, loop, ops, values, workgroup.count, workgroup.own())
     for number, value in enumerate(values):
         width = lanes // 2
         while width:
             value = combined(build, ops[number], value, shuffle(build, value, DOWN, width, lanes))
             width //= 2
         values[number] = value
-    if w.count == lanes:
+    if workgroup.count == lanes:
         return [shuffle(build, value, INDEX, 0, lanes) for value in values]
-    return _line(w, loop, ops, values, w.count // lanes, None)
+    return _line(workgroup, loop, ops, values, workgroup.count // lanes, None)
 
 
 def _line(
-    w: Workgroup, loop: Operation, ops: list[Operation], values: list[SSAValue], count: int, place: SSAValue | None
+    workgroup: Workgroup,
+    loop: Operation,
+    ops: list[Operation],
+    values: list[SSAValue],
+    count: int,
+    place: SSAValue | None,
 ) -> list[SSAValue]:
     """So many partial results in a line of workgroup memory, which every invocation combines from the first on.
 
     place: where in the line this invocation writes; None: the first invocation of each warp has one.
     """
-    build = w.build(loop)
-    w.reductions += 1
+    build = workgroup.build(loop)
+    workgroup.reductions += 1
     # Two reductions in a row do not share memory, so that no barrier stands between them.
-    lines = [_scratch(w, (number, w.reductions % 2), value.type, count) for number, value in enumerate(values)]
+    lines = [
+        _scratch(workgroup, (number, workgroup.reductions % 2), value.type, count)
+        for number, value in enumerate(values)
+    ]
     keys = {line.owner for line in lines}
-    w.write_scratch(loop, set(keys))
+    workgroup.write_scratch(loop, set(keys))
     writer = build
     if place is None:
-        lane, place = _lane(build, w.own(), w.machine.warp)
+        lane, place = _lane(build, workgroup.own(), workgroup.machine.warp)
         writer = build.when(lane)
     for line, value in zip(lines, values, strict=True):
         _put(writer, value, line, place)
     if writer is not build:
         writer.end()
-    w.barrier(build)
+    workgroup.barrier(build)
     results: list[SSAValue] = []
     for number, line in enumerate(lines):
         type_ = values[number].type
@@ -79,7 +87,7 @@ def _line(
         for part in parts[1:]:
             value = combined(build, ops[number], value, part)
         results.append(value)
-    w.hazards.note(Accesses(set(keys), set()), MANY)
+    workgroup.hazards.note(Accesses(set(keys), set()), MANY)
     return results
 
 
@@ -89,12 +97,12 @@ def _lane(build: Build, own: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
     return first, build.binary(arith.ShRUIOp, own, warp.bit_length() - 1)
 
 
-def _tree(w: Workgroup, loop: Operation, number: int, op: Operation, value: SSAValue) -> SSAValue:
-    build = w.build(loop)
-    own, count, type_ = w.own(), w.count, value.type
-    line = _scratch(w, number, type_, count)
+def _tree(workgroup: Workgroup, loop: Operation, number: int, op: Operation, value: SSAValue) -> SSAValue:
+    build = workgroup.build(loop)
+    own, count, type_ = workgroup.own(), workgroup.count, value.type
+    line = _scratch(workgroup, number, type_, count)
     keys = {line.owner}
-    w.write_scratch(loop, set(keys))
+    workgroup.write_scratch(loop, set(keys))
     _put(build, value, line, own)
 
     def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
@@ -116,23 +124,23 @@ def _tree(w: Workgroup, loop: Operation, number: int, op: Operation, value: SSAV
         return inner.loop(1, many, 1, [total], step)[0]
 
     while count > RADIX and count % RADIX == 0:
-        w.barrier(build)
+        workgroup.barrier(build)
         count //= RADIX
         inner = build.when(build.compare("slt", own, count))
         _put(inner, gathered(inner, own, RADIX, count), line, own)
         inner.end()
-    w.barrier(build)
+    workgroup.barrier(build)
     total = gathered(build, 0, count, 1)
-    w.hazards.note(Accesses(set(keys), set()), MANY)
+    workgroup.hazards.note(Accesses(set(keys), set()), MANY)
     return total
 
 
-def _scratch(w: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:
+def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:
     held = IntegerType(32) if _is_small(type_) else type_
     known = (held, count, key)
-    if known not in w.scratch:
-        w.scratch[known] = w.alloc_at_entry(memref.AllocOp([], [], _line_type(held, count)))
-    return w.scratch[known]
+    if known not in workgroup.scratch:
+        workgroup.scratch[known] = workgroup.alloc_at_entry(memref.AllocOp([], [], _line_type(held, count)))
+    return workgroup.scratch[known]
 
 
 @lru_cache(256)

@@ -44,12 +44,12 @@ def bounds_of(op: Operation) -> list[Range]:
     return list(zip(*sides, strict=True))
 
 
-def parallel(w: Workgroup, op: Operation) -> None:
+def parallel(workgroup: Workgroup, op: Operation) -> None:
     """Lower a parallel loop in uniform code: distribute its iterations over the invocations of the workgroup."""
-    w.before(op, w.shared(accesses_of(op)))
+    workgroup.before(op, workgroup.shared(accesses_of(op)))
     if isinstance(op, scf.ParallelOp) and op.results:
         if reduce.regroups(op):
-            reduce.regrouped(w, op, bounds_of(op))
+            reduce.regrouped(workgroup, op, bounds_of(op))
         return
     block = op.regions[0].block
 
@@ -57,19 +57,19 @@ def parallel(w: Workgroup, op: Operation) -> None:
         placed(block, build, indices, last)
         return []
 
-    distribute(w, op, bounds_of(op), [], element, repeats(w, block))
+    distribute(workgroup, op, bounds_of(op), [], element, repeats(workgroup, block))
     replace(op, ())
 
 
-def copy(w: Workgroup, op: Operation) -> None:
+def copy(workgroup: Workgroup, op: Operation) -> None:
     """memref.copy: elementwise, by all invocations."""
     source, target = op.operands
-    if not w.keys(op, target):
-        w.load(op)
+    if not workgroup.keys(op, target):
+        workgroup.load(op)
         return  # every invocation has its own
-    w.keys(op, source)
-    w.before(op, w.shared(accesses_of(op)))
-    distribute(w, op, _copied(op), [], lambda build, at, _, last: _element(build, source, target, at), AT_ONCE)
+    workgroup.keys(op, source)
+    workgroup.before(op, workgroup.shared(accesses_of(op)))
+    distribute(workgroup, op, _copied(op), [], lambda build, at, _, last: _element(build, source, target, at), AT_ONCE)
     replace(op, ())
 
 
@@ -103,9 +103,9 @@ def nest(
     return build.loop(*bounds[0], carried, lambda b, k, values: nest(b, bounds[1:], values, body, [*outer, k]))
 
 
-def in_order(w: Workgroup, op: Operation) -> None:
+def in_order(workgroup: Workgroup, op: Operation) -> None:
     """Rewrite a parallel loop or a copy that a single invocation runs into sequential loops."""
-    build = w.build(op)
+    build = workgroup.build(op)
     if op.name == "memref.copy":
         source, target = op.operands
         nest(build, _copied(op), [], lambda inner, indices, _: _element(inner, source, target, indices))

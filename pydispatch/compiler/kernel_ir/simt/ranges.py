@@ -93,9 +93,9 @@ SMALL = 32
 """Operations of a body that is repeated."""
 
 
-def repeats(w: Workgroup, block: Block) -> int:
+def repeats(workgroup: Workgroup, block: Block) -> int:
     """Return how many times a body is written: more than once only where it is small, and has no loops."""
-    if not w.machine.unrolls:
+    if not workgroup.machine.unrolls:
         return 1
     ops = list(block.ops)
     if len(ops) > SMALL or any(op.regions or op.name == "memref.copy" for op in ops[:-1]):
@@ -105,19 +105,24 @@ def repeats(w: Workgroup, block: Block) -> int:
 
 
 def distribute(
-    w: Workgroup, op: Operation, bounds: Sequence[Range], carried: Sequence[SSAValue], element: Element, times: int
+    workgroup: Workgroup,
+    op: Operation,
+    bounds: Sequence[Range],
+    carried: Sequence[SSAValue],
+    element: Element,
+    times: int,
 ) -> list[SSAValue]:
     """Write, before `op`, the iterations of this invocation; `element` writes one. times: see `_rounds`."""
-    build = w.build(op)
+    build = workgroup.build(op)
     counts = [steps(build, range_) for range_ in bounds]
     total = total_of(build, counts)
-    narrow = w.narrow or (w.machine.divides_in_words and type(total) is int and total < FEW)
+    narrow = workgroup.narrow or (workgroup.machine.divides_in_words and type(total) is int and total < FEW)
 
     def at(inner: Build, number: Index, values: list[SSAValue], last: bool) -> list[SSAValue]:
         indices = indices_of(inner, bounds, counts, number, narrow)
         return element(inner, [inner.value(index) for index in indices], values, last)
 
-    return _rounds(build, w.own(), total, w.count, times, carried, at)
+    return _rounds(build, workgroup.own(), total, workgroup.count, times, carried, at)
 
 
 def _rounds(
@@ -131,9 +136,7 @@ def _rounds(
     if type(total) is int and total <= n:
         return values if total <= 0 else _at_most_one(build, own, total, n, values, body)
     if type(total) is int and total % n == 0:
-        return build.loop(
-            0, total // n, 1, values, lambda b, k, v: body(b, b.plus(b.times(k, n), own), v, True)
-        )
+        return build.loop(0, total // n, 1, values, lambda b, k, v: body(b, b.plus(b.times(k, n), own), v, True))
     start: Index = 0
     if times > 1 and n & (n - 1) == 0 and not (type(total) is int and total < times * n):
         many = times * n

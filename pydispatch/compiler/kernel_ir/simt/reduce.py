@@ -41,25 +41,25 @@ def regroups(loop: scf.ParallelOp) -> bool:
     return all(op is not None and isinstance(op.results[0].type, TYPES) and is_free(op) for op in combiners(loop))
 
 
-def regrouped(w: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
+def regrouped(workgroup: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
     """Replace the loop: an invocation combines what its iterations give, then the invocations meet. What the loop
     accesses has been noted."""
-    build, ops = w.build(loop), [op for op in combiners(loop) if op is not None]
-    starts = [_start(w, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
+    build, ops = workgroup.build(loop), [op for op in combiners(loop) if op is not None]
+    starts = [_start(workgroup, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
     block = loop.body.blocks[0]
 
     def element(inner: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
         made = placed(block, inner, indices, last)
         return [combined(inner, *each) for each in zip(ops, carried, made, strict=True)]
 
-    partial = distribute(w, loop, bounds, starts, element, repeats(w, block))
-    replace(loop, meet(w, loop, ops, partial))
+    partial = distribute(workgroup, loop, bounds, starts, element, repeats(workgroup, block))
+    replace(loop, meet(workgroup, loop, ops, partial))
 
 
-def _start(w: Workgroup, build: Build, op: Operation, value: SSAValue) -> SSAValue:
+def _start(workgroup: Workgroup, build: Build, op: Operation, value: SSAValue) -> SSAValue:
     """Return the value that an invocation combines its first element with; the value before the loop counts once."""
     if info_of(op).idempotent:
         return value
     identity = identity_of(op, value.type)
     assert identity is not None
-    return build.let(arith.SelectOp(w.first(), value, build.let(arith.ConstantOp(identity))))
+    return build.let(arith.SelectOp(workgroup.first(), value, build.let(arith.ConstantOp(identity))))

@@ -248,7 +248,9 @@ class Workgroup:
                 raise unsupported(op)
 
     def keys(self, op: Operation, memref: SSAValue) -> set[Key]:
-        """Return the shared storage that a memref may lie in. CompileError when it may also lie in an invocation's own.
+        """Return the shared storage that a memref may lie in.
+
+        CompileError when it may also lie in an invocation's own.
         """
         bases = base_of(memref)
         keys = self.shared(Accesses(bases, set())).reads

@@ -52,15 +52,15 @@ class Nest:
     columns: list[Stage] = field(default_factory=list)
     along: int = -1
 
-    def run_stages(self, e: Elements, build: Builder, indices: list[Index]) -> None:
+    def run_stages(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
         """Write the stages and the row results at the level of a row."""
         for value, places in self.stages:
-            e.at(build, value, [0 if p < 0 else indices[p] for p in places])
+            elements.at(build, value, [0 if p < 0 else indices[p] for p in places])
 
-    def dims(self, e: Elements) -> list[Index]:
+    def dims(self, elements: Elements) -> list[Index]:
         if isinstance(self.space, UpdateStep):
-            return self.space.dims(e)
-        return e.dims(self.space.res[0] if isinstance(self.space, RecurrenceOp) else self.space)
+            return self.space.dims(elements)
+        return elements.dims(self.space.res[0] if isinstance(self.space, RecurrenceOp) else self.space)
 
     def all_stores(self) -> list[Store]:
         return [*self.row_stores, *self.stores]

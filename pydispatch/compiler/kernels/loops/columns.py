@@ -39,7 +39,7 @@ class Stage:
 
 
 def find_stages(
-    e: Elements, finished: Sequence[tuple[SSAValue, Builder, tuple[Index, ...]]], indices: Sequence[Index]
+    elements: Elements, finished: Sequence[tuple[SSAValue, Builder, tuple[Index, ...]]], indices: Sequence[Index]
 ) -> list[Stage]:
     """Return the reductions of a nest as stages, dependencies first; none when one of them does not run over columns.
 
@@ -50,7 +50,7 @@ def find_stages(
     stages: list[Stage] = []
     for value, _, where in finished:
         assert isinstance(value, OpResult)
-        g = view_of(e, value.op)
+        g = view_of(elements, value.op)
         point = [-1] * len(g.iterators)
         for index, result in zip(where, g.output_maps[value.index].results, strict=True):
             if index == 0 and not isinstance(index, SSAValue):
@@ -72,15 +72,15 @@ def _small(op: Operation) -> bool:
     return any(bits_of(tensor_type(r).element_type) < 8 for r in op.results)
 
 
-def _side_by_side(g: Structured, column: int) -> bool:
+def _side_by_side(generic: Structured, column: int) -> bool:
     """Return whether most of what is read lies along the columns and not along the innermost reduced dimension."""
     across = along = 0
-    for number, (value, map) in enumerate(zip(g.inputs, g.maps, strict=False)):
-        if not isinstance(value.type, TensorType) or not map.results or not g.block.args[number].uses:
+    for number, (value, map) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
+        if not isinstance(value.type, TensorType) or not map.results or not generic.block.args[number].uses:
             continue
         last = {d.position for d in map.results[-1].dfs() if isinstance(d, AffineDimExpr)}
         across += column in last
-        along += bool(last & set(g.loops)) and column not in last
+        along += bool(last & set(generic.loops)) and column not in last
     return across > along
 
 
@@ -91,7 +91,7 @@ def widest(stages: Sequence[Stage]) -> int:
 
 
 def run_stages(
-    e: Elements,
+    elements: Elements,
     build: Builder,
     stages: Sequence[Stage],
     outer: Sequence[Index],
@@ -106,7 +106,7 @@ def run_stages(
     parts: buffers for the blocks of those that `in_blocks` names.
     """
     for stage in stages:
-        run = _Run(e, view_of(e, stage.op), stage, outer, dims, low, high)
+        run = _Run(elements, view_of(elements, stage.op), stage, outer, dims, low, high)
         run.totals = [buffers[r] for r in stage.op.results]
         run.sums = [parts[r] for r in stage.op.results] if run.block else run.totals
         build.parallel(low, high, run.start, limit=dims[-1])
@@ -115,7 +115,7 @@ def run_stages(
             position = next(
                 i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == run.column
             )
-            e.materialize(result, buffer, _shifted(position, low))
+            elements.materialize(result, buffer, _shifted(position, low))
 
 
 class _Run:
@@ -125,15 +125,15 @@ class _Run:
     sums: list[SSAValue]
 
     def __init__(
-        self, e: Elements, g: Structured, stage: Stage, outer: Sequence[Index], dims: Sequence[Index],
+        self, elements: Elements, generic: Structured, stage: Stage, outer: Sequence[Index], dims: Sequence[Index],
         low: Index, high: Index,
     ) -> None:  # fmt: skip
-        self.e, self.g, self.low, self.high, self.width = e, g, low, high, dims[-1]
+        self.e, self.g, self.low, self.high, self.width = elements, generic, low, high, dims[-1]
         last = len(dims) - 1
         self.point: list[Index] = [0 if p in (-1, last) else outer[p] for p in stage.point]
         self.column = stage.point.index(last)
-        self.sizes = loop_sizes(e, g)
-        self.block = _rows_of_blocks(e, g, self.sizes)
+        self.sizes = loop_sizes(elements, generic)
+        self.block = _rows_of_blocks(elements, generic, self.sizes)
 
     def start(self, build: Builder, index: Index) -> None:
         """Initialize the totals of column `index` with the elements of the output operands."""
@@ -184,16 +184,16 @@ class _Run:
             self.e.store(build, build.add(arith.AddfOp(before, after)), buffer, [place])
 
 
-def in_blocks(e: Elements, stage: Stage) -> bool:
+def in_blocks(elements: Elements, stage: Stage) -> bool:
     """Return whether the steps of a stage's outermost loop are summed in blocks."""
-    g = view_of(e, stage.op)
-    return _rows_of_blocks(e, g, loop_sizes(e, g)) > 0
+    g = view_of(elements, stage.op)
+    return _rows_of_blocks(elements, g, loop_sizes(elements, g)) > 0
 
 
-def _rows_of_blocks(e: Elements, g: Structured, sizes: Sequence[Index]) -> int:
+def _rows_of_blocks(elements: Elements, generic: Structured, sizes: Sequence[Index]) -> int:
     """Return how many steps of the outermost loop make a block; 0 for no blocks."""
-    loops = [sizes[dim] for dim in g.loops]
-    if not loops or not all(are_sums(e, g)) or not all(isinstance(n, int) for n in loops[1:]):
+    loops = [sizes[dim] for dim in generic.loops]
+    if not loops or not all(are_sums(elements, generic)) or not all(isinstance(n, int) for n in loops[1:]):
         return 0
     inner = prod(n for n in loops[1:] if isinstance(n, int))
     if isinstance(loops[0], int) and loops[0] * inner <= ROWS:

@@ -71,7 +71,8 @@ def tiles_of(frame: Frame, run: int) -> tuple[int, ...]:
 
 
 def lower_whole(frame: Frame) -> Kernel:
-    """Lower a dispatch function to a kernel of which every workgroup computes everything; its grid was chosen by hand.
+    """Lower a dispatch function to a kernel of which every workgroup computes everything; its grid was
+    chosen by hand.
     """
     e, build = frame.elements, frame.build
     for nest in analyse(frame, nests_of(frame, into_empty=True)):
@@ -83,10 +84,10 @@ def _guarded(frame: Frame, nest: Nest, cut: Cut, group: Index, build: Builder) -
     _emit(frame, nest, cut, build, group)
 
 
-def _grid(backend: Backend, nests: Sequence[Nest], e: Elements, build: Builder) -> Index:
+def _grid(backend: Backend, nests: Sequence[Nest], elements: Elements, build: Builder) -> Index:
     total: Index = 0
     for nest in nests:
-        total = build.most(total, _cut(backend, nest, e, build).workgroups)
+        total = build.most(total, _cut(backend, nest, elements, build).workgroups)
     return total
 
 
@@ -130,14 +131,14 @@ def width_of(value: SSAValue) -> int:
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
 
-def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
+def _cut(backend: Backend, nest: Nest, elements: Elements, build: Builder) -> Cut:
     """Return the cut of a nest, by the bytes that its elements or rows move."""
-    dims = nest.dims(e)
+    dims = nest.dims(elements)
     ratio = packed(nest.stores[0][0])
     if isinstance(nest.space, RecurrenceOp):
-        return cut_recurrence(e, build, backend, nest.space)
+        return cut_recurrence(elements, build, backend, nest.space)
     if ratio == 1 and isinstance(nest.space, UpdateStep) and nest.space.ordered:
-        return cut_in_order(e, build, nest.space)
+        return cut_in_order(elements, build, nest.space)
     if ratio > 1 and isinstance(nest.space, UpdateStep):
         # Two workgroups would meet in a byte; a second one costs less than atomic stores save up to some 20 of them.
         parallel = dims[nest.space.ordered :]  # the slices in order are a loop of their own
@@ -146,7 +147,7 @@ def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
     if ratio > 1:
         dims = [build.ceil_quotient(build.product(dims), ratio)]
         return cut_elements(build, backend, dims, 2 * ratio)
-    inputs, loops = work_of(nest, e, build)
+    inputs, loops = work_of(nest, elements, build)
     if nest.rows:
         inner = build.product(dims[nest.split :])
         row = build.plus(build.times(inner, sum(width_of(v) for v, _ in nest.stores) + inputs), loops)
@@ -159,7 +160,7 @@ def _cut(backend: Backend, nest: Nest, e: Elements, build: Builder) -> Cut:
     return cut_elements(build, backend, dims, size)
 
 
-def work_of(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
+def work_of(nest: Nest, elements: Elements, build: Builder) -> tuple[int, Index]:
     """(bytes that an element reads, bytes that the reductions before it read)."""
     seen: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]
@@ -176,9 +177,9 @@ def work_of(nest: Nest, e: Elements, build: Builder) -> tuple[int, Index]:
         op: Any = value.op
         pending += op.operands
         if op.name == "linalg.generic":
-            g = view_of(e, op)
+            g = view_of(elements, op)
             if g.loops:
-                sizes = loop_sizes(e, g)
+                sizes = loop_sizes(elements, g)
                 steps = build.product([sizes[i] for i in g.loops])
                 total = build.plus(total, build.times(steps, sum(width_of(v) for v in g.inputs if _is_tensor(v)) or 1))
                 loops += 1
@@ -195,8 +196,8 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
         update = nest.space
         value, buffer = nest.stores[0]
 
-        def write(b: Builder, indices: list[Index]) -> None:
-            update.write(e, b, value, buffer, indices)
+        def write(builder: Builder, indices: list[Index]) -> None:
+            update.write(e, builder, value, buffer, indices)
 
         if update.ordered:
             emit_in_order(e, build, group, cut, update, write, packed(value) == 1)
@@ -214,10 +215,10 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
 
     keep(frame, nest)
 
-    def element(b: Builder, indices: list[Index]) -> None:
+    def element(builder: Builder, indices: list[Index]) -> None:
         for value, buffer in nest.stores:
             if not is_stored(e, value, buffer):
-                e.store(b, e.at(b, value, indices), buffer, indices)
+                e.store(builder, e.at(builder, value, indices), buffer, indices)
 
     if nest.along >= 0:
         emit_turned(e, build, group, cut, dims, nest.along, nest.stores)
@@ -226,42 +227,52 @@ def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> N
     e.kept.clear()
 
 
-def is_stored(e: Elements, value: SSAValue, buffer: SSAValue) -> bool:
+def is_stored(elements: Elements, value: SSAValue, buffer: SSAValue) -> bool:
     """Return whether an earlier loop of the row has stored a result where it belongs."""
-    kept = e.kept.get(value)
+    kept = elements.kept.get(value)
     return kept is not None and kept.buffer is buffer and kept.filled is not None
 
 
 def _loops(
-    build: Builder, group: Index, cut: Cut, nest: Nest, dims: list[Index], element: Any, e: Elements | None = None
+    build: Builder,
+    group: Index,
+    cut: Cut,
+    nest: Nest,
+    dims: list[Index],
+    element: Any,
+    elements: Elements | None = None,
 ) -> None:
     split = nest.split if nest.rows else max(0, len(dims) - 1)
     buffers: dict[SSAValue, SSAValue] = {}
     parts: dict[SSAValue, SSAValue] = {}
-    if e is not None:
+    if elements is not None:
         size = min(n for n in (widest(nest.columns), cut.tile) if isinstance(n, int)) if nest.columns else 0
         for stage in nest.columns:
             for result in stage.op.results:
-                buffers[result] = e.fresh(tensor_type(result).element_type, max(1, size))
-                if in_blocks(e, stage):
-                    parts[result] = e.fresh(tensor_type(result).element_type, max(1, size))
+                buffers[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
+                if in_blocks(elements, stage):
+                    parts[result] = elements.fresh(tensor_type(result).element_type, max(1, size))
 
-    def row(b: Builder, indices: list[Index], low: Index, high: Index) -> None:
-        if e is not None and nest.rows:
-            e.row = list(indices)
-            nest.run_stages(e, b, indices)
+    def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
+        if elements is not None and nest.rows:
+            elements.row = list(indices)
+            nest.run_stages(elements, builder, indices)
             for value, buffer in nest.row_stores:
-                e.store(b, e.at(b, value, indices), buffer, indices)
-        if e is not None and nest.columns:
-            run_stages(e, b, nest.columns, indices, dims, low, high, buffers, parts)
-        if e is not None and nest.rows and all(is_stored(e, value, buffer) for value, buffer in nest.stores):
+                elements.store(builder, elements.at(builder, value, indices), buffer, indices)
+        if elements is not None and nest.columns:
+            run_stages(elements, builder, nest.columns, indices, dims, low, high, buffers, parts)
+        if (
+            elements is not None
+            and nest.rows
+            and all(is_stored(elements, value, buffer) for value, buffer in nest.stores)
+        ):
             return
-        emit_inner(b, indices, dims[split:], low, high, element)
+        emit_inner(builder, indices, dims[split:], low, high, element)
         for result in buffers:
-            if e is not None:
-                e.forget(result)
+            if elements is not None:
+                elements.forget(result)
 
-    pipeline = find_pipelined(e, nest) if e is not None and nest.rows else None
+    pipeline = find_pipelined(elements, nest) if elements is not None and nest.rows else None
     emit_nest(build, group, cut, dims, split, row, pipeline)
 
 
@@ -271,17 +282,17 @@ def emit_bytes(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index,
     total = e.entry.product(dims)
     count = e.entry.ceil_quotient(total, ratio)
 
-    def byte(b: Builder, number: list[Index]) -> None:
+    def byte(builder: Builder, number: list[Index]) -> None:
         for part in range(ratio):
-            flat = b.linear(number[0], ratio, part)
+            flat = builder.linear(number[0], ratio, part)
 
-            def element(c: Builder, flat: Index = flat) -> None:
-                indices = c.split(flat, dims)
+            def element(builder: Builder, flat: Index = flat) -> None:
+                indices = builder.split(flat, dims)
                 for value, buffer in nest.stores:
-                    e.store(c, e.at(c, value, indices), buffer, indices, own_byte=True)
+                    e.store(builder, e.at(builder, value, indices), buffer, indices, own_byte=True)
 
             whole = isinstance(total, int) and total % ratio == 0
-            b.when(True if whole else b.less(flat, total), element)
+            builder.when(True if whole else builder.less(flat, total), element)
 
     emit_nest(
         build, group, cut, [count], 0,

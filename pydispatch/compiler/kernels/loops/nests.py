@@ -25,6 +25,7 @@ class RowPipeline(Protocol):
     def end(self) -> list[SSAValue]:
         """Close a row: the values of the following one."""
 
+
 NARROWEST = 64
 """Columns of the narrowest run: some cache lines side by side."""
 

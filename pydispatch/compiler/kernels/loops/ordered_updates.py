@@ -29,70 +29,70 @@ SLICES_OF_A_PART = 4096
 """Slices that one part walks through before a second part is worth walking through all of them too."""
 
 
-def parts_of(e: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
+def parts_of(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
     """Return how many parts the destination has: a power of two, `most` at most."""
-    dims = update.dims(e)
+    dims = update.dims(elements)
     slices = build.product(dims[: update.ordered])
     if not isinstance(slices, int):
         return most
     return min(most, 1 << (max(1, slices // SLICES_OF_A_PART) - 1).bit_length())
 
 
-def _parts_on_cpu(e: Elements, build: Builder, update: UpdateStep) -> Index:
+def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Index:
     """Return the number of parts of the destination: several where the elements of a slice outweigh that each part
     looks at it.
     """
-    inner = [n for n in update.dims(e)[update.ordered :] if isinstance(n, int)]
-    return parts_of(e, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
+    inner = [n for n in update.dims(elements)[update.ordered :] if isinstance(n, int)]
+    return parts_of(elements, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
 
 
-def cut_in_order(e: Elements, build: Builder, update: UpdateStep) -> Cut:
+def cut_in_order(elements: Elements, build: Builder, update: UpdateStep) -> Cut:
     """Partition an ordered update for a CPU: by parts, and by runs of the last dimension of the slices."""
-    inner = update.dims(e)[update.ordered :]
-    outer = build.product([_parts_on_cpu(e, build, update), *inner[:-1]])
+    inner = update.dims(elements)[update.ordered :]
+    outer = build.product([_parts_on_cpu(elements, build, update), *inner[:-1]])
     tile = build.least(inner[-1], WIDEST_RUN) if inner else 1
     tiles = build.ceil_quotient(inner[-1], build.most(tile, 1)) if inner else 1
     return Cut(outer, 1, tile, tiles, build.times(outer, tiles))
 
 
 def emit_in_order(
-    e: Elements, build: Builder, group: Index, cut: Cut, update: UpdateStep, write: Write, whole_bytes: bool
+    elements: Elements, build: Builder, group: Index, cut: Cut, update: UpdateStep, write: Write, whole_bytes: bool
 ) -> None:
     """Emit the code of workgroup `group` of a CPU for an ordered update.
 
     Parts and slices are sequential loops; the last dimension of a slice is a parallel loop. whole_bytes: elements do
     not share bytes; otherwise the destination has only one part.
     """
-    inner = update.dims(e)[update.ordered :]
-    parts = _parts_on_cpu(e, build, update) if whole_bytes else 1
+    inner = update.dims(elements)[update.ordered :]
+    parts = _parts_on_cpu(elements, build, update) if whole_bytes else 1
     dims = [parts, *inner]
     split = max(1, len(dims) - 1)
 
-    def row(b: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        def element(c: Builder, leading: list[Index]) -> None:
+    def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        def element(builder: Builder, leading: list[Index]) -> None:
             if inner:
-                emit_inner(c, [*leading, *outer[1:]], inner[-1:], low, high, write)
+                emit_inner(builder, [*leading, *outer[1:]], inner[-1:], low, high, write)
             else:
-                write(c, leading)
+                write(builder, leading)
 
-        walk(e, b, update, parts, outer[0], element)
+        walk(elements, builder, update, parts, outer[0], element)
 
     emit_nest(build, group, cut, dims, split, row)
 
 
 def walk(
-    e: Elements, build: Builder, update: UpdateStep, parts: Index, part: Index,
+    elements: Elements, build: Builder, update: UpdateStep, parts: Index, part: Index,
     body: Callable[[Builder, list[Index]], None],
 ) -> None:  # fmt: skip
     """`body` for the leading indices of all slices of a part, in order."""
-    dims = update.dims(e)[: update.ordered]
+    dims = update.dims(elements)[: update.ordered]
 
-    def step(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        leading = b.split(number, dims)
+    def step(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        leading = builder.split(number, dims)
         own: SSAValue | bool = True
         if parts != 1:
-            own = equal(b, b.remainder(update.meeting(e, b, leading), parts), part)
-        b.when(own, lambda c: body(c, leading))
+            own = equal(builder, builder.remainder(update.meeting(elements, builder, leading), parts), part)
+        builder.when(own, lambda c: body(c, leading))
         return []
 
     build.loop(0, build.product(dims), [], step)

@@ -77,9 +77,9 @@ class PipelinedReduction:
         return point
 
 
-def find_pipelined(e: Elements, nest: Nest) -> PipelinedReduction | None:
+def find_pipelined(elements: Elements, nest: Nest) -> PipelinedReduction | None:
     """Return the first reduction of the rows of a nest, when it fits into the loop of the second."""
-    if not e.reassociate or len(nest.stages) < 2:
+    if not elements.reassociate or len(nest.stages) < 2:
         return None
     (value, places), (other, other_places) = nest.stages[:2]
     rows = list(range(nest.split))
@@ -87,10 +87,10 @@ def find_pipelined(e: Elements, nest: Nest) -> PipelinedReduction | None:
         return None
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
         return None
-    g, host = view_of(e, value.op), view_of(e, other.op)
+    g, host = view_of(elements, value.op), view_of(elements, other.op)
     if len(value.op.results) != 1 or len(g.loops) != 1 or len(host.loops) != 1:
         return None
-    if loop_sizes(e, g)[g.loops[0]] != loop_sizes(e, host)[host.loops[0]]:
+    if loop_sizes(elements, g)[g.loops[0]] != loop_sizes(elements, host)[host.loops[0]]:
         return None
     combine = g.block.last_op
     assert combine is not None
@@ -101,7 +101,7 @@ def find_pipelined(e: Elements, nest: Nest) -> PipelinedReduction | None:
         return None
     if not all(_is_read(v) for v in g.inputs) or len(list(g.block.ops)) > 4:
         return None
-    return PipelinedReduction(e, value, places, host.op) if any(is_costly(v) for v in nest.kept) else None
+    return PipelinedReduction(elements, value, places, host.op) if any(is_costly(v) for v in nest.kept) else None
 
 
 def _is_read(value: SSAValue) -> bool:

@@ -27,17 +27,17 @@ FEW_COLUMNS, MOST_COLUMNS = 16, 256
 """Rows side by side: fewer do not fill vectors, more leave too little for other workgroups."""
 
 
-def row_dims(e: Elements, op: RecurrenceOp) -> list[Index]:
+def row_dims(elements: Elements, op: RecurrenceOp) -> list[Index]:
     """Return the sizes of the dimensions that count the rows."""
-    dims = list(e.dims(op.res[0]))
+    dims = list(elements.dims(op.res[0]))
     del dims[op.along]
     return dims
 
 
-def row_bytes(e: Elements, build: Builder, op: RecurrenceOp) -> Index:
+def row_bytes(elements: Elements, build: Builder, op: RecurrenceOp) -> Index:
     """Return the cost of a row, in bytes of a plain copy."""
     stored = sum(max(1, bits_of(tensor_type(r).element_type) // 8) for r in op.res)
-    return build.times(e.dims(op.res[0])[op.along], STEP_BYTES + stored)
+    return build.times(elements.dims(op.res[0])[op.along], STEP_BYTES + stored)
 
 
 def write_rows(
@@ -92,14 +92,14 @@ def _most_columns(op: RecurrenceOp) -> int:
     return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, carried)))
 
 
-def cut_recurrence(e: Elements, build: Builder, backend: Backend, op: RecurrenceOp) -> Cut:
+def cut_recurrence(elements: Elements, build: Builder, backend: Backend, op: RecurrenceOp) -> Cut:
     """Return the cut of the rows into workgroups of a CPU."""
-    dims = row_dims(e, op)
+    dims = row_dims(elements, op)
     rows = build.product(dims)
     if any(bits_of(tensor_type(r).element_type) < 8 for r in op.res):  # two rows would meet in a byte
         return Cut(rows, rows, 0, 1, 1)
     if not _in_columns(op):
-        return cut_rows(build, backend, rows, row_bytes(e, build, op))
+        return cut_rows(build, backend, rows, row_bytes(elements, build, op))
     outer = build.product(dims[:-1])
     tile = build.least(dims[-1], _most_columns(op))
     tiles = build.ceil_quotient(dims[-1], build.most(tile, 1))
@@ -107,77 +107,77 @@ def cut_recurrence(e: Elements, build: Builder, backend: Backend, op: Recurrence
 
 
 def emit_recurrence(
-    e: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
+    elements: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
 ) -> None:
     """Emit the rows of workgroup number `group` of a CPU."""
     if cut.tiles == 1 and not isinstance(cut.tile, SSAValue) and cut.tile == 0:
-        _emit_rows(e, build, group, cut, op, buffers)
+        _emit_rows(elements, build, group, cut, op, buffers)
     else:
-        _emit_columns(e, build, group, cut, op, buffers)
+        _emit_columns(elements, build, group, cut, op, buffers)
 
 
 def _emit_columns(
-    e: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
+    elements: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
 ) -> None:
     """Emit adjacent rows together: a step is a parallel loop over them, and their carried values are in memory."""
-    dims, axis, block = row_dims(e, op), op.along, op.next.block
-    states = [e.fresh(type_, _most_columns(op)) for type_ in _carried(op)]
+    dims, axis, block = row_dims(elements, op), op.along, op.next.block
+    states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried(op)]
 
-    def run(b: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        def keep(c: Builder, number: Index, values: Sequence[SSAValue]) -> None:
+    def run(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        def keep(builder: Builder, number: Index, values: Sequence[SSAValue]) -> None:
             for state, value in zip(states, values, strict=True):
-                e.store(c, value, state, [c.minus(number, low)])
+                elements.store(builder, value, state, [builder.minus(number, low)])
 
-        def begin(c: Builder, number: Index) -> None:
+        def begin(builder: Builder, number: Index) -> None:
             row = [*outer, number]
-            mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(c.value, row), strict=True))
-            keep(c, number, clone_block(e, c, op.first.block, mapping, row))
+            mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(builder.value, row), strict=True))
+            keep(builder, number, clone_block(elements, builder, op.first.block, mapping, row))
 
-        def step(c: Builder, place: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            def one(d: Builder, number: Index) -> None:
+        def step(builder: Builder, place: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            def one(builder: Builder, number: Index) -> None:
                 row = [*outer, number]
                 indices = [*row[:axis], place, *row[axis:]]
-                own = [d.add(memref.LoadOp.get(s, [d.value(d.minus(number, low))])) for s in states]
-                values = [*map(d.value, indices), *own]
+                own = [builder.add(memref.LoadOp.get(s, [builder.value(builder.minus(number, low))])) for s in states]
+                values = [*map(builder.value, indices), *own]
                 mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
-                found = clone_block(e, d, block, mapping, indices)
+                found = clone_block(elements, builder, block, mapping, indices)
                 for result, element in zip(op.res, found[len(states) :], strict=True):
                     if result in buffers:
-                        e.store(d, element, buffers[result], indices)
-                keep(d, number, found[: len(states)])
+                        elements.store(builder, element, buffers[result], indices)
+                keep(builder, number, found[: len(states)])
 
-            c.parallel(low, high, one, limit=dims[-1])
+            builder.parallel(low, high, one, limit=dims[-1])
             return []
 
-        b.parallel(low, high, begin, limit=dims[-1])
-        b.loop(0, e.dims(op.res[0])[axis], [], step)
+        builder.parallel(low, high, begin, limit=dims[-1])
+        builder.loop(0, elements.dims(op.res[0])[axis], [], step)
 
     emit_nest(build, group, cut, dims, len(dims) - 1, run)
 
 
 def _emit_rows(
-    e: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
+    elements: Elements, build: Builder, group: Index, cut: Cut, op: RecurrenceOp, buffers: dict[SSAValue, SSAValue]
 ) -> None:
     """Emit whole rows, several interleaved in one loop: a step depends only on the previous step of its own row."""
-    dims = row_dims(e, op)
+    dims = row_dims(elements, op)
     low = build.times(group, cut.rows)
     high = build.least(build.plus(low, cut.rows), cut.outer)
     together = max(1, AT_ONCE // max(1, len(_carried(op))))
     many = build.plus(low, build.times(build.quotient(build.minus(high, low), together), together))
 
-    def rows(b: Builder, number: Index, count: int) -> None:
-        found = [b.split(b.plus(number, i), dims) for i in range(count)]
+    def rows(builder: Builder, number: Index, count: int) -> None:
+        found = [builder.split(builder.plus(number, i), dims) for i in range(count)]
         for row in found:
             if row and isinstance(row[0], SSAValue):
-                b.bounded(row[0], dims[0])
-        write_rows(e, b, op, buffers, found)
+                builder.bounded(row[0], dims[0])
+        write_rows(elements, builder, op, buffers, found)
 
-    def several(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        rows(b, number, together)
+    def several(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        rows(builder, number, together)
         return []
 
-    def single(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        rows(b, number, 1)
+    def single(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        rows(builder, number, 1)
         return []
 
     if cut.outer == 1:

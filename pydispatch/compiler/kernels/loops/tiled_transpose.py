@@ -62,13 +62,19 @@ def cut_turned(build: Builder, backend: Backend, dims: Sequence[Index], along: i
 
 
 def emit_turned(
-    e: Elements, build: Builder, group: Index, cut: Cut, dims: Sequence[Index], along: int, stores: Sequence[Store]
+    elements: Elements,
+    build: Builder,
+    group: Index,
+    cut: Cut,
+    dims: Sequence[Index],
+    along: int,
+    stores: Sequence[Store],
 ) -> None:
     """Emit the blocks of a workgroup.
 
     Each block is computed into workgroup memory in the order of the reads, then written in the order of the result.
     """
-    _Turned(e, build, list(dims), along, stores).run(build, group, cut)
+    _Turned(elements, build, list(dims), along, stores).run(build, group, cut)
 
 
 @dataclass(frozen=True)
@@ -85,11 +91,13 @@ class _Square:
 class _Turned:
     """Blocks of one nest, each through a buffer that holds it column by column."""
 
-    def __init__(self, e: Elements, build: Builder, dims: list[Index], along: int, stores: Sequence[Store]) -> None:
-        self.e, self.dims, self.along, self.stores = e, dims, along, stores
+    def __init__(
+        self, elements: Elements, build: Builder, dims: list[Index], along: int, stores: Sequence[Store]
+    ) -> None:
+        self.e, self.dims, self.along, self.stores = elements, dims, along, stores
         self.side, self.whole = block_of(dims, along)
         types = [tensor_type(value).element_type for value, _ in stores]
-        self.buffers = [e.fresh(type_, self.side * self.side) for type_ in types]
+        self.buffers = [elements.fresh(type_, self.side * self.side) for type_ in types]
         self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
     def run(self, build: Builder, group: Index, cut: Cut) -> None:
@@ -102,73 +110,75 @@ class _Turned:
         first = build.times(number, cut.rows)
         last = build.least(build.plus(first, cut.rows), cut.outer)
 
-        def row_of_blocks(b: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            *rest, row_block = b.split(index, [*(dims[d] for d in others), blocks])
+        def row_of_blocks(builder: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            *rest, row_block = builder.split(index, [*(dims[d] for d in others), blocks])
             outer: list[Index] = [0] * (len(dims) - 1)
             for dimension, part in zip(others, rest, strict=True):
-                outer[dimension] = part if isinstance(part, int) else b.bounded(part, dims[dimension])
-            top = b.times(row_block, side)
-            bottom = b.plus(top, side) if self.whole else b.least(b.plus(top, side), dims[along])
+                outer[dimension] = part if isinstance(part, int) else builder.bounded(part, dims[dimension])
+            top = builder.times(row_block, side)
+            bottom = builder.plus(top, side) if self.whole else builder.least(builder.plus(top, side), dims[along])
 
-            def block(c: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
-                right = c.plus(left, side) if self.whole else c.least(c.plus(left, side), high)
-                self._block(c, _Square(outer, top, bottom, left, right))
+            def block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
+                right = builder.plus(left, side) if self.whole else builder.least(builder.plus(left, side), high)
+                self._block(builder, _Square(outer, top, bottom, left, right))
                 return []
 
-            b.loop(low, high, [], block, step=side, limit=dims[-1])
+            builder.loop(low, high, [], block, step=side, limit=dims[-1])
             return []
 
         build.loop(first, last, [], row_of_blocks, limit=cut.outer)
 
-    def _block(self, build: Builder, s: _Square) -> None:
-        def column(b: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            b.parallel(s.top, s.bottom, lambda p, i: self._compute(p, s, i, j), limit=self.dims[self.along])
+    def _block(self, build: Builder, square: _Square) -> None:
+        def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
+            builder.parallel(
+                square.top, square.bottom, lambda p, i: self._compute(p, square, i, j), limit=self.dims[self.along]
+            )
             return []
 
-        build.loop(s.left, s.right, [], column, limit=self.dims[-1])
+        build.loop(square.left, square.right, [], column, limit=self.dims[-1])
         if not self.in_registers:
-            self._write(build, s)
+            self._write(build, square)
         elif self.whole:
-            self._turn(build, s)
+            self._turn(build, square)
         else:
-            sides = build.least(build.minus(s.bottom, s.top), build.minus(s.right, s.left))
+            sides = build.least(build.minus(square.bottom, square.top), build.minus(square.right, square.left))
             full = build.less(self.side - 1, sides)
-            build.when(full, lambda b: self._turn(b, s))
-            build.when(opposite(build, full), lambda b: self._write(b, s))
+            build.when(full, lambda b: self._turn(b, square))
+            build.when(opposite(build, full), lambda b: self._write(b, square))
 
-    def _at(self, s: _Square, row: Index, column: Index) -> list[Index]:
-        return [*s.outer[: self.along], row, *s.outer[self.along + 1 :], column]
+    def _at(self, square: _Square, row: Index, column: Index) -> list[Index]:
+        return [*square.outer[: self.along], row, *square.outer[self.along + 1 :], column]
 
-    def _place(self, build: Builder, s: _Square, row: Index, column: Index) -> Index:
-        return build.plus(build.times(build.minus(column, s.left), self.side), build.minus(row, s.top))
+    def _place(self, build: Builder, square: _Square, row: Index, column: Index) -> Index:
+        return build.plus(build.times(build.minus(column, square.left), self.side), build.minus(row, square.top))
 
-    def _compute(self, build: Builder, s: _Square, row: Index, column: Index) -> None:
-        place = self._place(build, s, row, column)
+    def _compute(self, build: Builder, square: _Square, row: Index, column: Index) -> None:
+        place = self._place(build, square, row, column)
         for (value, _), buffer in zip(self.stores, self.buffers, strict=True):
-            self.e.store(build, self.e.at(build, value, self._at(s, row, column)), buffer, [place])
+            self.e.store(build, self.e.at(build, value, self._at(square, row, column)), buffer, [place])
 
-    def _write(self, build: Builder, s: _Square) -> None:
+    def _write(self, build: Builder, square: _Square) -> None:
         """Element by element."""
 
-        def element(b: Builder, row: Index, column: Index) -> None:
-            place = self._place(b, s, row, column)
+        def element(builder: Builder, row: Index, column: Index) -> None:
+            place = self._place(builder, square, row, column)
             for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
-                value = b.add(memref.LoadOp.get(buffer, [b.value(place)]))
-                self.e.store(b, value, result, self._at(s, row, column))
+                value = builder.add(memref.LoadOp.get(buffer, [builder.value(place)]))
+                self.e.store(builder, value, result, self._at(square, row, column))
 
-        def row(b: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
-            b.parallel(s.left, s.right, lambda p, j: element(p, i, j), limit=self.dims[-1])
+        def row(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
+            builder.parallel(square.left, square.right, lambda p, j: element(p, i, j), limit=self.dims[-1])
             return []
 
-        build.loop(s.top, s.bottom, [], row, limit=self.dims[self.along])
+        build.loop(square.top, square.bottom, [], row, limit=self.dims[self.along])
 
-    def _turn(self, build: Builder, s: _Square) -> None:
+    def _turn(self, build: Builder, square: _Square) -> None:
         """Emit the transposition of a full block from the buffers in workgroup memory to the results."""
         strides: list[Index] = [1]
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))
         offset: Index = 0
-        for index, stride in zip(self._at(s, s.top, s.left), strides, strict=True):
+        for index, stride in zip(self._at(square, square.top, square.left), strides, strict=True):
             offset = build.plus(offset, build.times(index, stride))
         for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
             turn(build, (buffer, 0, self.side), (result, offset, strides[self.along]), self.side, self.side)

@@ -22,39 +22,46 @@ class UpdateStep:
     rule: Update
     only: bool
 
-    def dims(self, e: Elements) -> list[Index]:
+    def dims(self, elements: Elements) -> list[Index]:
         """Return the sizes of the tensor of written elements."""
-        return self.rule.written_sizes(e, self.op)
+        return self.rule.written_sizes(elements, self.op)
 
-    def position(self, e: Elements, build: Builder, indices: Sequence[Index]) -> list[Index]:
+    def position(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> list[Index]:
         """Return the indices of the destination where an element of the source goes."""
-        return self.rule.position(e, build, self.op, indices)
+        return self.rule.position(elements, build, self.op, indices)
 
     @property
     def ordered(self) -> int:
         """How many leading dimensions of what is written are walked in order."""
         return self.rule.ordered(self.op)
 
-    def meeting(self, e: Elements, build: Builder, leading: Sequence[Index]) -> Index:
+    def meeting(self, elements: Elements, build: Builder, leading: Sequence[Index]) -> Index:
         """Return a number that leading indices share when the elements they write may meet."""
-        return self.rule.meeting(e, build, self.op, leading)
+        return self.rule.meeting(elements, build, self.op, leading)
 
-    def lands(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
+    def lands(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
         """Return whether an element of the source has a place in the destination."""
-        return self.rule.lands(e, build, self.op, indices)
+        return self.rule.lands(elements, build, self.op, indices)
 
-    def write(self, e: Elements, build: Builder, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]) -> None:
+    def write(
+        self, elements: Elements, build: Builder, value: SSAValue, buffer: SSAValue, indices: Sequence[Index]
+    ) -> None:
         """Write the element at `indices` of the source. value: the result, buffer: where it lies."""
 
-        def land(b: Builder) -> None:
-            where = self.position(e, b, indices)
-            e.store(b, self.element(e, b, indices) if self.only else e.at(b, value, where), buffer, where)
+        def land(builder: Builder) -> None:
+            where = self.position(elements, builder, indices)
+            elements.store(
+                builder,
+                self.element(elements, builder, indices) if self.only else elements.at(builder, value, where),
+                buffer,
+                where,
+            )
 
-        build.when(self.lands(e, build, indices), land)
+        build.when(self.lands(elements, build, indices), land)
 
-    def element(self, e: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue:
         """Return the element that the update writes, when nothing else writes there."""
-        return self.rule.written_element(e, build, self.op, indices)
+        return self.rule.written_element(elements, build, self.op, indices)
 
 
 def starts_empty(value: SSAValue) -> bool:

@@ -135,7 +135,8 @@ def _parts(
 
 
 def _fits(chain: Chain) -> bool:
-    """Return whether both products have the rows in the same places, of sizes and types that the kernel has code for.
+    """Return whether both products have the rows in the same places, of sizes and types that the kernel
+    has code for.
     """
     first, second = chain.first, chain.second
     values = (chain.scores, chain.rows, second.op.results[0])

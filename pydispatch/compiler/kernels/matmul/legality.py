@@ -53,10 +53,10 @@ def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
     return None
 
 
-def _before_of(c: Operation, members: set[Operation]) -> set[Operation]:
-    """Return the operations of a group that `c` needs, directly or through others."""
+def _before_of(op: Operation, members: set[Operation]) -> set[Operation]:
+    """Return the operations of a group that `op` needs, directly or through others."""
     found: set[Operation] = set()
-    pending = [c]
+    pending = [op]
     while pending:
         for value in inputs_of(pending.pop()):
             if isinstance(value.owner, Operation) and value.owner in members and value.owner not in found:
@@ -65,20 +65,24 @@ def _before_of(c: Operation, members: set[Operation]) -> set[Operation]:
     return found
 
 
-def _after(op: Operation, c: Contraction, known: Places) -> str | None:
+def _after(op: Operation, contraction: Contraction, known: Places) -> str | None:
     for value in op.results:
-        if isinstance(value.type, TensorType) and positions(value, c.op.results[0], known) is None:
+        if isinstance(value.type, TensorType) and positions(value, contraction.op.results[0], known) is None:
             return reasons.OTHER_PLACES.format(op.name)
     return None
 
 
-def _before(op: Operation, c: Contraction) -> str | None:
+def _before(op: Operation, contraction: Contraction) -> str | None:
     """Packing reads an element once per tile: what makes it must be cheap."""
     if op.name == "linalg.generic":
-        if KEPT_ORDER in c.op.attributes and _only_copies(op):
+        if KEPT_ORDER in contraction.op.attributes and _only_copies(op):
             return reasons.TRANSPOSED_FOR_TILES
-        times = prod(c.generic.extents[d] or 1 for d in c.outer if d not in c.b.dims)
-        if op.results[0] is c.generic.inputs[c.b.main] and times > MOST_ORDERINGS and _only_copies(op):
+        times = prod(contraction.generic.extents[d] or 1 for d in contraction.outer if d not in contraction.b.dims)
+        if (
+            op.results[0] is contraction.generic.inputs[contraction.b.main]
+            and times > MOST_ORDERINGS
+            and _only_copies(op)
+        ):
             return reasons.REORDERED_FOR_TILES.format(times)
         if is_reduction(op):
             return reasons.REDUCED_FOR_TILES
@@ -96,7 +100,7 @@ def _only_copies(op: Operation) -> bool:
     return block.first_op is block.last_op and block.last_op is not None and block.last_op.operands[0] in block.args
 
 
-def _beside(op: Operation, c: Contraction, after: Collection[Operation]) -> str | None:
+def _beside(op: Operation, contraction: Contraction, after: Collection[Operation]) -> str | None:
     """Return why `op`, whose results are read together with a contraction's result, cannot join its dispatch; None if
     it can.
     """
@@ -106,7 +110,11 @@ def _beside(op: Operation, c: Contraction, after: Collection[Operation]) -> str 
         return reasons.WRITTEN.format(op.name)
     if isinstance(op, RecurrenceOp):
         return reasons.ORDERED.format(op.name)
-    if not _costly(op) or _count(op) == _count(c.op) or all(is_of_columns(v, c, after) for v in _ends(op, after)):
+    if (
+        not _costly(op)
+        or _count(op) == _count(contraction.op)
+        or all(is_of_columns(v, contraction, after) for v in _ends(op, after))
+    ):
         return None
     return reasons.EXPENSIVE_BESIDE
 

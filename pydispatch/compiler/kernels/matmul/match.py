@@ -133,32 +133,37 @@ def is_contraction(op: Operation) -> bool:
     return g is not None and g.body is not None and g.fact(_adds_products)
 
 
-def _adds_products(g: Structured) -> bool:
-    names = {op.name for op in g.block.ops}
-    return bool(g.loops) and len(g.inputs) >= 2 and bool(names & SUMS.keys()) and bool(names & {*SUMS.values()})
+def _adds_products(generic: Structured) -> bool:
+    names = {op.name for op in generic.block.ops}
+    return (
+        bool(generic.loops)
+        and len(generic.inputs) >= 2
+        and bool(names & SUMS.keys())
+        and bool(names & {*SUMS.values()})
+    )
 
 
-def _recognize(g: Structured) -> Contraction | None:
-    op = g.op
-    if cannot_lower(g):
+def _recognize(generic: Structured) -> Contraction | None:
+    op = generic.op
+    if cannot_lower(generic):
         return None
-    if len(g.outputs) != 1 or not g.loops or len(op.results) != 1:
+    if len(generic.outputs) != 1 or not generic.loops or len(op.results) != 1:
         return None
-    halves = _product(g)
+    halves = _product(generic)
     if halves is None:
         return None
-    factors = [_factor(g, half) for half in halves]
+    factors = [_factor(generic, half) for half in halves]
     if factors[0] is None or factors[1] is None:
         return None
-    return _roles(g, factors[0], factors[1])
+    return _roles(generic, factors[0], factors[1])
 
 
-def _product(g: Structured) -> tuple[SSAValue, SSAValue] | None:
+def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
     """Return the two values whose product the body adds to its accumulator."""
-    last = g.block.last_op
+    last = generic.block.last_op
     assert last is not None
     total = last.operands[0]
-    acc = g.block.args[-1]
+    acc = generic.block.args[-1]
     if not isinstance(total, OpResult) or total.op.name not in SUMS or len(list(acc.uses)) != 1:
         return None
     left, right = total.op.operands
@@ -168,7 +173,7 @@ def _product(g: Structured) -> tuple[SSAValue, SSAValue] | None:
     return product.op.operands[0], product.op.operands[1]
 
 
-def _factor(g: Structured, value: SSAValue) -> Factor | None:
+def _factor(generic: Structured, value: SSAValue) -> Factor | None:
     code: list[Operation] = []
     numbers: set[int] = set()
     pending, seen = [value], set[SSAValue]()
@@ -177,27 +182,27 @@ def _factor(g: Structured, value: SSAValue) -> Factor | None:
         if at in seen:
             continue
         seen.add(at)
-        if isinstance(at, BlockArgument) and at.owner is g.block:
+        if isinstance(at, BlockArgument) and at.owner is generic.block:
             numbers.add(at.index)
-        elif isinstance(at, OpResult) and at.op.parent_block() is g.block:
+        elif isinstance(at, OpResult) and at.op.parent_block() is generic.block:
             if at.op.regions or at.op.name.startswith(("linalg.", "tensor.")) or len(at.op.results) != 1:
                 return None
             code.append(at.op)
             pending += at.op.operands
-    if not numbers or max(numbers) >= len(g.inputs):
+    if not numbers or max(numbers) >= len(generic.inputs):
         return None
-    order = {op: i for i, op in enumerate(g.block.ops)}
+    order = {op: i for i, op in enumerate(generic.block.ops)}
     code.sort(key=lambda op: order[op])
-    main = max(sorted(numbers), key=lambda i: (len(dims_in(g.maps[i])), len(g.maps[i].results)))
-    coordinates = [linear(r) for r in g.maps[main].results]
+    main = max(sorted(numbers), key=lambda i: (len(dims_in(generic.maps[i])), len(generic.maps[i].results)))
+    coordinates = [linear(r) for r in generic.maps[main].results]
     if any(c is None for c in coordinates):
         return None
     known = tuple(c for c in coordinates if c is not None)
-    inputs = {number: _places(g.maps[number], known) for number in sorted(numbers)}
+    inputs = {number: _places(generic.maps[number], known) for number in sorted(numbers)}
     if any(places is None for places in inputs.values()):
         return None
     reads = {number: places for number, places in inputs.items() if places is not None}
-    direct = value is g.block.args[main]
+    direct = value is generic.block.args[main]
     return Factor(value, main, known, reads, tuple(code), direct)
 
 
@@ -212,34 +217,34 @@ def _places(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Line
     return tuple(places)
 
 
-def _static_size(g: Structured, dim: int) -> int:
+def _static_size(generic: Structured, dim: int) -> int:
     """Return the static size of a dimension, or 64 as an estimate if it is dynamic."""
-    size = g.extents[dim]
+    size = generic.extents[dim]
     return 64 if size is None else size
 
 
-def _columns(a: Factor, b: Factor, parallel: set[int]) -> list[int]:
+def _columns(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]:
     """Return the dimensions that may become columns: parallel ones of b alone, along which adjacent elements are one
     apart.
     """
-    own = [d for d in sorted(parallel) if d in b.dims and d not in a.dims]
-    return [d for d in own if len(b.where(d)) == 1 and b.coordinates[b.where(d)[0]].of(d) == 1]
+    own = [d for d in sorted(parallel) if d in rhs.dims and d not in lhs.dims]
+    return [d for d in own if len(rhs.where(d)) == 1 and rhs.coordinates[rhs.where(d)[0]].of(d) == 1]
 
 
-def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
+def _roles(generic: Structured, first: Factor, second: Factor) -> Contraction | None:
     """Choose m, n and k: n wants to be contiguous in B and C, k in A, and m to be large. None is in several
     coordinates of a factor, as in a diagonal: what it reads does not fill a tile."""
-    parallel = set(range(len(g.iterators))) - set(g.loops)
-    shared = [d for d in g.loops if len(first.where(d)) == len(second.where(d)) == 1]
-    if not shared or not set(g.loops) <= first.dims | second.dims:
+    parallel = set(range(len(generic.iterators))) - set(generic.loops)
+    shared = [d for d in generic.loops if len(first.where(d)) == len(second.where(d)) == 1]
+    if not shared or not set(generic.loops) <= first.dims | second.dims:
         return None
-    results = g.output_maps[0].results
+    results = generic.output_maps[0].results
     last = results[-1].position if results and isinstance(results[-1], AffineDimExpr) else None
     best: tuple[int, Factor, Factor, int | None] | None = None
     for a, b in ((first, second), (second, first)):
         for n in _columns(a, b, parallel):
             score = 4 * (n == last) + 3 * b.is_last(n) + 2 * b.coordinates[b.where(n)[0]].is_plain(n)
-            score -= 6 * (_static_size(g, n) < 4)
+            score -= 6 * (_static_size(generic, n) < 4)
             if best is None or score > best[0]:
                 best = (score, a, b, n)
     if best is None:
@@ -250,15 +255,21 @@ def _roles(g: Structured, first: Factor, second: Factor) -> Contraction | None:
     rows = [d for d in parallel if len(a.where(d)) == 1 and d not in b.dims]
     order = [r.position for r in results if isinstance(r, AffineDimExpr)]
     near = max(rows, key=order.index, default=None)
-    m = max(rows, key=lambda d: (min(_static_size(g, d), 48 if d == near else FAR_ROWS), a.is_last(d), d), default=None)
-    k = max(shared, key=lambda d: (_static_size(g, d) > 1, a.is_last(d), b.is_last(d), _static_size(g, d), d))
+    m = max(
+        rows,
+        key=lambda d: (min(_static_size(generic, d), 48 if d == near else FAR_ROWS), a.is_last(d), d),
+        default=None,
+    )
+    k = max(
+        shared, key=lambda d: (_static_size(generic, d) > 1, a.is_last(d), b.is_last(d), _static_size(generic, d), d)
+    )
     outer = tuple(d for d in sorted(parallel) if d not in (m, columns))
-    reductions = tuple(d for d in g.loops if d != k)
+    reductions = tuple(d for d in generic.loops if d != k)
     if columns is None and (outer or not (a.is_last(k) and b.is_last(k))):
         return None  # no columns: products of single elements per result, which plain loops vectorise better
-    out = g.op.results[0].type
+    out = generic.op.results[0].type
     assert isinstance(out, TensorType)
-    return Contraction(g.op, g, a, b, m, columns, k, outer, reductions, out.element_type)
+    return Contraction(generic.op, generic, a, b, m, columns, k, outer, reductions, out.element_type)
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:

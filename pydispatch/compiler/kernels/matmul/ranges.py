@@ -128,5 +128,5 @@ def _within(inner: Range, outer: Range) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
-def _joined(a: Range | None, b: Range | None) -> Range | None:
-    return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
+def _joined(lhs: Range | None, rhs: Range | None) -> Range | None:
+    return None if lhs is None or rhs is None else (min(lhs[0], rhs[0]), max(lhs[1], rhs[1]))

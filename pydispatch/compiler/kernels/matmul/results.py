@@ -40,24 +40,24 @@ def positions(value: SSAValue, result: SSAValue, known: Places | None = None) ->
     return found if isinstance(found, list) else None
 
 
-def is_of_columns(value: SSAValue, c: Contraction, readers: Collection[Operation]) -> bool:
+def is_of_columns(value: SSAValue, contraction: Contraction, readers: Collection[Operation]) -> bool:
     """Return whether all operations in `readers` that use `value` read one element of it per column of the
     contraction's result.
     """
-    out = c.generic.output_maps[0].results
+    out = contraction.generic.output_maps[0].results
     for use in value.uses:
         if use.operation not in readers:
             continue
-        if use.operation.name != GENERIC or c.n is None:
+        if use.operation.name != GENERIC or contraction.n is None:
             return False
         g = structured(use.operation)
-        places = positions(use.operation.results[0], c.op.results[0])
+        places = positions(use.operation.results[0], contraction.op.results[0])
         loops = {
             r.position: out[place]
             for r, place in zip(g.output_maps[0].results, places or (), strict=False) if isinstance(r, AffineDimExpr)
         }  # fmt: skip
         for r in g.maps[use.index].results:
-            if not isinstance(r, AffineDimExpr) or loops.get(r.position) != AffineDimExpr(c.n):
+            if not isinstance(r, AffineDimExpr) or loops.get(r.position) != AffineDimExpr(contraction.n):
                 return False
     return True
 
@@ -71,14 +71,14 @@ def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation
     return found
 
 
-def column_values(source: func.FuncOp, c: Contraction) -> list[SSAValue]:
+def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValue]:
     """Return the values of a dispatch function that are read with the contraction's result, are expensive, and have one
     element for each column."""
-    readers = dependents(c.op, source.body.block.ops)
+    readers = dependents(contraction.op, source.body.block.ops)
     values = dict.fromkeys(v for op in readers for v in op.operands if v.owner not in readers)
     return [
         v for v in values
-        if isinstance(v, OpResult) and len(shape_of(v)) == 1 and is_costly(v) and is_of_columns(v, c, readers)
+        if isinstance(v, OpResult) and len(shape_of(v)) == 1 and is_costly(v) and is_of_columns(v, contraction, readers)
     ]  # fmt: skip
 
 

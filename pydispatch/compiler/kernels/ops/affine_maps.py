@@ -16,34 +16,34 @@ def evaluate(build: Builder, map: AffineMap, dims: Sequence[Index]) -> list[Inde
     return [_value(build, e, dims) for e in map.results]
 
 
-def _value(build: Builder, e: AffineExpr, dims: Sequence[Index]) -> Index:
-    if isinstance(e, AffineDimExpr):
-        return dims[e.position]
-    if isinstance(e, AffineConstantExpr):
-        return e.value
-    if not isinstance(e, AffineBinaryOpExpr):
-        raise ValueError(f"the map uses the symbol {e}")
-    a, b = _value(build, e.lhs, dims), _value(build, e.rhs, dims)
-    if e.kind is Kind.Add:
+def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
+    if isinstance(expr, AffineDimExpr):
+        return dims[expr.position]
+    if isinstance(expr, AffineConstantExpr):
+        return expr.value
+    if not isinstance(expr, AffineBinaryOpExpr):
+        raise ValueError(f"the map uses the symbol {expr}")
+    a, b = _value(build, expr.lhs, dims), _value(build, expr.rhs, dims)
+    if expr.kind is Kind.Add:
         return build.plus(a, b)
-    if e.kind is Kind.Mul:
+    if expr.kind is Kind.Mul:
         return build.times(a, b)
     if not isinstance(b, int) or b < 1:
         raise ValueError(f"the map divides by {b}")
-    if e.kind is Kind.CeilDiv:
+    if expr.kind is Kind.CeilDiv:
         a = build.plus(a, b - 1)
-    if _positive(e.lhs):
-        return build.remainder(a, b) if e.kind is Kind.Mod else build.quotient(a, b)
+    if _positive(expr.lhs):
+        return build.remainder(a, b) if expr.kind is Kind.Mod else build.quotient(a, b)
     if isinstance(a, int):
-        return a % b if e.kind is Kind.Mod else a // b
+        return a % b if expr.kind is Kind.Mod else a // b
     down = build.pure(arith.FloorDivSIOp(a, build.index(b)))
-    return build.minus(a, build.times(down, b)) if e.kind is Kind.Mod else down
+    return build.minus(a, build.times(down, b)) if expr.kind is Kind.Mod else down
 
 
-def _positive(e: AffineExpr) -> bool:
+def _positive(expr: AffineExpr) -> bool:
     """Return whether an expression cannot be negative where its dimensions are not."""
-    if isinstance(e, AffineConstantExpr):
-        return e.value >= 0
-    if isinstance(e, AffineBinaryOpExpr):
-        return _positive(e.lhs) and _positive(e.rhs)
-    return isinstance(e, AffineDimExpr)
+    if isinstance(expr, AffineConstantExpr):
+        return expr.value >= 0
+    if isinstance(expr, AffineBinaryOpExpr):
+        return _positive(expr.lhs) and _positive(expr.rhs)
+    return isinstance(expr, AffineDimExpr)

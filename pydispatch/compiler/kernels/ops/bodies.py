@@ -18,7 +18,7 @@ from pydispatch.ir.values import constant_index
 
 
 def clone_block(
-    e: Elements,
+    elements: Elements,
     build: Builder,
     block: Block,
     mapping: dict[SSAValue, SSAValue],
@@ -34,20 +34,20 @@ def clone_block(
     for op in block.ops:
         if op is last:
             break
-        clone_op(e, build, op, mapping, point, free)
-    return [] if last is None else [resolve(e, mapping, value) for value in last.operands]
+        clone_op(elements, build, op, mapping, point, free)
+    return [] if last is None else [resolve(elements, mapping, value) for value in last.operands]
 
 
-def resolve(e: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
+def resolve(elements: Elements, mapping: dict[SSAValue, SSAValue], value: SSAValue) -> SSAValue:
     """Return the kernel value of a scalar that a body reads: mapped if the body defines it, else a scalar of the
     dispatch function.
     """
     known = mapping.get(value)
-    return e.scalar(value) if known is None else known
+    return elements.scalar(value) if known is None else known
 
 
 def clone_op(
-    e: Elements,
+    elements: Elements,
     build: Builder,
     op: Operation,
     mapping: dict[SSAValue, SSAValue],
@@ -55,36 +55,37 @@ def clone_op(
     free: Container[Operation] = (),
 ) -> None:
     """Clones one scalar operation; reads of tensors compute the element."""
+
     def index_of(value: SSAValue) -> Index:
         known = constant_index(value)
-        return resolve(e, mapping, value) if known is None else known
+        return resolve(elements, mapping, value) if known is None else known
 
     if op.name == "linalg.index":
         dimension = op.properties["dim"].value.data  # type: ignore[attr-defined]
         mapping[op.results[0]] = build.value(point[dimension])
         return
     if op.name == "tensor.extract":
-        mapping[op.results[0]] = _extract(e, build, op.operands[0], [index_of(v) for v in op.operands[1:]])
+        mapping[op.results[0]] = _extract(elements, build, op.operands[0], [index_of(v) for v in op.operands[1:]])
         return
     if op.name == "tensor.dim":
         axis = constant_index(op.operands[1])
         if axis is None:
             raise unsupported(op, "which dimension it asks for is not known while compiling")
-        mapping[op.results[0]] = build.value(e.dims(op.operands[0])[axis])
+        mapping[op.results[0]] = build.value(elements.dims(op.operands[0])[axis])
         return
     if op.name == "tensor.rank":
         mapping[op.results[0]] = build.index(op.operands[0].type.get_num_dims())  # type: ignore[attr-defined]
         return
     if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
         raise unsupported(op, "it computes tensors inside scalar code")
-    operands = [resolve(e, mapping, value) for value in op.operands]
-    properties = _flagged(e, op, op in free)
+    operands = [resolve(elements, mapping, value) for value in op.operands]
+    properties = _flagged(elements, op, op in free)
     copy = type(op).create(
         operands=operands,
         result_types=[r.type for r in op.results],
         properties=properties,
         attributes={k: v for k, v in op.attributes.items() if k != "loc"},
-        regions=[_clone_region(e, build, op, region, mapping, point) for region in op.regions],
+        regions=[_clone_region(elements, build, op, region, mapping, point) for region in op.regions],
     )
     if info_of(op).is_pure and not op.regions and len(op.results) == 1 and op not in free:
         mapping[op.results[0]] = build.pure(copy)
@@ -93,15 +94,17 @@ def clone_op(
     mapping.update(zip(op.results, copy.results, strict=True))
 
 
-def _extract(e: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:
+def _extract(elements: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:
     """Return the element at computed indices, which are clamped into the tensor; zero if the tensor is empty."""
     assert isinstance(source.type, TensorType)
-    element, sizes = source.type.element_type, e.dims(source)
+    element, sizes = source.type.element_type, elements.dims(source)
     where = [build.clamp(i, n) for i, n in zip(indices, sizes, strict=True)]
-    return build.choose(build.not_empty(sizes), lambda b: e.at(b, source, where), lambda b: e.zero(b, element))
+    return build.choose(
+        build.not_empty(sizes), lambda b: elements.at(b, source, where), lambda b: elements.zero(b, element)
+    )
 
 
-def _flagged(e: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
+def _flagged(elements: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
     """Return the properties of the copy of an operation. free: whether it may be reassociated.
 
     Where the target keeps the written order, divisions are divisions too.
@@ -109,7 +112,7 @@ def _flagged(e: Elements, op: Operation, free: bool = False) -> dict[str, Attrib
     flags = op.properties.get("fastmath")
     have = set(flags.data) if isinstance(flags, arith.FastMathFlagsAttr) else set[FastMathFlag]()
     want = have | {FastMathFlag.REASSOC} if free else have
-    if not e.reassociate:
+    if not elements.reassociate:
         want = want - {FastMathFlag.ALLOW_RECIP}
     if want == have:
         return dict(op.properties)
@@ -117,7 +120,7 @@ def _flagged(e: Elements, op: Operation, free: bool = False) -> dict[str, Attrib
 
 
 def _clone_region(
-    e: Elements, build: Builder, op: Operation, region: Region, mapping: dict[SSAValue, SSAValue],
+    elements: Elements, build: Builder, op: Operation, region: Region, mapping: dict[SSAValue, SSAValue],
     point: Sequence[Index],
 ) -> Region:  # fmt: skip
     if not region.blocks:
@@ -129,7 +132,7 @@ def _clone_region(
     inner = build.nested(block, guarded=True)
     inside = dict(mapping)
     inside.update(zip(source.args, block.args, strict=True))
-    values = clone_block(e, inner, source, inside, point)
+    values = clone_block(elements, inner, source, inside, point)
     if source.last_op is not None:
         last = type(source.last_op).create(
             operands=values, properties=source.last_op.properties, attributes=source.last_op.attributes
@@ -139,11 +142,11 @@ def _clone_region(
     return Region(block)
 
 
-def scalarized(e: Elements, build: Builder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
+def scalarized(elements: Elements, build: Builder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
     """Emit an elementwise tensor operation on single elements, and return its results."""
     types = [r.type.element_type if isinstance(r.type, TensorType) else r.type for r in op.results]
     copy = type(op).create(
-        operands=operands, result_types=types, properties=_flagged(e, op),
+        operands=operands, result_types=types, properties=_flagged(elements, op),
         attributes={k: v for k, v in op.attributes.items() if k != "loc"},
     )  # fmt: skip
     if len(types) == 1:

@@ -111,14 +111,14 @@ class Builder(IndexArithmetic[SSAValue]):
         """Return the limit that `bounded` recorded for a value, None if there is none."""
         return self._bounds.get(value) if isinstance(value, SSAValue) else None
 
-    def _sum(self, a: SSAValue, b: Index) -> SSAValue:
-        return self.pure(arith.AddiOp(a, self.value(b), overflow=_NSW))
+    def _sum(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        return self.pure(arith.AddiOp(lhs, self.value(rhs), overflow=_NSW))
 
-    def _difference(self, a: Index, b: SSAValue) -> SSAValue:
-        return self.pure(arith.SubiOp(self.value(a), b, overflow=_NSW))
+    def _difference(self, lhs: Index, rhs: SSAValue) -> SSAValue:
+        return self.pure(arith.SubiOp(self.value(lhs), rhs, overflow=_NSW))
 
-    def _product(self, a: SSAValue, b: Index) -> SSAValue:
-        return self.pure(arith.MuliOp(a, self.value(b), overflow=_NSW))
+    def _product(self, lhs: SSAValue, rhs: Index) -> SSAValue:
+        return self.pure(arith.MuliOp(lhs, self.value(rhs), overflow=_NSW))
 
     def product(self, values: Sequence[Index]) -> Index:
         known = prod(v for v in values if isinstance(v, int))
@@ -157,52 +157,52 @@ class Builder(IndexArithmetic[SSAValue]):
             return isinstance(size, int) and limit % size == 0 and self._below(high, limit // size)
         return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)
 
-    def quotient(self, a: Index, b: Index) -> Index:
+    def quotient(self, lhs: Index, rhs: Index) -> Index:
         """Return a / b of numbers that are not negative. A divisor that is 0 at run time gives an unspecified number,
         no trap.
         """
-        if isinstance(a, int) and isinstance(b, int):
-            return a // b if b else 0
-        if b == 1:
-            return a
-        if self._below(a, b):
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            return lhs // rhs if rhs else 0
+        if rhs == 1:
+            return lhs
+        if self._below(lhs, rhs):
             return 0
-        if isinstance(a, SSAValue) and a in self._parts:
-            high, size, low = self._parts[a]
-            if size is b or size == b:
+        if isinstance(lhs, SSAValue) and lhs in self._parts:
+            high, size, low = self._parts[lhs]
+            if size is rhs or size == rhs:
                 return high
-            if isinstance(size, int) and isinstance(b, int) and b:
-                if b % size == 0:
-                    return self.quotient(high, b // size)
-                if size % b == 0:
-                    return self.linear(high, size // b, self.quotient(low, b))
-        return self._divide(arith.DivUIOp, a, b)
+            if isinstance(size, int) and isinstance(rhs, int) and rhs:
+                if rhs % size == 0:
+                    return self.quotient(high, rhs // size)
+                if size % rhs == 0:
+                    return self.linear(high, size // rhs, self.quotient(low, rhs))
+        return self._divide(arith.DivUIOp, lhs, rhs)
 
-    def remainder(self, a: Index, b: Index) -> Index:
+    def remainder(self, lhs: Index, rhs: Index) -> Index:
         """Return a % b of numbers that are not negative. A divisor that is 0 at run time gives an unspecified number,
         no trap.
         """
-        if isinstance(a, int) and isinstance(b, int):
-            return a % b if b else 0
-        if b == 1:
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            return lhs % rhs if rhs else 0
+        if rhs == 1:
             return 0
-        if self._below(a, b):
-            return a
-        if isinstance(a, SSAValue) and a in self._parts:
-            high, size, low = self._parts[a]
-            if size is b or size == b:
+        if self._below(lhs, rhs):
+            return lhs
+        if isinstance(lhs, SSAValue) and lhs in self._parts:
+            high, size, low = self._parts[lhs]
+            if size is rhs or size == rhs:
                 return low
-            if isinstance(size, int) and isinstance(b, int) and b:
-                if b % size == 0:
-                    return self.linear(self.remainder(high, b // size), size, low)
-                if size % b == 0:
-                    return self.remainder(low, b)
-        value = self._divide(arith.RemUIOp, a, b)
-        return self.bounded(value, b)
+            if isinstance(size, int) and isinstance(rhs, int) and rhs:
+                if rhs % size == 0:
+                    return self.linear(self.remainder(high, rhs // size), size, low)
+                if size % rhs == 0:
+                    return self.remainder(low, rhs)
+        value = self._divide(arith.RemUIOp, lhs, rhs)
+        return self.bounded(value, rhs)
 
-    def _divide(self, kind: type[arith.DivUIOp] | type[arith.RemUIOp], a: Index, b: Index) -> SSAValue:
-        divisor = self.value(b if isinstance(b, int) else self.most(b, 1))
-        return self._hoisted(kind(self.value(a), divisor))
+    def _divide(self, kind: type[arith.DivUIOp] | type[arith.RemUIOp], lhs: Index, rhs: Index) -> SSAValue:
+        divisor = self.value(rhs if isinstance(rhs, int) else self.most(rhs, 1))
+        return self._hoisted(kind(self.value(lhs), divisor))
 
     def _hoisted(self, op: Operation) -> SSAValue:
         """Emit a division whose divisor is never 0, which may be hoisted as far as its operands allow, and return its
@@ -216,34 +216,34 @@ class Builder(IndexArithmetic[SSAValue]):
             place.remember(key, known)
         return known
 
-    def ceil_quotient(self, a: Index, b: Index) -> Index:
+    def ceil_quotient(self, lhs: Index, rhs: Index) -> Index:
         """Return a / b rounded up, of numbers that are not negative."""
-        if isinstance(b, int) and b == 1:
-            return a
-        less = self.minus(b, 1) if isinstance(b, int) else self.minus(self.most(b, 1), 1)
-        return self.quotient(self.plus(a, less), b)
+        if isinstance(rhs, int) and rhs == 1:
+            return lhs
+        less = self.minus(rhs, 1) if isinstance(rhs, int) else self.minus(self.most(rhs, 1), 1)
+        return self.quotient(self.plus(lhs, less), rhs)
 
-    def least(self, a: Index, b: Index) -> Index:
-        if isinstance(a, int) and isinstance(b, int):
-            return min(a, b)
-        return a if a is b else self.pure(arith.MinSIOp(self.value(a), self.value(b)))
+    def least(self, lhs: Index, rhs: Index) -> Index:
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            return min(lhs, rhs)
+        return lhs if lhs is rhs else self.pure(arith.MinSIOp(self.value(lhs), self.value(rhs)))
 
-    def most(self, a: Index, b: Index) -> Index:
-        if isinstance(a, int) and isinstance(b, int):
-            return max(a, b)
-        return a if a is b else self.pure(arith.MaxSIOp(self.value(a), self.value(b)))
+    def most(self, lhs: Index, rhs: Index) -> Index:
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            return max(lhs, rhs)
+        return lhs if lhs is rhs else self.pure(arith.MaxSIOp(self.value(lhs), self.value(rhs)))
 
-    def less(self, a: Index, b: Index) -> SSAValue | bool:
+    def less(self, lhs: Index, rhs: Index) -> SSAValue | bool:
         """Return a < b, signed."""
-        if isinstance(a, int) and isinstance(b, int):
-            return a < b
-        if a is b:
+        if isinstance(lhs, int) and isinstance(rhs, int):
+            return lhs < rhs
+        if lhs is rhs:
             return False
-        if b == 0 and (a in self._bounds or a in self._parts):
+        if rhs == 0 and (lhs in self._bounds or lhs in self._parts):
             return False
-        if self._below(a, b):
+        if self._below(lhs, rhs):
             return True
-        return self.pure(arith.CmpiOp(self.value(a), self.value(b), "slt"))
+        return self.pure(arith.CmpiOp(self.value(lhs), self.value(rhs), "slt"))
 
     def clamp(self, index: Index, size: Index) -> Index:
         """`index`, moved to the border of a dimension where it lies outside. Only of use where `size` is not 0."""
@@ -369,27 +369,27 @@ def opposite(build: Builder, condition: SSAValue | bool) -> SSAValue | bool:
     return build.pure(arith.XOrIOp(condition, build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))))
 
 
-def both(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | bool:
+def both(build: Builder, lhs: SSAValue | bool, rhs: SSAValue | bool) -> SSAValue | bool:
     """Return whether two conditions hold."""
-    if isinstance(a, bool):
-        return b if a else False
-    if isinstance(b, bool):
-        return a if b else False
-    return build.pure(arith.AndIOp(a, b))
+    if isinstance(lhs, bool):
+        return rhs if lhs else False
+    if isinstance(rhs, bool):
+        return lhs if rhs else False
+    return build.pure(arith.AndIOp(lhs, rhs))
 
 
-def equal(build: Builder, a: Index, b: Index) -> SSAValue | bool:
+def equal(build: Builder, lhs: Index, rhs: Index) -> SSAValue | bool:
     """Return whether two indices are the same."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a == b
-    return True if a is b else build.pure(arith.CmpiOp(build.value(a), build.value(b), "eq"))
+    if isinstance(lhs, int) and isinstance(rhs, int):
+        return lhs == rhs
+    return True if lhs is rhs else build.pure(arith.CmpiOp(build.value(lhs), build.value(rhs), "eq"))
 
 
-def not_less(build: Builder, a: Index, b: Index) -> SSAValue | bool:
+def not_less(build: Builder, lhs: Index, rhs: Index) -> SSAValue | bool:
     """Return a >= b, signed."""
-    if b == 0 and build.less(a, 0) is False:
+    if rhs == 0 and build.less(lhs, 0) is False:
         return True
-    less = build.less(a, b)
+    less = build.less(lhs, rhs)
     if isinstance(less, bool):
         return not less
-    return build.pure(arith.CmpiOp(build.value(a), build.value(b), "sge"))
+    return build.pure(arith.CmpiOp(build.value(lhs), build.value(rhs), "sge"))

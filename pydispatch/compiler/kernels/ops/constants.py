@@ -40,9 +40,7 @@ def _first(attribute: DenseIntOrFPElementsAttr, width: int) -> Attribute:
     return next(iter(one.iter_attrs()))
 
 
-def table_of(
-    entry: Builder, function: str, tables: list[Operation], attribute: DenseIntOrFPElementsAttr
-) -> SSAValue:
+def table_of(entry: Builder, function: str, tables: list[Operation], attribute: DenseIntOrFPElementsAttr) -> SSAValue:
     """Return the memref of a constant table with the elements of `attribute`, loaded at the entry; add its
     `memref.global` to `tables` when it is new.
     """

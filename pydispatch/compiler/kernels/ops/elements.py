@@ -45,9 +45,7 @@ class Kept:
 
         The buffer has elements of the row `row` only, and the loop that stores them has ended there.
         """
-        return (
-            self.filled is not None and self.filled not in build.chain() and list(indices[: len(row)]) == list(row)
-        )
+        return self.filled is not None and self.filled not in build.chain() and list(indices[: len(row)]) == list(row)
 
 
 class LoopCompanion(Protocol):
@@ -277,5 +275,3 @@ class Elements:
         if op not in self._views:
             self._views[op] = make(op)
         return self._views[op]
-
-

@@ -27,43 +27,43 @@ def generic_of(op: Operation) -> Structured:
     return g
 
 
-def cannot_lower(g: Structured) -> str:
+def cannot_lower(generic: Structured) -> str:
     """Return why a generic cannot be lowered to loops, "" if it can."""
-    return g.fact(_problem)
+    return generic.fact(_problem)
 
 
-def _problem(g: Structured) -> str:
-    for number, map in enumerate(g.output_maps):
+def _problem(generic: Structured) -> str:
+    for number, map in enumerate(generic.output_maps):
         if not is_projection(map):
             return f"the map of result {number}, {map}, is no projected permutation"
-    if any(m.num_symbols for m in g.maps):
+    if any(m.num_symbols for m in generic.maps):
         return "its maps have symbols"
-    sets = [dims_in(m) for m in g.output_maps]
+    sets = [dims_in(m) for m in generic.output_maps]
     first = sets[0] if sets else set()
-    reduces = any(i not in first for i, kind in enumerate(g.iterators) if kind != "parallel")
+    reduces = any(i not in first for i, kind in enumerate(generic.iterators) if kind != "parallel")
     if any(s != first for s in sets) and reduces:
         return "it reduces into results with different dimensions"
     return ""
 
 
-def view_of(e: Elements, op: Operation) -> Structured:
-    found = e.view(op, generic_of)
+def view_of(elements: Elements, op: Operation) -> Structured:
+    found = elements.view(op, generic_of)
     assert isinstance(found, Structured)
     return found
 
 
-def loop_sizes(e: Elements, g: Structured) -> list[Index]:
+def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
     """Return the sizes of all loop dimensions, from the operands that have them."""
-    sizes: list[Index | None] = [None] * len(g.iterators)
-    for value, map in zip(g.operands, g.maps, strict=True):
-        if e.flat is not None and map.results:
-            return [e.flat] * len(sizes)
+    sizes: list[Index | None] = [None] * len(generic.iterators)
+    for value, map in zip(generic.operands, generic.maps, strict=True):
+        if elements.flat is not None and map.results:
+            return [elements.flat] * len(sizes)
         for position, result in enumerate(map.results):
             if isinstance(result, AffineDimExpr) and not isinstance(sizes[result.position], int):
-                sizes[result.position] = e.dims(value)[position]
+                sizes[result.position] = elements.dims(value)[position]
     for number, size in enumerate(sizes):
         if size is None:
-            raise unsupported(g.op, f"no operand has the size of dimension d{number}")
+            raise unsupported(generic.op, f"no operand has the size of dimension d{number}")
     return sizes  # type: ignore[return-value]
 
 
@@ -91,19 +91,19 @@ def element_of_generic(e: Elements, build: Builder, value: OpResult, indices: Se
     return elements[value.index]
 
 
-def _parallel(e: Elements, build: Builder, g: Structured, point: list[Index | None]) -> list[SSAValue]:
+def _parallel(elements: Elements, build: Builder, generic: Structured, point: list[Index | None]) -> list[SSAValue]:
     if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
-        sizes = loop_sizes(e, g)
+        sizes = loop_sizes(elements, generic)
         for number, p in enumerate(point):
             if p is None and sizes[number] != 1:
-                raise unsupported(g.op, f"dimension d{number} is parallel, and a result does not have it")
-    return body_at(e, build, g, [0 if p is None else p for p in point])
+                raise unsupported(generic.op, f"dimension d{number} is parallel, and a result does not have it")
+    return body_at(elements, build, generic, [0 if p is None else p for p in point])
 
 
 def body_at(
-    e: Elements,
+    elements: Elements,
     build: Builder,
-    g: Structured,
+    generic: Structured,
     point: Sequence[Index],
     carried: Sequence[SSAValue] | None = None,
 ) -> list[SSAValue]:
@@ -111,38 +111,38 @@ def body_at(
     of the outputs; else they are computed.
     """
     mapping: dict[SSAValue, SSAValue] = {}
-    for number, argument in enumerate(g.block.args):
+    for number, argument in enumerate(generic.block.args):
         if not argument.uses:
             continue
-        if number >= len(g.inputs) and carried is not None:
-            mapping[argument] = carried[number - len(g.inputs)]
+        if number >= len(generic.inputs) and carried is not None:
+            mapping[argument] = carried[number - len(generic.inputs)]
         else:
-            mapping[argument] = _operand(e, build, g.operands[number], g.maps[number], point)
-    free = reassociable(g) if carried is not None and e.reassociate else frozenset[Operation]()
-    return clone_block(e, build, g.block, mapping, point, free)
+            mapping[argument] = _operand(elements, build, generic.operands[number], generic.maps[number], point)
+    free = reassociable(generic) if carried is not None and elements.reassociate else frozenset[Operation]()
+    return clone_block(elements, build, generic.block, mapping, point, free)
 
 
-def _operand(e: Elements, build: Builder, operand: SSAValue, map: AffineMap, point: Sequence[Index]) -> SSAValue:
+def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineMap, point: Sequence[Index]) -> SSAValue:
     from xdsl.dialects.builtin import TensorType
 
     if not isinstance(operand.type, TensorType):
-        return e.scalar(operand)
-    if e.flat is not None:
-        return e.at(build, operand, list(point[:1]) if map.results else [])
+        return elements.scalar(operand)
+    if elements.flat is not None:
+        return elements.at(build, operand, list(point[:1]) if map.results else [])
     where = evaluate(build, map, point)
     for number, result in enumerate(map.results):
         if not is_exact(result):  # its range was not compared with the size
-            where[number] = build.clamp(where[number], e.dims(operand)[number])
-    return e.at(build, operand, where)
+            where[number] = build.clamp(where[number], elements.dims(operand)[number])
+    return elements.at(build, operand, where)
 
 
-def reassociable(g: Structured) -> frozenset[Operation]:
+def reassociable(generic: Structured) -> frozenset[Operation]:
     """Return the operations that combine loop-carried values and may be reassociated."""
-    last = g.block.last_op
+    last = generic.block.last_op
     assert last is not None
     found: list[Operation] = []
     for number, value in enumerate(last.operands):
-        argument = g.block.args[len(g.inputs) + number]
+        argument = generic.block.args[len(generic.inputs) + number]
         if not isinstance(value, OpResult) or not isinstance(value.type, AnyFloat):
             continue
         if info_of(value.op).grouping is Grouping.FIXED:
@@ -156,18 +156,19 @@ SHORT = 512
 """A constant number of steps below which the innermost loop is made one with the loop around it."""
 
 
-def _merges(g: Structured, sizes: Sequence[Index]) -> bool:
-    """Return whether the two innermost reduced dimensions are contiguous in memory, so that one loop may run over both.
+def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
+    """Return whether the two innermost reduced dimensions are contiguous in memory, so that one loop may
+    run over both.
     """
-    if len(g.loops) < 2:
+    if len(generic.loops) < 2:
         return False
-    high, low = g.loops[-2:]
+    high, low = generic.loops[-2:]
     steps = sizes[low]
     if not isinstance(steps, int) or not 1 < steps < SHORT or sizes[high] == 1:
         return False
     found = False
-    for number, map in enumerate(g.maps[: len(g.inputs)]):
-        if not g.block.args[number].uses or not {high, low} & dims_in(map):
+    for number, map in enumerate(generic.maps[: len(generic.inputs)]):
+        if not generic.block.args[number].uses or not {high, low} & dims_in(map):
             continue
         places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
         windows = [r for r in map.results if not isinstance(r, AffineDimExpr)]
@@ -177,43 +178,47 @@ def _merges(g: Structured, sizes: Sequence[Index]) -> bool:
     return found
 
 
-def reduce_at(e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
+def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
     """Emit the loops over the dimensions that the results do not have, in order, around the body, and return the
     results. Long sums are computed in blocks.
     """
-    e.reduced.append((g.op, build))
-    if e.distribute is not None and (made := e.distribute(e, build, g, point)) is not None:
+    e.reduced.append((generic.op, build))
+    if e.distribute is not None and (made := e.distribute(e, build, generic, point)) is not None:
         return made
-    sizes = loop_sizes(e, g)
-    for dim in g.loops:
-        if g.iterators[dim] == "parallel" and sizes[dim] != 1:
-            raise unsupported(g.op, f"dimension d{dim} is parallel, and no result has it")
+    sizes = loop_sizes(e, generic)
+    for dim in generic.loops:
+        if generic.iterators[dim] == "parallel" and sizes[dim] != 1:
+            raise unsupported(generic.op, f"dimension d{dim} is parallel, and no result has it")
     known = [0 if p is None else p for p in point]
     initial = [
         e.at(build, output, evaluate(build, map, known))
-        for output, map in zip(g.outputs, g.output_maps, strict=True)
+        for output, map in zip(generic.outputs, generic.output_maps, strict=True)
     ]  # fmt: skip
     own = len(initial)
-    companion = e.beside if e.beside is not None and e.beside.host is g.op else None
+    companion = e.beside if e.beside is not None and e.beside.host is generic.op else None
     if companion is not None:
         e.beside = None
         initial += companion.initial(build)
-    loops: list[Index] = [sizes[dim] for dim in g.loops]
-    merged = _merges(g, sizes)
+    loops: list[Index] = [sizes[dim] for dim in generic.loops]
+    merged = _merges(generic, sizes)
     if merged:
         loops[-2:] = [build.times(loops[-2], loops[-1])]
 
     def body(inner: Builder, where: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
         full = list(known)
         for number in range(len(loops)):
-            full[g.loops[number]] = where[number]
+            full[generic.loops[number]] = where[number]
         if merged:
-            high, low = g.loops[-2:]
+            high, low = generic.loops[-2:]
             full[high], full[low] = inner.halves(where[len(loops) - 1], sizes[low])
-        elements = body_at(e, inner, g, full, carried[:own])
-        return elements if companion is None else [*elements, *companion.step(inner, full[g.loops[0]], carried[own:])]
+        elements = body_at(e, inner, generic, full, carried[:own])
+        return (
+            elements
+            if companion is None
+            else [*elements, *companion.step(inner, full[generic.loops[0]], carried[own:])]
+        )
 
-    summed = are_sums(e, g)
+    summed = are_sums(e, generic)
     levels = levels_of(loops) if any(summed) else [Level(number) for number in range(len(loops))]
     results = nest(build, levels, loops, summed, initial, body)
     if companion is not None:
@@ -227,11 +232,11 @@ def integer_of(op: Operation, name: str) -> int:
     return int(found.value.data)
 
 
-def are_sums(e: Elements, g: Structured) -> list[bool]:
+def are_sums(elements: Elements, generic: Structured) -> list[bool]:
     """Return, for each result, whether it is a sum of floats that may be reassociated."""
-    last = g.block.last_op
+    last = generic.block.last_op
     assert last is not None
-    if not e.reassociate:
+    if not elements.reassociate:
         return [False] * len(last.operands)
-    free = reassociable(g)
+    free = reassociable(generic)
     return [isinstance(v, OpResult) and v.op in free and v.op.name == "arith.addf" for v in last.operands]

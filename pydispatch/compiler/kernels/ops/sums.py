@@ -81,7 +81,8 @@ def nest(
     build: Builder, levels: Sequence[Level], sizes: Sequence[Index], sums: Sequence[bool], carried: Carried,
     body: Callable[[Builder, dict[int, Index], Carried], Carried],
 ) -> Carried:  # fmt: skip
-    """Emit the loops of `levels` around `body`, which receives the index of every loop, and return the carried values.
+    """Emit the loops of `levels` around `body`, which receives the index of every loop, and return the
+    carried values.
     """
     where: dict[int, Index] = {}
     ranges: dict[int, tuple[Index, Index]] = {i: (0, size) for i, size in enumerate(sizes)}

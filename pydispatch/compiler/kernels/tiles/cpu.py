@@ -116,9 +116,9 @@ def _copy_what_exists(build: Builder, part: Part, tile: SSAValue) -> None:
 def _copy_elements(
     build: Builder, part: Part, tile: SSAValue, low: tuple[Index, Index], high: tuple[Index, Index]
 ) -> None:
-    def one(b: Builder, row: Index, column: Index) -> None:
-        value = b.add(memref.LoadOp.get(part.value, part.place(b, row, column)))
-        put(b, converted(b, value, element_of(tile)), tile, row, column)
+    def one(builder: Builder, row: Index, column: Index) -> None:
+        value = builder.add(memref.LoadOp.get(part.value, part.place(builder, row, column)))
+        put(builder, converted(builder, value, element_of(tile)), tile, row, column)
 
     _elements(build, low, high, one)
 
@@ -201,15 +201,15 @@ def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
     return made.results[0]
 
 
-def _blocks(build: Builder, a: Part, b: Part, c: Part, sizes: tuple[int, int, Index], level: Level) -> None:
+def _blocks(build: Builder, lhs: Part, rhs: Part, c: Part, sizes: tuple[int, int, Index], level: Level) -> None:
     """Emit the register blocks of a product, column by column, so that a panel of B stays in the first-level cache."""
     rows, columns, steps = sizes
     tiles = choose(level, (bit_width(element_of(c.value)) or 32) // 8, rows, columns, None, 1, 1, padded=False)
 
     def block(inner: Builder, row: Index, column: Index, height: int, width: int) -> None:
         operands = [
-            a.view(inner, row, 0, (height, steps)),
-            b.view(inner, 0, column, (steps, width)),
+            lhs.view(inner, row, 0, (height, steps)),
+            rhs.view(inner, 0, column, (steps, width)),
             c.view(inner, row, column, (height, width)),
         ]
         inner.add(ContractOp(operands=operands, properties={"accumulate": UnitAttr()}))

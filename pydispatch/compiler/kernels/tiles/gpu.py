@@ -18,12 +18,12 @@ def read(build: Builder, op: ReadTileOp) -> None:
     """Emit code that reads a tile into memory; neighbouring invocations read neighbouring elements of the view."""
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
-    def one(b: Builder, number: Index) -> None:
+    def one(builder: Builder, number: Index) -> None:
         if part.turned:  # neighbours of the view
-            column, row = b.split(number, [columns, rows])
+            column, row = builder.split(number, [columns, rows])
         else:
-            row, column = b.split(number, [rows, columns])
-        put(b, part.element(b, row, column), op.tile, row, column)
+            row, column = builder.split(number, [rows, columns])
+        put(builder, part.element(builder, row, column), op.tile, row, column)
 
     build.parallel(0, rows * columns, one)
 
@@ -35,10 +35,14 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     height, width = next((b for b in fitting if rows * columns // (b[0] * b[1]) >= invocations), fitting[-1])
     down, across = rows // height, columns // width
 
-    def one(b: Builder, number: Index) -> None:
-        top, left = b.split(number, [down, across])
-        at = [(b.plus(top, r * down), b.plus(left, c * across)) for r in range(height) for c in range(width)]
-        start = [b.add(memref.LoadOp.get(op.c, [b.value(row), b.value(column)])) for row, column in at]
+    def one(builder: Builder, number: Index) -> None:
+        top, left = builder.split(number, [down, across])
+        at = [
+            (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)
+        ]
+        start = [
+            builder.add(memref.LoadOp.get(op.c, [builder.value(row), builder.value(column)])) for row, column in at
+        ]
 
         def step(inner: Builder, k: Index, sums: list[SSAValue]) -> list[SSAValue]:
             place = inner.value(k)
@@ -47,8 +51,8 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
             pairs = [(x, y) for x in factors_a for y in factors_b]
             return [_added(inner, x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
 
-        for total, (row, column) in zip(b.loop(0, steps, start, step), at, strict=True):
-            put(b, total, op.c, row, column)
+        for total, (row, column) in zip(builder.loop(0, steps, start, step), at, strict=True):
+            put(builder, total, op.c, row, column)
 
     build.parallel(0, down * across, one)
 
@@ -58,7 +62,7 @@ def _factor(build: Builder, tile: SSAValue, row: Index, column: Index, type_: ob
     return converted(build, value, type_)  # type: ignore[arg-type]
 
 
-def _added(build: Builder, a: SSAValue, b: SSAValue, total: SSAValue) -> SSAValue:
+def _added(build: Builder, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
     if isinstance(total.type, AnyFloat):
-        return build.add(arith.AddfOp(total, build.add(arith.MulfOp(a, b))))
-    return build.add(arith.AddiOp(total, build.add(arith.MuliOp(a, b))))
+        return build.add(arith.AddfOp(total, build.add(arith.MulfOp(lhs, rhs))))
+    return build.add(arith.AddiOp(total, build.add(arith.MuliOp(lhs, rhs))))

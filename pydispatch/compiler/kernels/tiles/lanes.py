@@ -162,5 +162,3 @@ class _Writer:
         right = view_as(build, self.op.b, column, [self.steps, self.columns], [pitch, 1])
         operands = [build.value(lane), left, right, self.sums]
         build.add(MmaOp(operands=operands, properties={"form": StringAttr(self.form)}))
-
-

@@ -46,8 +46,7 @@ class Inserter:
             and value.type.element_type == wanted.element_type
             and len(value.type.get_shape()) == len(wanted.get_shape())
             and all(
-                a == b or DYNAMIC in (a, b)
-                for a, b in zip(value.type.get_shape(), wanted.get_shape(), strict=True)
+                a == b or DYNAMIC in (a, b) for a, b in zip(value.type.get_shape(), wanted.get_shape(), strict=True)
             )
         )
         if not ok:

@@ -168,7 +168,8 @@ class Body:
 
 
 def region_key(op: Operation, captured: list[SSAValue]) -> list[Hashable]:
-    """Return keys of the computations in the regions of an operation; a region with branches is only equal to itself.
+    """Return keys of the computations in the regions of an operation; a region with branches is only
+    equal to itself.
     """
     keys: list[Hashable] = []
     for region in op.regions:

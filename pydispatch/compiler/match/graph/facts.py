@@ -99,9 +99,9 @@ def _size(stated: Stated | None) -> Size:
     return Size()
 
 
-def _times(a: Size, b: Size) -> Size:
-    high = None if a.high is None or b.high is None else a.high * b.high
-    return Size(a.low * b.low, high, a.multiple * b.multiple)
+def _times(lhs: Size, rhs: Size) -> Size:
+    high = None if lhs.high is None or rhs.high is None else lhs.high * rhs.high
+    return Size(lhs.low * rhs.low, high, lhs.multiple * rhs.multiple)
 
 
 def size_from(value: SSAValue) -> Size:

@@ -191,20 +191,28 @@ def _of_generic(op: GenericOp) -> list[Node]:
     ]
 
 
-def _scalar_root(g: Structured, value: SSAValue, result: SSAValue, made: dict[SSAValue, SSAValue | Node]) -> Node:
+def _scalar_root(generic: Structured, value: SSAValue, result: SSAValue, made: dict[SSAValue, SSAValue | Node]) -> Node:
     """Return the node of one result: that of the yielded scalar, with the result as its value."""
-    child = _scalar(g, value, result.type, made)
+    child = _scalar(generic, value, result.type, made)
     if isinstance(child, Node) and child.value is None:
         copy = Node(
-            (), child.children, result.type, g.op, child.label, result, child.commutative, child.parts, g.outputs
+            (),
+            child.children,
+            result.type,
+            generic.op,
+            child.label,
+            result,
+            child.commutative,
+            child.parts,
+            generic.outputs,
         )
         copy.key = child.key
         return copy
-    return Node(("copy",), [child], result.type, g.op, "a copy", result, unread=g.outputs)
+    return Node(("copy",), [child], result.type, generic.op, "a copy", result, unread=generic.outputs)
 
 
 def _scalar(
-    g: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
+    generic: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
     """Return the node of one scalar of the body, as a tensor of the shape of the result. Not recursive: bodies may be
     long.
@@ -216,28 +224,28 @@ def _scalar(
             pending.pop()
             continue
         inner = top.owner
-        if isinstance(inner, Operation) and inner.parent is g.body:
+        if isinstance(inner, Operation) and inner.parent is generic.body:
             missing = [v for v in inner.operands if v not in made]
             if missing:
                 pending += missing
                 continue
         pending.pop()
-        made[top] = _scalar_child(g, top, type, made)
+        made[top] = _scalar_child(generic, top, type, made)
     return made[value]
 
 
 def _scalar_child(
-    g: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
+    generic: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
-    inner, op = value.owner, g.op
+    inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)
-    if inner is g.body:
-        index = g.block.args.index(value)
-        operand, map = g.operands[index], g.maps[index]
+    if inner is generic.body:
+        index = generic.block.args.index(value)
+        operand, map = generic.operands[index], generic.maps[index]
         if not map.results or is_identity(map):
             return operand
         return Node(("map", str(map)), [operand], type, op, f"an operand read by {map}")
-    if not isinstance(inner, Operation) or inner.parent is not g.body:
+    if not isinstance(inner, Operation) or inner.parent is not generic.body:
         return value
     wide = TensorType(value.type, type.get_shape())
     if inner.name == "arith.constant":

@@ -122,4 +122,3 @@ class _Names:
 
 
 NAMES = _Names()
-

@@ -189,8 +189,10 @@ class _Search:
             maker = next(iter(makers))
             assert isinstance(maker, Operation) and isinstance(owner.parent_.owner, pdl.OperationOp)
             return self.operation(owner.parent_.owner, maker, f"operands of {op.name}")
-        if isinstance(owner, pdl.OperandsOp) and owner.value_type is not None and not self.types(
-            [owner.value_type], [v.type for v in got], f"operands of {op.name}", op
+        if (
+            isinstance(owner, pdl.OperandsOp)
+            and owner.value_type is not None
+            and not self.types([owner.value_type], [v.type for v in got], f"operands of {op.name}", op)
         ):
             return False
         self.bound[mine] = got

@@ -71,9 +71,7 @@ def _sizes(signature: Signature) -> list[str]:
     return lines
 
 
-def _converted(
-    name: str, kernel: KernelSource, parameter: str, value: str, given: TensorType, type: str
-) -> list[str]:
+def _converted(name: str, kernel: KernelSource, parameter: str, value: str, given: TensorType, type: str) -> list[str]:
     """Define the kernel's argument from a value of the pattern."""
     scalar = given.shape is None
     fits = type == given.dtype if scalar else type.startswith("tensor<") and _rank(type) == len(given.shape or ())

@@ -17,7 +17,7 @@ class SameSizes:
             axis = self._parent[axis]
         return axis
 
-    def join(self, a: Axis, b: Axis) -> None:
-        a, b = self.first(a), self.first(b)
-        if a != b:
-            self._parent[max(a, b)] = min(a, b)
+    def join(self, lhs: Axis, rhs: Axis) -> None:
+        lhs, rhs = self.first(lhs), self.first(rhs)
+        if lhs != rhs:
+            self._parent[max(lhs, rhs)] = min(lhs, rhs)

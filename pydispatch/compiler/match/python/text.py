@@ -326,8 +326,7 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> s
         )  # fmt: skip
     workload = ", ".join(f"%w_{s}: index" for s in sizes)
     objects = ", ".join(
-        f'#hal.executable.target<"{_backend_of(format)}", "{format}"> ordinal(0) = '
-        f"[{_object(file)}]"
+        f'#hal.executable.target<"{_backend_of(format)}", "{format}"> ordinal(0) = [{_object(file)}]'
         for format, file in kernel.objects()
     )
     bracket = f"[{', '.join(f'%size_{s}' for s in sizes)}]" if sizes else ""

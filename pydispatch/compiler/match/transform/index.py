@@ -34,9 +34,7 @@ _LOCAL = frozenset(
 
 def _is_local(matcher: Any) -> bool:
     """Return whether a matcher inspects only the operation itself, and nothing around it."""
-    return len(matcher.body.block.args) == 1 and all(
-        op.name in _LOCAL for op in _steps(matcher)
-    )
+    return len(matcher.body.block.args) == 1 and all(op.name in _LOCAL for op in _steps(matcher))
 
 
 def _steps(matcher: Any) -> Iterator[Operation]:
@@ -94,9 +92,7 @@ class Index:
                 block = op.body.block
                 last = block.last_op
                 if last is not None:
-                    roots |= {
-                        r for r, v in zip(op.results, last.operands, strict=False) if v is block.args[0]
-                    }
+                    roots |= {r for r, v in zip(op.results, last.operands, strict=False) if v is block.args[0]}
             elif isinstance(op, MatchRegionsOp) and op.body.block.first_op is not None:
                 body = tuple(expressions.region_key(op.body.block.first_op, []))
         if body is not None:

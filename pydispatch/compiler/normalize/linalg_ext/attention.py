@@ -84,12 +84,12 @@ class Decomposition:
         )  # fmt: skip
         return made
 
-    def product(self, a: SSAValue, a_dims: Dims, b: SSAValue, b_dims: Dims, acc: SSAValue, dims: Dims) -> SSAValue:
+    def product(self, lhs: SSAValue, a_dims: Dims, rhs: SSAValue, b_dims: Dims, acc: SSAValue, dims: Dims) -> SSAValue:
         """acc + a * b, summed over what the accumulator does not have."""
         reduced = [d for d in a_dims if d not in dims]
         structure = self.structure([*dims, *reduced], a_dims, b_dims, dims, reduced=reduced)
-        types = [element_type(v.type) for v in (a, b, acc)]
-        (made,) = generic(self.build, structure, [a, b], [acc], product_sum(types, False))
+        types = [element_type(v.type) for v in (lhs, rhs, acc)]
+        (made,) = generic(self.build, structure, [lhs, rhs], [acc], product_sum(types, False))
         return made
 
     # ---- parts of an attention

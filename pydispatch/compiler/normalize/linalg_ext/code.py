@@ -22,36 +22,36 @@ class Code(Body):
         """Return a constant of type index."""
         return self.add(arith.ConstantOp(IntegerAttr(number, IndexType())))
 
-    def plus(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(arith.AddiOp(a, b))
+    def plus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self.add(arith.AddiOp(lhs, rhs))
 
-    def minus(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(arith.SubiOp(a, b))
+    def minus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self.add(arith.SubiOp(lhs, rhs))
 
-    def times(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(arith.MuliOp(a, b))
+    def times(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self.add(arith.MuliOp(lhs, rhs))
 
-    def least(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(arith.MinSIOp(a, b))
+    def least(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self.add(arith.MinSIOp(lhs, rhs))
 
-    def most(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(arith.MaxSIOp(a, b))
+    def most(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self.add(arith.MaxSIOp(lhs, rhs))
 
-    def less(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(arith.CmpiOp(a, b, "slt"))
+    def less(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self.add(arith.CmpiOp(lhs, rhs, "slt"))
 
-    def equal(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(arith.CmpiOp(a, b, "eq"))
+    def equal(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self.add(arith.CmpiOp(lhs, rhs, "eq"))
 
-    def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(arith.AndIOp(a, b))
+    def both(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self.add(arith.AndIOp(lhs, rhs))
 
     def opposite(self, a: SSAValue) -> SSAValue:
         return self.add(arith.XOrIOp(a, self.add(arith.ConstantOp(IntegerAttr(1, 1)))))
 
-    def either(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
-        """Return `a` where the condition holds, else `b`."""
-        return self.add(arith.SelectOp(condition, a, b))
+    def either(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Return `lhs` where the condition holds, else `rhs`."""
+        return self.add(arith.SelectOp(condition, lhs, rhs))
 
     def extract(self, source: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
         """Emit the extraction of an element of a tensor, and return it; an index out of bounds gives an unspecified

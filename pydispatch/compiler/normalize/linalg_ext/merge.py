@@ -82,9 +82,7 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
     return host_loop(build, passes, [as_value(build, size), *runs], again)[1:]
 
 
-def _halved(
-    build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before
-) -> list[SSAValue]:
+def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: int, before: Before) -> list[SSAValue]:
     """Pairs of sorted runs of `length` elements become one each, of the elements that come first; `size` counts the
     elements of a row, of which the last run may have less. The new count, and the tensors."""
     run, pair = build.index(length), build.index(2 * length)

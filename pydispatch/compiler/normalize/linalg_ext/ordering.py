@@ -32,8 +32,8 @@ def _by(body: Region) -> Before:
     """Return the comparison function of a comparator region, over as many tensors as its body takes pairs."""
     count = len(body.block.args) // 2
 
-    def before(code: Code, a: Sequence[SSAValue], b: Sequence[SSAValue]) -> SSAValue:
-        pairs = [v for pair in zip(a[:count], b[:count], strict=True) for v in pair]
+    def before(code: Code, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
+        pairs = [v for pair in zip(lhs[:count], rhs[:count], strict=True) for v in pair]
         return code.inline(body, pairs)[0]
 
     return before

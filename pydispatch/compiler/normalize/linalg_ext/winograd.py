@@ -90,7 +90,8 @@ class Products:
 
     def along(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, made: str, summed: str,
               result: str) -> SSAValue:  # fmt: skip
-        """Return the sums over `summed` of value[subscripts] * matrix[made, summed], a tensor of dimensions `result`.
+        """Return the sums over `summed` of value[subscripts] * matrix[made, summed], a tensor of dimensions
+        `result`.
         """
         build, loops = self.build, result + summed
         self.sizes |= {made: len(matrix), summed: len(matrix[0])}

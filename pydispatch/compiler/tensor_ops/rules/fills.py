@@ -78,8 +78,8 @@ class Empty(Fill):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return listed(op.operands, result, axis)
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return e.zero(build, tensor_type(result).element_type)
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return elements.zero(build, tensor_type(result).element_type)
 
 
 class FlowEmpty(Fill):
@@ -97,21 +97,21 @@ class Splat(Fill):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return listed(op.operands[1:], result, axis)
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return e.scalar(op.operands[0])
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return elements.scalar(op.operands[0])
 
 
 class FromElements(TensorOp):
     name = "tensor.from_elements"
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         number = build.join(indices, shape_of(result))
         if isinstance(number, int):
-            return e.scalar(op.operands[number])
-        found = e.scalar(op.operands[0])
+            return elements.scalar(op.operands[number])
+        found = elements.scalar(op.operands[0])
         for position, operand in enumerate(op.operands[1:], 1):
             here = build.pure(arith.CmpiOp(number, build.index(position), "eq"))
-            found = build.pure(arith.SelectOp(here, e.scalar(operand), found))
+            found = build.pure(arith.SelectOp(here, elements.scalar(operand), found))
         return found
 
     def repeats_cheaply(self, op: Any) -> bool:
@@ -124,10 +124,10 @@ class Generate(TensorOp):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return listed(op.operands, result, axis)
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         block = op.regions[0].block
         mapping = {a: build.value(i) for a, i in zip(block.args, indices, strict=True)}
-        return clone_block(e, build, block, mapping, [])[0]
+        return clone_block(elements, build, block, mapping, [])[0]
 
     def repeats_cheaply(self, op: Any) -> bool:
         return not any(isinstance(v.type, TensorType) for inner in walk(op) for v in inner.operands)

@@ -29,27 +29,27 @@ class Gather(TensorOp):
         rest = [d for d in range(len(shape_of(op.source))) if not (dropped and d in picked)]
         return Dim(op.source, rest[axis - batch])
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         batch = _batch(op)
         picked, dropped = _picked(op, op.gather_dims, op.source, result)
-        sizes = [e.dims(op.source)[d] for d in picked]
+        sizes = [elements.dims(op.source)[d] for d in picked]
 
-        def element(b: Builder) -> SSAValue:
-            where = _coordinates(e, b, op, sizes, indices[:batch])
-            return e.at(b, op.source, _whole_index(op.source, picked, dropped, where, indices[batch:]))
+        def element(builder: Builder) -> SSAValue:
+            where = _coordinates(elements, builder, op, sizes, indices[:batch])
+            return elements.at(builder, op.source, _whole_index(op.source, picked, dropped, where, indices[batch:]))
 
         zero = tensor_type(result).element_type
-        return build.choose(build.not_empty(sizes), element, lambda b: e.zero(b, zero))
+        return build.choose(build.not_empty(sizes), element, lambda b: elements.zero(b, zero))
 
 
 class Scatter(Update):
     name = "tensor.scatter"
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Look for the slice that lands here: only where the whole result is wanted as values."""
         picked, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
-        sizes = [e.dims(op.dest)[d] for d in picked]
-        batch = e.dims(op.indices)[:-1]
+        sizes = [elements.dims(op.dest)[d] for d in picked]
+        batch = elements.dims(op.indices)[:-1]
         rest: list[Index] = []
         for dimension, index in enumerate(indices):
             if dimension in picked:
@@ -57,19 +57,19 @@ class Scatter(Update):
             else:
                 rest.append(index)
 
-        def body(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            spot = b.split(number, batch)
+        def body(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            spot = builder.split(number, batch)
             here: SSAValue | bool = True
-            for dimension, place in zip(picked, _coordinates(e, b, op, sizes, spot), strict=True):
-                here = both(b, here, equal(b, indices[dimension], place))
-            return [b.choose(here, lambda c: e.at(c, op.source, [*spot, *rest]), lambda c: carried[0])]
+            for dimension, place in zip(picked, _coordinates(elements, builder, op, sizes, spot), strict=True):
+                here = both(builder, here, equal(builder, indices[dimension], place))
+            return [builder.choose(here, lambda c: elements.at(c, op.source, [*spot, *rest]), lambda c: carried[0])]
 
-        return build.loop(0, build.product(batch), [e.at(build, op.dest, indices)], body)[0]
+        return build.loop(0, build.product(batch), [elements.at(build, op.dest, indices)], body)[0]
 
-    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+    def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         picked, dropped = _picked(op, op.scatter_dims, op.dest, op.source)
         batch = _batch(op)
-        where = _coordinates(e, build, op, [e.dims(op.dest)[d] for d in picked], indices[:batch])
+        where = _coordinates(elements, build, op, [elements.dims(op.dest)[d] for d in picked], indices[:batch])
         return _whole_index(op.dest, picked, dropped, where, indices[batch:])
 
 
@@ -88,12 +88,12 @@ def _picked(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tuple[list
 
 
 def _coordinates(
-    e: Elements, build: Builder, op: Any, sizes: Sequence[Index], batch: Sequence[Index]
+    elements: Elements, build: Builder, op: Any, sizes: Sequence[Index], batch: Sequence[Index]
 ) -> list[Index]:
     """Return the coordinates of the slice at `batch`, clamped to `sizes`."""
     found: list[Index] = []
     for number, size in enumerate(sizes):
-        value = e.at(build, op.indices, [*batch, number])
+        value = elements.at(build, op.indices, [*batch, number])
         is_index = isinstance(value.type, IndexType)
         found.append(build.clamp(value if is_index else build.pure(arith.IndexCastOp(value, IndexType())), size))
     return found

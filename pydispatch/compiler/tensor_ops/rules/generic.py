@@ -44,8 +44,8 @@ class Generic(TensorOp):
                 if not isinstance(index, AffineDimExpr):
                     yield WindowFits(number, axis, index, loops, size_of(value, axis))
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return element_of_generic(e, build, result, indices)
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return element_of_generic(elements, build, result, indices)
 
     def is_pointwise(self, op: Any) -> bool:
         g = structured(op)

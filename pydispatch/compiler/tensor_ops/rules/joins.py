@@ -23,17 +23,17 @@ class Pad(TensorOp):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return add([Dim(op.source, axis), *(mixed_operands(op, side)[axis] for side in ("low", "high"))])
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        low, _ = pad_amounts(e, op)
-        inside = where_padded(e, build, op, indices)
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        low, _ = pad_amounts(elements, op)
+        inside = where_padded(elements, build, op, indices)
         where = [build.minus(index, before) for index, before in zip(indices, low, strict=True)]
 
-        def padding(b: Builder) -> SSAValue:
+        def padding(builder: Builder) -> SSAValue:
             block = op.regions[0].block
-            mapping = {a: b.value(i) for a, i in zip(block.args, indices, strict=True)}
-            return clone_block(e, b, block, mapping, [])[0]
+            mapping = {a: builder.value(i) for a, i in zip(block.args, indices, strict=True)}
+            return clone_block(elements, builder, block, mapping, [])[0]
 
-        return build.choose(inside, lambda b: e.at(b, op.source, where), padding)
+        return build.choose(inside, lambda b: elements.at(b, op.source, where), padding)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         """Require that dynamic padding amounts are not negative: padding adds elements, slices remove them."""
@@ -50,32 +50,32 @@ class Concat(TensorOp):
         places = [Dim(v, axis) for v in op.operands]
         return add(places) if axis == op.dim.value.data else same_size(places)
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         axis = int(op.dim.value.data)
 
-        def level(b: Builder, number: int, start: Index) -> SSAValue:
+        def level(builder: Builder, number: int, start: Index) -> SSAValue:
             operand = op.operands[number]
             where = list(indices)
-            where[axis] = b.minus(indices[axis], start)
+            where[axis] = builder.minus(indices[axis], start)
             if number == len(op.operands) - 1:
-                return e.at(b, operand, where)
-            end = e.entry.plus(start, e.dims(operand)[axis])
-            here = b.less(indices[axis], end)
-            return b.choose(here, lambda c: e.at(c, operand, where), lambda c: level(c, number + 1, end))
+                return elements.at(builder, operand, where)
+            end = elements.entry.plus(start, elements.dims(operand)[axis])
+            here = builder.less(indices[axis], end)
+            return builder.choose(here, lambda c: elements.at(c, operand, where), lambda c: level(c, number + 1, end))
 
         return level(build, 0, 0)
 
 
-def pad_amounts(e: Elements, op: Any) -> tuple[list[Index], list[Index]]:
+def pad_amounts(elements: Elements, op: Any) -> tuple[list[Index], list[Index]]:
     """Return how much a `tensor.pad` adds before and after each dimension."""
-    return e.indices(mixed_operands(op, "low")), e.indices(mixed_operands(op, "high"))
+    return elements.indices(mixed_operands(op, "low")), elements.indices(mixed_operands(op, "high"))
 
 
-def where_padded(e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+def where_padded(elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
     """Return whether an element of a `tensor.pad` is one of its source."""
-    low, high = pad_amounts(e, op)
+    low, high = pad_amounts(elements, op)
     inside: SSAValue | bool = True
-    for index, before, after, size in zip(indices, low, high, e.dims(op.source), strict=True):
+    for index, before, after, size in zip(indices, low, high, elements.dims(op.source), strict=True):
         place = build.minus(index, before)
         if before != 0:
             inside = both(build, inside, not_less(build, place, 0))

@@ -48,31 +48,31 @@ class Scatter(Update):
         windows = op.windows()
         return len(shape_of(op.operands[0])) if windows.offsets else windows.batch
 
-    def meeting(self, e: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
-        sizes = e.dims(op.operands[2])
+    def meeting(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
+        sizes = elements.dims(op.operands[2])
         if op.windows().offsets:
-            return build.join(self.position(e, build, op, leading), sizes)
-        return build.join(self._coordinates(e, build, op, leading), [sizes[d] for d in op.indexed])
+            return build.join(self.position(elements, build, op, leading), sizes)
+        return build.join(self._coordinates(elements, build, op, leading), [sizes[d] for d in op.indexed])
 
-    def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        place, sizes = self.position(e, build, op, indices), e.dims(op.operands[2])
+    def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+        place, sizes = self.position(elements, build, op, indices), elements.dims(op.operands[2])
         return inside(build, [place[d] for d in op.indexed], [sizes[d] for d in op.indexed])
 
-    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+    def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         batch = op.windows().batch
         place: list[Index] = [0] * len(shape_of(op.operands[2]))
-        for d, index in zip(op.indexed, self._coordinates(e, build, op, indices[:batch]), strict=True):
+        for d, index in zip(op.indexed, self._coordinates(elements, build, op, indices[:batch]), strict=True):
             place[d] = index
         for d, index in zip(self._kept(op), indices[batch:], strict=True):
             place[d] = build.plus(place[d], index)
         return place
 
-    def written_element(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
+    def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
         block = op.body.block
-        mapping = {block.args[0]: e.at(build, op.operands[0], indices)}
+        mapping = {block.args[0]: elements.at(build, op.operands[0], indices)}
         if block.args[1].uses.get_length():
-            mapping[block.args[1]] = e.at(build, op.operands[2], self.position(e, build, op, indices))
-        return clone_block(e, build, block, mapping, indices)[0]
+            mapping[block.args[1]] = elements.at(build, op.operands[2], self.position(elements, build, op, indices))
+        return clone_block(elements, build, block, mapping, indices)[0]
 
     def _kept(self, op: Any) -> list[int]:
         """Return, for each dimension of a slice, the matching dimension of the destination."""
@@ -80,12 +80,12 @@ class Scatter(Update):
         found: list[int] = windows.kept(rank - windows.batch, len(shape_of(op.operands[2])), op.indexed)
         return found
 
-    def _coordinates(self, e: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:
+    def _coordinates(self, elements: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:
         """Return the coordinates that the indices state for the slice at `batch`."""
         listed = len(shape_of(op.operands[1])) > len(batch)
         found: list[Index] = []
         for number in range(len(op.indexed)):
-            value = e.at(build, op.operands[1], [*batch, number] if listed else batch)
+            value = elements.at(build, op.operands[1], [*batch, number] if listed else batch)
             is_index = isinstance(value.type, IndexType)
             found.append(value if is_index else build.pure(arith.IndexCastOp(value, IndexType())))
         return found
@@ -94,16 +94,18 @@ class Scatter(Update):
 class MapStore(Update):
     name = "iree_linalg_ext.map_store"
 
-    def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        *place, wanted = self._mapped(e, build, op, indices)
-        return both(build, wanted, inside(build, place, e.dims(op.operands[1])))
+    def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
+        *place, wanted = self._mapped(elements, build, op, indices)
+        return both(build, wanted, inside(build, place, elements.dims(op.operands[1])))
 
-    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        return [*self._mapped(e, build, op, indices)[:-1]]
+    def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        return [*self._mapped(elements, build, op, indices)[:-1]]
 
-    def _mapped(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[SSAValue]:
+    def _mapped(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[SSAValue]:
         block = op.body.block
-        return clone_block(e, build, block, dict(zip(block.args, map(build.value, indices), strict=True)), indices)
+        return clone_block(
+            elements, build, block, dict(zip(block.args, map(build.value, indices), strict=True)), indices
+        )
 
 
 RULES: list[type[TensorOp]] = [Scatter, MapStore]

@@ -30,8 +30,8 @@ class ExtractSlice(TensorOp):
         kept = kept_dims(op, shape_of(result))
         return slice_of(op).sizes[kept[axis]] if kept is not None else None
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return e.at(build, op.source, in_slice(e, build, op, op.source, tensor_type(result), indices))
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return elements.at(build, op.source, in_slice(elements, build, op, op.source, tensor_type(result), indices))
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         return _slice_fits(op, op.source)
@@ -49,12 +49,12 @@ class InsertSlice(Update):
     def size_operands(self, op: Any) -> list[SSAValue]:
         return list(op.sizes)
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the element of the source if `indices` are inside the slice, else that of the destination."""
         inside: SSAValue | bool = True
         where: list[Index] = []
-        rows = (e.indices(row) for row in slice_of(op).rows)
-        for index, offset, size, stride, whole in zip(indices, *rows, e.dims(result), strict=True):
+        rows = (elements.indices(row) for row in slice_of(op).rows)
+        for index, offset, size, stride, whole in zip(indices, *rows, elements.dims(result), strict=True):
             if offset == 0 and stride == 1 and (size is whole or size == whole):
                 where.append(index)
                 continue
@@ -68,13 +68,15 @@ class InsertSlice(Update):
             where.append(place)
         kept = _kept(op, tensor_type(op.source))
         return build.choose(
-            inside, lambda b: e.at(b, op.source, [where[i] for i in kept]), lambda b: e.at(b, op.dest, indices)
+            inside,
+            lambda b: elements.at(b, op.source, [where[i] for i in kept]),
+            lambda b: elements.at(b, op.dest, indices),
         )
 
-    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        return in_slice(e, build, op, op.dest, tensor_type(op.source), indices)
+    def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        return in_slice(elements, build, op, op.dest, tensor_type(op.source), indices)
 
-    def lands(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> bool:
+    def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> bool:
         return True
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
@@ -92,20 +94,20 @@ class Insert(Update):
 
     name = "tensor.insert"
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         here: SSAValue | bool = True
         for index, wanted in zip(indices, op.indices, strict=True):
-            here = both(build, here, equal(build, index, e.index(wanted)))
-        return build.choose(here, lambda b: e.scalar(op.scalar), lambda b: e.at(b, op.dest, indices))
+            here = both(build, here, equal(build, index, elements.index(wanted)))
+        return build.choose(here, lambda b: elements.scalar(op.scalar), lambda b: elements.at(b, op.dest, indices))
 
-    def written_sizes(self, e: Elements, op: Any) -> list[Index]:
+    def written_sizes(self, elements: Elements, op: Any) -> list[Index]:
         return []
 
-    def written_element(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
-        return e.scalar(op.scalar)
+    def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
+        return elements.scalar(op.scalar)
 
-    def position(self, e: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        return [build.clamp(e.index(i), n) for i, n in zip(op.indices, e.dims(op.dest), strict=True)]
+    def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
+        return [build.clamp(elements.index(i), n) for i, n in zip(op.indices, elements.dims(op.dest), strict=True)]
 
 
 def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
@@ -133,24 +135,24 @@ def _kept(op: Any, part: TensorType[Attribute]) -> list[int]:
 
 
 def in_slice(
-    e: Elements, build: Builder, op: Any, whole: SSAValue, part: TensorType[Attribute], indices: Sequence[Index]
+    elements: Elements, build: Builder, op: Any, whole: SSAValue, part: TensorType[Attribute], indices: Sequence[Index]
 ) -> list[Index]:
     """Return the indices in the whole tensor of the element at `indices` of a slice. A slice whose computed offset does
     not fit is moved inside.
     """
-    offsets, sizes, strides = (e.indices(row) for row in slice_of(op).rows)
+    offsets, sizes, strides = (elements.indices(row) for row in slice_of(op).rows)
     where: list[Index] = [0] * len(offsets)
     for dimension, index in zip(_kept(op, part), indices, strict=True):
         where[dimension] = index
     found: list[Index] = []
-    for offset, index, size, stride, n in zip(offsets, where, sizes, strides, e.dims(whole), strict=True):
+    for offset, index, size, stride, n in zip(offsets, where, sizes, strides, elements.dims(whole), strict=True):
         start = offset
         if isinstance(offset, SSAValue):
-            reach = e.entry.times(e.entry.minus(size, 1), stride)
+            reach = elements.entry.times(elements.entry.minus(size, 1), stride)
             low: Index = 0
             if not (isinstance(stride, int) and stride >= 0):  # it may run backwards
-                low, reach = e.entry.most(e.entry.minus(0, reach), 0), e.entry.most(reach, 0)
-            start = build.most(build.least(offset, build.minus(n, e.entry.plus(reach, 1))), low)
+                low, reach = elements.entry.most(elements.entry.minus(0, reach), 0), elements.entry.most(reach, 0)
+            start = build.most(build.least(offset, build.minus(n, elements.entry.plus(reach, 1))), low)
         found.append(build.plus(start, build.times(index, stride)))
     return found
 

@@ -28,8 +28,8 @@ class Cast(View):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Dim(op.operands[0], axis)
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return e.at(build, op.operands[0], indices)
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return elements.at(build, op.operands[0], indices)
 
     def is_pointwise(self, op: Any) -> bool:
         return True
@@ -62,8 +62,8 @@ class Barrier(TensorOp):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Dim(op.operands[result.index], axis)
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return e.at(build, op.operands[result.index], indices)
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return elements.at(build, op.operands[result.index], indices)
 
     def runs_on_host(self, op: Any) -> bool:
         return True
@@ -75,10 +75,10 @@ class ExpandShape(View):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return listed(op.dynamic_output_shape, result, axis)
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        sizes = e.dims(result)
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        sizes = elements.dims(result)
         where = [build.join([indices[i] for i in g], [sizes[i] for i in g]) for g in reassociation(op)]
-        return e.at(build, op.operands[0], where)
+        return elements.at(build, op.operands[0], where)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         for axis, group in enumerate(reassociation(op)):
@@ -93,13 +93,13 @@ class CollapseShape(View):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return multiply([Dim(op.operands[0], d) for d in reassociation(op)[axis]])
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        sizes = e.dims(op.operands[0])
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        sizes = elements.dims(op.operands[0])
         where: list[Index] = [0] * len(sizes)
         for index, group in zip(indices, reassociation(op), strict=True):
             for dimension, part in zip(group, build.split(index, [sizes[i] for i in group]), strict=True):
                 where[dimension] = part
-        return e.at(build, op.operands[0], where)
+        return elements.at(build, op.operands[0], where)
 
 
 class Reshape(View):
@@ -110,9 +110,9 @@ class Reshape(View):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         return Entry(op.operands[1], axis)
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         source = op.operands[0]
-        have, want = e.dims(source), e.dims(result)
+        have, want = elements.dims(source), elements.dims(result)
         where: list[Index] = [0] * len(have)
         # Leading and trailing sizes that are the same need no division.
         front = 0
@@ -126,7 +126,7 @@ class Reshape(View):
         middle = slice(front, len(want) - back)
         number = build.join(indices[middle], want[middle])
         where[front : len(have) - back] = build.split(number, have[front : len(have) - back])
-        return e.at(build, source, where)
+        return elements.at(build, source, where)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         have, want = (multiply(sizes_of(v)) for v in (op.operands[0], op.results[0]))
@@ -148,8 +148,8 @@ class Bitcast(Cast):
 
     name = "tensor.bitcast"
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return element_of_bits(e, build, op, result, indices)
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return element_of_bits(elements, build, op, result, indices)
 
     def is_pointwise(self, op: Any) -> bool:
         return False
@@ -161,8 +161,8 @@ class FlowBitcast(FlowReshape):
     name = "flow.tensor.bitcast"
     view = False
 
-    def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        return element_of_bits(e, build, op, result, indices)
+    def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+        return element_of_bits(elements, build, op, result, indices)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         have, want = (
@@ -171,15 +171,15 @@ class FlowBitcast(FlowReshape):
         yield Equal(have, want, "the result has {}", "bits")
 
 
-def element_of_bits(e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
+def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
     """Low bits come first: an element of k source elements is their join, of a part of one its bits."""
     source = op.operands[0]
     have, want = tensor_type(source).element_type, tensor_type(result).element_type
     from_bits, to_bits = bits_of(have), bits_of(want)
-    sizes, wanted = e.dims(source), e.dims(result)
+    sizes, wanted = elements.dims(source), elements.dims(result)
     if from_bits == to_bits:
         where = indices if len(sizes) == len(wanted) else build.split(build.join(indices, wanted), sizes)
-        return from_integer(build, as_integer(build, e.at(build, source, where), from_bits), want)
+        return from_integer(build, as_integer(build, elements.at(build, source, where), from_bits), want)
     number = build.join(indices, wanted)
     if to_bits > from_bits:
         if to_bits % from_bits:
@@ -188,7 +188,7 @@ def element_of_bits(e: Elements, build: Builder, op: Any, result: OpResult, indi
         found: SSAValue | None = None
         for part in range(to_bits // from_bits):
             place = build.plus(build.times(number, to_bits // from_bits), part)
-            piece = as_integer(build, e.at(build, source, build.split(place, sizes)), from_bits)
+            piece = as_integer(build, elements.at(build, source, build.split(place, sizes)), from_bits)
             piece = build.pure(arith.ExtUIOp(piece, whole))
             if part:
                 shift = build.pure(arith.ConstantOp.from_int_and_width(part * from_bits, whole))
@@ -199,15 +199,17 @@ def element_of_bits(e: Elements, build: Builder, op: Any, result: OpResult, indi
     if from_bits % to_bits:
         raise unsupported(op, f"{from_bits} bits are no multiple of {to_bits}")
     count = from_bits // to_bits
-    element = as_integer(build, e.at(build, source, build.split(build.quotient(number, count), sizes)), from_bits)
+    element = as_integer(
+        build, elements.at(build, source, build.split(build.quotient(number, count), sizes)), from_bits
+    )
     amount = build.value(build.times(build.remainder(number, count), to_bits))
     shift = build.pure(arith.IndexCastOp(amount, IntegerType(from_bits)))
     part_ = build.pure(arith.TruncIOp(build.pure(arith.ShRUIOp(element, shift)), IntegerType(to_bits)))
     return from_integer(build, part_, want)
 
 
-def _same(a: Index, b: Index) -> bool:
-    return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
+def _same(lhs: Index, rhs: Index) -> bool:
+    return lhs is rhs or (isinstance(lhs, int) and isinstance(rhs, int) and lhs == rhs)
 
 
 RULES: list[type[TensorOp]] = [

@@ -16,65 +16,65 @@ from pydispatch.frontends.ops.formulas import formula
 
 
 def _attention(
-    c: Call, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, past_key: Tensor | None = None,
+    call: Call, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, past_key: Tensor | None = None,
     past_value: Tensor | None = None, lengths: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
     """lengths: how many keys of each sequence count."""
     flat = query.rank == 3
     if flat:
-        heads, shared = c.integer("q_num_heads"), c.integer("kv_num_heads")
+        heads, shared = call.integer("q_num_heads"), call.integer("kv_num_heads")
         query, key, value = (
-            attention.split_heads(c.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
+            attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
         )
-    c.ignore("q_num_heads", "kv_num_heads")
+    call.ignore("q_num_heads", "kv_num_heads")
     if any(t.rank != 4 for t in (query, key, value)):
-        raise c.fail(f"its operands are {query}, {key} and {value}; expected 3 or 4 axes")
+        raise call.fail(f"its operands are {query}, {key} and {value}; expected 3 or 4 axes")
     if past_key is not None:
-        key = shapes.concat(c.b, [past_key, key], 2)
+        key = shapes.concat(call.b, [past_key, key], 2)
     if past_value is not None:
-        value = shapes.concat(c.b, [past_value, value], 2)
-    masks = [_widened(c, mask, key.shape[2])] if mask is not None else []
-    if c.flag("is_causal"):
+        value = shapes.concat(call.b, [past_value, value], 2)
+    masks = [_widened(call, mask, key.shape[2])] if mask is not None else []
+    if call.flag("is_causal"):
         before: Size | Tensor = past_key.shape[2] if past_key is not None else 0
         if lengths is not None and past_key is None:  # the queries are the last ones of each sequence
-            count = reductions.size_as(c.b, query.shape[2], I64)
-            whole = shapes.reshape(c.b, lengths, [lengths.shape[0], 1, 1, 1])
-            before = formula(c.b, lambda n, m: n.to(I64) - m, whole, count)
-        masks.append(attention.causal_mask(c.b, query.shape[2], key.shape[2], before))
+            count = reductions.size_as(call.b, query.shape[2], I64)
+            whole = shapes.reshape(call.b, lengths, [lengths.shape[0], 1, 1, 1])
+            before = formula(call.b, lambda n, m: n.to(I64) - m, whole, count)
+        masks.append(attention.causal_mask(call.b, query.shape[2], key.shape[2], before))
     if lengths is not None:
-        masks.append(attention.length_mask(c.b, lengths, key.shape[2]))
-    precision = dtype_of(c.integer("softmax_precision")) if c.has("softmax_precision") else None
-    stage = c.integer("qk_matmul_output_mode", 0)
+        masks.append(attention.length_mask(call.b, lengths, key.shape[2]))
+    precision = dtype_of(call.integer("softmax_precision")) if call.has("softmax_precision") else None
+    stage = call.integer("qk_matmul_output_mode", 0)
     if not 0 <= stage <= 3:
-        raise c.fail(f"qk_matmul_output_mode is {stage}; expected 0 to 3")
-    scale = c.real("scale") if c.has("scale") else None
-    softcap = c.real("softcap", 0.0)
+        raise call.fail(f"qk_matmul_output_mode is {stage}; expected 0 to 3")
+    scale = call.real("scale") if call.has("scale") else None
+    softcap = call.real("softcap", 0.0)
     made, scores = attention.attend(
-        c.b, query, key, value, masks, scale=scale, softcap=softcap, precision=precision, stage=stage
+        call.b, query, key, value, masks, scale=scale, softcap=softcap, precision=precision, stage=stage
     )
-    return [attention.join_heads(c.b, made) if flat else made, key, value, scores]
+    return [attention.join_heads(call.b, made) if flat else made, key, value, scores]
 
 
-def _widened(c: Call, mask: Tensor, keys: Size) -> Tensor:
+def _widened(call: Call, mask: Tensor, keys: Size) -> Tensor:
     """Pad a mask to `keys` keys; the added keys are masked out."""
     width = mask.shape[-1]
     if width == 1 or isinstance(width, Expr) or isinstance(keys, Expr) or width >= keys:
         return mask
     high = [*[0] * (mask.rank - 1), keys - width]
-    return shapes.pad(c.b, mask, [0] * mask.rank, high, False if mask.dtype.is_bool else -math.inf)
+    return shapes.pad(call.b, mask, [0] * mask.rank, high, False if mask.dtype.is_bool else -math.inf)
 
 
 def rotate(
-    c: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None, interleaved: bool, width: int
+    call: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None, interleaved: bool, width: int
 ) -> Tensor:
     """Rotate pairs of the first `width` elements of [batch, length, heads, size] by angles.
 
     cosines, sines: [batch, length, width / 2], or tables [places, width / 2] with places [batch, length] in them.
     """
-    b = c.b
+    b = call.b
     size = x.shape[3]
     if isinstance(size, Expr) or width % 2 or not 0 < width <= size:
-        raise c.fail(f"{width} of the elements of {x} cannot be turned in pairs")
+        raise call.fail(f"{width} of the elements of {x} cannot be turned in pairs")
     if places is not None:
         cosines, sines = (gathers.take(b, t, places, 0) for t in (cosines, sines))
     half = width // 2
@@ -100,30 +100,37 @@ def rotate(
 
 
 def rotate_any(
-    c: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None, heads: int, interleaved: bool, width: int
+    call: Call,
+    x: Tensor,
+    cosines: Tensor,
+    sines: Tensor,
+    places: Tensor | None,
+    heads: int,
+    interleaved: bool,
+    width: int,
 ) -> Tensor:
     """`rotate` of [batch, heads, length, size] or [batch, length, heads * size]. width: 0 for all elements."""
     if x.rank == 4:
-        turned = shapes.transpose(c.b, x, [0, 2, 1, 3])
-        made = rotate(c, turned, cosines, sines, places, interleaved, width or _known(c, x.shape[3]))
-        return shapes.transpose(c.b, made, [0, 2, 1, 3])
-    total = _known(c, x.shape[2])
+        turned = shapes.transpose(call.b, x, [0, 2, 1, 3])
+        made = rotate(call, turned, cosines, sines, places, interleaved, width or _known(call, x.shape[3]))
+        return shapes.transpose(call.b, made, [0, 2, 1, 3])
+    total = _known(call, x.shape[2])
     if x.rank != 3 or heads < 1 or total % heads:
-        raise c.fail(f"{x} cannot be divided among {heads} heads")
+        raise call.fail(f"{x} cannot be divided among {heads} heads")
     each = total // heads
-    split = shapes.reshape(c.b, x, [x.shape[0], x.shape[1], heads, each])
-    return shapes.reshape(c.b, rotate(c, split, cosines, sines, places, interleaved, width or each), x.shape)
+    split = shapes.reshape(call.b, x, [x.shape[0], x.shape[1], heads, each])
+    return shapes.reshape(call.b, rotate(call, split, cosines, sines, places, interleaved, width or each), x.shape)
 
 
-def _known(c: Call, size: Size) -> int:
+def _known(call: Call, size: Size) -> int:
     if isinstance(size, Expr):
-        raise c.fail("the sizes of heads must be known")
+        raise call.fail("the sizes of heads must be known")
     return size
 
 
-def _rotary_embedding(c: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None = None) -> Tensor:
-    interleaved, width = c.flag("interleaved"), c.integer("rotary_embedding_dim", 0)
-    return rotate_any(c, x, cosines, sines, places, c.integer("num_heads", 0), interleaved, width)
+def _rotary_embedding(call: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None = None) -> Tensor:
+    interleaved, width = call.flag("interleaved"), call.integer("rotary_embedding_dim", 0)
+    return rotate_any(call, x, cosines, sines, places, call.integer("num_heads", 0), interleaved, width)
 
 
 TABLE: dict[str, Conversion] = {

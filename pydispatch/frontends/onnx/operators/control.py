@@ -16,42 +16,44 @@ from pydispatch.frontends.ops.indexing import reverse
 _UNROLLED = 64  # runs of a graph that are written one by one
 
 
-def _run(c: Call, graph: model.Graph, given: Sequence[Tensor]) -> list[Tensor]:
+def _run(call: Call, graph: model.Graph, given: Sequence[Tensor]) -> list[Tensor]:
     if len(graph.input) != len(given):
-        raise c.fail(f"its graph has {len(graph.input)} inputs; it is given {len(given)}")
-    return c.tracer.graph(graph, dict(zip((i.name for i in graph.input), given, strict=True)), c.values, c.opsets)
+        raise call.fail(f"its graph has {len(graph.input)} inputs; it is given {len(given)}")
+    return call.tracer.graph(
+        graph, dict(zip((i.name for i in graph.input), given, strict=True)), call.values, call.opsets
+    )
 
 
-def _if(c: Call, condition: Tensor) -> list[Tensor]:
-    yes, no = c.graph("then_branch"), c.graph("else_branch")
-    known = c.maybe_numbers(condition)
+def _if(call: Call, condition: Tensor) -> list[Tensor]:
+    yes, no = call.graph("then_branch"), call.graph("else_branch")
+    known = call.maybe_numbers(condition)
     if known is not None:
-        return _run(c, yes if bool(known.reshape(-1)[0]) else no, [])
-    remedy = f"one branch alone is taken where the condition is known{c.known_by(c.node.input[0])}"
-    return control.if_(c.b, condition, lambda: _run(c, yes, []), lambda: _run(c, no, []), remedy)
+        return _run(call, yes if bool(known.reshape(-1)[0]) else no, [])
+    remedy = f"one branch alone is taken where the condition is known{call.known_by(call.node.input[0])}"
+    return control.if_(call.b, condition, lambda: _run(call, yes, []), lambda: _run(call, no, []), remedy)
 
 
-def _loop(c: Call, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor) -> list[Tensor]:
+def _loop(call: Call, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor) -> list[Tensor]:
     """Run a graph until its condition is false, or as often as a limit says. What it gives besides the tensors that it
     carries along is stacked."""
-    graph = c.graph("body")
+    graph = call.graph("body")
     count = len(carried)
     rows = len(graph.output) - 1 - count
     if rows < 0 or len(graph.input) != 2 + count:
-        raise c.fail(f"its graph has {len(graph.input)} inputs and {len(graph.output)} outputs for {count} tensors")
+        raise call.fail(f"its graph has {len(graph.input)} inputs and {len(graph.output)} outputs for {count} tensors")
     always = condition is None or (condition.numbers is not None and bool(condition.numbers.all()))
-    runs = None if limit is None else c.sizes(limit, "M")[0]
+    runs = None if limit is None else call.sizes(limit, "M")[0]
     if always and _keeps_condition(graph) and runs is not None:
-        return _counted(c, graph, runs, list(carried), rows)
+        return _counted(call, graph, runs, list(carried), rows)
     if (
         isinstance(runs, int)
         and runs <= _UNROLLED
-        and (found := _unrolled(c, graph, runs, condition, list(carried), rows))
+        and (found := _unrolled(call, graph, runs, condition, list(carried), rows))
     ):
         return found
     if rows and runs is None:
-        raise c.fail("it stacks what its runs give, and nothing limits how many there are")
-    return _open(c, graph, runs, condition, list(carried), rows)
+        raise call.fail("it stacks what its runs give, and nothing limits how many there are")
+    return _open(call, graph, runs, condition, list(carried), rows)
 
 
 def _keeps_condition(graph: model.Graph) -> bool:
@@ -72,48 +74,51 @@ def _is_true(tensor: model.Tensor) -> bool:
     return tensor.data_type == 9 and (bytes(tensor.raw_data) == b"\1" or tensor.int32_data.tolist() == [1])
 
 
-def _counted(c: Call, graph: model.Graph, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
+def _counted(call: Call, graph: model.Graph, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
     """Emit `runs` iterations of the loop body `graph`; a small constant count is fully unrolled."""
-    b, true = c.b, c.b.constant(True, BOOL)
+    b, true = call.b, call.b.constant(True, BOOL)
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
         found: list[list[Tensor]] = [[] for _ in range(rows)]
         for number in range(runs):
-            made = _run(c, graph, [b.constant(number, I64), true, *carried])[1:]
+            made = _run(call, graph, [b.constant(number, I64), true, *carried])[1:]
             for column, row in zip(found, made[len(carried) :], strict=True):
                 column.append(row)
             carried = made[: len(carried)]
         if rows and not runs:
-            return [*carried, *_no_rows(c, lambda: _run(c, graph, [b.constant(0, I64), true, *carried])[1:], rows)]
+            return [
+                *carried,
+                *_no_rows(call, lambda: _run(call, graph, [b.constant(0, I64), true, *carried])[1:], rows),
+            ]
         return [*carried, *(shapes.stack(b, column, 0) for column in found)]
 
     def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        made = _run(c, graph, [reductions.size_as(b, number, I64), true, *tensors])[1:]
+        made = _run(call, graph, [reductions.size_as(b, number, I64), true, *tensors])[1:]
         return made[: len(carried)], made[len(carried) :]
 
     ends, stacks = control.scan(b, runs, carried, run, shapes_vary=True)
     return [*ends, *stacks]
 
 
-def _no_rows(c: Call, run: Callable[[], list[Tensor]], rows: int) -> list[Tensor]:
+def _no_rows(call: Call, run: Callable[[], list[Tensor]], rows: int) -> list[Tensor]:
     """Return the stacks of a loop that never runs: 0 rows, of the types that `run` would give as its last results."""
-    return [control.rows_buffer(c.b, 0, form) for form in control.rows_of(c.b, lambda: run()[-rows:])]
+    return [control.rows_buffer(call.b, 0, form) for form in control.rows_of(call.b, lambda: run()[-rows:])]
 
 
 def _unrolled(
-    c: Call, graph: model.Graph, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
+    call: Call, graph: model.Graph, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
 ) -> list[Tensor] | None:
     """Run written one by one, as long as conditions are known. None when one is not."""
-    b = c.b
+    b = call.b
     found: list[list[Tensor]] = [[] for _ in range(rows)]
     for number in range(runs):
         if condition is not None:
-            known = c.maybe_numbers(condition)
+            known = call.maybe_numbers(condition)
             if known is None:
                 return None
             if not known.all():
                 break
         given = condition if condition is not None else b.constant(True, BOOL)
-        condition, *made = _run(c, graph, [b.constant(number, I64), given, *carried])
+        condition, *made = _run(call, graph, [b.constant(number, I64), given, *carried])
         for column, row in zip(found, made[len(carried) :], strict=True):
             column.append(row)
         carried = made[: len(carried)]
@@ -123,17 +128,17 @@ def _unrolled(
 
 
 def _open(
-    c: Call, graph: model.Graph, runs: Size | None, condition: Tensor | None, carried: list[Tensor], rows: int
+    call: Call, graph: model.Graph, runs: Size | None, condition: Tensor | None, carried: list[Tensor], rows: int
 ) -> list[Tensor]:
     """Run until a condition that each call computes is false."""
-    b = c.b
+    b = call.b
     first = condition if condition is not None else b.constant(True, BOOL)
     first = shapes.reshape(b, first, [])
     number = b.constant(0, I64)
 
     def run(tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         now, going, *old = tensors[: 2 + len(carried)]
-        going, *made = _run(c, graph, [now, going, *old])
+        going, *made = _run(call, graph, [now, going, *old])
         following = elementwise.binary(b, "add", now, b.constant(1, I64))
         return [following, shapes.reshape(b, going, []), *made[: len(carried)]], made[len(carried) :]
 
@@ -162,54 +167,54 @@ def _open(
     return [*ends[: len(carried)], *(shapes.slice_axis(b, t, 0, 0, total) for t in ends[len(carried) :])]
 
 
-def _scan(c: Call, *operands: Tensor | None) -> list[Tensor]:
+def _scan(call: Call, *operands: Tensor | None) -> list[Tensor]:
     """Run a graph for each slice of some operands along an axis, and stacks what it gives."""
-    graph, scanned = c.graph("body"), c.integer("num_scan_inputs")
-    if c.version < 9:
-        return _scan_of_batches(c, graph, scanned, *operands)
+    graph, scanned = call.graph("body"), call.integer("num_scan_inputs")
+    if call.version < 9:
+        return _scan_of_batches(call, graph, scanned, *operands)
     given = [t for t in operands if t is not None]
-    carried, moved, rows = _divided(c, graph, scanned, given)
-    axes = c.integers("scan_input_axes", [0] * scanned)
-    backwards = c.integers("scan_input_directions", [0] * scanned)
-    out_axes, out_backwards = (c.integers(f"scan_output_{name}", [0] * rows) for name in ("axes", "directions"))
+    carried, moved, rows = _divided(call, graph, scanned, given)
+    axes = call.integers("scan_input_axes", [0] * scanned)
+    backwards = call.integers("scan_input_directions", [0] * scanned)
+    out_axes, out_backwards = (call.integers(f"scan_output_{name}", [0] * rows) for name in ("axes", "directions"))
     if len(axes) != scanned or len(backwards) != scanned or len(out_axes) != rows or len(out_backwards) != rows:
-        raise c.fail("its axes or directions are not as many as what it scans")
+        raise call.fail("its axes or directions are not as many as what it scans")
     fronts = []
     for t, axis, back in zip(moved, axes, backwards, strict=True):
-        axis = c.axis(axis, t.rank)
-        front = shapes.transpose(c.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
-        fronts.append(reverse(c.b, front, [0]) if back else front)
-    carried, stacks = _scanned(c, graph, carried, fronts, rows)
+        axis = call.axis(axis, t.rank)
+        front = shapes.transpose(call.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
+        fronts.append(reverse(call.b, front, [0]) if back else front)
+    carried, stacks = _scanned(call, graph, carried, fronts, rows)
     found = []
     for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
-        t = reverse(c.b, t, [0]) if back else t
-        axis = c.axis(axis, t.rank)
-        found.append(shapes.transpose(c.b, t, [*range(1, axis + 1), 0, *range(axis + 1, t.rank)]))
+        t = reverse(call.b, t, [0]) if back else t
+        axis = call.axis(axis, t.rank)
+        found.append(shapes.transpose(call.b, t, [*range(1, axis + 1), 0, *range(axis + 1, t.rank)]))
     return [*carried, *found]
 
 
 def _divided(
-    c: Call, graph: model.Graph, scanned: int, operands: list[Tensor]
+    call: Call, graph: model.Graph, scanned: int, operands: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], int]:
     """Return the carried operands, the scanned operands, and how many rows a run returns."""
     count = len(operands) - scanned
     rows = len(graph.output) - count
     if not 0 < scanned <= len(operands) or rows < 0:
-        raise c.fail(f"it scans {scanned} of {len(operands)} operands")
+        raise call.fail(f"it scans {scanned} of {len(operands)} operands")
     return operands[:count], operands[count:], rows
 
 
 def _scanned(
-    c: Call, graph: model.Graph, carried: list[Tensor], moved: list[Tensor], rows: int
+    call: Call, graph: model.Graph, carried: list[Tensor], moved: list[Tensor], rows: int
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Run a graph for each slice along the first axes, and return the carried tensors after the last run and the rows
     of all runs.
     """
-    b, count, runs = c.b, len(carried), moved[0].shape[0]
+    b, count, runs = call.b, len(carried), moved[0].shape[0]
 
     def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         slices = [shapes.reshape(b, shapes.slice_axis(b, t, 0, number, number + 1), t.shape[1:]) for t in moved]
-        made = _run(c, graph, [*tensors, *slices])
+        made = _run(call, graph, [*tensors, *slices])
         return made[:count], made[count:]
 
     if isinstance(runs, Expr) or not 0 < runs <= _UNROLLED:
@@ -223,25 +228,25 @@ def _scanned(
 
 
 def _scan_of_batches(
-    c: Call, graph: model.Graph, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
+    call: Call, graph: model.Graph, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
 ) -> list[Tensor]:
     """Version 8: each operand has an axis of batches first, and what is scanned one of the sequence after it."""
     if lengths is not None:
-        raise c.fail("sequences of different lengths are not supported before version 9; convert the model to that")
+        raise call.fail("sequences of different lengths are not supported before version 9; convert the model to that")
     given = [t for t in operands if t is not None]
-    carried, moved, rows = _divided(c, graph, scanned, given)
-    backwards = c.integers("directions", [0] * scanned)
+    carried, moved, rows = _divided(call, graph, scanned, given)
+    backwards = call.integers("directions", [0] * scanned)
     batches = given[0].shape[0]
     if isinstance(batches, Expr) or not 0 < batches <= _UNROLLED or len(backwards) != scanned:
-        raise c.fail(f"before version 9 its batches are written one by one: 1 to {_UNROLLED}, not {batches}")
-    moved = [reverse(c.b, t, [1]) if back else t for t, back in zip(moved, backwards, strict=True)]
+        raise call.fail(f"before version 9 its batches are written one by one: 1 to {_UNROLLED}, not {batches}")
+    moved = [reverse(call.b, t, [1]) if back else t for t, back in zip(moved, backwards, strict=True)]
     made = []
     for n in range(batches):
-        first, slices = ([shapes.squeeze(c.b, shapes.slice_axis(c.b, t, 0, n, n + 1), [0]) for t in part]
+        first, slices = ([shapes.squeeze(call.b, shapes.slice_axis(call.b, t, 0, n, n + 1), [0]) for t in part]
                          for part in (carried, moved))  # fmt: skip
-        ends, stacks = _scanned(c, graph, first, slices, rows)
+        ends, stacks = _scanned(call, graph, first, slices, rows)
         made.append([*ends, *stacks])
-    return [shapes.stack(c.b, column, 0) for column in zip(*made, strict=True)]
+    return [shapes.stack(call.b, column, 0) for column in zip(*made, strict=True)]
 
 
 TABLE: dict[str, Conversion] = {

@@ -18,36 +18,36 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 
 def _unary(name: str) -> Conversion:
-    def convert(c: Call, x: Tensor) -> Tensor:
-        return ops.unary(c.b, name, x)
+    def convert(call: Call, x: Tensor) -> Tensor:
+        return ops.unary(call.b, name, x)
 
     return convert
 
 
 def _binary(name: str) -> Conversion:
-    def convert(c: Call, x: Tensor, y: Tensor) -> Tensor:
-        return ops.binary(c.b, name, x, y)
+    def convert(call: Call, x: Tensor, y: Tensor) -> Tensor:
+        return ops.binary(call.b, name, x, y)
 
     return convert
 
 
 def _compare(order: str) -> Conversion:
-    def convert(c: Call, x: Tensor, y: Tensor) -> Tensor:
-        return ops.compare(c.b, order, x, y)
+    def convert(call: Call, x: Tensor, y: Tensor) -> Tensor:
+        return ops.compare(call.b, order, x, y)
 
     return convert
 
 
 def _variadic(name: str) -> Conversion:
-    def convert(c: Call, first: Tensor, *others: Tensor) -> Tensor:
-        return reduce(lambda x, y: ops.binary(c.b, name, x, y), others, first)
+    def convert(call: Call, first: Tensor, *others: Tensor) -> Tensor:
+        return reduce(lambda x, y: ops.binary(call.b, name, x, y), others, first)
 
     return convert
 
 
 def _formula(written: Callable[[Element], Element]) -> Conversion:
-    def convert(c: Call, x: Tensor) -> Tensor:
-        return formula(c.b, written, x)
+    def convert(call: Call, x: Tensor) -> Tensor:
+        return formula(call.b, written, x)
 
     return convert
 
@@ -55,9 +55,9 @@ def _formula(written: Callable[[Element], Element]) -> Conversion:
 def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversion:
     """Return the conversion of an operator that a formula computes, with attributes that are floats."""
 
-    def convert(c: Call, x: Tensor) -> Tensor:
-        numbers = [c.real(name, default) for name, default in defaults.items()]
-        return formula(c.b, lambda v: written(v, *numbers), x)
+    def convert(call: Call, x: Tensor) -> Tensor:
+        numbers = [call.real(name, default) for name, default in defaults.items()]
+        return formula(call.b, lambda v: written(v, *numbers), x)
 
     return convert
 
@@ -65,59 +65,60 @@ def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversi
 # -- arithmetic
 
 
-def _mean(c: Call, first: Tensor, *others: Tensor) -> Tensor:
-    total = _variadic("add")(c, first, *others)
-    return formula(c.b, lambda v: v / float(1 + len(others)), total)
+def _mean(call: Call, first: Tensor, *others: Tensor) -> Tensor:
+    total = _variadic("add")(call, first, *others)
+    return formula(call.b, lambda v: v / float(1 + len(others)), total)
 
 
-def _mod(c: Call, x: Tensor, y: Tensor) -> Tensor:
+def _mod(call: Call, x: Tensor, y: Tensor) -> Tensor:
     """Return the remainder of a division; with fmod its sign is that of x, else that of y."""
-    if c.flag("fmod") or x.dtype.is_unsigned:
-        return ops.binary(c.b, "rem", x, y)
+    if call.flag("fmod") or x.dtype.is_unsigned:
+        return ops.binary(call.b, "rem", x, y)
     if x.is_symbolic or y.is_symbolic:
-        return ops.binary(c.b, "rem", x, y)
+        return ops.binary(call.b, "rem", x, y)
 
-    def rest(a: Element, b: Element) -> Element:
-        left = a % b
-        return (left.is_unequal(0) & (left.compare("lt", 0) ^ b.compare("lt", 0))).choose(left + b, left)
+    def rest(lhs: Element, rhs: Element) -> Element:
+        left = lhs % rhs
+        return (left.is_unequal(0) & (left.compare("lt", 0) ^ rhs.compare("lt", 0))).choose(left + rhs, left)
 
-    return formula(c.b, rest, x, y)
+    return formula(call.b, rest, x, y)
 
 
-def _pow(c: Call, x: Tensor, y: Tensor) -> Tensor:
+def _pow(call: Call, x: Tensor, y: Tensor) -> Tensor:
     """x to the power of y, in the type of x; with a float on either side, computed in floats."""
     if x.dtype.is_integer and y.dtype.is_integer:
-        return ops.binary(c.b, "pow", x, ops.convert(c.b, y, x.dtype))
+        return ops.binary(call.b, "pow", x, ops.convert(call.b, y, x.dtype))
     if y.numbers is not None and y.numbers.size == 1 and x.dtype.is_float and y.dtype.has_numpy_values:
         exponent = float(y.numbers.reshape(-1)[0])
         if exponent in (1.0, 2.0, 3.0) and y.rank <= x.rank:
-            return formula(c.b, lambda v: reduce(lambda p, q: p * q, [v] * int(exponent)), x)
+            return formula(call.b, lambda v: reduce(lambda p, q: p * q, [v] * int(exponent)), x)
     inner = x.dtype if x.dtype.is_float else y.dtype
-    power = ops.binary(c.b, "pow", ops.convert(c.b, x, inner), ops.convert(c.b, y, inner))
-    return ops.convert(c.b, power, x.dtype)
+    power = ops.binary(call.b, "pow", ops.convert(call.b, x, inner), ops.convert(call.b, y, inner))
+    return ops.convert(call.b, power, x.dtype)
 
 
-def _bit_shift(c: Call, x: Tensor, y: Tensor) -> Tensor:
-    """Shift bits; those shifted out are lost, and the result is 0 where the distance is the width of the type or more.
+def _bit_shift(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    """Shift bits; those shifted out are lost, and the result is 0 where the distance is the width of the
+    type or more.
     """
-    left = c.text("direction", choices=("LEFT", "RIGHT")) == "LEFT"
+    left = call.text("direction", choices=("LEFT", "RIGHT")) == "LEFT"
     bits = x.dtype.bits
 
-    def shifted(a: Element, b: Element) -> Element:
-        moved = a.binary("shift_left" if left else "shift_right_logical", b.at_most(bits - 1))
-        return (b > bits - 1).choose(0, moved)
+    def shifted(lhs: Element, rhs: Element) -> Element:
+        moved = lhs.binary("shift_left" if left else "shift_right_logical", rhs.at_most(bits - 1))
+        return (rhs > bits - 1).choose(0, moved)
 
-    return formula(c.b, shifted, x, y)
+    return formula(call.b, shifted, x, y)
 
 
-def _clip(c: Call, x: Tensor, least: Tensor | None = None, most: Tensor | None = None) -> Tensor:
+def _clip(call: Call, x: Tensor, least: Tensor | None = None, most: Tensor | None = None) -> Tensor:
     """x within bounds; the upper one wins where they contradict each other."""
-    if c.version < 11:
-        least = c.b.constant(c.real("min", -math.inf), x.dtype)
-        most = c.b.constant(c.real("max", math.inf), x.dtype)
+    if call.version < 11:
+        least = call.b.constant(call.real("min", -math.inf), x.dtype)
+        most = call.b.constant(call.real("max", math.inf), x.dtype)
     if least is not None:
-        x = ops.binary(c.b, "max", x, least)
-    return x if most is None else ops.binary(c.b, "min", x, most)
+        x = ops.binary(call.b, "max", x, least)
+    return x if most is None else ops.binary(call.b, "min", x, most)
 
 
 # -- types
@@ -126,56 +127,56 @@ def _clip(c: Call, x: Tensor, least: Tensor | None = None, most: Tensor | None =
 _LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0, "f4E2M1FN": 6.0}
 
 
-def cast_to(c: Call, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
+def cast_to(call: Call, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
     """Convert a tensor to another type. saturate: floats of 8 bits get their largest number for larger ones."""
     if x.dtype == to:
         return x
     if to.kind is Kind.FLOAT and to.bits <= 8:
-        return _to_small_float(c, x, to, saturate)
+        return _to_small_float(call, x, to, saturate)
     if to.is_integer and to.bits <= 4:
-        x = ops.convert(c.b, x, I32) if x.dtype.is_float else x  # larger numbers wrap around
-        return ops.convert(c.b, ops.convert(c.b, x, _byte_of(to)), to)
+        x = ops.convert(call.b, x, I32) if x.dtype.is_float else x  # larger numbers wrap around
+        return ops.convert(call.b, ops.convert(call.b, x, _byte_of(to)), to)
     if x.dtype.is_integer and x.dtype.bits <= 4:
-        return ops.convert(c.b, ops.convert(c.b, x, _byte_of(x.dtype)), to)
+        return ops.convert(call.b, ops.convert(call.b, x, _byte_of(x.dtype)), to)
     if x.dtype.kind is Kind.FLOAT and x.dtype.bits <= 8 and to != F32:
-        return ops.convert(c.b, ops.convert(c.b, x, F32), to)
-    return ops.convert(c.b, x, to)
+        return ops.convert(call.b, ops.convert(call.b, x, F32), to)
+    return ops.convert(call.b, x, to)
 
 
 def _byte_of(dtype: DType) -> DType:
     return U8 if dtype.is_unsigned else I8
 
 
-def _to_small_float(c: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
-    x = ops.convert(c.b, x, F32)
+def _to_small_float(call: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
+    x = ops.convert(call.b, x, F32)
     largest = _LARGEST.get(to.name)
     if largest is not None and (saturate or to.name == "f4E2M1FN"):
         # NaN stays: max and min give it on.
-        x = formula(c.b, lambda v: v.at_least(-largest).at_most(largest), x)
-    return ops.convert(c.b, x, to)
+        x = formula(call.b, lambda v: v.at_least(-largest).at_most(largest), x)
+    return ops.convert(call.b, x, to)
 
 
-def _cast(c: Call, x: Tensor) -> Tensor:
-    return _cast_as_stated(c, x, dtype_of(c.integer("to")))
+def _cast(call: Call, x: Tensor) -> Tensor:
+    return _cast_as_stated(call, x, dtype_of(call.integer("to")))
 
 
-def _cast_like(c: Call, x: Tensor, like: Tensor) -> Tensor:
-    return _cast_as_stated(c, x, like.dtype)
+def _cast_like(call: Call, x: Tensor, like: Tensor) -> Tensor:
+    return _cast_as_stated(call, x, like.dtype)
 
 
-def _cast_as_stated(c: Call, x: Tensor, to: DType) -> Tensor:
-    saturate = c.flag("saturate", True)
-    rounding = c.text("round_mode", "up", ("up", "down", "nearest"))
+def _cast_as_stated(call: Call, x: Tensor, to: DType) -> Tensor:
+    saturate = call.flag("saturate", True)
+    rounding = call.text("round_mode", "up", ("up", "down", "nearest"))
     if to.name == "f8E8M0FNU" and x.dtype != to:
-        return _to_powers(c, ops.convert(c.b, x, F32), to, rounding, saturate)
-    return cast_to(c, x, to, saturate)
+        return _to_powers(call, ops.convert(call.b, x, F32), to, rounding, saturate)
+    return cast_to(call, x, to, saturate)
 
 
-def _to_powers(c: Call, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
+def _to_powers(call: Call, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
     """Convert floats to a type that has exponents only; signs are dropped, and infinities become NaN."""
 
-    def power(v: Element) -> Element:
-        bits = v.bits(U32)
+    def power(value: Element) -> Element:
+        bits = value.bits(U32)
         exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
         if rounding == "up":  # below the smallest normal number the fraction alone says which power it is
             above = exponent + exponent.is_equal(0).choose(fraction > 0x400000, fraction > 0).to(U32)
@@ -186,96 +187,96 @@ def _to_powers(c: Call, x: Tensor, to: DType, rounding: str, saturate: bool) -> 
         above = above.at_most(0xFE) if saturate else above
         return exponent.is_equal(0xFF).choose(0xFF, above).to(U8).bits(to)
 
-    return formula(c.b, power, x)
+    return formula(call.b, power, x)
 
 
 # -- choosing
 
 
-def _where(c: Call, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    return ops.select(c.b, condition, x, y)
+def _where(call: Call, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return ops.select(call.b, condition, x, y)
 
 
-def _is_inf(c: Call, x: Tensor) -> Tensor:
-    below, above = c.flag("detect_negative", True), c.flag("detect_positive", True)
+def _is_inf(call: Call, x: Tensor) -> Tensor:
+    below, above = call.flag("detect_negative", True), call.flag("detect_positive", True)
     if below and above:
-        return ops.unary(c.b, "is_inf", x)
+        return ops.unary(call.b, "is_inf", x)
     if not (below or above):
-        return formula(c.b, lambda v: v.of("is_inf") & False, x)
-    return formula(c.b, lambda v: v.of("is_inf") & ((v < 0.0) if below else (v > 0.0)), x)
+        return formula(call.b, lambda v: v.of("is_inf") & False, x)
+    return formula(call.b, lambda v: v.of("is_inf") & ((v < 0.0) if below else (v > 0.0)), x)
 
 
-def _identity(c: Call, x: Tensor) -> Tensor:
+def _identity(call: Call, x: Tensor) -> Tensor:
     return x
 
 
 # -- activations
 
 
-def elu(v: Element, alpha: float) -> Element:
+def elu(value: Element, alpha: float) -> Element:
     """v, or an exponential of it below 0 that ends at -alpha."""
-    return (v < 0.0).choose(v.of("expm1") * alpha, v)
+    return (value < 0.0).choose(value.of("expm1") * alpha, value)
 
 
-def _celu(v: Element, alpha: float) -> Element:
-    return v.at_least(0.0) + ((v / alpha).of("expm1") * alpha).at_most(0.0)
+def _celu(value: Element, alpha: float) -> Element:
+    return value.at_least(0.0) + ((value / alpha).of("expm1") * alpha).at_most(0.0)
 
 
-def _selu(v: Element, alpha: float, gamma: float) -> Element:
-    return (v > 0.0).choose(v, v.of("expm1") * alpha) * gamma
+def _selu(value: Element, alpha: float, gamma: float) -> Element:
+    return (value > 0.0).choose(value, value.of("expm1") * alpha) * gamma
 
 
-def leaky_relu(v: Element, alpha: float) -> Element:
+def leaky_relu(value: Element, alpha: float) -> Element:
     """v, or a part of it below 0."""
-    return (v < 0.0).choose(v * alpha, v)
+    return (value < 0.0).choose(value * alpha, value)
 
 
-def hard_sigmoid(v: Element, alpha: float, beta: float) -> Element:
+def hard_sigmoid(value: Element, alpha: float, beta: float) -> Element:
     """Return alpha * v + beta, clamped to the range from 0 to 1."""
-    return (v * alpha + beta).at_least(0.0).at_most(1.0)
+    return (value * alpha + beta).at_least(0.0).at_most(1.0)
 
 
-def softplus(v: Element) -> Element:
+def softplus(value: Element) -> Element:
     """log(1 + exp(v)), without an exponential that overflows."""
-    return v.at_least(0.0) + (-v.of("abs")).of("exp").of("log1p")
+    return value.at_least(0.0) + (-value.of("abs")).of("exp").of("log1p")
 
 
-def softsign(v: Element) -> Element:
+def softsign(value: Element) -> Element:
     """v, brought between -1 and 1."""
-    return v / (v.of("abs") + 1.0)
+    return value / (value.of("abs") + 1.0)
 
 
-def _shrink(v: Element, bias: float, limit: float) -> Element:
-    return (v < -limit).choose(v + bias, (v > limit).choose(v - bias, 0))
+def _shrink(value: Element, bias: float, limit: float) -> Element:
+    return (value < -limit).choose(value + bias, (value > limit).choose(value - bias, 0))
 
 
-def gelu(v: Element) -> Element:
+def gelu(value: Element) -> Element:
     """v times the normal distribution's function of v."""
-    return v * 0.5 * ((v * math.sqrt(0.5)).of("erf") + 1.0)
+    return value * 0.5 * ((value * math.sqrt(0.5)).of("erf") + 1.0)
 
 
-def tanh_gelu(v: Element) -> Element:
+def tanh_gelu(value: Element) -> Element:
     """Return the approximation of `gelu` by tanh."""
-    return v * 0.5 * (((v + v * v * v * 0.044715) * math.sqrt(2 / math.pi)).of("tanh") + 1.0)
+    return value * 0.5 * (((value + value * value * value * 0.044715) * math.sqrt(2 / math.pi)).of("tanh") + 1.0)
 
 
-def _gelu(c: Call, x: Tensor) -> Tensor:
-    approximate = c.text("approximate", "none", ("none", "tanh")) == "tanh"
-    return formula(c.b, tanh_gelu if approximate else gelu, x)
+def _gelu(call: Call, x: Tensor) -> Tensor:
+    approximate = call.text("approximate", "none", ("none", "tanh")) == "tanh"
+    return formula(call.b, tanh_gelu if approximate else gelu, x)
 
 
-def _prelu(c: Call, x: Tensor, slope: Tensor) -> Tensor:
-    return formula(c.b, lambda v, s: (v < 0).choose(v * s, v), x, slope)
+def _prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
+    return formula(call.b, lambda v, s: (v < 0).choose(v * s, v), x, slope)
 
 
-def _dropout(c: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
+def _dropout(call: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
     """Return the input itself, as in inference; the mask is true."""
-    c.ignore("seed", "ratio")
-    if training is not None and bool(c.numbers(training, "training_mode").any()):
-        kept = ratio is not None and not c.numbers(ratio, "ratio").any()
+    call.ignore("seed", "ratio")
+    if training is not None and bool(call.numbers(training, "training_mode").any()):
+        kept = ratio is not None and not call.numbers(ratio, "ratio").any()
         if not kept:
-            raise c.fail("it drops elements at random, as in training; export the model for inference")
-    mask = formula(c.b, lambda v: v.is_equal(v) | True, x) if c.results > 1 else x
+            raise call.fail("it drops elements at random, as in training; export the model for inference")
+    mask = formula(call.b, lambda v: v.is_equal(v) | True, x) if call.results > 1 else x
     return [x, mask]
 
 

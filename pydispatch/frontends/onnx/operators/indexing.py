@@ -17,144 +17,144 @@ from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.indexing import Places, elements_at
 
 
-def _check_integers(c: Call, indices: Tensor) -> None:
+def _check_integers(call: Call, indices: Tensor) -> None:
     if not indices.dtype.is_integer:
-        raise c.fail(f"its indices are {indices}; expected integers")
+        raise call.fail(f"its indices are {indices}; expected integers")
 
 
-def _gather(c: Call, x: Tensor, indices: Tensor) -> Tensor:
-    _check_integers(c, indices)
-    return gathers.take(c.b, x, indices, c.axis(c.integer("axis", 0), x.rank))
+def _gather(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+    _check_integers(call, indices)
+    return gathers.take(call.b, x, indices, call.axis(call.integer("axis", 0), x.rank))
 
 
-def _gather_elements(c: Call, x: Tensor, indices: Tensor) -> Tensor:
-    axis = c.axis(c.integer("axis", 0), x.rank)
-    _check_within(c, x, indices, axis)
-    return gathers.take_along(c.b, x, indices, axis)
+def _gather_elements(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+    axis = call.axis(call.integer("axis", 0), x.rank)
+    _check_within(call, x, indices, axis)
+    return gathers.take_along(call.b, x, indices, axis)
 
 
-def _check_within(c: Call, x: Tensor, indices: Tensor, axis: int) -> None:
-    _check_integers(c, indices)
+def _check_within(call: Call, x: Tensor, indices: Tensor, axis: int) -> None:
+    _check_integers(call, indices)
     if indices.rank != x.rank:
-        raise c.fail(f"its operands are {x} and indices {indices}; expected as many axes")
+        raise call.fail(f"its operands are {x} and indices {indices}; expected as many axes")
     for d, (n, m) in enumerate(zip(x.shape, indices.shape, strict=True)):
         if d != axis and not isinstance(n, Expr) and not isinstance(m, Expr) and m > n:
-            raise c.fail(f"its indices {indices} are larger than {x} along axis {d}")
+            raise call.fail(f"its indices {indices} are larger than {x} along axis {d}")
 
 
-def _gather_nd(c: Call, x: Tensor, indices: Tensor) -> Tensor:
-    _check_integers(c, indices)
-    batch = c.integer("batch_dims", 0)
+def _gather_nd(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+    _check_integers(call, indices)
+    batch = call.integer("batch_dims", 0)
     if not 0 <= batch < max(1, min(x.rank, indices.rank)) or not indices.rank:
-        raise c.fail(f"batch_dims is {batch} for {x} and {indices}")
-    return gathers.take_nd(c.b, x, indices, batch)
+        raise call.fail(f"batch_dims is {batch} for {x} and {indices}")
+    return gathers.take_nd(call.b, x, indices, batch)
 
 
 _COMBINE = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
-def _scatter_elements(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    axis = c.axis(c.integer("axis", 0), x.rank)
-    _check_within(c, x, indices, axis)
-    combine = _COMBINE[c.text("reduction", "none", tuple(_COMBINE))]
-    return scatters.put_along(c.b, x, indices, updates, axis, combine)
+def _scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    axis = call.axis(call.integer("axis", 0), x.rank)
+    _check_within(call, x, indices, axis)
+    combine = _COMBINE[call.text("reduction", "none", tuple(_COMBINE))]
+    return scatters.put_along(call.b, x, indices, updates, axis, combine)
 
 
-def _scatter_nd(c: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    _check_integers(c, indices)
-    return scatters.put_nd(c.b, x, indices, updates, _COMBINE[c.text("reduction", "none", tuple(_COMBINE))])
+def _scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    _check_integers(call, indices)
+    return scatters.put_nd(call.b, x, indices, updates, _COMBINE[call.text("reduction", "none", tuple(_COMBINE))])
 
 
-def _tensor_scatter(c: Call, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
+def _tensor_scatter(call: Call, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
     """Update written into a cache [batch, ..., length, ...] from a place on that each batch states."""
-    axis = c.axis(c.integer("axis", -2), cache.rank)
-    around = c.text("mode", "linear", ("linear", "circular")) == "circular"
-    start = begin if begin is not None else c.b.constant([0], I64)
-    start = shapes.reshape(c.b, start, [start.shape[0], *[1] * (cache.rank - 1)])
-    places = shapes.iota(c.b, update.shape, axis, I64)
-    size = reductions.size_as(c.b, cache.shape[axis], I64)
-    places = formula(c.b, lambda i, s, n: (i + s) % n if around else i + s, places, start, size)
-    return scatters.put_along(c.b, cache, places, update, axis)
+    axis = call.axis(call.integer("axis", -2), cache.rank)
+    around = call.text("mode", "linear", ("linear", "circular")) == "circular"
+    start = begin if begin is not None else call.b.constant([0], I64)
+    start = shapes.reshape(call.b, start, [start.shape[0], *[1] * (cache.rank - 1)])
+    places = shapes.iota(call.b, update.shape, axis, I64)
+    size = reductions.size_as(call.b, cache.shape[axis], I64)
+    places = formula(call.b, lambda i, s, n: (i + s) % n if around else i + s, places, start, size)
+    return scatters.put_along(call.b, cache, places, update, axis)
 
 
-def _one_hot(c: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
+def _one_hot(call: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
     """Return a tensor of two values: the second one where the place along a new axis is the index, elsewhere the first
     one.
     """
-    axis = c.axis(c.integer("axis", -1), indices.rank + 1)
-    (size,) = c.sizes(depth, "depth")
-    spread = shapes.expand_dims(c.b, elementwise.convert(c.b, indices, I64), [axis])
+    axis = call.axis(call.integer("axis", -1), indices.rank + 1)
+    (size,) = call.sizes(depth, "depth")
+    spread = shapes.expand_dims(call.b, elementwise.convert(call.b, indices, I64), [axis])
     shape = tuple(size if d == axis else n for d, n in enumerate(spread.shape))
-    wide = reductions.size_as(c.b, size, I64)
-    spread = formula(c.b, lambda i, n: (i < 0).choose(i + n, i), spread, wide)
-    off, on = (shapes.reshape(c.b, shapes.slice_axis(c.b, values, 0, n, n + 1), []) for n in (0, 1))
-    places = shapes.iota(c.b, shape, axis, I64)
-    return formula(c.b, lambda at, i, no, yes: at.is_equal(i).choose(yes, no), places, spread, off, on)
+    wide = reductions.size_as(call.b, size, I64)
+    spread = formula(call.b, lambda i, n: (i < 0).choose(i + n, i), spread, wide)
+    off, on = (shapes.reshape(call.b, shapes.slice_axis(call.b, values, 0, n, n + 1), []) for n in (0, 1))
+    places = shapes.iota(call.b, shape, axis, I64)
+    return formula(call.b, lambda at, i, no, yes: at.is_equal(i).choose(yes, no), places, spread, off, on)
 
 
-def _top_k(c: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
-    axis = c.axis(c.integer("axis", -1), x.rank)
-    largest = c.flag("largest", True)
-    c.ignore("sorted")  # sorted ones are as good
-    count = c.integer("k") if k is None else c.sizes(k, "k")[0]
+def _top_k(call: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
+    axis = call.axis(call.integer("axis", -1), x.rank)
+    largest = call.flag("largest", True)
+    call.ignore("sorted")  # sorted ones are as good
+    count = call.integer("k") if k is None else call.sizes(k, "k")[0]
     n = x.shape[axis]
     if not isinstance(count, Expr) and (count < 0 or (not isinstance(n, Expr) and count > n)):
-        raise c.fail(f"k is {count} for axis {axis} of {x}")
-    return ordering.top_k(c.b, x, count, axis, largest=largest)
+        raise call.fail(f"k is {count} for axis {axis} of {x}")
+    return ordering.top_k(call.b, x, count, axis, largest=largest)
 
 
-def _non_zero(c: Call, x: Tensor) -> Tensor:
+def _non_zero(call: Call, x: Tensor) -> Tensor:
     """Return the places of elements that are not 0, a row for each axis."""
-    rows = selection.places_of_nonzero(c.b, x if x.rank else shapes.reshape(c.b, x, [1]))
-    return shapes.stack(c.b, rows, 0) if x.rank else shapes.full(c.b, 0, [0, *rows[0].shape], I64)
+    rows = selection.places_of_nonzero(call.b, x if x.rank else shapes.reshape(call.b, x, [1]))
+    return shapes.stack(call.b, rows, 0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
 
 
-def _compress(c: Call, x: Tensor, condition: Tensor) -> Tensor:
+def _compress(call: Call, x: Tensor, condition: Tensor) -> Tensor:
     """Return the slices along an axis whose condition is true."""
-    if c.has("axis"):
-        axis = c.axis(c.integer("axis"), x.rank)
+    if call.has("axis"):
+        axis = call.axis(call.integer("axis"), x.rank)
     else:
-        x, axis = shapes.reshape(c.b, x, [product(x.shape)]), 0
-    return gathers.take(c.b, x, selection.places_of_true(c.b, condition), axis)
+        x, axis = shapes.reshape(call.b, x, [product(x.shape)]), 0
+    return gathers.take(call.b, x, selection.places_of_true(call.b, condition), axis)
 
 
-def _reverse_sequence(c: Call, x: Tensor, lengths: Tensor) -> Tensor:
+def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
     """Reverse the first elements along the time axis, as many as each batch states."""
-    batch, time = c.axis(c.integer("batch_axis", 1), x.rank), c.axis(c.integer("time_axis", 0), x.rank)
-    given = shapes.reshape(c.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
-    last = c.b.index(x.shape[time] - 1)
+    batch, time = call.axis(call.integer("batch_axis", 1), x.rank), call.axis(call.integer("time_axis", 0), x.rank)
+    given = shapes.reshape(call.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
+    last = call.b.index(x.shape[time] - 1)
 
-    def places(p: Places) -> list[SSAValue]:
-        length, at = p.index_of(p.given[0]), p.index(time)
-        inside = p.add_op(arith.CmpiOp(at, length, "slt"))
-        back = p.minus(p.minus(length, p.number(1)), at)
-        return [p.clamped(p.add_op(arith.SelectOp(inside, back, at)), last) if d == time else p.index(d)
+    def places(places: Places) -> list[SSAValue]:
+        length, at = places.index_of(places.given[0]), places.index(time)
+        inside = places.add_op(arith.CmpiOp(at, length, "slt"))
+        back = places.minus(places.minus(length, places.number(1)), at)
+        return [places.clamped(places.add_op(arith.SelectOp(inside, back, at)), last) if d == time else places.index(d)
                 for d in range(x.rank)]  # fmt: skip
 
-    return elements_at(c.b, x, x.shape, places, given)
+    return elements_at(call.b, x, x.shape, places, given)
 
 
-def _max_unpool(c: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
+def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
     """Put elements back at the places where MaxPool found them, with 0 elsewhere."""
-    kernel = c.integers("kernel_shape")
+    kernel = call.integers("kernel_shape")
     rank = len(kernel)
-    strides, pads = c.integers("strides", [1] * rank), c.integers("pads", [0] * (2 * rank))
+    strides, pads = call.integers("strides", [1] * rank), call.integers("pads", [0] * (2 * rank))
     if rank != x.rank - 2 or len(strides) != rank or len(pads) != 2 * rank:
-        raise c.fail(f"a kernel_shape of {kernel} does not fit {x}")
+        raise call.fail(f"a kernel_shape of {kernel} does not fit {x}")
     inferred = [(x.shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)]
     out = [*x.shape[:2], *inferred]
-    wanted = out if shape is None else c.sizes(shape, "output_shape")
+    wanted = out if shape is None else call.sizes(shape, "output_shape")
     # Places are those in a result of the inferred shape.
-    places = shapes.reshape(c.b, indices, [product(indices.shape), 1])
-    flat = shapes.full(c.b, 0.0, [product(wanted)], x.dtype)
+    places = shapes.reshape(call.b, indices, [product(indices.shape), 1])
+    flat = shapes.full(call.b, 0.0, [product(wanted)], x.dtype)
     if shape is not None:
-        places = _in_other_shape(c, places, out, wanted)
-    made = scatters.put_nd(c.b, flat, places, shapes.reshape(c.b, x, [product(x.shape)]))
-    return shapes.reshape(c.b, made, wanted)
+        places = _in_other_shape(call, places, out, wanted)
+    made = scatters.put_nd(call.b, flat, places, shapes.reshape(call.b, x, [product(x.shape)]))
+    return shapes.reshape(call.b, made, wanted)
 
 
-def _in_other_shape(c: Call, places: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
-    sizes = [reductions.size_as(c.b, n, I64) for n in (*old, *new)]
+def _in_other_shape(call: Call, places: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
+    sizes = [reductions.size_as(call.b, n, I64) for n in (*old, *new)]
 
     def moved(at: Element, *given: Element) -> Element:
         left, total, stride = at, at * 0, at * 0 + 1
@@ -163,21 +163,21 @@ def _in_other_shape(c: Call, places: Tensor, old: Sequence[Size], new: Sequence[
             left, stride = left / given[d], stride * given[len(old) + d]
         return total
 
-    return formula(c.b, moved, places, *sizes)
+    return formula(call.b, moved, places, *sizes)
 
 
 def _non_max_suppression(
-    c: Call, boxes: Tensor, scores: Tensor, most: Tensor | None = None, overlap: Tensor | None = None,
+    call: Call, boxes: Tensor, scores: Tensor, most: Tensor | None = None, overlap: Tensor | None = None,
     least: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the best boxes of each class that overlap no better one too much: rows (batch, class, box).
 
     boxes: [batch, boxes, 4]; scores: [batch, classes, boxes].
     """
-    b = c.b
-    centered = c.integer("center_point_box", 0) == 1
+    b = call.b
+    centered = call.integer("center_point_box", 0) == 1
     if boxes.rank != 3 or scores.rank != 3 or boxes.shape[2] != 4:
-        raise c.fail(f"its operands are {boxes} and {scores}")
+        raise call.fail(f"its operands are {boxes} and {scores}")
     batch, classes, count = scores.shape
     size = classes * batch
     limit = shapes.reshape(b, most if most is not None else b.constant(0, I64), [])
@@ -186,7 +186,7 @@ def _non_max_suppression(
     good = formula(b, lambda v: v.is_equal(v), valued)
     if least is not None:
         good = formula(b, lambda v, n: v > n, valued, shapes.reshape(b, least, []))
-    sides = [gathers.take_along(b, _spread(c, boxes, n, scores), order, 2) for n in range(4)]
+    sides = [gathers.take_along(b, _spread(call, boxes, n, scores), order, 2) for n in range(4)]
     low_y, low_x, high_y, high_x = formulas(b, lambda *v: _corners(v, centered), *sides)
     flat = [shapes.reshape(b, t, [size, count]) for t in (low_y, low_x, high_y, high_x)]
     good = shapes.reshape(b, good, [size, count])
@@ -200,30 +200,37 @@ def _non_max_suppression(
     return shapes.concat(b, [shapes.expand_dims(b, t, [1]) for t in (image, kind, box)], 1)
 
 
-def _spread(c: Call, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
+def _spread(call: Call, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
     """Return one coordinate of each box, repeated for each class."""
-    part = shapes.reshape(c.b, shapes.slice_axis(c.b, boxes, 2, side, side + 1), [boxes.shape[0], 1, boxes.shape[1]])
-    return shapes.broadcast_to(c.b, part, scores.shape)
+    part = shapes.reshape(
+        call.b, shapes.slice_axis(call.b, boxes, 2, side, side + 1), [boxes.shape[0], 1, boxes.shape[1]]
+    )
+    return shapes.broadcast_to(call.b, part, scores.shape)
 
 
-def _corners(v: Sequence[Element], centered: bool) -> list[Element]:
+def _corners(values: Sequence[Element], centered: bool) -> list[Element]:
     """Return the lower and the upper corner of a box: of two corners in any order, or of a center and sizes."""
     if centered:
-        x, y, width, height = v
+        x, y, width, height = values
         return [y - height * 0.5, x - width * 0.5, y + height * 0.5, x + width * 0.5]
-    return [v[0].at_most(v[2]), v[1].at_most(v[3]), v[0].at_least(v[2]), v[1].at_least(v[3])]
+    return [
+        values[0].at_most(values[2]),
+        values[1].at_most(values[3]),
+        values[0].at_least(values[2]),
+        values[1].at_least(values[3]),
+    ]
 
 
-def _unique(c: Call, x: Tensor) -> list[Tensor]:
+def _unique(call: Call, x: Tensor) -> list[Tensor]:
     """Return the distinct elements, or slices along an axis; the first place of each; the distinct one that each
     element is; and how often each one occurs.
     """
-    sort = c.flag("sorted", True)
-    if c.has("axis"):
-        axis = c.axis(c.integer("axis"), x.rank)
+    sort = call.flag("sorted", True)
+    if call.has("axis"):
+        axis = call.axis(call.integer("axis"), x.rank)
     else:
-        x, axis = shapes.reshape(c.b, x, [product(x.shape)]), 0
-    return list(selection.distinct_slices(c.b, x, axis, sort))
+        x, axis = shapes.reshape(call.b, x, [product(x.shape)]), 0
+    return list(selection.distinct_slices(call.b, x, axis, sort))
 
 
 TABLE: dict[str, Conversion] = {

@@ -17,135 +17,140 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 
 def _batch_normalization(
-    c: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
+    call: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
 ) -> Sequence[Tensor]:
     """Normalize each channel by the supplied mean and variance, or in training by those of the batch.
 
     In training, the results include the updated running mean and variance.
     """
-    epsilon, momentum = c.real("epsilon", 1e-5), c.real("momentum", 0.9)
-    c.ignore("spatial")
-    if not (c.version >= 14 and c.flag("training_mode")):
-        return [normalization.batch_norm(c.b, x, 1, mean, variance, scale, bias, epsilon)]
+    epsilon, momentum = call.real("epsilon", 1e-5), call.real("momentum", 0.9)
+    call.ignore("spatial")
+    if not (call.version >= 14 and call.flag("training_mode")):
+        return [normalization.batch_norm(call.b, x, 1, mean, variance, scale, bias, epsilon)]
     axes = [d for d in range(x.rank) if d != 1]
-    of_batch = [shapes.reshape(c.b, t, mean.shape) for t in normalization.moments(c.b, x, axes)]
-    made = normalization.batch_norm(c.b, x, 1, of_batch[0], of_batch[1], scale, bias, epsilon)
+    of_batch = [shapes.reshape(call.b, t, mean.shape) for t in normalization.moments(call.b, x, axes)]
+    made = normalization.batch_norm(call.b, x, 1, of_batch[0], of_batch[1], scale, bias, epsilon)
     running = [
-        formula(c.b, lambda old, new: old * momentum + new.to(old.dtype) * (1.0 - momentum), old, new)
+        formula(call.b, lambda old, new: old * momentum + new.to(old.dtype) * (1.0 - momentum), old, new)
         for old, new in zip((mean, variance), of_batch, strict=True)
     ]
     return [made, *running]
 
 
-def _instance_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    vectors = [normalization.along(c.b, t, 1, x.rank) for t in (scale, bias)]
-    return normalization.layer_norm(c.b, x, range(2, x.rank), vectors[0], vectors[1], c.real("epsilon", 1e-5))[0]
+def _instance_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    vectors = [normalization.along(call.b, t, 1, x.rank) for t in (scale, bias)]
+    return normalization.layer_norm(call.b, x, range(2, x.rank), vectors[0], vectors[1], call.real("epsilon", 1e-5))[0]
 
 
-def layer_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
+def layer_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
     """Over the axes from the given one on; gives the mean and the inverse of the deviation too."""
-    axis = c.axis(c.integer("axis", -1), x.rank)
-    inner = dtype_of(c.integer("stash_type", 1))
+    axis = call.axis(call.integer("axis", -1), x.rank)
+    inner = dtype_of(call.integer("stash_type", 1))
     if inner not in (F32, DTYPES["f64"]):
-        raise c.fail(f"it computes in {inner}; supported is f32")
-    return normalization.layer_norm(c.b, x, range(axis, x.rank), scale, bias, c.real("epsilon", 1e-5))
+        raise call.fail(f"it computes in {inner}; supported is f32")
+    return normalization.layer_norm(call.b, x, range(axis, x.rank), scale, bias, call.real("epsilon", 1e-5))
 
 
-def rms_normalization(c: Call, x: Tensor, scale: Tensor) -> Tensor:
+def rms_normalization(call: Call, x: Tensor, scale: Tensor) -> Tensor:
     """Divide by the root mean square over the axes from attribute `axis` to the last one; multiply by `scale`."""
-    axis = c.axis(c.integer("axis", -1), x.rank)
-    c.ignore("stash_type")
-    return normalization.rms_norm(c.b, x, range(axis, x.rank), scale, c.real("epsilon", 1e-5))
+    axis = call.axis(call.integer("axis", -1), x.rank)
+    call.ignore("stash_type")
+    return normalization.rms_norm(call.b, x, range(axis, x.rank), scale, call.real("epsilon", 1e-5))
 
 
-def _group_normalization(c: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """Normalize each group of channels.
 
     Scale and bias have one element per group before version 21, and one per channel since version 21.
     """
-    groups, epsilon = c.integer("num_groups"), c.real("epsilon", 1e-5)
-    c.ignore("stash_type")
-    if c.version < 21:
+    groups, epsilon = call.integer("num_groups"), call.real("epsilon", 1e-5)
+    call.ignore("stash_type")
+    if call.version < 21:
         channels = x.shape[1]
         if isinstance(channels, Expr) or not groups or channels % groups:
-            raise c.fail(f"{channels} channels are not {groups} groups")
+            raise call.fail(f"{channels} channels are not {groups} groups")
         each = channels // groups
         scale, bias = (
             shapes.reshape(
-                c.b, shapes.broadcast_to(c.b, shapes.reshape(c.b, t, [groups, 1]), [groups, each]), [channels]
+                call.b, shapes.broadcast_to(call.b, shapes.reshape(call.b, t, [groups, 1]), [groups, each]), [channels]
             )
             for t in (scale, bias)
         )
-    return normalization.group_norm(c.b, x, groups, scale, bias, epsilon)[0]
+    return normalization.group_norm(call.b, x, groups, scale, bias, epsilon)[0]
 
 
-def _mean_variance(c: Call, x: Tensor) -> Tensor:
-    axes = c.axes(c.integers("axes", [0, 2, 3]), x.rank)
-    mean, variance = normalization.moments(c.b, x, axes)
-    return formula(c.b, lambda v, m, n: ((v.to(m.dtype) - m) / (n.of("sqrt") + 1e-9)).to(x.dtype), x, mean, variance)
+def _mean_variance(call: Call, x: Tensor) -> Tensor:
+    axes = call.axes(call.integers("axes", [0, 2, 3]), x.rank)
+    mean, variance = normalization.moments(call.b, x, axes)
+    return formula(call.b, lambda v, m, n: ((v.to(m.dtype) - m) / (n.of("sqrt") + 1e-9)).to(x.dtype), x, mean, variance)
 
 
-def _lp_normalization(c: Call, x: Tensor) -> Tensor:
-    axis = c.axis(c.integer("axis", -1), x.rank)
-    norm = normalization.lp_norm(c.b, x, float(c.integer("p", 2)), [axis], keep=True)
-    return formula(c.b, lambda v, n: n.is_equal(0.0).choose(0.0, v / n), x, norm)
+def _lp_normalization(call: Call, x: Tensor) -> Tensor:
+    axis = call.axis(call.integer("axis", -1), x.rank)
+    norm = normalization.lp_norm(call.b, x, float(call.integer("p", 2)), [axis], keep=True)
+    return formula(call.b, lambda v, n: n.is_equal(0.0).choose(0.0, v / n), x, norm)
 
 
-def _lrn(c: Call, x: Tensor) -> Tensor:
+def _lrn(call: Call, x: Tensor) -> Tensor:
     """Normalize each element by the squares of the elements in the channels around its own."""
-    size, alpha, beta, bias = c.integer("size"), c.real("alpha", 1e-4), c.real("beta", 0.75), c.real("bias", 1.0)
+    size, alpha, beta, bias = (
+        call.integer("size"),
+        call.real("alpha", 1e-4),
+        call.real("beta", 0.75),
+        call.real("bias", 1.0),
+    )
     if not 1 <= size <= 1 << 12:
-        raise c.fail(f"its size is {size}")
-    squares = formula(c.b, lambda v: v * v, x)
+        raise call.fail(f"its size is {size}")
+    squares = formula(call.b, lambda v: v * v, x)
     low, high = [0] * x.rank, [0] * x.rank
     low[1], high[1] = (size - 1) // 2, size // 2
-    padded = shapes.pad(c.b, squares, low, high, 0.0)
-    parts = [shapes.slice_axis(c.b, padded, 1, n, n + x.shape[1]) for n in range(size)]
+    padded = shapes.pad(call.b, squares, low, high, 0.0)
+    parts = [shapes.slice_axis(call.b, padded, 1, n, n + x.shape[1]) for n in range(size)]
 
-    def written(v: Element, *around: Element) -> Element:
+    def written(value: Element, *around: Element) -> Element:
         total = around[0]
         for other in around[1:]:
             total = total + other
-        return v / (total * (alpha / size) + bias).binary("pow", beta)
+        return value / (total * (alpha / size) + bias).binary("pow", beta)
 
-    return formula(c.b, written, x, *parts)
+    return formula(call.b, written, x, *parts)
 
 
 # -- losses
 
 
-def _negative_log_likelihood(c: Call, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+def _negative_log_likelihood(call: Call, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes."""
-    reduction = c.text("reduction", "mean", ("mean", "sum", "none"))
-    ignored = c.integer("ignore_index") if c.has("ignore_index") else None
+    reduction = call.text("reduction", "mean", ("mean", "sum", "none"))
+    ignored = call.integer("ignore_index") if call.has("ignore_index") else None
     classes = x.shape[1]
-    last = c.b.index(classes - 1)
+    last = call.b.index(classes - 1)
 
-    def places(p: indexing.Places) -> list[SSAValue]:
-        at = p.clamped(p.index_of(p.given[0]), last)
-        return [p.index(0), at, *(p.index(d) for d in range(1, target.rank))]
+    def places(places: indexing.Places) -> list[SSAValue]:
+        at = places.clamped(places.index_of(places.given[0]), last)
+        return [places.index(0), at, *(places.index(d) for d in range(1, target.rank))]
 
-    picked = indexing.elements_at(c.b, x, target.shape, places, target)
+    picked = indexing.elements_at(call.b, x, target.shape, places, target)
     if weight is None:
-        weights = elementwise.apply(c.b, lambda s, t: s.const(1.0, x.dtype), target)
+        weights = elementwise.apply(call.b, lambda s, t: s.const(1.0, x.dtype), target)
     else:
         weights = indexing.elements_at(
-            c.b, weight, target.shape, lambda p: [p.clamped(p.index_of(p.given[0]), last)], target
+            call.b, weight, target.shape, lambda p: [p.clamped(p.index_of(p.given[0]), last)], target
         )
     if ignored is not None:
-        weights = formula(c.b, lambda w, t: t.is_equal(ignored).choose(0.0, w), weights, target)
-    losses = formula(c.b, lambda v, w: -(v * w), picked, weights)
+        weights = formula(call.b, lambda w, t: t.is_equal(ignored).choose(0.0, w), weights, target)
+    losses = formula(call.b, lambda v, w: -(v * w), picked, weights)
     if reduction == "none":
         return losses
-    total = reductions.reduce(c.b, "add", losses)
+    total = reductions.reduce(call.b, "add", losses)
     if reduction == "sum":
         return total
-    return elementwise.binary(c.b, "div", total, reductions.reduce(c.b, "add", weights))
+    return elementwise.binary(call.b, "div", total, reductions.reduce(call.b, "add", weights))
 
 
-def _softmax_cross_entropy(c: Call, x: Tensor, target: Tensor, weight: Tensor | None = None) -> list[Tensor]:
-    logarithms = normalization.log_softmax(c.b, x, 1)
-    return [_negative_log_likelihood(c, logarithms, target, weight), logarithms]
+def _softmax_cross_entropy(call: Call, x: Tensor, target: Tensor, weight: Tensor | None = None) -> list[Tensor]:
+    logarithms = normalization.log_softmax(call.b, x, 1)
+    return [_negative_log_likelihood(call, logarithms, target, weight), logarithms]
 
 
 TABLE: dict[str, Conversion] = {

@@ -21,72 +21,72 @@ def accumulator(dtype: DType) -> DType:
     return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
-def matmul(c: Call, x: Tensor, y: Tensor) -> Tensor:
+def matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
     """Return the matrix product, summed in f32 for smaller floats."""
-    made = products.matmul(c.b, x, y, accumulator(x.dtype))
-    return elementwise.convert(c.b, made, x.dtype)
+    made = products.matmul(call.b, x, y, accumulator(x.dtype))
+    return elementwise.convert(call.b, made, x.dtype)
 
 
-def gemm(c: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
+def gemm(call: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
     """alpha x y + beta bias, either of x and y transposed."""
     if x.rank != 2 or y.rank != 2:
-        raise c.fail(f"its operands are {x} and {y}; expected matrices")
-    x = shapes.transpose(c.b, x) if c.flag("transA") else x
-    y = shapes.transpose(c.b, y) if c.flag("transB") else y
-    alpha, beta = c.real("alpha", 1.0), c.real("beta", 1.0)
-    made = products.matmul(c.b, x, y, accumulator(x.dtype))
+        raise call.fail(f"its operands are {x} and {y}; expected matrices")
+    x = shapes.transpose(call.b, x) if call.flag("transA") else x
+    y = shapes.transpose(call.b, y) if call.flag("transB") else y
+    alpha, beta = call.real("alpha", 1.0), call.real("beta", 1.0)
+    made = products.matmul(call.b, x, y, accumulator(x.dtype))
     if bias is None or beta == 0.0:
-        return formula(c.b, lambda v: _times(v, alpha).to(x.dtype), made)
+        return formula(call.b, lambda v: _times(v, alpha).to(x.dtype), made)
     inner = made.dtype
-    return formula(c.b, lambda v, w: (_times(v, alpha) + _times(w.to(inner), beta)).to(x.dtype), made, bias)
+    return formula(call.b, lambda v, w: (_times(v, alpha) + _times(w.to(inner), beta)).to(x.dtype), made, bias)
 
 
-def _times(v: Element, factor: float) -> Element:
-    return v if factor == 1.0 else v * (int(factor) if v.dtype.is_integer else factor)
+def _times(value: Element, factor: float) -> Element:
+    return value if factor == 1.0 else value * (int(factor) if value.dtype.is_integer else factor)
 
 
-def _einsum(c: Call, *operands: Tensor) -> Tensor:
-    return products.einsum(c.b, c.text("equation"), *operands)
+def _einsum(call: Call, *operands: Tensor) -> Tensor:
+    return products.einsum(call.b, call.text("equation"), *operands)
 
 
-def without_zero_point(c: Call, x: Tensor, zero: Tensor | None, axis: int | None) -> Tensor:
+def without_zero_point(call: Call, x: Tensor, zero: Tensor | None, axis: int | None) -> Tensor:
     """x minus its zero point, in i32. axis: that of a vector of zero points."""
-    wide = elementwise.convert(c.b, x, I32)
+    wide = elementwise.convert(call.b, x, I32)
     if zero is None or (zero.numbers is not None and not zero.numbers.any()):
         return wide
     if zero.rank == 1 and zero.shape[0] != 1 and axis is not None:
-        zero = shapes.reshape(c.b, zero, [zero.shape[0] if d == axis % x.rank else 1 for d in range(x.rank)])
-    return formula(c.b, lambda v, z: v - z.to(I32), wide, zero)
+        zero = shapes.reshape(call.b, zero, [zero.shape[0] if d == axis % x.rank else 1 for d in range(x.rank)])
+    return formula(call.b, lambda v, z: v - z.to(I32), wide, zero)
 
 
 def _matmul_integer(
-    c: Call, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
+    call: Call, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
 ) -> Tensor:
-    rows = without_zero_point(c, x, x_zero, -2)
-    return products.matmul(c.b, rows, without_zero_point(c, y, y_zero, -1), I32)
+    rows = without_zero_point(call, x, x_zero, -2)
+    return products.matmul(call.b, rows, without_zero_point(call, y, y_zero, -1), I32)
 
 
 # -- convolutions
 
 
-def spatial_rank(c: Call, x: Tensor) -> int:
+def spatial_rank(call: Call, x: Tensor) -> int:
     """Return how many axes of x [n, c, ...] windows move over."""
     if x.rank < 3:
-        raise c.fail(f"its operand is {x}; expected 3 axes or more")
+        raise call.fail(f"its operand is {x}; expected 3 axes or more")
     return x.rank - 2
 
 
-def window_of(c: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False) -> Window:
+def window_of(call: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False) -> Window:
     """Return the window of a convolution or pooling, from strides, dilations, pads and auto_pad."""
-    rank = spatial_rank(c, x)
-    strides = positive(c, "strides", rank)
-    dilations = positive(c, "dilations", rank)
+    rank = spatial_rank(call, x)
+    strides = positive(call, "strides", rank)
+    dilations = positive(call, "dilations", rank)
     if len(kernel) != rank:
-        raise c.fail(f"its kernel has {len(kernel)} axes; expected {rank}")
-    auto = c.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
-    pads = c.integers("pads", [0] * (2 * rank))
+        raise call.fail(f"its kernel has {len(kernel)} axes; expected {rank}")
+    auto = call.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
+    pads = call.integers("pads", [0] * (2 * rank))
     if len(pads) != 2 * rank or any(abs(n) > _MOST for n in pads):
-        raise c.fail(f"its pads are {pads}; expected {2 * rank} of them")
+        raise call.fail(f"its pads are {pads}; expected {2 * rank} of them")
     low: list[Size] = list(pads[:rank])
     high: list[Size] = list(pads[rank:])
     if auto == "VALID":
@@ -101,64 +101,66 @@ def window_of(c: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False) ->
     return Window(tuple(strides), tuple(low), tuple(high), tuple(dilations))
 
 
-def positive(c: Call, name: str, rank: int) -> list[int]:
+def positive(call: Call, name: str, rank: int) -> list[int]:
     """Return a number of at least 1 for each axis, which are 1 when they are left out."""
-    numbers = c.integers(name, [1] * rank)
+    numbers = call.integers(name, [1] * rank)
     if len(numbers) != rank or any(not 1 <= n <= _MOST for n in numbers):
-        raise c.fail(f"its {name} are {numbers}; expected {rank} numbers from 1")
+        raise call.fail(f"its {name} are {numbers}; expected {rank} numbers from 1")
     return numbers
 
 
-def kernel_of(c: Call, w: Tensor, x: Tensor) -> Sequence[Size]:
+def kernel_of(call: Call, w: Tensor, x: Tensor) -> Sequence[Size]:
     """Return the spatial sizes of filters, which kernel_shape repeats."""
     if w.rank != x.rank:
-        raise c.fail(f"its operands are {x} and {w}; expected as many axes in both")
-    stated = c.maybe_integers("kernel_shape")
+        raise call.fail(f"its operands are {x} and {w}; expected as many axes in both")
+    stated = call.maybe_integers("kernel_shape")
     if stated is not None and [n for n in w.shape[2:] if not isinstance(n, Expr)] != stated:
-        raise c.fail(f"its kernel_shape is {stated}; its filters are {w}")
+        raise call.fail(f"its kernel_shape is {stated}; its filters are {w}")
     return w.shape[2:]
 
 
-def groups_of(c: Call) -> int:
+def groups_of(call: Call) -> int:
     """Return the number of groups of channels."""
-    groups = c.integer("group", 1)
+    groups = call.integer("group", 1)
     if groups < 1:
-        raise c.fail(f"it has {groups} groups")
+        raise call.fail(f"it has {groups} groups")
     return groups
 
 
-def conv(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+def conv(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return a convolution of x [n, c, ...] by w [f, c / groups, ...], plus a number for each filter."""
-    window = window_of(c, x, kernel_of(c, w, x))
-    made = products.convolution(c.b, x, w, window, groups=groups_of(c), dtype=accumulator(x.dtype))
-    return with_bias(c, made, bias, x.dtype)
+    window = window_of(call, x, kernel_of(call, w, x))
+    made = products.convolution(call.b, x, w, window, groups=groups_of(call), dtype=accumulator(x.dtype))
+    return with_bias(call, made, bias, x.dtype)
 
 
-def with_bias(c: Call, x: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
+def with_bias(call: Call, x: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
     """x [n, f, ...] plus a number for each f."""
     if bias is None:
-        return elementwise.convert(c.b, x, dtype)
-    bias = shapes.reshape(c.b, bias, [bias.shape[0], *[1] * (x.rank - 2)])
-    return formula(c.b, lambda v, w: (v + w.to(v.dtype)).to(dtype), x, bias)
+        return elementwise.convert(call.b, x, dtype)
+    bias = shapes.reshape(call.b, bias, [bias.shape[0], *[1] * (x.rank - 2)])
+    return formula(call.b, lambda v, w: (v + w.to(v.dtype)).to(dtype), x, bias)
 
 
-def conv_integer(c: Call, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None) -> Tensor:
+def conv_integer(
+    call: Call, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
+) -> Tensor:
     """Return a convolution of integers without their zero points; padding is a zero point too."""
-    window = window_of(c, x, kernel_of(c, w, x))
-    inputs, filters = without_zero_point(c, x, x_zero, 1), without_zero_point(c, w, w_zero, 0)
-    return products.convolution(c.b, inputs, filters, window, groups=groups_of(c), dtype=I32)
+    window = window_of(call, x, kernel_of(call, w, x))
+    inputs, filters = without_zero_point(call, x, x_zero, 1), without_zero_point(call, w, w_zero, 0)
+    return products.convolution(call.b, inputs, filters, window, groups=groups_of(call), dtype=I32)
 
 
-def _conv_transpose(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
-    rank = spatial_rank(c, x)
-    kernel = kernel_of(c, w, x)
-    strides, dilations = positive(c, "strides", rank), positive(c, "dilations", rank)
-    extra = c.integers("output_padding", [0] * rank)
-    pads = c.integers("pads", [0] * (2 * rank))
-    auto = c.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
-    wanted = c.maybe_integers("output_shape")
+def _conv_transpose(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+    rank = spatial_rank(call, x)
+    kernel = kernel_of(call, w, x)
+    strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
+    extra = call.integers("output_padding", [0] * rank)
+    pads = call.integers("pads", [0] * (2 * rank))
+    auto = call.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
+    wanted = call.maybe_integers("output_shape")
     if len(extra) != rank or len(pads) != 2 * rank or (wanted is not None and len(wanted) < rank):
-        raise c.fail(f"its pads are {pads}, its output_padding {extra}; expected {2 * rank} and {rank} of them")
+        raise call.fail(f"its pads are {pads}, its output_padding {extra}; expected {2 * rank} and {rank} of them")
     low: list[Size] = list(pads[:rank])
     high: list[Size] = list(pads[rank:])
     for d in range(rank):
@@ -178,10 +180,10 @@ def _conv_transpose(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -
     if auto == "VALID" and wanted is None:
         low, high = [0] * rank, [0] * rank
     made = products.transposed_convolution(
-        c.b, x, w, Window(tuple(strides), tuple(low), tuple(high), tuple(dilations)), groups=groups_of(c),
+        call.b, x, w, Window(tuple(strides), tuple(low), tuple(high), tuple(dilations)), groups=groups_of(call),
         output_padding=extra, dtype=accumulator(x.dtype),
     )  # fmt: skip
-    return with_bias(c, made, bias, x.dtype)
+    return with_bias(call, made, bias, x.dtype)
 
 
 # -- determinants
@@ -190,11 +192,11 @@ def _conv_transpose(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -
 _LARGEST_DETERMINANT = 32
 
 
-def _det(c: Call, x: Tensor) -> Tensor:
+def _det(call: Call, x: Tensor) -> Tensor:
     """Return the determinants of [..., n, n], by elimination with the largest element of each column."""
-    b, n = c.b, x.shape[-1]
+    b, n = call.b, x.shape[-1]
     if x.rank < 2 or isinstance(n, Expr) or x.shape[-2] != n or n > _LARGEST_DETERMINANT:
-        raise c.fail(f"its operand is {x}; expected square matrices of at most {_LARGEST_DETERMINANT} rows")
+        raise call.fail(f"its operand is {x}; expected square matrices of at most {_LARGEST_DETERMINANT} rows")
     lead = x.shape[:-2]
     a = shapes.reshape(b, x, [product(lead), n, n])
     found = shapes.full(b, 1.0, [a.shape[0], 1, 1], x.dtype)

@@ -24,40 +24,40 @@ def bounds(dtype: DType) -> tuple[float, float]:
     return float(-(1 << dtype.bits - 1)), float((1 << dtype.bits - 1) - 1)
 
 
-def quantize(c: Call, x: Tensor, scale: Tensor, zero: Tensor | None, to: DType, saturate: bool = True) -> Tensor:
+def quantize(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None, to: DType, saturate: bool = True) -> Tensor:
     """x / scale, rounded to even, plus the zero point, within the type. All broadcast to x."""
     inner = F32 if x.dtype.bits < 32 or not x.dtype.is_float else x.dtype
-    given = [x, scale] + ([] if zero is None else [cast_to(c, zero, inner)])
+    given = [x, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
     if to.is_float:
-        scaled = formula(c.b, lambda v, s, *z: v.to(inner) / s.to(inner) + (z[0] if z else 0.0), *given)
-        return cast_to(c, scaled, to, saturate)
+        scaled = formula(call.b, lambda v, s, *z: v.to(inner) / s.to(inner) + (z[0] if z else 0.0), *given)
+        return cast_to(call, scaled, to, saturate)
     low, high = bounds(to)
 
-    def written(v: Element, s: Element, *z: Element) -> Element:
-        made = (v.to(inner) / s.to(inner)).of("round_even")
+    def written(value: Element, s: Element, *z: Element) -> Element:
+        made = (value.to(inner) / s.to(inner)).of("round_even")
         made = made + z[0] if z else made
         return made.at_least(low).at_most(high)
 
-    made = formula(c.b, written, *given)
+    made = formula(call.b, written, *given)
     if to.bits < 8:
-        return cast_to(c, made, to)
-    return formula(c.b, lambda v: v.to(I32).to(to) if to.bits < 32 else v.to(to), made)
+        return cast_to(call, made, to)
+    return formula(call.b, lambda v: v.to(I32).to(to) if to.bits < 32 else v.to(to), made)
 
 
-def dequantize(c: Call, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
+def dequantize(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
     """(x - zero point) * scale, in the type of the scale. All broadcast to x."""
     inner = F32 if x.dtype.is_float else I32
-    values = cast_to(c, x, inner)
-    given = [values, scale] + ([] if zero is None else [cast_to(c, zero, inner)])
+    values = cast_to(call, x, inner)
+    given = [values, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
 
-    def written(v: Element, s: Element, *z: Element) -> Element:
-        apart = v - z[0] if z else v
+    def written(value: Element, s: Element, *z: Element) -> Element:
+        apart = value - z[0] if z else value
         return (apart.to(F32) * s.to(F32)).to(scale.dtype)
 
-    return formula(c.b, written, *given)
+    return formula(call.b, written, *given)
 
 
-def _spread(c: Call, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
+def _spread(call: Call, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
     """Return scales or zero points so that they broadcast to x: one, a vector along an axis, or one for each block of
     an axis.
     """
@@ -66,72 +66,74 @@ def _spread(c: Call, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tens
     if block:
         size = x.shape[axis]
         if t.rank != x.rank or isinstance(size, Expr) or t.shape[axis] != ceil_div(size, block):
-            raise c.fail(f"{t} does not have a number for each {block} elements of {x} along axis {axis}")
-        wide = shapes.expand_dims(c.b, t, [axis + 1])
-        repeated = shapes.broadcast_to(c.b, wide, [*wide.shape[: axis + 1], block, *wide.shape[axis + 2 :]])
-        flat = shapes.reshape(c.b, repeated, [*t.shape[:axis], t.shape[axis] * block, *t.shape[axis + 1 :]])
-        return shapes.slice_axis(c.b, flat, axis, 0, size)
+            raise call.fail(f"{t} does not have a number for each {block} elements of {x} along axis {axis}")
+        wide = shapes.expand_dims(call.b, t, [axis + 1])
+        repeated = shapes.broadcast_to(call.b, wide, [*wide.shape[: axis + 1], block, *wide.shape[axis + 2 :]])
+        flat = shapes.reshape(call.b, repeated, [*t.shape[:axis], t.shape[axis] * block, *t.shape[axis + 1 :]])
+        return shapes.slice_axis(call.b, flat, axis, 0, size)
     if t.rank == 1 and t.shape[0] == 1:
-        return shapes.reshape(c.b, t, [])
+        return shapes.reshape(call.b, t, [])
     if t.rank != 1:
-        raise c.fail(f"its scales are {t}; expected a number or a vector")
-    return shapes.reshape(c.b, t, [t.shape[0] if d == axis else 1 for d in range(x.rank)])
+        raise call.fail(f"its scales are {t}; expected a number or a vector")
+    return shapes.reshape(call.b, t, [t.shape[0] if d == axis else 1 for d in range(x.rank)])
 
 
-def _axis(c: Call, x: Tensor, scale: Tensor) -> tuple[int, int]:
-    axis, block = c.integer("axis", 1), c.integer("block_size", 0)
+def _axis(call: Call, x: Tensor, scale: Tensor) -> tuple[int, int]:
+    axis, block = call.integer("axis", 1), call.integer("block_size", 0)
     if scale.rank == 0 or (scale.rank == 1 and scale.shape[0] == 1 and not block):
         return 0, block
-    return c.axis(axis, x.rank), block
+    return call.axis(axis, x.rank), block
 
 
-def _quantize_linear(c: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
-    to = zero.dtype if zero is not None else dtype_of(c.integer("output_dtype", 0) or 2)
-    c.ignore("output_dtype", "precision")
-    axis, block = _axis(c, x, scale)
-    saturate = c.flag("saturate", True)
-    return quantize(c, x, _need(c, scale, x, axis, block), _spread(c, zero, x, axis, block), to, saturate)
+def _quantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+    to = zero.dtype if zero is not None else dtype_of(call.integer("output_dtype", 0) or 2)
+    call.ignore("output_dtype", "precision")
+    axis, block = _axis(call, x, scale)
+    saturate = call.flag("saturate", True)
+    return quantize(call, x, _need(call, scale, x, axis, block), _spread(call, zero, x, axis, block), to, saturate)
 
 
-def _dequantize_linear(c: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
-    axis, block = _axis(c, x, scale)
-    c.ignore("output_dtype")
-    return dequantize(c, x, _need(c, scale, x, axis, block), _spread(c, zero, x, axis, block))
+def _dequantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+    axis, block = _axis(call, x, scale)
+    call.ignore("output_dtype")
+    return dequantize(call, x, _need(call, scale, x, axis, block), _spread(call, zero, x, axis, block))
 
 
-def _need(c: Call, t: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
-    spread = _spread(c, t, x, axis, block)
+def _need(call: Call, t: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
+    spread = _spread(call, t, x, axis, block)
     assert spread is not None
     return spread
 
 
-def dynamic_quantize(c: Call, x: Tensor) -> Sequence[Tensor]:
+def dynamic_quantize(call: Call, x: Tensor) -> Sequence[Tensor]:
     """x as bytes between its own extremes, with 0 among them; gives the scale and the zero point too."""
-    least, most = (reductions.reduce(c.b, name, x) for name in ("min", "max"))
-    scale = formula(c.b, lambda a, n: (n.at_least(0.0) - a.at_most(0.0)) / 255.0, least, most)
-    scale = formula(c.b, lambda s: s.is_equal(0.0).choose(1.0, s), scale)
+    least, most = (reductions.reduce(call.b, name, x) for name in ("min", "max"))
+    scale = formula(call.b, lambda a, n: (n.at_least(0.0) - a.at_most(0.0)) / 255.0, least, most)
+    scale = formula(call.b, lambda s: s.is_equal(0.0).choose(1.0, s), scale)
     zero = formula(
-        c.b,
+        call.b,
         lambda a, s: (0.0 - a.at_most(0.0) / s).at_least(0.0).at_most(255.0).of("round_even").to(I32).to(U8),
         least,
         scale,
     )
-    return [quantize(c, x, scale, zero, U8), scale, zero]
+    return [quantize(call, x, scale, zero, U8), scale, zero]
 
 
-def requantize(c: Call, x: Tensor, scales: Sequence[Tensor], out_scale: Tensor, out_zero: Tensor, to: DType) -> Tensor:
+def requantize(
+    call: Call, x: Tensor, scales: Sequence[Tensor], out_scale: Tensor, out_zero: Tensor, to: DType
+) -> Tensor:
     """Return sums of products as numbers of another scale. scales: of both factors; all broadcast to x."""
 
-    def written(v: Element, a: Element, b: Element, s: Element) -> Element:
-        return v.to(F32) * (a.to(F32) * b.to(F32) / s.to(F32))
+    def written(value: Element, lhs: Element, rhs: Element, s: Element) -> Element:
+        return value.to(F32) * (lhs.to(F32) * rhs.to(F32) / s.to(F32))
 
-    scaled = formula(c.b, written, x, *scales, out_scale)
-    one = c.b.constant(1.0, F32)
-    return quantize(c, scaled, one, out_zero, to)
+    scaled = formula(call.b, written, x, *scales, out_scale)
+    one = call.b.constant(1.0, F32)
+    return quantize(call, scaled, one, out_zero, to)
 
 
 def _qlinear_matmul(
-    c: Call,
+    call: Call,
     x: Tensor,
     x_scale: Tensor,
     x_zero: Tensor,
@@ -141,25 +143,25 @@ def _qlinear_matmul(
     scale: Tensor,
     zero: Tensor,
 ) -> Tensor:
-    rows, columns = products.without_zero_point(c, x, x_zero, -2), products.without_zero_point(c, y, y_zero, -1)
-    made = matmul(c.b, rows, columns, I32)
-    x_scale = _along(c, x_scale, made, made.rank - 2)
-    return requantize(c, made, [x_scale, _along(c, y_scale, made, made.rank - 1)], scale, zero, zero.dtype)
+    rows, columns = products.without_zero_point(call, x, x_zero, -2), products.without_zero_point(call, y, y_zero, -1)
+    made = matmul(call.b, rows, columns, I32)
+    x_scale = _along(call, x_scale, made, made.rank - 2)
+    return requantize(call, made, [x_scale, _along(call, y_scale, made, made.rank - 1)], scale, zero, zero.dtype)
 
 
-def _along(c: Call, t: Tensor, x: Tensor, axis: int) -> Tensor:
+def _along(call: Call, t: Tensor, x: Tensor, axis: int) -> Tensor:
     if t.rank != 1 or t.shape[0] == 1:
-        return shapes.reshape(c.b, t, []) if t.rank == 1 else t
-    return shapes.reshape(c.b, t, [t.shape[0] if d == axis else 1 for d in range(x.rank)])
+        return shapes.reshape(call.b, t, []) if t.rank == 1 else t
+    return shapes.reshape(call.b, t, [t.shape[0] if d == axis else 1 for d in range(x.rank)])
 
 
 def _qlinear_conv(
-    c: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, w: Tensor, w_scale: Tensor, w_zero: Tensor, scale: Tensor,
+    call: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, w: Tensor, w_scale: Tensor, w_zero: Tensor, scale: Tensor,
     zero: Tensor, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    made = products.conv_integer(c, x, w, x_zero, w_zero)
-    made = products.with_bias(c, made, bias, I32)
-    return requantize(c, made, [x_scale, _along(c, w_scale, made, 1)], scale, zero, zero.dtype)
+    made = products.conv_integer(call, x, w, x_zero, w_zero)
+    made = products.with_bias(call, made, bias, I32)
+    return requantize(call, made, [x_scale, _along(call, w_scale, made, 1)], scale, zero, zero.dtype)
 
 
 TABLE: dict[str, Conversion] = {

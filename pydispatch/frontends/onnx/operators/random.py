@@ -16,52 +16,52 @@ from pydispatch.frontends.ops import random
 from pydispatch.frontends.ops.formulas import formula
 
 
-def _drawn(c: Call, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:
+def _drawn(call: Call, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:
     """Return two tensors of independent u32."""
-    seed = int.from_bytes(struct.pack("<f", c.real("seed")), "little") if c.has("seed") else None
-    return random.draw(c.b, shape, seed)
+    seed = int.from_bytes(struct.pack("<f", call.real("seed")), "little") if call.has("seed") else None
+    return random.draw(call.b, shape, seed)
 
 
-def _unit(c: Call, shape: Sequence[Size]) -> Tensor:
+def _unit(call: Call, shape: Sequence[Size]) -> Tensor:
     """Return numbers from 0 up to 1."""
-    return random.uniform(c.b, _drawn(c, shape)[0], F32)
+    return random.uniform(call.b, _drawn(call, shape)[0], F32)
 
 
-def _uniform(c: Call, shape: Sequence[Size], to: DType) -> Tensor:
-    low, high = c.real("low", 0.0), c.real("high", 1.0)
-    return cast_to(c, formula(c.b, lambda v: v * (high - low) + low, _unit(c, shape)), to)
+def _uniform(call: Call, shape: Sequence[Size], to: DType) -> Tensor:
+    low, high = call.real("low", 0.0), call.real("high", 1.0)
+    return cast_to(call, formula(call.b, lambda v: v * (high - low) + low, _unit(call, shape)), to)
 
 
-def _normal(c: Call, shape: Sequence[Size], to: DType) -> Tensor:
-    mean, scale = c.real("mean", 0.0), c.real("scale", 1.0)
-    made = random.normal(c.b, *_drawn(c, shape), F32)
-    return cast_to(c, formula(c.b, lambda v: v * scale + mean, made), to)
+def _normal(call: Call, shape: Sequence[Size], to: DType) -> Tensor:
+    mean, scale = call.real("mean", 0.0), call.real("scale", 1.0)
+    made = random.normal(call.b, *_drawn(call, shape), F32)
+    return cast_to(call, formula(call.b, lambda v: v * scale + mean, made), to)
 
 
 Draw = Callable[[Call, Sequence[Size], DType], Tensor]
 
 
 def _of_shape(draw: Draw) -> Conversion:
-    def convert(c: Call) -> Tensor:
-        shape = c.integers("shape")
+    def convert(call: Call) -> Tensor:
+        shape = call.integers("shape")
         if any(not 0 <= n < 1 << 40 for n in shape):
-            raise c.fail(f"its shape is {shape}")
-        return draw(c, shape, dtype_of(c.integer("dtype", 1)))
+            raise call.fail(f"its shape is {shape}")
+        return draw(call, shape, dtype_of(call.integer("dtype", 1)))
 
     return convert
 
 
 def _like(draw: Draw) -> Conversion:
-    def convert(c: Call, x: Tensor) -> Tensor:
-        return draw(c, x.shape, dtype_of(c.integer("dtype")) if c.has("dtype") else x.dtype)
+    def convert(call: Call, x: Tensor) -> Tensor:
+        return draw(call, x.shape, dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype)
 
     return convert
 
 
-def _bernoulli(c: Call, x: Tensor) -> Tensor:
+def _bernoulli(call: Call, x: Tensor) -> Tensor:
     """1 with the probability that each element states."""
-    to = dtype_of(c.integer("dtype")) if c.has("dtype") else x.dtype
-    return cast_to(c, formula(c.b, lambda v, p: (v < p.to(F32)).to(F32), _unit(c, x.shape), x), to)
+    to = dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype
+    return cast_to(call, formula(call.b, lambda v, p: (v < p.to(F32)).to(F32), _unit(call, x.shape), x), to)
 
 
 TABLE: dict[str, Conversion] = {

@@ -35,17 +35,17 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
 }
 
 
-def _activations(c: Call, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
+def _activations(call: Call, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
     """Return the activation functions of each direction."""
-    names = c.texts("activations", []) or list(defaults) * directions
-    alphas, betas = c.reals("activation_alpha", []), c.reals("activation_beta", [])
+    names = call.texts("activations", []) or list(defaults) * directions
+    alphas, betas = call.reals("activation_alpha", []), call.reals("activation_beta", [])
     if len(names) != len(defaults) * directions:
-        raise c.fail(f"{len(names)} activations are given; expected {len(defaults) * directions}")
-    limit = c.real("clip") if c.has("clip") else None
+        raise call.fail(f"{len(names)} activations are given; expected {len(defaults) * directions}")
+    limit = call.real("clip") if call.has("clip") else None
     found: list[Activation] = []
     for name in names:
         if name.lower() not in _ACTIVATIONS:
-            raise c.fail(f"activation '{name:.40}' is not known")
+            raise call.fail(f"activation '{name:.40}' is not known")
         function, numbers = _ACTIVATIONS[name.lower()]
         given = [(alphas, betas)[n].pop(0) if (alphas, betas)[n] else number for n, number in enumerate(numbers)]
         found.append(_bound(function, given, limit))
@@ -53,14 +53,14 @@ def _activations(c: Call, defaults: Sequence[str], directions: int) -> list[list
 
 
 def _bound(function: Callable[..., Element], numbers: Sequence[float], limit: float | None) -> Activation:
-    def activation(v: Element) -> Element:
-        return function(v if limit is None else v.at_least(-limit).at_most(limit), *numbers)
+    def activation(value: Element) -> Element:
+        return function(value if limit is None else value.at_least(-limit).at_most(limit), *numbers)
 
     return activation
 
 
 def _recurrent(
-    c: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None, lengths: Tensor | None,
+    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None, lengths: Tensor | None,
     initial: Sequence[Tensor | None], gates: int, cell: Callable[[int, Tensor, Tensor | None], Step],
 ) -> list[Tensor]:  # fmt: skip
     """Run cells over x [length, batch, inputs] in one or both directions.
@@ -69,28 +69,28 @@ def _recurrent(
     direction, its r and its bias for the last output to a step. Gives the outputs [length, directions, batch, hidden]
     and the last states.
     """
-    b = c.b
-    direction = c.text("direction", "forward", ("forward", "reverse", "bidirectional"))
+    b = call.b
+    direction = call.text("direction", "forward", ("forward", "reverse", "bidirectional"))
     count = 2 if direction == "bidirectional" else 1
-    c.ignore("hidden_size", "output_sequence")
-    by_batch = c.version >= 14 and c.flag("layout")
+    call.ignore("hidden_size", "output_sequence")
+    by_batch = call.version >= 14 and call.flag("layout")
     if x.rank != 3 or w.rank != 3 or r.rank != 3 or w.shape[0] != count:
-        raise c.fail(f"its operands are {x}, {w} and {r}; expected 3 axes and {count} direction(s)")
+        raise call.fail(f"its operands are {x}, {w} and {r}; expected 3 axes and {count} direction(s)")
     x = shapes.transpose(b, x, [1, 0, 2]) if by_batch else x
     hidden = r.shape[2]
     if w.shape[1] != gates * hidden:
-        raise c.fail(f"its weights are {w} and {r}; expected {gates} gates of {hidden}")
-    states = [_first(c, t, count, x.shape[1], hidden, by_batch, x) for t in initial]
+        raise call.fail(f"its weights are {w} and {r}; expected {gates} gates of {hidden}")
+    states = [_first(call, t, count, x.shape[1], hidden, by_batch, x) for t in initial]
     outputs, last = [], []
     for n in range(count):
         backwards = direction == "reverse" or n == 1
-        inputs = products.matmul(b, x, shapes.transpose(b, _at(c, w, n)), accumulator(x.dtype))
-        halves = _halves(c, bias, n, gates, hidden)
+        inputs = products.matmul(b, x, shapes.transpose(b, _at(call, w, n)), accumulator(x.dtype))
+        halves = _halves(call, bias, n, gates, hidden)
         if halves[0] is not None:
             inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, halves[0])
-        step = cell(n, _at(c, r, n), halves[1])
+        step = cell(n, _at(call, r, n), halves[1])
         made, ends = _run(
-            c, elementwise.convert(b, inputs, x.dtype), [_at(c, t, n) for t in states], step, backwards, lengths
+            call, elementwise.convert(b, inputs, x.dtype), [_at(call, t, n) for t in states], step, backwards, lengths
         )
         outputs.append(made)
         last.append(ends)
@@ -102,32 +102,32 @@ def _recurrent(
     return [everything, *final]
 
 
-def _at(c: Call, t: Tensor, n: int) -> Tensor:
-    return shapes.reshape(c.b, shapes.slice_axis(c.b, t, 0, n, n + 1), t.shape[1:])
+def _at(call: Call, t: Tensor, n: int) -> Tensor:
+    return shapes.reshape(call.b, shapes.slice_axis(call.b, t, 0, n, n + 1), t.shape[1:])
 
 
-def _halves(c: Call, bias: Tensor | None, n: int, gates: int, hidden: Size) -> tuple[Tensor | None, Tensor | None]:
+def _halves(call: Call, bias: Tensor | None, n: int, gates: int, hidden: Size) -> tuple[Tensor | None, Tensor | None]:
     """Return the input bias and the recurrence bias of direction `n`; None for both when there is no bias."""
     if bias is None:
         return None, None
-    own = _at(c, bias, n)
+    own = _at(call, bias, n)
     middle = hidden * gates
-    return shapes.slice_axis(c.b, own, 0, 0, middle), shapes.slice_axis(c.b, own, 0, middle, middle + middle)
+    return shapes.slice_axis(call.b, own, 0, 0, middle), shapes.slice_axis(call.b, own, 0, middle, middle + middle)
 
 
-def _first(c: Call, t: Tensor | None, count: int, batch: Size, hidden: Size, by_batch: bool, x: Tensor) -> Tensor:
+def _first(call: Call, t: Tensor | None, count: int, batch: Size, hidden: Size, by_batch: bool, x: Tensor) -> Tensor:
     if t is None:
-        return shapes.full(c.b, 0.0, (count, batch, hidden), x.dtype)
-    return shapes.transpose(c.b, t, [1, 0, 2]) if by_batch else t
+        return shapes.full(call.b, 0.0, (count, batch, hidden), x.dtype)
+    return shapes.transpose(call.b, t, [1, 0, 2]) if by_batch else t
 
 
 def _run(
-    c: Call, inputs: Tensor, states: list[Tensor], step: Step, backwards: bool, lengths: Tensor | None
+    call: Call, inputs: Tensor, states: list[Tensor], step: Step, backwards: bool, lengths: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
     """Run a cell over all moments, and return its outputs and the states after the last one. lengths: of each sequence
     of the batch.
     """
-    b = c.b
+    b = call.b
     moments = inputs.shape[0]
 
     def moment_of(now: Size, row: Tensor, old: list[Tensor]) -> tuple[list[Tensor], Tensor]:
@@ -152,113 +152,113 @@ def _run(
     outputs: list[Tensor] = []
     order = list(range(moments))
     for moment in reversed(order) if backwards else order:
-        states, output = moment_of(moment, _at(c, inputs, moment), states)
+        states, output = moment_of(moment, _at(call, inputs, moment), states)
         outputs.append(output)
     if backwards:
         outputs.reverse()
     return shapes.stack(b, outputs, 0), states
 
 
-def _gates(c: Call, t: Tensor, count: int) -> list[Tensor]:
+def _gates(call: Call, t: Tensor, count: int) -> list[Tensor]:
     width = t.shape[-1]
     each = width // count
-    return shapes.split(c.b, t, t.rank - 1, [each] * count)
+    return shapes.split(call.b, t, t.rank - 1, [each] * count)
 
 
-def _product(c: Call, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
-    made = products.matmul(c.b, h, shapes.transpose(c.b, r), accumulator(h.dtype))
+def _product(call: Call, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
+    made = products.matmul(call.b, h, shapes.transpose(call.b, r), accumulator(h.dtype))
     if bias is None:
-        return elementwise.convert(c.b, made, h.dtype)
-    return formula(c.b, lambda v, k: (v + k.to(v.dtype)).to(h.dtype), made, bias)
+        return elementwise.convert(call.b, made, h.dtype)
+    return formula(call.b, lambda v, k: (v + k.to(v.dtype)).to(h.dtype), made, bias)
 
 
-def _directions(c: Call) -> int:
-    return 2 if c.text("direction", "forward") == "bidirectional" else 1
+def _directions(call: Call) -> int:
+    return 2 if call.text("direction", "forward") == "bidirectional" else 1
 
 
 def _rnn(
-    c: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
+    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    functions = _activations(c, ["Tanh"], _directions(c))
+    functions = _activations(call, ["Tanh"], _directions(call))
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         (f,) = functions[n]
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
-            return [formula(c.b, lambda u, v: f(u + v), inputs, _product(c, states[0], weights, own_bias))]
+            return [formula(call.b, lambda u, v: f(u + v), inputs, _product(call, states[0], weights, own_bias))]
 
         return step
 
-    return _recurrent(c, x, w, r, bias, lengths, [h], 1, cell)
+    return _recurrent(call, x, w, r, bias, lengths, [h], 1, cell)
 
 
 def _gru(
-    c: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
+    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Gates are in the order update, reset, hidden."""
-    functions = _activations(c, ["Sigmoid", "Tanh"], _directions(c))
-    after = c.flag("linear_before_reset")
+    functions = _activations(call, ["Sigmoid", "Tanh"], _directions(call))
+    after = call.flag("linear_before_reset")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         f, g = functions[n]
         hidden = r.shape[2]
-        both = shapes.slice_axis(c.b, weights, 0, 0, hidden + hidden)
-        last = shapes.slice_axis(c.b, weights, 0, hidden + hidden, weights.shape[0])
+        both = shapes.slice_axis(call.b, weights, 0, 0, hidden + hidden)
+        last = shapes.slice_axis(call.b, weights, 0, hidden + hidden, weights.shape[0])
         both_bias = last_bias = None
         if own_bias is not None:
-            both_bias = shapes.slice_axis(c.b, own_bias, 0, 0, hidden + hidden)
-            last_bias = shapes.slice_axis(c.b, own_bias, 0, hidden + hidden, own_bias.shape[0])
+            both_bias = shapes.slice_axis(call.b, own_bias, 0, 0, hidden + hidden)
+            last_bias = shapes.slice_axis(call.b, own_bias, 0, hidden + hidden, own_bias.shape[0])
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             old = states[0]
-            update, reset, candidate = _gates(c, inputs, 3)
-            own_update, own_reset = _gates(c, _product(c, old, both, both_bias), 2)
-            z = formula(c.b, lambda u, v: f(u + v), update, own_update)
-            gate = formula(c.b, lambda u, v: f(u + v), reset, own_reset)
+            update, reset, candidate = _gates(call, inputs, 3)
+            own_update, own_reset = _gates(call, _product(call, old, both, both_bias), 2)
+            z = formula(call.b, lambda u, v: f(u + v), update, own_update)
+            gate = formula(call.b, lambda u, v: f(u + v), reset, own_reset)
             if after:
-                own = _product(c, old, last, last_bias)
-                new = formula(c.b, lambda u, k, v: g(u + k * v), candidate, gate, own)
+                own = _product(call, old, last, last_bias)
+                new = formula(call.b, lambda u, k, v: g(u + k * v), candidate, gate, own)
             else:
-                own = _product(c, elementwise.binary(c.b, "mul", gate, old), last, last_bias)
-                new = formula(c.b, lambda u, v: g(u + v), candidate, own)
-            return [formula(c.b, lambda k, u, v: (1.0 - k) * u + k * v, z, new, old)]
+                own = _product(call, elementwise.binary(call.b, "mul", gate, old), last, last_bias)
+                new = formula(call.b, lambda u, v: g(u + v), candidate, own)
+            return [formula(call.b, lambda k, u, v: (1.0 - k) * u + k * v, z, new, old)]
 
         return step
 
-    return _recurrent(c, x, w, r, bias, lengths, [h], 3, cell)
+    return _recurrent(call, x, w, r, bias, lengths, [h], 3, cell)
 
 
 def _lstm(
-    c: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
+    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None, state: Tensor | None = None, peepholes: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Gates are in the order input, output, forget, cell; peepholes of input, output, forget."""
-    functions = _activations(c, ["Sigmoid", "Tanh", "Tanh"], _directions(c))
-    coupled = c.flag("input_forget")
+    functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], _directions(call))
+    coupled = call.flag("input_forget")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         f, g, k = functions[n]
-        peeps = _gates(c, _at(c, peepholes, n), 3) if peepholes is not None else None
+        peeps = _gates(call, _at(call, peepholes, n), 3) if peepholes is not None else None
 
         def gate(u: Tensor, v: Tensor, inner: Tensor, peep: int) -> Tensor:
             if peeps is None:
-                return formula(c.b, lambda a, e: f(a + e), u, v)
-            return formula(c.b, lambda a, e, s, p: f(a + e + s * p), u, v, inner, peeps[peep])
+                return formula(call.b, lambda a, e: f(a + e), u, v)
+            return formula(call.b, lambda a, e, s, p: f(a + e + s * p), u, v, inner, peeps[peep])
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             old, inner = states
-            given, own = _gates(c, inputs, 4), _gates(c, _product(c, old, weights, own_bias), 4)
+            given, own = _gates(call, inputs, 4), _gates(call, _product(call, old, weights, own_bias), 4)
             taken = gate(given[0], own[0], inner, 0)
-            kept = formula(c.b, lambda v: 1.0 - v, taken) if coupled else gate(given[2], own[2], inner, 2)
-            new = formula(c.b, lambda i, u, v, s, j: i * g(u + v) + j * s, taken, given[3], own[3], inner, kept)
+            kept = formula(call.b, lambda v: 1.0 - v, taken) if coupled else gate(given[2], own[2], inner, 2)
+            new = formula(call.b, lambda i, u, v, s, j: i * g(u + v) + j * s, taken, given[3], own[3], inner, kept)
             shown = gate(given[1], own[1], new, 1)
-            return [formula(c.b, lambda o, s: o * k(s), shown, new), new]
+            return [formula(call.b, lambda o, s: o * k(s), shown, new), new]
 
         return step
 
-    return _recurrent(c, x, w, r, bias, lengths, [h, state], 4, cell)
+    return _recurrent(call, x, w, r, bias, lengths, [h, state], 4, cell)
 
 
 TABLE: dict[str, Conversion] = {

@@ -21,13 +21,13 @@ def _reduction(made: Reduce, operand_since: int = 18) -> Conversion:
     an operand.
     """
 
-    def convert(c: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
-        keep = c.flag("keepdims", True)
-        given = axes_operand(c, axes, operand_since)
-        nothing = c.flag("noop_with_empty_axes") if c.version >= operand_since else False
+    def convert(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+        keep = call.flag("keepdims", True)
+        given = axes_operand(call, axes, operand_since)
+        nothing = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
         if not given and not nothing:
             given = list(range(x.rank))
-        return made(c, x, c.axes(given or [], x.rank), keep)
+        return made(call, x, call.axes(given or [], x.rank), keep)
 
     return convert
 
@@ -39,36 +39,36 @@ def _plain(name: str) -> Reduce:
 def _of(written: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
     """Return a reduction: the sum of a function of the elements, to which `after` is applied."""
 
-    def made(c: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    def made(call: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
         inner = normalization.wide(x.dtype)
-        total = reductions.reduce(c.b, "add", formula(c.b, lambda v: written(v.to(inner)), x), axes, keep)
+        total = reductions.reduce(call.b, "add", formula(call.b, lambda v: written(v.to(inner)), x), axes, keep)
         if after is None:
-            return elementwise.convert(c.b, total, x.dtype)
-        return formula(c.b, lambda v: after(v).to(x.dtype), total)
+            return elementwise.convert(call.b, total, x.dtype)
+        return formula(call.b, lambda v: after(v).to(x.dtype), total)
 
     return made
 
 
-def _root(v: Element) -> Element:
-    if v.dtype.is_integer:
-        return v.to(F64).of("sqrt").to(v.dtype)
-    return v.of("sqrt")
+def _root(value: Element) -> Element:
+    if value.dtype.is_integer:
+        return value.to(F64).of("sqrt").to(value.dtype)
+    return value.of("sqrt")
 
 
-def _mean(c: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
-    wide = elementwise.convert(c.b, x, normalization.wide(x.dtype))
-    return elementwise.convert(c.b, reductions.mean(c.b, wide, axes, keep), x.dtype)
+def _mean(call: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    wide = elementwise.convert(call.b, x, normalization.wide(x.dtype))
+    return elementwise.convert(call.b, reductions.mean(call.b, wide, axes, keep), x.dtype)
 
 
-def _log_sum_exp(c: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
-    return normalization.log_sum_exp(c.b, x, axes, keep)
+def _log_sum_exp(call: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    return normalization.log_sum_exp(call.b, x, axes, keep)
 
 
 def _argument(name: str) -> Conversion:
-    def convert(c: Call, x: Tensor) -> Tensor:
-        axis = c.axis(c.integer("axis", 0), x.rank)
-        keep, last = c.flag("keepdims", True), c.flag("select_last_index")
-        return reductions.argument(c.b, name, x, axis, keep, I64, last)
+    def convert(call: Call, x: Tensor) -> Tensor:
+        axis = call.axis(call.integer("axis", 0), x.rank)
+        keep, last = call.flag("keepdims", True), call.flag("select_last_index")
+        return reductions.argument(call.b, name, x, axis, keep, I64, last)
 
     return convert
 
@@ -79,27 +79,27 @@ def _softmax_like(made: Callable[[Call, Tensor, int], Tensor]) -> Conversion:
     Before version 13 of the operator, the axes from `axis` on are flattened into one.
     """
 
-    def convert(c: Call, x: Tensor) -> Tensor:
-        if c.version >= 13:
-            return made(c, x, c.axis(c.integer("axis", -1), x.rank))
-        axis = c.axis(c.integer("axis", 1), x.rank)
-        flat = shapes.reshape(c.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
-        return shapes.reshape(c.b, made(c, flat, 1), x.shape)
+    def convert(call: Call, x: Tensor) -> Tensor:
+        if call.version >= 13:
+            return made(call, x, call.axis(call.integer("axis", -1), x.rank))
+        axis = call.axis(call.integer("axis", 1), x.rank)
+        flat = shapes.reshape(call.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
+        return shapes.reshape(call.b, made(call, flat, 1), x.shape)
 
     return convert
 
 
-def _hardmax(c: Call, x: Tensor, axis: int) -> Tensor:
+def _hardmax(call: Call, x: Tensor, axis: int) -> Tensor:
     """1 at the first of the largest elements along an axis."""
-    place = reductions.argument(c.b, "max", x, axis, keep=True)
-    return formula(c.b, lambda v, at: v.position(axis, I64).is_equal(at).to(x.dtype), x, place)
+    place = reductions.argument(call.b, "max", x, axis, keep=True)
+    return formula(call.b, lambda v, at: v.position(axis, I64).is_equal(at).to(x.dtype), x, place)
 
 
 def _cumulative(name: str) -> Conversion:
-    def convert(c: Call, x: Tensor, axis: Tensor) -> Tensor:
+    def convert(call: Call, x: Tensor, axis: Tensor) -> Tensor:
         """Return sums (or products) of the elements up to each one, or from each one on."""
-        along = c.axis(int(c.numbers(axis, "axis").reshape(-1)[0]), x.rank)
-        return scans.cumulative(c.b, name, x, along, c.flag("exclusive"), c.flag("reverse"))
+        along = call.axis(int(call.numbers(axis, "axis").reshape(-1)[0]), x.rank)
+        return scans.cumulative(call.b, name, x, along, call.flag("exclusive"), call.flag("reverse"))
 
     return convert
 

@@ -43,41 +43,41 @@ class Sampling:
 
 
 def _resize(
-    c: Call, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
+    call: Call, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
 ) -> Tensor:
-    if c.version < 11:
+    if call.version < 11:
         roi, scales = None, roi
-    mode = c.text("mode", "nearest", ("nearest", "linear", "cubic", "bilinear"))
-    axes = c.axes(c.integers("axes", list(range(x.rank))), x.rank)
-    default = "half_pixel" if c.version >= 11 else "asymmetric"
+    mode = call.text("mode", "nearest", ("nearest", "linear", "cubic", "bilinear"))
+    axes = call.axes(call.integers("axes", list(range(x.rank))), x.rank)
+    default = "half_pixel" if call.version >= 11 else "asymmetric"
     sampling = Sampling(
         "linear" if mode == "bilinear" else mode,
-        c.text("coordinate_transformation_mode", default, _MODES),
-        c.text("nearest_mode", "round_prefer_floor" if c.version >= 11 else "floor", _NEAREST),
-        c.real("cubic_coeff_a", -0.75), c.flag("antialias"), c.flag("exclude_outside"),
+        call.text("coordinate_transformation_mode", default, _MODES),
+        call.text("nearest_mode", "round_prefer_floor" if call.version >= 11 else "floor", _NEAREST),
+        call.real("cubic_coeff_a", -0.75), call.flag("antialias"), call.flag("exclude_outside"),
     )  # fmt: skip
-    beyond = c.real("extrapolation_value", 0.0)
-    policy = c.text("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
+    beyond = call.real("extrapolation_value", 0.0)
+    policy = call.text("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
     if scales is not None and scales.shape != (0,):
-        factors = [float(np.float32(n)) for n in c.numbers(scales, "scales").reshape(-1)]
+        factors = [float(np.float32(n)) for n in call.numbers(scales, "scales").reshape(-1)]
         wanted = [_scaled(n, factor) for n, factor in zip((x.shape[d] for d in axes), factors, strict=True)]
         ratios: list[float | None] = list(factors)
     elif sizes is not None:
         if sampling.mode == "cubic" or sampling.antialias or policy != "stretch" or sampling.places not in _DYNAMIC:
-            c.numbers(sizes, "sizes")
-        wanted, ratios = _by_sizes(c, x, axes, c.sizes(sizes, "sizes"), policy)
+            call.numbers(sizes, "sizes")
+        wanted, ratios = _by_sizes(call, x, axes, call.sizes(sizes, "sizes"), policy)
     else:
-        raise c.fail("it has neither scales nor sizes")
-    parts = _parts(c, roi, len(axes)) if sampling.places == "tf_crop_and_resize" else [(0.0, 1.0)] * len(axes)
-    return _resize_axes(c, x, axes, wanted, ratios, sampling, parts, beyond)
+        raise call.fail("it has neither scales nor sizes")
+    parts = _parts(call, roi, len(axes)) if sampling.places == "tf_crop_and_resize" else [(0.0, 1.0)] * len(axes)
+    return _resize_axes(call, x, axes, wanted, ratios, sampling, parts, beyond)
 
 
-def _upsample(c: Call, x: Tensor, scales: Tensor | None = None) -> Tensor:
-    mode = c.text("mode", "nearest", ("nearest", "linear", "bilinear"))
-    factors = c.reals("scales") if scales is None else [float(n) for n in c.numbers(scales, "scales").reshape(-1)]
+def _upsample(call: Call, x: Tensor, scales: Tensor | None = None) -> Tensor:
+    mode = call.text("mode", "nearest", ("nearest", "linear", "bilinear"))
+    factors = call.reals("scales") if scales is None else [float(n) for n in call.numbers(scales, "scales").reshape(-1)]
     sampling = Sampling("linear" if mode == "bilinear" else mode, "asymmetric", "floor", -0.75, False, False)
     wanted = [_scaled(n, factor) for n, factor in zip(x.shape, factors, strict=True)]
-    return _resize_axes(c, x, range(x.rank), wanted, list(factors), sampling, [(0.0, 1.0)] * x.rank, 0.0)
+    return _resize_axes(call, x, range(x.rank), wanted, list(factors), sampling, [(0.0, 1.0)] * x.rank, 0.0)
 
 
 def _scaled(size: Size, factor: float) -> Size:
@@ -91,40 +91,46 @@ def _scaled(size: Size, factor: float) -> Size:
 
 
 def _by_sizes(
-    c: Call, x: Tensor, axes: Sequence[int], sizes: list[Size], policy: str
+    call: Call, x: Tensor, axes: Sequence[int], sizes: list[Size], policy: str
 ) -> tuple[list[Size], list[float | None]]:
     old = [x.shape[d] for d in axes]
     if len(sizes) != len(axes):
-        raise c.fail(f"{len(sizes)} sizes are given for {len(axes)} axes")
+        raise call.fail(f"{len(sizes)} sizes are given for {len(axes)} axes")
     ratios = [None if isinstance(n, Expr) or isinstance(m, Expr) or not m else n / m
               for n, m in zip(sizes, old, strict=True)]  # fmt: skip
     if policy == "stretch":
         return sizes, list(ratios)
     known = [n for n in ratios if n is not None]
     if len(known) != len(ratios):
-        raise c.fail("to keep the aspect ratio, its sizes must be known")
+        raise call.fail("to keep the aspect ratio, its sizes must be known")
     ratio = min(known) if policy == "not_larger" else max(known)
     return [int(ratio * int(n) + 0.5) for n in old], [ratio] * len(old)  # type: ignore[arg-type]
 
 
-def _parts(c: Call, roi: Tensor | None, count: int) -> list[tuple[float, float]]:
+def _parts(call: Call, roi: Tensor | None, count: int) -> list[tuple[float, float]]:
     if roi is None:
-        raise c.fail("its region of interest is missing")
-    numbers = [float(n) for n in c.numbers(roi, "roi").reshape(-1)]
+        raise call.fail("its region of interest is missing")
+    numbers = [float(n) for n in call.numbers(roi, "roi").reshape(-1)]
     if len(numbers) != 2 * count:
-        raise c.fail(f"its region of interest has {len(numbers)} numbers; expected {2 * count}")
+        raise call.fail(f"its region of interest has {len(numbers)} numbers; expected {2 * count}")
     return list(zip(numbers[:count], numbers[count:], strict=True))
 
 
 def _resize_axes(
-    c: Call, x: Tensor, axes: Sequence[int], wanted: Sequence[Size], ratios: Sequence[float | None], sampling: Sampling,
-    parts: Sequence[tuple[float, float]], beyond: float,
-) -> Tensor:  # fmt: skip
+    call: Call,
+    x: Tensor,
+    axes: Sequence[int],
+    wanted: Sequence[Size],
+    ratios: Sequence[float | None],
+    sampling: Sampling,
+    parts: Sequence[tuple[float, float]],
+    beyond: float,
+) -> Tensor:
     """Resize one axis after the other; each new element is a sum of a few old ones with weights."""
     dtype = x.dtype
     exact = sampling.mode == "nearest"
     if not exact:
-        x = elementwise.convert(c.b, x, normalization.wide(dtype) if dtype.is_float else F32)
+        x = elementwise.convert(call.b, x, normalization.wide(dtype) if dtype.is_float else F32)
     masks = []
     for axis, new, ratio, (start, end) in zip(axes, wanted, ratios, parts, strict=True):
         own = Sampling(**{**sampling.__dict__, "start": start, "end": end})
@@ -132,17 +138,19 @@ def _resize_axes(
         if old == new and ratio in (None, 1.0) and (start, end) == (0.0, 1.0):
             continue
         if isinstance(old, Expr) or isinstance(new, Expr):
-            x = _sampled_dynamic(c, x, axis, new, ratio, own)
+            x = _sampled_dynamic(call, x, axis, new, ratio, own)
             continue
         places = _places(int(old), int(new), float(ratio or 1.0), own)
         if own.places == "tf_crop_and_resize":
             masks.append((axis, (places < 0) | (places > old - 1)))
-        x = _sampled(c, x, axis, places, float(ratio or 1.0), own)
+        x = _sampled(call, x, axis, places, float(ratio or 1.0), own)
     for axis, outside in masks:
         if outside.any():
-            mask = shapes.reshape(c.b, c.b.constant(outside), [len(outside) if d == axis else 1 for d in range(x.rank)])
-            x = formula(c.b, lambda o, v: o.choose(beyond if v.dtype.is_float else int(beyond), v), mask, x)
-    return elementwise.convert(c.b, x, dtype)
+            mask = shapes.reshape(
+                call.b, call.b.constant(outside), [len(outside) if d == axis else 1 for d in range(x.rank)]
+            )
+            x = formula(call.b, lambda o, v: o.choose(beyond if v.dtype.is_float else int(beyond), v), mask, x)
+    return elementwise.convert(call.b, x, dtype)
 
 
 def _places(old: int, new: int, scale: float, how: Sampling) -> Any:
@@ -164,12 +172,12 @@ def _places(old: int, new: int, scale: float, how: Sampling) -> Any:
     return offset + (i + 0.5) / scale - 0.5
 
 
-def _sampled(c: Call, x: Tensor, axis: int, places: Array, scale: float, how: Sampling) -> Tensor:
+def _sampled(call: Call, x: Tensor, axis: int, places: Array, scale: float, how: Sampling) -> Tensor:
     old = int(x.shape[axis])  # type: ignore[arg-type]
     if how.mode == "nearest":
         rounded = {"round_prefer_floor": np.ceil(places - 0.5), "round_prefer_ceil": np.floor(places + 0.5),
                    "floor": np.floor(places), "ceil": np.ceil(places)}[how.nearest]  # fmt: skip
-        return gathers.take(c.b, x, c.b.constant(np.clip(rounded, 0, old - 1).astype(np.int64)), axis)
+        return gathers.take(call.b, x, call.b.constant(np.clip(rounded, 0, old - 1).astype(np.int64)), axis)
     first = np.ceil(places) - 1  # the element before; the distance to it is above 0 and at most 1
     offsets, weights = _weights(places - first, scale, how)
     taken = first[:, None].astype(np.int64) + offsets
@@ -177,11 +185,12 @@ def _sampled(c: Call, x: Tensor, axis: int, places: Array, scale: float, how: Sa
         weights = np.where((taken < 0) | (taken >= old), 0.0, weights)
         weights = weights / weights.sum(axis=1, keepdims=True)
     taken = np.clip(taken, 0, old - 1)
-    return resampled(c.b, x, axis, taken, weights)
+    return resampled(call.b, x, axis, taken, weights)
 
 
 def _weights(distance: Array, scale: float, how: Sampling) -> tuple[Array, Array]:
-    """Return the offsets of the contributing elements from the one before each place, and their weights at each place.
+    """Return the offsets of the contributing elements from the one before each place, and their weights
+    at each place.
     """
     scale = min(scale, 1.0) if how.antialias else 1.0
     reach = 1 if how.mode == "linear" else 2
@@ -199,11 +208,13 @@ def _cubic(t: Array, a: float) -> Array:
     return np.where(t <= 1, near(t, a), np.where(t < 2, far(t, a), 0.0))
 
 
-def _sampled_dynamic(c: Call, x: Tensor, axis: int, new: Size, ratio: float | None, how: Sampling) -> Tensor:
+def _sampled_dynamic(call: Call, x: Tensor, axis: int, new: Size, ratio: float | None, how: Sampling) -> Tensor:
     """Resize an axis with sizes that are known only in a call; places are computed in f32."""
     if how.mode == "cubic" or how.antialias or how.places not in _DYNAMIC:
-        raise c.fail(f"axis {axis} of {x} has a size that calls decide; {how.mode} with {how.places} needs known sizes")
-    b = c.b
+        raise call.fail(
+            f"axis {axis} of {x} has a size that calls decide; {how.mode} with {how.places} needs known sizes"
+        )
+    b = call.b
     old_size, new_size = (reductions.size_as(b, n, I64) for n in (x.shape[axis], new))
 
     def place(i: Element, n: Element, m: Element) -> Element:
@@ -220,8 +231,8 @@ def _sampled_dynamic(c: Call, x: Tensor, axis: int, new: Size, ratio: float | No
                 "round_prefer_ceil": lambda v: (v + 0.5).of("floor"),
                 "floor": lambda v: v.of("floor"), "ceil": lambda v: v.of("ceil")}  # fmt: skip
 
-    def within(v: Element, n: Element) -> Element:
-        return v.to(I64).at_least(0).at_most(n - 1)
+    def within(value: Element, n: Element) -> Element:
+        return value.to(I64).at_least(0).at_most(n - 1)
 
     places = formula(b, place, shapes.iota(b, [new], 0, I64), old_size, new_size)
     if how.mode == "nearest":

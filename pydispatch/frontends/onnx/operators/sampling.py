@@ -14,43 +14,43 @@ from pydispatch.frontends.ops.sampling import Grid, grid_sample, sampled
 # -- grids
 
 
-def _grid_sample(c: Call, x: Tensor, grid: Tensor) -> Tensor:
+def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
     """x [n, c, ...] at the places of grid [n, ..., axes], from -1 to 1, the last axis first."""
-    mode = c.text("mode", "linear", ("linear", "bilinear", "nearest", "cubic", "bicubic"))
-    beyond = c.text("padding_mode", "zeros", ("zeros", "border", "reflection"))
-    corners = c.flag("align_corners")
-    return grid_sample(c.b, x, grid, Grid(mode.removeprefix("bi"), beyond, corners, onnx=True))
+    mode = call.text("mode", "linear", ("linear", "bilinear", "nearest", "cubic", "bicubic"))
+    beyond = call.text("padding_mode", "zeros", ("zeros", "border", "reflection"))
+    corners = call.flag("align_corners")
+    return grid_sample(call.b, x, grid, Grid(mode.removeprefix("bi"), beyond, corners, onnx=True))
 
 
-def _affine_grid(c: Call, theta: Tensor, size: Tensor) -> Tensor:
+def _affine_grid(call: Call, theta: Tensor, size: Tensor) -> Tensor:
     """Return the places that matrices [n, axes, axes + 1] map a regular grid to."""
-    sizes = [int(n) for n in c.numbers(size, "size").reshape(-1)][2:]
-    corners = c.flag("align_corners")
+    sizes = [int(n) for n in call.numbers(size, "size").reshape(-1)][2:]
+    corners = call.flag("align_corners")
     rank = len(sizes)
     if theta.shape[1:] != (rank, rank + 1) or any(n < 1 for n in sizes):
-        raise c.fail(f"its matrices are {theta} for an image of {sizes}")
+        raise call.fail(f"its matrices are {theta} for an image of {sizes}")
     lines = [np.linspace(-1, 1, n) if corners and n > 1 else (2 * np.arange(n) + 1) / n - 1 for n in sizes]
     mesh = np.meshgrid(*lines, indexing="ij")
     grid = np.stack([*reversed(mesh), np.ones(sizes)], -1).reshape(-1, rank + 1)
-    made = products.matmul(c.b, c.b.constant(grid, theta.dtype), shapes.transpose(c.b, theta, [0, 2, 1]))
-    return shapes.reshape(c.b, made, [theta.shape[0], *sizes, rank])
+    made = products.matmul(call.b, call.b.constant(grid, theta.dtype), shapes.transpose(call.b, theta, [0, 2, 1]))
+    return shapes.reshape(call.b, made, [theta.shape[0], *sizes, rank])
 
 
 # -- regions
 
 
-def _roi_align(c: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
+def _roi_align(call: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
     """Return the mean (or maximum) of samples in the cells of regions [rois, 4] of images."""
-    b = c.b
-    mode = c.text("mode", "avg", ("avg", "max"))
-    high, wide = c.integer("output_height", 1), c.integer("output_width", 1)
-    ratio, scale = c.integer("sampling_ratio", 0), c.real("spatial_scale", 1.0)
-    default = "half_pixel" if c.version >= 16 else "output_half_pixel"
-    half = c.text("coordinate_transformation_mode", default, ("half_pixel", "output_half_pixel")) == "half_pixel"
+    b = call.b
+    mode = call.text("mode", "avg", ("avg", "max"))
+    high, wide = call.integer("output_height", 1), call.integer("output_width", 1)
+    ratio, scale = call.integer("sampling_ratio", 0), call.real("spatial_scale", 1.0)
+    default = "half_pixel" if call.version >= 16 else "output_half_pixel"
+    half = call.text("coordinate_transformation_mode", default, ("half_pixel", "output_half_pixel")) == "half_pixel"
     if high < 1 or wide < 1 or ratio < 0:
-        raise c.fail(f"its cells are {high} x {wide} with {ratio} samples")
+        raise call.fail(f"its cells are {high} x {wide} with {ratio} samples")
     if ratio == 0:
-        raise c.fail("its sampling_ratio is 0, so that the number of samples depends on the regions; give one")
+        raise call.fail("its sampling_ratio is 0, so that the number of samples depends on the regions; give one")
     taps = regions.box_taps(b, x, rois, (high, wide), ratio, scale, half)
     if mode == "avg":
         return regions.mean_of_boxes(b, x, batch, taps, (high, wide), ratio)
@@ -68,22 +68,22 @@ def _roi_align(c: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
 
 
 def _deform_conv(
-    c: Call, x: Tensor, w: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
+    call: Call, x: Tensor, w: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Return a convolution whose windows have their elements at places moved by offsets [n, groups * kernel * axes,
     ...].
     """
-    b = c.b
-    kernel = [int(k) for k in kernel_of(c, w, x)]  # type: ignore[arg-type]
+    b = call.b
+    kernel = [int(k) for k in kernel_of(call, w, x)]  # type: ignore[arg-type]
     rank = len(kernel)
-    strides, dilations = positive(c, "strides", rank), positive(c, "dilations", rank)
-    pads, groups, shared = c.integers("pads", [0] * (2 * rank)), groups_of(c), c.integer("offset_group", 1)
+    strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
+    pads, groups, shared = call.integers("pads", [0] * (2 * rank)), groups_of(call), call.integer("offset_group", 1)
     samples = regions.moved_windows(b, x, offset, mask, kernel, strides, pads[:rank], dilations, shared)
     per = int(np.prod(kernel))
     filters = shapes.reshape(b, w, [w.shape[0], w.shape[1] * per, *[1] * rank])
     window = products.Window.plain(rank)
     made = products.convolution(b, samples, filters, window, groups=groups, dtype=accumulator(x.dtype))
-    return with_bias(c, made, bias, x.dtype)
+    return with_bias(call, made, bias, x.dtype)
 
 
 TABLE: dict[str, Conversion] = {

@@ -19,24 +19,24 @@ from pydispatch.frontends.ops.formulas import Element, formula
 # -- reshape
 
 
-def _reshape(c: Call, x: Tensor, shape: Tensor) -> Tensor:
+def _reshape(call: Call, x: Tensor, shape: Tensor) -> Tensor:
     """-1 stands for what is left, 0 for the size that x has there."""
-    allow_zero = c.flag("allowzero")
-    if c.maybe_sizes(shape) is None:
-        return shapes.reshape(c.b, x, _read_shape(c, x, shape, allow_zero))
-    sizes = c.sizes(shape, "shape")
+    allow_zero = call.flag("allowzero")
+    if call.maybe_sizes(shape) is None:
+        return shapes.reshape(call.b, x, _read_shape(call, x, shape, allow_zero))
+    sizes = call.sizes(shape, "shape")
     if not allow_zero:
         if any(n == 0 for n in sizes[x.rank :]):
-            raise c.fail(f"shape {sizes} has a 0 for an axis that {x} lacks")
+            raise call.fail(f"shape {sizes} has a 0 for an axis that {x} lacks")
         sizes = [x.shape[d] if n == 0 else n for d, n in enumerate(sizes)]
-    return shapes.reshape(c.b, x, sizes)
+    return shapes.reshape(call.b, x, sizes)
 
 
-def _read_shape(c: Call, x: Tensor, shape: Tensor, allow_zero: bool) -> list[Size]:
+def _read_shape(call: Call, x: Tensor, shape: Tensor, allow_zero: bool) -> list[Size]:
     """Return the sizes of a shape that is computed, as `_reshape` understands them."""
-    b = c.b
+    b = call.b
     values: list[SSAValue] = []
-    for d, value in enumerate(c.tracer.read_indices(shape)):
+    for d, value in enumerate(call.tracer.read_indices(shape)):
         if not allow_zero and d < x.rank:
             is_zero = b.add(arith.CmpiOp(value, b.index(0), "eq")).result
             value = b.add(arith.SelectOp(is_zero, b.index(x.shape[d]), value)).result
@@ -54,137 +54,137 @@ def _read_shape(c: Call, x: Tensor, shape: Tensor, allow_zero: bool) -> list[Siz
     return found
 
 
-def _flatten(c: Call, x: Tensor) -> Tensor:
-    axis = c.integer("axis", 1)
+def _flatten(call: Call, x: Tensor) -> Tensor:
+    axis = call.integer("axis", 1)
     if not -x.rank <= axis <= x.rank:
-        raise c.fail(f"axis {axis} is not within the {x.rank} axes of its operand")
+        raise call.fail(f"axis {axis} is not within the {x.rank} axes of its operand")
     axis += x.rank if axis < 0 else 0
-    return shapes.reshape(c.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
+    return shapes.reshape(call.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
 
 
-def axes_operand(c: Call, axes: Tensor | None, since: int) -> list[int] | None:
+def axes_operand(call: Call, axes: Tensor | None, since: int) -> list[int] | None:
     """Return the axes of an operator, which are an operand since version `since`, and an attribute before. None when
     they are left out.
     """
-    if c.version < since:
-        return c.maybe_integers("axes")
-    return None if axes is None else [int(n) for n in c.numbers(axes, "axes").reshape(-1)]
+    if call.version < since:
+        return call.maybe_integers("axes")
+    return None if axes is None else [int(n) for n in call.numbers(axes, "axes").reshape(-1)]
 
 
-def _squeeze(c: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    given = axes_operand(c, axes, 13)
-    return shapes.squeeze(c.b, x, None if given is None else c.axes(given, x.rank))
+def _squeeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+    given = axes_operand(call, axes, 13)
+    return shapes.squeeze(call.b, x, None if given is None else call.axes(given, x.rank))
 
 
-def _unsqueeze(c: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    given = axes_operand(c, axes, 13)
+def _unsqueeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+    given = axes_operand(call, axes, 13)
     if given is None:
-        raise c.fail("its axes are missing")
-    return shapes.expand_dims(c.b, x, c.axes(given, x.rank + len(given)))
+        raise call.fail("its axes are missing")
+    return shapes.expand_dims(call.b, x, call.axes(given, x.rank + len(given)))
 
 
-def _transpose(c: Call, x: Tensor) -> Tensor:
-    return shapes.transpose(c.b, x, c.maybe_integers("perm"))
+def _transpose(call: Call, x: Tensor) -> Tensor:
+    return shapes.transpose(call.b, x, call.maybe_integers("perm"))
 
 
 # -- join and take apart
 
 
-def _concat(c: Call, *tensors: Tensor) -> Tensor:
+def _concat(call: Call, *tensors: Tensor) -> Tensor:
     if not tensors:
-        raise c.fail("it has no operands")
-    return shapes.concat(c.b, tensors, c.axis(c.integer("axis"), tensors[0].rank))
+        raise call.fail("it has no operands")
+    return shapes.concat(call.b, tensors, call.axis(call.integer("axis"), tensors[0].rank))
 
 
-def _split(c: Call, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
-    axis = c.axis(c.integer("axis", 0), x.rank)
-    given = c.maybe_integers("split") if c.version < 13 else None if sizes is None else c.sizes(sizes, "split")
+def _split(call: Call, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
+    axis = call.axis(call.integer("axis", 0), x.rank)
+    given = call.maybe_integers("split") if call.version < 13 else None if sizes is None else call.sizes(sizes, "split")
     total = x.shape[axis]
     if given is None:
-        parts = c.integer("num_outputs", c.results)
+        parts = call.integer("num_outputs", call.results)
         if not 0 < parts <= 1 << 16:
-            raise c.fail(f"it has {parts} outputs")
+            raise call.fail(f"it has {parts} outputs")
         each = ceil_div(total, parts)
         given = [each] * (parts - 1)
         given.append(total - each * (parts - 1))
     if total == 0:
         given = [0] * len(given)
     if not isinstance(total, Expr) and all(not isinstance(n, Expr) for n in given) and sum(given) != total:
-        raise c.fail(f"parts of {given} are no {total} elements")
-    return shapes.split(c.b, x, axis, given)
+        raise call.fail(f"parts of {given} are no {total} elements")
+    return shapes.split(call.b, x, axis, given)
 
 
-def _tile(c: Call, x: Tensor, repeats: Tensor) -> Tensor:
-    counts = c.sizes(repeats, "repeats")
+def _tile(call: Call, x: Tensor, repeats: Tensor) -> Tensor:
+    counts = call.sizes(repeats, "repeats")
     if len(counts) != x.rank:
-        raise c.fail(f"{len(counts)} repeats are given for the {x.rank} axes of {x}")
-    return shapes.tile(c.b, x, counts)
+        raise call.fail(f"{len(counts)} repeats are given for the {x.rank} axes of {x}")
+    return shapes.tile(call.b, x, counts)
 
 
-def _expand(c: Call, x: Tensor, shape: Tensor) -> Tensor:
-    sizes = c.sizes(shape, "shape")
-    return shapes.broadcast_to(c.b, x, elementwise.broadcast_shape(c.b, x.shape, tuple(sizes)))
+def _expand(call: Call, x: Tensor, shape: Tensor) -> Tensor:
+    sizes = call.sizes(shape, "shape")
+    return shapes.broadcast_to(call.b, x, elementwise.broadcast_shape(call.b, x.shape, tuple(sizes)))
 
 
 # -- blocks
 
 
-def _depth_to_space(c: Call, x: Tensor) -> Tensor:
-    block = _block(c)
-    columns_first = c.text("mode", "DCR", ("DCR", "CRD")) == "DCR"
-    n, depth, height, width = _image(c, x)
+def _depth_to_space(call: Call, x: Tensor) -> Tensor:
+    block = _block(call)
+    columns_first = call.text("mode", "DCR", ("DCR", "CRD")) == "DCR"
+    n, depth, height, width = _image(call, x)
     if columns_first:
         parts, order = [n, block, block, depth // (block * block), height, width], [0, 3, 4, 1, 5, 2]
     else:
         parts, order = [n, depth // (block * block), block, block, height, width], [0, 1, 4, 2, 5, 3]
-    made = shapes.transpose(c.b, shapes.reshape(c.b, x, parts), order)
-    return shapes.reshape(c.b, made, [n, depth // (block * block), height * block, width * block])
+    made = shapes.transpose(call.b, shapes.reshape(call.b, x, parts), order)
+    return shapes.reshape(call.b, made, [n, depth // (block * block), height * block, width * block])
 
 
-def _space_to_depth(c: Call, x: Tensor) -> Tensor:
-    block = _block(c)
-    n, depth, height, width = _image(c, x)
-    parts = shapes.reshape(c.b, x, [n, depth, height // block, block, width // block, block])
-    made = shapes.transpose(c.b, parts, [0, 3, 5, 1, 2, 4])
-    return shapes.reshape(c.b, made, [n, depth * block * block, height // block, width // block])
+def _space_to_depth(call: Call, x: Tensor) -> Tensor:
+    block = _block(call)
+    n, depth, height, width = _image(call, x)
+    parts = shapes.reshape(call.b, x, [n, depth, height // block, block, width // block, block])
+    made = shapes.transpose(call.b, parts, [0, 3, 5, 1, 2, 4])
+    return shapes.reshape(call.b, made, [n, depth * block * block, height // block, width // block])
 
 
-def _block(c: Call) -> int:
-    block = c.integer("blocksize")
+def _block(call: Call) -> int:
+    block = call.integer("blocksize")
     if block < 1:
-        raise c.fail(f"its block size is {block}")
+        raise call.fail(f"its block size is {block}")
     return block
 
 
-def _image(c: Call, x: Tensor) -> Sequence[Size]:
+def _image(call: Call, x: Tensor) -> Sequence[Size]:
     if x.rank != 4:
-        raise c.fail(f"its operand is {x}; expected 4 axes")
+        raise call.fail(f"its operand is {x}; expected 4 axes")
     return x.shape
 
 
-def _trilu(c: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
+def _trilu(call: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
     """Return the triangle above or below a diagonal; elsewhere 0."""
-    upper = c.flag("upper", True)
+    upper = call.flag("upper", True)
     if x.rank < 2:
-        raise c.fail(f"its operand is {x}; expected 2 axes or more")
+        raise call.fail(f"its operand is {x}; expected 2 axes or more")
     row, column = x.rank - 2, x.rank - 1
-    distance = k if k is not None else c.b.constant(np.int64(0))
+    distance = k if k is not None else call.b.constant(np.int64(0))
 
-    def kept(v: Element, at: Element) -> Element:
-        beside = v.position(column, I64) - v.position(row, I64)
-        return ((beside >= at) if upper else (beside <= at)).choose(v, v.const(0))
+    def kept(value: Element, at: Element) -> Element:
+        beside = value.position(column, I64) - value.position(row, I64)
+        return ((beside >= at) if upper else (beside <= at)).choose(value, value.const(0))
 
-    return formula(c.b, kept, x, shapes.reshape(c.b, distance, []))
+    return formula(call.b, kept, x, shapes.reshape(call.b, distance, []))
 
 
 # -- optional values: a tensor is one that is there
 
 
-def _has_element(c: Call, x: Tensor | None = None) -> Tensor:
-    return c.b.constant(np.bool_(x is not None))
+def _has_element(call: Call, x: Tensor | None = None) -> Tensor:
+    return call.b.constant(np.bool_(x is not None))
 
 
-def _get_element(c: Call, x: Tensor) -> Tensor:
+def _get_element(call: Call, x: Tensor) -> Tensor:
     return x
 
 

@@ -18,57 +18,62 @@ _LIMIT = 1 << 40  # no size is larger; files write "to the end" as the largest n
 
 
 def _slice(
-    c: Call, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
+    call: Call, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     begins: list[Place]
     limits: list[Place]
-    if c.version < 10:
-        begins, limits, which, strides = [*c.integers("starts")], [*c.integers("ends")], c.maybe_integers("axes"), None
+    if call.version < 10:
+        begins, limits, which, strides = (
+            [*call.integers("starts")],
+            [*call.integers("ends")],
+            call.maybe_integers("axes"),
+            None,
+        )
     else:
         if starts is None or ends is None:
-            raise c.fail("its starts or ends are missing")
-        begins, limits = _places(c, starts), _places(c, ends)
-        which = None if axes is None else [int(n) for n in c.numbers(axes, "axes").reshape(-1)]
-        strides = None if steps is None else [int(n) for n in c.numbers(steps, "steps").reshape(-1)]
+            raise call.fail("its starts or ends are missing")
+        begins, limits = _places(call, starts), _places(call, ends)
+        which = None if axes is None else [int(n) for n in call.numbers(axes, "axes").reshape(-1)]
+        strides = None if steps is None else [int(n) for n in call.numbers(steps, "steps").reshape(-1)]
     count = len(begins)
-    which = c.axes(which if which is not None else range(count), x.rank)
+    which = call.axes(which if which is not None else range(count), x.rank)
     strides = strides if strides is not None else [1] * count
     if any(len(given) != count for given in (limits, which, strides)):
-        raise c.fail(f"{count} starts, {len(limits)} ends, {len(which)} axes and {len(strides)} steps are given")
+        raise call.fail(f"{count} starts, {len(limits)} ends, {len(which)} axes and {len(strides)} steps are given")
     for n, axis in enumerate(which):
-        x = _slice_axis(c, x, axis, begins[n], limits[n], strides[n])
+        x = _slice_axis(call, x, axis, begins[n], limits[n], strides[n])
     return x
 
 
 Place = Any  # a number, a size, or a value of type index that may be negative
 
 
-def _places(c: Call, of: Tensor) -> list[Place]:
-    known = c.maybe_sizes(of)
-    return known if known is not None else c.tracer.read_indices(of)
+def _places(call: Call, of: Tensor) -> list[Place]:
+    known = call.maybe_sizes(of)
+    return known if known is not None else call.tracer.read_indices(of)
 
 
-def _slice_axis(c: Call, x: Tensor, axis: int, start: Place, end: Place, step: int) -> Tensor:
+def _slice_axis(call: Call, x: Tensor, axis: int, start: Place, end: Place, step: int) -> Tensor:
     size = x.shape[axis]
     if step == 0:
-        raise c.fail("a step is 0")
+        raise call.fail("a step is 0")
     if step > 0:
-        low, high = (_clamped(c, place, size, 0, size) for place in (start, end))
-        return shapes.slice_axis(c.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
+        low, high = (_clamped(call, place, size, 0, size) for place in (start, end))
+        return shapes.slice_axis(call.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
     # From `start` down to above `end`: the same of the reversed axis.
-    low, high = _clamped(c, start, size, 0, size - 1), _clamped(c, end, size, -1, size - 1)
-    x = indexing.reverse(c.b, x, [axis])
+    low, high = _clamped(call, start, size, 0, size - 1), _clamped(call, end, size, -1, size - 1)
+    x = indexing.reverse(call.b, x, [axis])
     first, last = size - 1 - low, size - 1 - high
-    return shapes.slice_axis(c.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
+    return shapes.slice_axis(call.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
 
 
-def _clamped(c: Call, place: Place, size: Size, least: int, most: Size) -> Size:
+def _clamped(call: Call, place: Place, size: Size, least: int, most: Size) -> Size:
     """Return a place clamped to the range from `least` to `most`; `most` takes precedence. A negative place counts from
     the end.
     """
     if isinstance(place, SSAValue):
-        return _clamped_value(c, place, size, least, most)
+        return _clamped_value(call, place, size, least, most)
     if not isinstance(place, Expr):
         if place > _LIMIT:
             return most
@@ -81,8 +86,8 @@ def _clamped(c: Call, place: Place, size: Size, least: int, most: Size) -> Size:
     return minimum(maximum(least, place), most)
 
 
-def _clamped_value(c: Call, place: SSAValue, size: Size, least: int, most: Size) -> Size:
-    b = c.b
+def _clamped_value(call: Call, place: SSAValue, size: Size, least: int, most: Size) -> Size:
+    b = call.b
     n = b.index(size)
     is_negative = b.add(arith.CmpiOp(place, b.index(0), "slt")).result
     place = b.add(arith.SelectOp(is_negative, b.add(arith.AddiOp(place, n)).result, place)).result
@@ -94,50 +99,50 @@ def _clamped_value(c: Call, place: SSAValue, size: Size, least: int, most: Size)
 
 
 def _pad(
-    c: Call, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
+    call: Call, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
 ) -> Tensor:
-    mode = c.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
+    mode = call.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
     amounts: list[Size]
-    if c.version < 11:
-        amounts = list(c.integers("pads"))
-        fill: Tensor | complex = c.real("value", 0.0)
+    if call.version < 11:
+        amounts = list(call.integers("pads"))
+        fill: Tensor | complex = call.real("value", 0.0)
     else:
         if pads is None:
-            raise c.fail("its pads are missing")
-        amounts = c.sizes(pads, "pads")
+            raise call.fail("its pads are missing")
+        amounts = call.sizes(pads, "pads")
         fill = value if value is not None else 0.0
-    which = list(range(x.rank)) if axes is None else c.axes([int(n) for n in c.numbers(axes, "axes")], x.rank)
+    which = list(range(x.rank)) if axes is None else call.axes([int(n) for n in call.numbers(axes, "axes")], x.rank)
     if len(amounts) != 2 * len(which):
-        raise c.fail(f"{len(amounts)} pads are given for {len(which)} axes")
+        raise call.fail(f"{len(amounts)} pads are given for {len(which)} axes")
     low: list[Size] = [0] * x.rank
     high: list[Size] = [0] * x.rank
     for n, axis in enumerate(which):
         low[axis], high[axis] = amounts[n], amounts[len(which) + n]
     if mode == "constant":
-        return shapes.pad(c.b, x, low, high, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
-    return padding.pad_with(c.b, x, low, high, mode)
+        return shapes.pad(call.b, x, low, high, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
+    return padding.pad_with(call.b, x, low, high, mode)
 
 
 def _number(value: complex, dtype: DType) -> Any:
     return bool(value) if dtype.is_bool else int(value.real) if dtype.is_integer else value
 
 
-def _center_crop_pad(c: Call, x: Tensor, shape: Tensor) -> Tensor:
+def _center_crop_pad(call: Call, x: Tensor, shape: Tensor) -> Tensor:
     """Crop or pad each axis on both sides to a size."""
-    axes = c.axes(c.integers("axes", list(range(x.rank))), x.rank)
-    for axis, target in zip(axes, (int(n) for n in c.numbers(shape, "shape").reshape(-1)), strict=True):
+    axes = call.axes(call.integers("axes", list(range(x.rank))), x.rank)
+    for axis, target in zip(axes, (int(n) for n in call.numbers(shape, "shape").reshape(-1)), strict=True):
         size = x.shape[axis]
         if isinstance(size, Expr):
-            raise c.fail(f"axis {axis} of {x} has a size that calls decide")
+            raise call.fail(f"axis {axis} of {x} has a size that calls decide")
         low: list[Size] = [0] * x.rank
         high: list[Size] = [0] * x.rank
         if target > size:
             low[axis] = (target - size) // 2
             high[axis] = target - size - low[axis]
-            x = shapes.pad(c.b, x, low, high, _number(0, x.dtype))
+            x = shapes.pad(call.b, x, low, high, _number(0, x.dtype))
         else:
             start = (size - target) // 2
-            x = shapes.slice_axis(c.b, x, axis, start, start + target)
+            x = shapes.slice_axis(call.b, x, axis, start, start + target)
     return x
 
 

@@ -20,36 +20,36 @@ from pydispatch.frontends.ops.formulas import Element, formula
 _LONGEST = 1 << 24
 
 
-def _complex(c: Call, x: Tensor) -> Tensor:
+def _complex(call: Call, x: Tensor) -> Tensor:
     """[..., 1] or [..., 2] as real or complex numbers."""
-    b, last = c.b, x.rank - 1
+    b, last = call.b, x.rank - 1
     count = x.shape[last] if x.rank > 1 else 0
     if isinstance(count, Expr) or count not in (1, 2):
-        raise c.fail(f"its operand is {x}; expected a last axis of 1 or 2")
+        raise call.fail(f"its operand is {x}; expected a last axis of 1 or 2")
     parts = [shapes.reshape(b, shapes.slice_axis(b, x, last, n, n + 1), x.shape[:last]) for n in range(count)]
     if len(parts) == 1:
         return parts[0]
     return b.wrap(C128 if x.dtype.bits == 64 else C64, parts[0].shape, *(b.value(p) for p in parts))
 
 
-def _pairs(c: Call, x: Tensor) -> Tensor:
+def _pairs(call: Call, x: Tensor) -> Tensor:
     """Complex numbers as pairs along a new last axis."""
-    parts = [c.b.wrap(x.dtype.real, x.shape, part) for part in c.b.parts(x)]
-    return shapes.stack(c.b, parts, x.rank)
+    parts = [call.b.wrap(x.dtype.real, x.shape, part) for part in call.b.parts(x)]
+    return shapes.stack(call.b, parts, x.rank)
 
 
-def _length(c: Call, of: Tensor, what: str) -> int:
-    found = int(c.numbers(of, what).reshape(-1)[0])
+def _length(call: Call, of: Tensor, what: str) -> int:
+    found = int(call.numbers(of, what).reshape(-1)[0])
     if not 1 <= found <= _LONGEST:
-        raise c.fail(f"its {what} is {found}")
+        raise call.fail(f"its {what} is {found}")
     return found
 
 
-def _transformed(c: Call, x: Tensor, axis: int, length: int | None, inverse: bool, one_sided: bool) -> Tensor:
-    b, size = c.b, x.shape[axis]
+def _transformed(call: Call, x: Tensor, axis: int, length: int | None, inverse: bool, one_sided: bool) -> Tensor:
+    b, size = call.b, x.shape[axis]
     if length is not None and length != size:
         if isinstance(size, Expr):
-            raise c.fail(f"axis {axis} of {x} has a size that calls decide")
+            raise call.fail(f"axis {axis} of {x} has a size that calls decide")
         if size > length:
             x = shapes.slice_axis(b, x, axis, 0, length)
         else:
@@ -59,34 +59,34 @@ def _transformed(c: Call, x: Tensor, axis: int, length: int | None, inverse: boo
     return shapes.slice_axis(b, made, axis, 0, size // 2 + 1) if one_sided else made
 
 
-def _dft(c: Call, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
+def _dft(call: Call, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
     """x: [..., 1] real or [..., 2] complex."""
-    if c.version < 20:
-        which = c.integer("axis", 1)
+    if call.version < 20:
+        which = call.integer("axis", 1)
     else:
-        which = -2 if axis is None else int(c.numbers(axis, "axis").reshape(-1)[0])
-    along = c.axis(which, x.rank)
-    inverse, one_sided = c.flag("inverse"), c.flag("onesided")
+        which = -2 if axis is None else int(call.numbers(axis, "axis").reshape(-1)[0])
+    along = call.axis(which, x.rank)
+    inverse, one_sided = call.flag("inverse"), call.flag("onesided")
     if along == x.rank - 1 or (inverse and one_sided):
-        raise c.fail("an inverse transform of one side, or one along the last axis, is not supported")
-    count = None if length is None else _length(c, length, "dft_length")
-    return _pairs(c, _transformed(c, _complex(c, x), along, count, inverse, one_sided))
+        raise call.fail("an inverse transform of one side, or one along the last axis, is not supported")
+    count = None if length is None else _length(call, length, "dft_length")
+    return _pairs(call, _transformed(call, _complex(call, x), along, count, inverse, one_sided))
 
 
-def _stft(c: Call, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None) -> Tensor:
+def _stft(call: Call, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None) -> Tensor:
     """Return transforms of the parts of a signal [batch, length, 1 or 2] that a window sees as it moves."""
-    b = c.b
-    signal = _complex(c, x)
-    total, hop = signal.shape[1], _length(c, step, "frame_step")
+    b = call.b
+    signal = _complex(call, x)
+    total, hop = signal.shape[1], _length(call, step, "frame_step")
     if length is not None:
-        size = _length(c, length, "frame_length")
+        size = _length(call, length, "frame_length")
     else:
         known = window.shape[0] if window is not None else total
         if isinstance(known, Expr):
-            raise c.fail("the length of its window must be known")
+            raise call.fail("the length of its window must be known")
         size = known
     if isinstance(total, Expr) or total < size:
-        raise c.fail(f"its signal {x} is shorter than {size}, or has a length that calls decide")
+        raise call.fail(f"its signal {x} is shorter than {size}, or has a length that calls decide")
     frames = 1 + (total - size) // hop
     places = hop * np.arange(frames)[:, None] + np.arange(size)[None, :]
     parts = [b.wrap(signal.dtype.real, signal.shape, part) for part in b.parts(signal)]
@@ -94,7 +94,7 @@ def _stft(c: Call, x: Tensor, step: Tensor, window: Tensor | None = None, length
     if window is not None:
         taken = [elementwise.binary(b, "mul", t, window) for t in taken]
     seen = taken[0] if len(taken) == 1 else b.wrap(signal.dtype, taken[0].shape, *(b.value(t) for t in taken))
-    return _pairs(c, _transformed(c, seen, 2, None, False, c.flag("onesided", True)))
+    return _pairs(call, _transformed(call, seen, 2, None, False, call.flag("onesided", True)))
 
 
 def _window(factors: Sequence[float]) -> Conversion:
@@ -102,10 +102,10 @@ def _window(factors: Sequence[float]) -> Conversion:
     two.
     """
 
-    def convert(c: Call, size: Tensor) -> Tensor:
-        to, periodic = dtype_of(c.integer("output_datatype", 1)), c.flag("periodic", True)
-        (count,) = c.sizes(size, "size")
-        length = reductions.size_as(c.b, count if periodic else count - 1, I64)
+    def convert(call: Call, size: Tensor) -> Tensor:
+        to, periodic = dtype_of(call.integer("output_datatype", 1)), call.flag("periodic", True)
+        (count,) = call.sizes(size, "size")
+        length = reductions.size_as(call.b, count if periodic else count - 1, I64)
 
         def written(i: Element, n: Element) -> Element:
             angle = i.to(F32) * (2 * math.pi) / n.to(F32)
@@ -114,19 +114,19 @@ def _window(factors: Sequence[float]) -> Conversion:
                 total = total + (angle * float(number)).of("cos") * factor
             return total
 
-        return cast_to(c, formula(c.b, written, shapes.iota(c.b, [count], 0, I64), length), to)
+        return cast_to(call, formula(call.b, written, shapes.iota(call.b, [count], 0, I64), length), to)
 
     return convert
 
 
-def _mel_weights(c: Call, bins: Tensor, length: Tensor, rate: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
+def _mel_weights(call: Call, bins: Tensor, length: Tensor, rate: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
     """Triangles over the bins of a spectrum, evenly spread on the mel scale."""
-    to = dtype_of(c.integer("output_datatype", 1))
-    count, size = _length(c, bins, "num_mel_bins"), _length(c, length, "dft_length")
-    samples = _length(c, rate, "sample_rate")
-    low, high = (float(c.numbers(t, "an edge").reshape(-1)[0]) for t in (lowest, highest))
+    to = dtype_of(call.integer("output_datatype", 1))
+    count, size = _length(call, bins, "num_mel_bins"), _length(call, length, "dft_length")
+    samples = _length(call, rate, "sample_rate")
+    low, high = (float(call.numbers(t, "an edge").reshape(-1)[0]) for t in (lowest, highest))
     if count > 1 << 16 or size > 1 << 20:
-        raise c.fail(f"a matrix for {count} bins of {size} is too large")
+        raise call.fail(f"a matrix for {count} bins of {size} is too large")
     mels = [2595 * math.log10(1 + hertz / 700) for hertz in (low, high)]
     edges = mels[0] + np.arange(count + 2) * (mels[1] - mels[0]) / (count + 2)
     places = ((size + 1) * 700 * (10 ** (edges / 2595) - 1) // samples).astype(np.int64)
@@ -137,7 +137,7 @@ def _mel_weights(c: Call, bins: Tensor, length: Tensor, rate: Tensor, lowest: Te
         falling = (right - rows) / (right - middle)
     made = np.where((rows >= left) & (rows <= middle), rising, 0.0)
     made = np.where((rows >= middle) & (rows < right), falling, made)
-    return c.b.constant(made, to)
+    return call.b.constant(made, to)
 
 
 TABLE: dict[str, Conversion] = {

@@ -16,53 +16,57 @@ _MOST_SKIPS = 64
 _LARGEST = 1 << 26  # elements of the matrix that puts counts into columns
 
 
-def _tf_idf(c: Call, x: Tensor) -> Tensor:
+def _tf_idf(call: Call, x: Tensor) -> Tensor:
     """Return how often the n-grams of a pool are in each row of x [rows, words], or in x [words]; with weights."""
-    b = c.b
-    mode = c.text("mode", choices=("TF", "IDF", "TFIDF"))
-    shortest, longest, skips = (c.integer(n) for n in ("min_gram_length", "max_gram_length", "max_skip_count"))
-    begins, columns = c.integers("ngram_counts"), c.integers("ngram_indexes")
-    if c.has("pool_strings"):
-        raise c.fail("its pool is of strings, which no device computes with; look words up before the model is called")
-    pool = c.integers("pool_int64s")
+    b = call.b
+    mode = call.text("mode", choices=("TF", "IDF", "TFIDF"))
+    shortest, longest, skips = (call.integer(n) for n in ("min_gram_length", "max_gram_length", "max_skip_count"))
+    begins, columns = call.integers("ngram_counts"), call.integers("ngram_indexes")
+    if call.has("pool_strings"):
+        raise call.fail(
+            "its pool is of strings, which no device computes with; look words up before the model is called"
+        )
+    pool = call.integers("pool_int64s")
     words = x.shape[-1] if x.rank in (1, 2) else None
     if words is None or isinstance(words, Expr):
-        raise c.fail(f"its operand is {x}; expected one or two axes, the last of a known size")
+        raise call.fail(f"its operand is {x}; expected one or two axes, the last of a known size")
     if not 1 <= shortest <= longest <= len(begins) or not 0 <= skips <= _MOST_SKIPS:
-        raise c.fail(f"it has {len(begins)} lengths of n-grams, of which {shortest} to {longest} count, {skips} skips")
+        raise call.fail(
+            f"it has {len(begins)} lengths of n-grams, of which {shortest} to {longest} count, {skips} skips"
+        )
     size = max(columns, default=0) + 1
     if min(columns, default=-1) < 0 or size * len(columns) > _LARGEST:
-        raise c.fail(f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}")
+        raise call.fail(f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}")
     rows = x if x.rank == 2 else shapes.expand_dims(b, x, [0])
     counts, matrices, number = [], [], 0
     for length, (first, last) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):
         if not 0 <= first <= last <= len(pool) or (last - first) % length:
-            raise c.fail(f"its n-grams of {length} words are the numbers {first} to {last} of a pool of {len(pool)}")
+            raise call.fail(f"its n-grams of {length} words are the numbers {first} to {last} of a pool of {len(pool)}")
         grams = np.array(pool[first:last], np.int64).reshape(-1, length)
         if len(columns) < number + len(grams):
-            raise c.fail(f"it has {len(columns)} columns for more n-grams")
+            raise call.fail(f"it has {len(columns)} columns for more n-grams")
         if shortest <= length <= longest and len(grams):
             steps = range(1, skips + 2) if length > 1 else [1]
-            counts.append(_found(c, rows, words, grams, [s for s in steps if (length - 1) * s < words]))
+            counts.append(_found(call, rows, words, grams, [s for s in steps if (length - 1) * s < words]))
             matrices.append(np.zeros((len(grams), size)))
             matrices[-1][np.arange(len(grams)), columns[number : number + len(grams)]] = 1
         number += len(grams)
     if not counts:
-        raise c.fail("no n-gram counts")
+        raise call.fail("no n-gram counts")
     total = products.matmul(b, shapes.concat(b, counts, 1), b.constant(np.concatenate(matrices), F32))
     if mode != "TF":
-        weights = c.reals("weights", [1.0] * len(columns))
+        weights = call.reals("weights", [1.0] * len(columns))
         placed = np.ones(size)
         placed[columns] = weights
         weight = b.constant(placed, F32)
         total = formula(b, lambda n, w: (n.at_most(1.0) if mode == "IDF" else n) * w, total, weight)
-    c.ignore("weights")
+    call.ignore("weights")
     return total if x.rank == 2 else shapes.squeeze(b, total, [0])
 
 
-def _found(c: Call, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
+def _found(call: Call, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
     """Return how often each n-gram is in each row, with the passed distances between its words: [rows, n-grams]."""
-    b, length = c.b, grams.shape[1]
+    b, length = call.b, grams.shape[1]
     total = shapes.full(b, 0.0, (rows.shape[0], len(grams)), F32)
     for step in steps:
         places = words - (length - 1) * step

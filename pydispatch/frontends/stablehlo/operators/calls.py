@@ -32,98 +32,102 @@ from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
 from pydispatch.ir.dialects.stablehlo.calls import CompositeOp
 
 
-def _call(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    return t.call(callee_of(op), operands)
+def _call(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    return tracer.call(callee_of(op), operands)
 
 
-def _same(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _same(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return operands
 
 
-def _shape_assertion(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _shape_assertion(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """JAX's check of sizes. What it says of equal sizes is in the arguments' types; others must hold while compiling,
     or are checked in each call."""
     holds = operands[0]
     message = op.properties.get("error_message") or op.attributes.get("error_message")
     text = message.data if isinstance(message, StringAttr) else "an assertion on sizes does not hold"
     if holds.numbers is None:
-        t.b.add(cf.AssertOp(element(t.b, holds), text))
+        tracer.b.add(cf.AssertOp(element(tracer.b, holds), text))
     elif not holds.numbers.reshape(-1)[0]:
-        raise t.b.fail(text)
+        raise tracer.b.fail(text)
     return ()
 
 
-def _dynamic_reduce_window(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _dynamic_reduce_window(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """`reduce_window` with its sizes as operands; the function that combines is named."""
     count = (len(operands) - 5) // 2
     tensors, starts = operands[:count], operands[count : 2 * count]
     given = operands[2 * count :]
     names = op.properties.get("called_computations")
     reducer = names.data[0] if isinstance(names, ArrayAttr) and len(names) == 1 else None
-    callee = t.functions.get(reducer.root_reference.data) if isinstance(reducer, SymbolRefAttr) else None
+    callee = tracer.functions.get(reducer.root_reference.data) if isinstance(reducer, SymbolRefAttr) else None
     if count < 1 or len(given) != 5 or callee is None:
-        raise t.b.fail("a dynamic reduce_window takes tensors, first values, five lists of sizes, and names a function")
+        raise tracer.b.fail(
+            "a dynamic reduce_window takes tensors, first values, five lists of sizes, and names a function"
+        )
     rank = tensors[0].rank
-    kernel, strides, base, dilations = (sizes_in(t, x, "window") for x in given[:4])
-    padding = sizes_in(t, reshape(t.b, given[4], [2 * rank]), "padding")
-    window = Window(_static(t, strides), tuple(padding[::2]), tuple(padding[1::2]), _static(t, dilations))
-    combine = t.scalar_function(callee.body)
-    return reduced(t, tensors, starts, kernel, window, _static(t, base),
+    kernel, strides, base, dilations = (sizes_in(tracer, x, "window") for x in given[:4])
+    padding = sizes_in(tracer, reshape(tracer.b, given[4], [2 * rank]), "padding")
+    window = Window(_static(tracer, strides), tuple(padding[::2]), tuple(padding[1::2]), _static(tracer, dilations))
+    combine = tracer.scalar_function(callee.body)
+    return reduced(tracer, tensors, starts, kernel, window, _static(tracer, base),
                    lambda s, running, elements: combine(s, [*running, *elements]))  # fmt: skip
 
 
-def _static(t: Tracer, sizes: list[Size]) -> tuple[int, ...]:
+def _static(tracer: Tracer, sizes: list[Size]) -> tuple[int, ...]:
     if any(isinstance(n, Expr) or n < 1 for n in sizes):
-        raise t.b.fail(f"strides and dilations are numbers from 1, got {sizes}")
+        raise tracer.b.fail(f"strides and dilations are numbers from 1, got {sizes}")
     return tuple(int(n) for n in sizes)  # type: ignore[arg-type]
 
 
-def _numbers(t: Tracer, config: Attribute | None) -> dict[str, Tensor]:
+def _numbers(tracer: Tracer, config: Attribute | None) -> dict[str, Tensor]:
     """Return the attributes that are numbers, with their types; others are not passed to kernels."""
     found: dict[str, Tensor] = {}
     for name, value in (config.data if isinstance(config, DictionaryAttr) else {}).items():
         if isinstance(value, FloatAttr):
-            found[name] = t.b.constant(value.value.data, of_element(value.type))
+            found[name] = tracer.b.constant(value.value.data, of_element(value.type))
         elif isinstance(value, IntegerAttr) and isinstance(value.type, IntegerType):
             dtype = of_element(value.type)
-            found[name] = t.b.constant(bool(value.value.data) if dtype.is_bool else value.value.data, dtype)
+            found[name] = tracer.b.constant(bool(value.value.data) if dtype.is_bool else value.value.data, dtype)
     return found
 
 
-def _kernel(t: Tracer, op: Operation, target: str, operands: list[Tensor], config: Attribute | None) -> Results:
+def _kernel(tracer: Tracer, op: Operation, target: str, operands: list[Tensor], config: Attribute | None) -> Results:
     """Return a call of a kernel that the user gives under the name of the target."""
     results: list[Any] = []
     for result in op.results:
         shape = shape_of(result.type)
-        known: list[Size] = [n if n is not None else _like(t, op, operands, axis) for axis, n in enumerate(shape)]
+        known: list[Size] = [n if n is not None else _like(tracer, op, operands, axis) for axis, n in enumerate(shape)]
         results.append((dtype_of(result.type), tuple(known)))
-    return custom.custom_call(t.b, target, operands, results, _numbers(t, config))
+    return custom.custom_call(tracer.b, target, operands, results, _numbers(tracer, config))
 
 
-def _like(t: Tracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
+def _like(tracer: Tracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
     """Return a size of a result that its type leaves open: that of the first operand."""
     if not operands or axis >= operands[0].rank:
-        raise t.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")
+        raise tracer.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")
     return operands[0].shape[axis]
 
 
 def _of_mhlo(name: str) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
     """Return an operation of CHLO that a portable artifact carries as a call."""
 
-    def convert(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-        return ew.apply(t.b, lambda s, *given: elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"](s, op, *given), *operands)
+    def convert(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+        return ew.apply(
+            tracer.b, lambda s, *given: elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"](s, op, *given), *operands
+        )
 
     return convert
 
 
-def _top_k(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _top_k(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """`mhlo.topk`: how many, and whether the largest, are attributes of the call."""
     given = op.attributes.get("mhlo.attributes")
     data: Any = given.data if isinstance(given, DictionaryAttr) else {}
     if "k" not in data:
-        raise t.b.fail("the call of 'mhlo.topk' has no attribute 'k'")
+        raise tracer.b.fail("the call of 'mhlo.topk' has no attribute 'k'")
     largest = "largest" not in data or bool(data["largest"].value.data)
-    return reductions.top_k(t, op, operands[0], data["k"].value.data, largest)
+    return reductions.top_k(tracer, op, operands[0], data["k"].value.data, largest)
 
 
 TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
@@ -136,21 +140,21 @@ TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
 """Targets of custom calls that have a meaning here."""
 
 
-def _custom_call(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _custom_call(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     target: Any = op.properties["call_target_name"]
     name = target.data
-    if name in t.options.kernels or name not in TARGETS:
+    if name in tracer.options.kernels or name not in TARGETS:
         config = op.attributes.get("mhlo.backend_config", op.properties.get("backend_config"))
-        return _kernel(t, op, name, operands, config)
-    return TARGETS[name](t, op, operands)
+        return _kernel(tracer, op, name, operands, config)
+    return TARGETS[name](tracer, op, operands)
 
 
-def _composite(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _composite(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """Return what its function computes; a kernel of its name comes first."""
     assert isinstance(op, CompositeOp)
-    if op.name_.data in t.options.kernels:
-        return _kernel(t, op, op.name_.data, operands, op.composite_attributes)
-    return _call(t, op, operands)
+    if op.name_.data in tracer.options.kernels:
+        return _kernel(tracer, op, op.name_.data, operands, op.composite_attributes)
+    return _call(tracer, op, operands)
 
 
 ROWS: dict[str, Convert] = {

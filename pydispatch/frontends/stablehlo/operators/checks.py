@@ -17,57 +17,57 @@ _CALL_ATOL, _CALL_ULP = 1e-3, 3
 """The tolerances of custom calls that state none, as StableHLO's interpreter has them."""
 
 
-def _compare(t: Tracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]) -> None:
+def _compare(tracer: Tracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]) -> None:
     """Write a check of two tensors, in the types that callers see."""
     if lhs.dtype != rhs.dtype or lhs.rank != rhs.rank:
-        raise t.b.fail(f"the two sides of a check have one type, got {lhs} and {rhs}")
-    rhs = t.b.as_shape(rhs, lhs.shape)
-    lhs = t.b.as_shape(lhs, rhs.shape)
-    sides = [t.b.boundary_value(side) for side in (lhs, rhs)]
+        raise tracer.b.fail(f"the two sides of a check have one type, got {lhs} and {rhs}")
+    rhs = tracer.b.as_shape(rhs, lhs.shape)
+    lhs = tracer.b.as_shape(lhs, rhs.shape)
+    sides = [tracer.b.boundary_value(side) for side in (lhs, rhs)]
     operands: list[Any] = list(sides) if kind is check.ExpectCloseOp else [[], *sides]
-    t.b.add(kind(operands=operands, properties=properties))
+    tracer.b.add(kind(operands=operands, properties=properties))
 
 
-def _equal(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    _compare(t, check.ExpectEqOp, *_sides(t, op, operands), {})
+def _equal(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    _compare(tracer, check.ExpectEqOp, *_sides(tracer, op, operands), {})
     return ()
 
 
-def _almost_equal(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _almost_equal(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     given = {name: value for name, value in op.properties.items() if name in ("atol", "rtol")}
-    _compare(t, check.ExpectAlmostEqOp, *_sides(t, op, operands), given)
+    _compare(tracer, check.ExpectAlmostEqOp, *_sides(tracer, op, operands), given)
     return ()
 
 
-def _close(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    _compare(t, check.ExpectCloseOp, *_sides(t, op, operands), dict(op.properties))
+def _close(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    _compare(tracer, check.ExpectCloseOp, *_sides(tracer, op, operands), dict(op.properties))
     return ()
 
 
-def _sides(t: Tracer, op: Operation, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
+def _sides(tracer: Tracer, op: Operation, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Return the tensor, and what it is compared with: the second operand or the constant `value`."""
     if "value" in op.properties:
-        return operands[-1], t.constant(op)
+        return operands[-1], tracer.constant(op)
     return operands[-2], operands[-1]
 
 
-def _probe(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _probe(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """Pass on its operand, which checks of the same function find by the name of the probe."""
     name: Any = op.properties["probe_id"]
-    t.probes.setdefault(name.data, []).append((op.parent_op(), operands[0]))
+    tracer.probes.setdefault(name.data, []).append((op.parent_op(), operands[0]))
     return operands
 
 
-def _serialized_equal(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _serialized_equal(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     name: Any = op.properties["probe_id"]
-    seen, number = t.probes.get(name.data, []), t.number(op, "iteration")
+    seen, number = tracer.probes.get(name.data, []), tracer.number(op, "iteration")
     if number >= len(seen):
-        raise t.b.fail(f"probe '{name.data}' has seen {len(seen)} value(s) here, so iteration {number} has none")
+        raise tracer.b.fail(f"probe '{name.data}' has seen {len(seen)} value(s) here, so iteration {number} has none")
     parent, value = seen[number]
     if parent is not op.parent_op():
-        raise t.b.fail(f"probe '{name.data}' is in a loop or a branch, whose values are not kept",
+        raise tracer.b.fail(f"probe '{name.data}' is in a loop or a branch, whose values are not kept",
                        "probe what the loop passes on, or check in its body")  # fmt: skip
-    _compare(t, check.ExpectEqOp, value, operands[0], {})
+    _compare(tracer, check.ExpectEqOp, value, operands[0], {})
     return ()
 
 
@@ -88,12 +88,12 @@ ROWS: dict[str, Convert] = {
 def _called(kind: type[check.CheckOp]) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
     """Return the conversion of a custom call with the name of a check."""
 
-    def convert(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    def convert(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
         if len(operands) != 2:
-            raise t.b.fail(f"a check compares 2 tensors, got {len(operands)}")
+            raise tracer.b.fail(f"a check compares 2 tensors, got {len(operands)}")
         is_exact = kind is not check.ExpectEqOp and operands[0].dtype.is_integer
         lhs, rhs = operands
-        _compare(t, check.ExpectEqOp if is_exact else kind, lhs, rhs, {} if is_exact else _tolerances(kind, op))
+        _compare(tracer, check.ExpectEqOp if is_exact else kind, lhs, rhs, {} if is_exact else _tolerances(kind, op))
         return ()
 
     return convert
@@ -112,11 +112,11 @@ def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
     return {}
 
 
-def _truth(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _truth(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """`check.eq` gives true; a call in which it does not hold fails."""
     is_exact = bool(operands) and not (operands[0].dtype.is_float or operands[0].dtype.is_complex)
-    _called(check.ExpectEqOp if is_exact else check.ExpectAlmostEqOp)(t, op, operands)
-    return [full(t.b, True, (), t.dtype(op))]
+    _called(check.ExpectEqOp if is_exact else check.ExpectAlmostEqOp)(tracer, op, operands)
+    return [full(tracer.b, True, (), tracer.dtype(op))]
 
 
 TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {

@@ -18,36 +18,36 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer, call
 _PASSED_ON = ("stablehlo.convert", "stablehlo.reshape")
 
 
-def _if(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _if(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     (condition,) = operands
     if condition.rank:
-        raise t.b.fail(f"the condition of 'stablehlo.if' is one truth value, got {condition}")
-    then, otherwise = (partial(t.region, region, []) for region in op.regions)
-    return control.if_(t.b, condition, then, otherwise)
+        raise tracer.b.fail(f"the condition of 'stablehlo.if' is one truth value, got {condition}")
+    then, otherwise = (partial(tracer.region, region, []) for region in op.regions)
+    return control.if_(tracer.b, condition, then, otherwise)
 
 
-def _case(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _case(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     (index,) = operands
     if index.rank or not op.regions:
-        raise t.b.fail("'stablehlo.case' takes one number and has at least one branch")
-    return control.switch(t.b, index, [partial(t.region, region, []) for region in op.regions])
+        raise tracer.b.fail("'stablehlo.case' takes one number and has at least one branch")
+    return control.switch(tracer.b, index, [partial(tracer.region, region, []) for region in op.regions])
 
 
-def _while(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _while(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     cond, body = op.regions
-    if (counted := _counted(t, op, operands)) is not None:
+    if (counted := _counted(tracer, op, operands)) is not None:
         return counted
 
     def condition(carried: list[Tensor]) -> Tensor:
-        return t.region(cond, carried)[0]
+        return tracer.region(cond, carried)[0]
 
-    return control.while_(t.b, operands, condition, lambda carried: t.region(body, carried))
+    return control.while_(tracer.b, operands, condition, lambda carried: tracer.region(body, carried))
 
 
 # -- loops that count
 
 
-def _counted(t: Tracer, op: Operation, operands: list[Tensor]) -> list[Tensor] | None:
+def _counted(tracer: Tracer, op: Operation, operands: list[Tensor]) -> list[Tensor] | None:
     """Return a loop whose condition is `counter < bound`, where each iteration adds a known number to the counter:
     written as a loop with a number, so that what is sliced by the counter is known. None for other loops.
     """
@@ -57,8 +57,8 @@ def _counted(t: Tracer, op: Operation, operands: list[Tensor]) -> list[Tensor] |
         return None
     counter, bound_value = found
     steps = {n: step for n, x in enumerate(operands) if x.rank == 0 and x.sizes() is not None and x.dtype.is_integer
-             and (step := _step(t, body, n))}  # fmt: skip
-    bound = _bound(t, bound_value, cond, body, operands)
+             and (step := _step(tracer, body, n))}  # fmt: skip
+    bound = _bound(tracer, bound_value, cond, body, operands)
     if steps.get(counter, 0) <= 0 or bound is None:
         return None
     starts = {n: (operands[n].sizes() or [0])[0] for n in steps}
@@ -71,10 +71,10 @@ def _counted(t: Tracer, op: Operation, operands: list[Tensor]) -> list[Tensor] |
         return [given[n] if n in given else _number(starts[n] + number * steps[n], x) for n, x in enumerate(operands)]
 
     def iteration(number: Size, carried: list[Tensor]) -> list[Tensor]:
-        made = t.region(body, arguments(number, carried))
+        made = tracer.region(body, arguments(number, carried))
         return [made[n] for n in others]
 
-    results = control.for_(t.b, count, [operands[n] for n in others], iteration)
+    results = control.for_(tracer.b, count, [operands[n] for n in others], iteration)
     return arguments(count, results)
 
 
@@ -100,7 +100,7 @@ def _condition(region: Region) -> tuple[int, SSAValue] | None:
     return left.index, right
 
 
-def _bound(t: Tracer, value: SSAValue, cond: Region, body: Region, operands: list[Tensor]) -> Size | None:
+def _bound(tracer: Tracer, value: SSAValue, cond: Region, body: Region, operands: list[Tensor]) -> Size | None:
     """Return the bound as a size: a constant, a value from outside, or one that all iterations pass on."""
     if isinstance(value, BlockArgument) and value.owner is cond.blocks[0]:
         last: Any = body.blocks[0].last_op
@@ -110,9 +110,9 @@ def _bound(t: Tracer, value: SSAValue, cond: Region, body: Region, operands: lis
     elif isinstance(value, OpResult) and value.owner.parent is cond.blocks[0]:
         if value.owner.name != "stablehlo.constant":
             return None
-        sizes = t.constant(value.owner).sizes()
+        sizes = tracer.constant(value.owner).sizes()
     else:
-        sizes = t.value(value).sizes()
+        sizes = tracer.value(value).sizes()
     return sizes[0] if sizes is not None and len(sizes) == 1 else None
 
 
@@ -120,25 +120,25 @@ Frame = Mapping[SSAValue, SSAValue]
 """The arguments of functions that are being looked through -> what they were called with."""
 
 
-def _step(t: Tracer, body: Region, number: int) -> int | None:
+def _step(tracer: Tracer, body: Region, number: int) -> int | None:
     """Return what an iteration adds to a value, when that is a constant above 0."""
     block = body.blocks[0]
     last: Any = block.last_op
-    return _added(t, last.operands[number], block.args[number], {}, 0)
+    return _added(tracer, last.operands[number], block.args[number], {}, 0)
 
 
-def _added(t: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:
+def _added(tracer: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:
     value = _source(value, frame)
     if not isinstance(value, OpResult) or depth > 8:
         return None
     op = value.owner
     if isinstance(op, func.CallOp):
-        callee = t.functions.get(callee_of(op))
+        callee = tracer.functions.get(callee_of(op))
         inner: Block | None = callee.body.blocks.first if callee is not None else None
         if inner is None or inner.last_op is None or len(inner.args) != len(op.operands):
             return None
         passed: dict[SSAValue, SSAValue] = {a: _source(v, frame) for a, v in zip(inner.args, op.operands, strict=True)}
-        return _added(t, inner.last_op.operands[value.index], argument, passed, depth + 1)
+        return _added(tracer, inner.last_op.operands[value.index], argument, passed, depth + 1)
     if op.name != "stablehlo.add":
         return None
     sides = [_source(operand, frame) for operand in op.operands]
@@ -147,19 +147,22 @@ def _added(t: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: 
     other = sides[1 - sides.index(argument)]
     if not isinstance(other, OpResult) or other.owner.name != "stablehlo.constant":
         return None
-    sizes = t.constant(other.owner).sizes()
+    sizes = tracer.constant(other.owner).sizes()
     step = sizes[0] if sizes is not None and len(sizes) == 1 else None
     return step if isinstance(step, int) and step > 0 else None
 
 
 def _source(value: SSAValue, frame: Frame) -> SSAValue:
-    """Return the value that a value is passed on from, through conversions to its own type and boundaries of functions.
+    """Return the value that a value is passed on from, through conversions to its own type and boundaries
+    of functions.
     """
     while True:
         if value in frame:
             value = frame[value]
-        elif isinstance(value, OpResult) and value.owner.name in _PASSED_ON and (
-            value.owner.operands[0].type == value.type
+        elif (
+            isinstance(value, OpResult)
+            and value.owner.name in _PASSED_ON
+            and (value.owner.operands[0].type == value.type)
         ):
             value = value.owner.operands[0]
         else:
@@ -169,7 +172,7 @@ def _source(value: SSAValue, frame: Frame) -> SSAValue:
 # -- passed on
 
 
-def _same(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _same(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return operands
 
 

@@ -13,81 +13,83 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
 from pydispatch.frontends.stablehlo.types import shape_of
 
 
-def sizes_in(t: Tracer, x: Tensor, hint: str) -> list[Size]:
+def sizes_in(tracer: Tracer, x: Tensor, hint: str) -> list[Size]:
     """Return the elements of an integer vector as sizes; computed ones are read back when the program runs."""
     if (known := x.sizes()) is not None:
         return known
     if x.rank != 1 or isinstance(x.shape[0], Expr) or not x.dtype.is_integer:
-        raise t.b.fail(f"{hint} is a vector of integers whose size is known, got {x}")
-    rows = [shapes.reshape(t.b, shapes.slice_axis(t.b, x, 0, n, n + 1), ()) for n in range(x.shape[0])]
-    return [t.b.size_of(t.b.scalar(row), hint) for row in rows]
+        raise tracer.b.fail(f"{hint} is a vector of integers whose size is known, got {x}")
+    rows = [shapes.reshape(tracer.b, shapes.slice_axis(tracer.b, x, 0, n, n + 1), ()) for n in range(x.shape[0])]
+    return [tracer.b.size_of(tracer.b.scalar(row), hint) for row in rows]
 
 
-def _result_shape(t: Tracer, op: Operation, x: Tensor) -> list[Size]:
+def _result_shape(tracer: Tracer, op: Operation, x: Tensor) -> list[Size]:
     """Return the shape of the result: static sizes of its type, and the sizes in the operand x for the others."""
     declared = shape_of(op.results[0].type)
-    given = sizes_in(t, x, "shape")
+    given = sizes_in(tracer, x, "shape")
     if len(given) != len(declared):
-        raise t.b.fail(f"{len(given)} sizes are given for {op.results[0].type}")
+        raise tracer.b.fail(f"{len(given)} sizes are given for {op.results[0].type}")
     for n, m in zip(given, declared, strict=True):
         if m is not None and not isinstance(n, Expr) and n != m:
-            raise t.b.fail(f"sizes {given} are given for {op.results[0].type}")
+            raise tracer.b.fail(f"sizes {given} are given for {op.results[0].type}")
         if not isinstance(n, Expr) and n < 0:
-            raise t.b.fail(f"sizes {given} have a negative one")
+            raise tracer.b.fail(f"sizes {given} have a negative one")
     return [n if m is None else m for n, m in zip(given, declared, strict=True)]
 
 
-def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, shape = operands
-    return broadcast(t, x, _result_shape(t, op, shape), broadcast_axes(t, op, x))
+    return broadcast(tracer, x, _result_shape(tracer, op, shape), broadcast_axes(tracer, op, x))
 
 
-def _iota(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    shape = _result_shape(t, op, operands[0])
-    return shapes.iota(t.b, shape, t.axis(op, "iota_dimension", len(shape)), t.dtype(op))
+def _iota(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    shape = _result_shape(tracer, op, operands[0])
+    return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
 
-def _reshape(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _reshape(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, shape = operands
-    return shapes.reshape(t.b, x, _result_shape(t, op, shape))
+    return shapes.reshape(tracer.b, x, _result_shape(tracer, op, shape))
 
 
-def _pad(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _pad(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, value, *given = operands
-    low, high, interior = (sizes_in(t, g, hint) for g, hint in zip(given, ("low", "high", "interior"), strict=True))
+    low, high, interior = (
+        sizes_in(tracer, g, hint) for g, hint in zip(given, ("low", "high", "interior"), strict=True)
+    )
     if any(len(one) != x.rank for one in (low, high, interior)):
-        raise t.b.fail(f"'stablehlo.dynamic_pad' of {x} needs as many numbers as axes")
+        raise tracer.b.fail(f"'stablehlo.dynamic_pad' of {x} needs as many numbers as axes")
     if any(isinstance(n, Expr) for n in interior):
-        return padding.pad_between(t.b, x, low, high, value, interior)
+        return padding.pad_between(tracer.b, x, low, high, value, interior)
     inner = [int(n) for n in interior]  # type: ignore[arg-type]
-    t.entries(inner, x.rank, "interior_padding", 0)
-    return shapes.pad(t.b, x, low, high, value, inner)
+    tracer.entries(inner, x.rank, "interior_padding", 0)
+    return shapes.pad(tracer.b, x, low, high, value, inner)
 
 
-def _slice(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, *given = operands
     hints = ("start", "limit", "stride")
-    starts, limits, strides = (sizes_in(t, g, hint) for g, hint in zip(given, hints, strict=True))
+    starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(given, hints, strict=True))
     if any(len(one) != x.rank for one in (starts, limits, strides)) or any(isinstance(n, Expr) for n in strides):
-        raise t.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes, the strides known")
+        raise tracer.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes, the strides known")
     steps = [int(n) for n in strides]  # type: ignore[arg-type]
-    return shapes.slice_(t.b, x, starts, limits, t.entries(steps, x.rank, "strides", 1))
+    return shapes.slice_(tracer.b, x, starts, limits, tracer.entries(steps, x.rank, "strides", 1))
 
 
-def _gather(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _gather(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, indices, sizes = operands
-    given = sizes_in(t, sizes, "slice")
+    given = sizes_in(tracer, sizes, "slice")
     if len(given) != x.rank:
-        raise t.b.fail(f"{len(given)} slice sizes are given for {x}")
-    return indexing.gather(t, op, x, indices, given)
+        raise tracer.b.fail(f"{len(given)} slice sizes are given for {x}")
+    return indexing.gather(tracer, op, x, indices, given)
 
 
-def _convolution(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _convolution(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, w, padding = operands
     spatial = x.rank - 2
-    flat = shapes.reshape(t.b, padding, [2 * spatial])
-    values = sizes_in(t, flat, "padding")
-    return products.convolution(t, op, x, w, values[::2], values[1::2])
+    flat = shapes.reshape(tracer.b, padding, [2 * spatial])
+    values = sizes_in(tracer, flat, "padding")
+    return products.convolution(tracer, op, x, w, values[::2], values[1::2])
 
 
 ROWS: dict[str, Convert] = {

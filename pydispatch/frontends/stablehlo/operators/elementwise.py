@@ -61,8 +61,8 @@ _ORDER = {"EQ": "eq", "NE": "ne", "GE": "ge", "GT": "gt", "LE": "le", "LT": "lt"
 # -- on single elements
 
 
-def _compare(s: Scalars, op: Operation, a: Scalar, b: Scalar) -> Scalar:
-    return compared(s, *comparison(op), a, b)
+def _compare(scalars: Scalars, op: Operation, lhs: Scalar, rhs: Scalar) -> Scalar:
+    return compared(scalars, *comparison(op), lhs, rhs)
 
 
 def comparison(op: Operation) -> tuple[str, bool]:
@@ -72,30 +72,30 @@ def comparison(op: Operation) -> tuple[str, bool]:
     return _ORDER[direction.data], kind is not None and kind.data == "TOTALORDER"
 
 
-def compared(s: Scalars, order: str, total: bool, a: Scalar, b: Scalar) -> Scalar:
+def compared(scalars: Scalars, order: str, total: bool, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Return whether a is in the order `order` to b. total: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
-    if total and a.dtype.is_float:
-        a, b = special.total_order(s, a), special.total_order(s, b)
-    return s.compare(order, a, b)
+    if total and lhs.dtype.is_float:
+        lhs, rhs = special.total_order(scalars, lhs), special.total_order(scalars, rhs)
+    return scalars.compare(order, lhs, rhs)
 
 
-def _clamp(s: Scalars, _: Operation, low: Scalar, x: Scalar, high: Scalar) -> Scalar:
-    return s.binary("min", s.binary("max", x, low), high)
+def _clamp(scalars: Scalars, _: Operation, low: Scalar, x: Scalar, high: Scalar) -> Scalar:
+    return scalars.binary("min", scalars.binary("max", x, low), high)
 
 
-def _convert(s: Scalars, op: Operation, x: Scalar) -> Scalar:
+def _convert(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
     """StableHLO converts the real part of a complex number, also to a truth value."""
     to = dtype_of(op.results[0].type)
-    return s.convert(x if to.is_complex else s.real(x), to)
+    return scalars.convert(x if to.is_complex else scalars.real(x), to)
 
 
-def _bitcast(s: Scalars, op: Operation, x: Scalar) -> Scalar:
-    return s.bitcast(x, dtype_of(op.results[0].type))
+def _bitcast(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
+    return scalars.bitcast(x, dtype_of(op.results[0].type))
 
 
-def _reduce_precision(s: Scalars, op: Operation, x: Scalar) -> Scalar:
+def _reduce_precision(scalars: Scalars, op: Operation, x: Scalar) -> Scalar:
     exponent, mantissa = (op.properties[name].value.data for name in ("exponent_bits", "mantissa_bits"))  # type: ignore[attr-defined]
-    return special.reduce_precision(s, x, exponent, mantissa)
+    return special.reduce_precision(scalars, x, exponent, mantissa)
 
 
 def _of_unary(name: str) -> ScalarFunction:
@@ -132,108 +132,116 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
 # -- on tensors
 
 
-def _check_shapes(t: Tracer, op: Operation, operands: list[Tensor]) -> None:
+def _check_shapes(tracer: Tracer, op: Operation, operands: list[Tensor]) -> None:
     """Check that all operands have the same rank; `select` and `clamp` also accept scalars of rank 0."""
     scalars_too = op.name in ("stablehlo.select", "stablehlo.clamp")
     shapes = [x for x in operands if not (scalars_too and x.rank == 0)]
     for x in shapes[1:]:
         if x.rank != shapes[0].rank:
-            raise t.b.fail(f"'{op.name}' of {shapes[0]} and {x}: the shapes differ")
+            raise tracer.b.fail(f"'{op.name}' of {shapes[0]} and {x}: the shapes differ")
 
 
-def _tensors(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    _check_shapes(t, op, operands)
+def _tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    _check_shapes(tracer, op, operands)
     function = SCALAR_FUNCTIONS[op.name]
-    return ew.apply(t.b, lambda s, *given: function(s, op, *given), *operands)
+    return ew.apply(tracer.b, lambda s, *given: function(s, op, *given), *operands)
 
 
 def _foldable(fold: Callable[..., Tensor], name: str) -> Convert:
-    def convert(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-        _check_shapes(t, op, operands)
-        return fold(t.b, name, *operands)
+    def convert(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+        _check_shapes(tracer, op, operands)
+        return fold(tracer.b, name, *operands)
 
     return convert
 
 
-def _guarded(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _guarded(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Convert a binary operation; a division by known positive numbers, or of floats, is emitted without checks."""
-    _check_shapes(t, op, operands)
+    _check_shapes(tracer, op, operands)
     name = {"stablehlo.divide": "div", "stablehlo.remainder": "rem"}.get(op.name)
     x, y = operands
     if name and y.known is not None and (y.is_symbolic or (y.known != 0).all()) and x.dtype.is_integer:
         if y.is_symbolic or (y.known > 0).all():
-            return ew.binary(t.b, name, x, y)
+            return ew.binary(tracer.b, name, x, y)
     elif name and x.dtype.is_float:
-        return ew.binary(t.b, name, x, y)
-    return _tensors(t, op, operands)
+        return ew.binary(tracer.b, name, x, y)
+    return _tensors(tracer, op, operands)
 
 
-def _compare_tensors(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    _check_shapes(t, op, operands)
+def _compare_tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    _check_shapes(tracer, op, operands)
     order, total = comparison(op)
     if total and operands[0].dtype.is_float:
-        return _tensors(t, op, operands)
-    return ew.compare(t.b, order, *operands)
+        return _tensors(tracer, op, operands)
+    return ew.compare(tracer.b, order, *operands)
 
 
-def _clamp_tensors(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    _check_shapes(t, op, operands)
+def _clamp_tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    _check_shapes(tracer, op, operands)
     low, x, high = operands
     if all(tensor.known is not None for tensor in operands):
-        return ew.binary(t.b, "min", ew.binary(t.b, "max", x, low), high)
-    return _tensors(t, op, operands)
+        return ew.binary(tracer.b, "min", ew.binary(tracer.b, "max", x, low), high)
+    return _tensors(tracer, op, operands)
 
 
-def _select_tensors(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    _check_shapes(t, op, operands)
+def _select_tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    _check_shapes(tracer, op, operands)
     condition, a, b = operands
     if condition.numbers is not None and condition.numbers.size and condition.rank == 0:
         return a if condition.numbers.reshape(-1)[0] else b
-    return ew.select(t.b, condition, a, b)
+    return ew.select(tracer.b, condition, a, b)
 
 
-def _convert_tensor(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _convert_tensor(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     if operands[0].dtype.is_complex:
-        return _tensors(t, op, operands)
-    return ew.convert(t.b, operands[0], t.dtype(op))
+        return _tensors(tracer, op, operands)
+    return ew.convert(tracer.b, operands[0], tracer.dtype(op))
 
 
-def _bitcast_tensor(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    (x,), to = operands, t.dtype(op)
+def _bitcast_tensor(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    (x,), to = operands, tracer.dtype(op)
     if x.dtype == to:
         return x
     if x.dtype.is_complex and to.is_complex:
-        return integers.split_complex(t.b, x, to) if x.dtype.bits > to.bits else integers.join_complex(t.b, x, to)
+        return (
+            integers.split_complex(tracer.b, x, to)
+            if x.dtype.bits > to.bits
+            else integers.join_complex(tracer.b, x, to)
+        )
     if x.dtype.is_complex or to.is_complex:
-        raise t.b.fail(f"the bits of {x.dtype} as {to} are not defined")
+        raise tracer.b.fail(f"the bits of {x.dtype} as {to} are not defined")
     if x.dtype.bits == to.bits:
-        return ew.bitcast(t.b, x, to)
-    return integers.split_bits(t.b, x, to) if x.dtype.bits > to.bits else integers.join_bits(t.b, x, to)
+        return ew.bitcast(tracer.b, x, to)
+    return integers.split_bits(tracer.b, x, to) if x.dtype.bits > to.bits else integers.join_bits(tracer.b, x, to)
 
 
-def _map(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    function = t.scalar_function(op.regions[0])
-    return ew.apply(t.b, lambda s, *given: function(s, given)[0], *operands)
+def _map(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    function = tracer.scalar_function(op.regions[0])
+    return ew.apply(tracer.b, lambda s, *given: function(s, given)[0], *operands)
 
 
-def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """CHLO's operations that broadcast as NumPy does."""
     name = op.name.removeprefix("chlo.broadcast_")
     if name == "compare":
-        return ew.compare(t.b, comparison(op)[0], *operands)
+        return ew.compare(tracer.b, comparison(op)[0], *operands)
     function = SCALAR_FUNCTIONS.get(f"stablehlo.{name}") or SCALAR_FUNCTIONS[f"chlo.{name}"]
-    operands = [_placed(t, op, x, operands) for x in operands] if "broadcast_dimensions" in op.properties else operands
-    return ew.apply(t.b, lambda s, *given: function(s, op, *given), *operands)
+    operands = (
+        [_placed(tracer, op, x, operands) for x in operands] if "broadcast_dimensions" in op.properties else operands
+    )
+    return ew.apply(tracer.b, lambda s, *given: function(s, op, *given), *operands)
 
 
-def _placed(t: Tracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:
+def _placed(tracer: Tracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:
     """Return an operand of fewer axes with the rank of the others, its axes where `broadcast_dimensions` puts them."""
     rank = max(other.rank for other in operands)
     if x.rank == rank:
         return x
-    axes = t.axes(t.entries(t.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions"), op.name, rank)
+    axes = tracer.axes(
+        tracer.entries(tracer.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions"), op.name, rank
+    )
     at = dict(zip(axes, x.shape, strict=True))
-    return reshape(t.b, x, [at.get(d, 1) for d in range(rank)])
+    return reshape(tracer.b, x, [at.get(d, 1) for d in range(rank)])
 
 
 BROADCAST = (

@@ -12,111 +12,111 @@ from pydispatch.frontends.ops import gathers, indexing, scatters
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
 
 
-def _check_starts(t: Tracer, x: Tensor, starts: Sequence[Tensor]) -> None:
+def _check_starts(tracer: Tracer, x: Tensor, starts: Sequence[Tensor]) -> None:
     if len(starts) != x.rank or any(s.rank or not s.dtype.is_integer for s in starts):
-        raise t.b.fail(f"{x} takes {x.rank} start indices, which are single integers")
+        raise tracer.b.fail(f"{x} takes {x.rank} start indices, which are single integers")
 
 
-def _check_inside(t: Tracer, sizes: Sequence[Size], x: Tensor) -> None:
+def _check_inside(tracer: Tracer, sizes: Sequence[Size], x: Tensor) -> None:
     for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
         if not isinstance(size, Expr) and not isinstance(n, Expr) and not 0 <= size <= n:
-            raise t.b.fail(f"slices of {list(sizes)} do not fit into {x}: {size} elements along axis {d}")
+            raise tracer.b.fail(f"slices of {list(sizes)} do not fit into {x}: {size} elements along axis {d}")
 
 
-def _dynamic_slice(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dynamic_slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, *starts = operands
-    sizes = t.entries(t.numbers(op, "slice_sizes"), x.rank, "slice_sizes")
-    _check_starts(t, x, starts)
-    _check_inside(t, sizes, x)
-    return indexing.dynamic_slice(t.b, x, starts, sizes)
+    sizes = tracer.entries(tracer.numbers(op, "slice_sizes"), x.rank, "slice_sizes")
+    _check_starts(tracer, x, starts)
+    _check_inside(tracer, sizes, x)
+    return indexing.dynamic_slice(tracer.b, x, starts, sizes)
 
 
-def _dynamic_update_slice(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dynamic_update_slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, update, *starts = operands
-    _check_starts(t, x, starts)
+    _check_starts(tracer, x, starts)
     if update.rank != x.rank or update.dtype != x.dtype:
-        raise t.b.fail(f"{update} is no slice of {x}")
-    _check_inside(t, update.shape, x)
-    return indexing.dynamic_update_slice(t.b, x, update, starts)
+        raise tracer.b.fail(f"{update} is no slice of {x}")
+    _check_inside(tracer, update.shape, x)
+    return indexing.dynamic_update_slice(tracer.b, x, update, starts)
 
 
-def gather(t: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
+def gather(tracer: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
     """Gather slices of these sizes from x, as the dimension numbers of the operation state."""
-    numbers = t.record(op, "dimension_numbers")
+    numbers = tracer.record(op, "dimension_numbers")
     axes = gathers.GatherAxes(
         numbers.offset_dims, numbers.collapsed_slice_dims, numbers.operand_batching_dims,
         numbers.start_indices_batching_dims, numbers.start_index_map, numbers.index_vector_dim,
     )  # fmt: skip
-    _check_axes(t, axes, x, indices)
-    _check_inside(t, sizes, x)
+    _check_axes(tracer, axes, x, indices)
+    _check_inside(tracer, sizes, x)
     for d in (*axes.collapsed, *axes.batching):
         if sizes[d] not in (0, 1):
-            raise t.b.fail(f"slices of {list(sizes)} lack axis {d} of {x}, so their size along it is 1")
-    return gathers.gather(t.b, x, indices, axes, sizes)
+            raise tracer.b.fail(f"slices of {list(sizes)} lack axis {d} of {x}, so their size along it is 1")
+    return gathers.gather(tracer.b, x, indices, axes, sizes)
 
 
-def _check_axes(t: Tracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
+def _check_axes(tracer: Tracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
     """Check the axes of a gather: each exists, has a single role, and each indexed axis has one coordinate."""
     if not indices.dtype.is_integer:
-        raise t.b.fail(f"indices are integers, got {indices}")
+        raise tracer.b.fail(f"indices are integers, got {indices}")
     if not 0 <= axes.vector <= indices.rank:
-        raise t.b.fail(f"index_vector_dim {axes.vector} of {indices}")
-    t.axes((*axes.collapsed, *axes.batching), "collapsed and batching dimensions", x.rank)
-    t.axes((*axes.indexed, *axes.batching), "start_index_map", x.rank)
-    t.axes(axes.index_batching, "start_indices_batching_dims", indices.rank)
+        raise tracer.b.fail(f"index_vector_dim {axes.vector} of {indices}")
+    tracer.axes((*axes.collapsed, *axes.batching), "collapsed and batching dimensions", x.rank)
+    tracer.axes((*axes.indexed, *axes.batching), "start_index_map", x.rank)
+    tracer.axes(axes.index_batching, "start_indices_batching_dims", indices.rank)
     if len(axes.batching) != len(axes.index_batching) or axes.vector in axes.index_batching:
-        raise t.b.fail("each batching dimension of the operand has one of the indices")
+        raise tracer.b.fail("each batching dimension of the operand has one of the indices")
     coordinates = indices.shape[axes.vector] if axes.vector < indices.rank else 1
     if coordinates != len(axes.indexed):
-        raise t.b.fail(f"{indices} has {coordinates} coordinate(s), {len(axes.indexed)} axes are indexed")
+        raise tracer.b.fail(f"{indices} has {coordinates} coordinate(s), {len(axes.indexed)} axes are indexed")
     rank = len(axes.offset) + len(axes.batch_of_indices(indices.rank))
-    t.axes(axes.offset, "offset_dims", rank)
+    tracer.axes(axes.offset, "offset_dims", rank)
     if len(axes.offset) != len(axes.kept(x.rank)):
-        raise t.b.fail(f"offset_dims has {len(axes.offset)} entries, slices have {len(axes.kept(x.rank))} axes")
+        raise tracer.b.fail(f"offset_dims has {len(axes.offset)} entries, slices have {len(axes.kept(x.rank))} axes")
 
 
-def _gather(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _gather(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, indices = operands
-    return gather(t, op, x, indices, t.entries(t.numbers(op, "slice_sizes"), x.rank, "slice_sizes"))
+    return gather(tracer, op, x, indices, tracer.entries(tracer.numbers(op, "slice_sizes"), x.rank, "slice_sizes"))
 
 
-def _scatter(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _scatter(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
-    numbers = t.record(op, "scatter_dimension_numbers")
+    numbers = tracer.record(op, "scatter_dimension_numbers")
     axes = gathers.GatherAxes(
         numbers.update_window_dims, numbers.inserted_window_dims, numbers.input_batching_dims,
         numbers.scatter_indices_batching_dims, numbers.scatter_dims_to_operand_dims, numbers.index_vector_dim,
     )  # fmt: skip
     for x, update in zip(inputs, updates, strict=True):
-        _check_axes(t, axes, x, indices)
+        _check_axes(tracer, axes, x, indices)
         if update.rank != len(axes.offset) + len(axes.batch_of_indices(indices.rank)) or update.dtype != x.dtype:
-            raise t.b.fail(f"{update} is no update of {x} at {indices}")
+            raise tracer.b.fail(f"{update} is no update of {x} at {indices}")
     if not inputs or any(x.rank != inputs[0].rank for x in inputs):
-        raise t.b.fail("'stablehlo.scatter' takes tensors of one shape, at least one")
-    combine = t.scalar_function(op.regions[0])
+        raise tracer.b.fail("'stablehlo.scatter' takes tensors of one shape, at least one")
+    combine = tracer.scalar_function(op.regions[0])
     return scatters.scatter(
-        t.b, inputs, indices, updates, axes, lambda s, old, new: combine(s, [*old, *new]),
-        unique=bool(t.number(op, "unique_indices")),
+        tracer.b, inputs, indices, updates, axes, lambda s, old, new: combine(s, [*old, *new]),
+        unique=bool(tracer.number(op, "unique_indices")),
     )  # fmt: skip
 
 
-def _torch_index_select(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _torch_index_select(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return the slices of x at the indices along an axis; the first `batch_dims` axes of both are the same ones."""
     x, indices = operands
-    axis, batch = (t.number(op, name) for name in ("dim", "batch_dims"))
+    axis, batch = (tracer.number(op, name) for name in ("dim", "batch_dims"))
     axis, batch = axis + x.rank * (axis < 0), batch + indices.rank * (batch < 0)
     if not indices.dtype.is_integer:
-        raise t.b.fail(f"indices are integers, got {indices}")
+        raise tracer.b.fail(f"indices are integers, got {indices}")
     if not 0 <= batch <= axis < x.rank or batch > indices.rank:
-        raise t.b.fail(f"'stablehlo.torch_index_select' of {x} at {indices}: dim {axis} and batch_dims {batch}")
+        raise tracer.b.fail(f"'stablehlo.torch_index_select' of {x} at {indices}: dim {axis} and batch_dims {batch}")
     axes = gathers.GatherAxes(
         offset=tuple(d if d < axis else d + indices.rank - batch - 1 for d in range(batch, x.rank) if d != axis),
         collapsed=(axis,), batching=tuple(range(batch)), index_batching=tuple(range(batch)), indexed=(axis,),
         vector=indices.rank,
     )  # fmt: skip
     sizes = [1 if d < batch or d == axis else n for d, n in enumerate(x.shape)]
-    return gathers.gather(t.b, x, indices, axes, sizes)
+    return gathers.gather(tracer.b, x, indices, axes, sizes)
 
 
 ROWS: dict[str, Convert] = {

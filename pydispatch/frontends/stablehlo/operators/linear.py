@@ -15,38 +15,38 @@ from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
 
 
-def _fft(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _fft(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
     kind: Any = op.properties["fft_type"]
-    lengths = t.numbers(op, "fft_length")
+    lengths = tracer.numbers(op, "fft_length")
     if not 1 <= len(lengths) <= min(3, x.rank):
-        raise t.b.fail(f"'stablehlo.fft' of {x} over {len(lengths)} axes: one to three, which the tensor has")
+        raise tracer.b.fail(f"'stablehlo.fft' of {x} over {len(lengths)} axes: one to three, which the tensor has")
     axes = list(range(x.rank - len(lengths), x.rank))
     name = kind.data
     for axis, length in zip(axes, lengths, strict=True):
         expected = length // 2 + 1 if name == "IRFFT" and axis == axes[-1] else length
         if x.shape[axis] != expected:
-            raise t.b.fail(f"'stablehlo.fft' of {x}: length {length} needs {expected} elements along axis {axis}")
+            raise tracer.b.fail(f"'stablehlo.fft' of {x}: length {length} needs {expected} elements along axis {axis}")
     if name == "RFFT":
-        x = fourier.rfft(t.b, x, axes.pop())
+        x = fourier.rfft(tracer.b, x, axes.pop())
     last = axes.pop() if name == "IRFFT" else None
     for axis in axes:
-        x = fourier.fft(t.b, x, axis, inverse=name in ("IFFT", "IRFFT"))
-    return x if last is None else fourier.irfft(t.b, x, lengths[-1], last)
+        x = fourier.fft(tracer.b, x, axis, inverse=name in ("IFFT", "IRFFT"))
+    return x if last is None else fourier.irfft(tracer.b, x, lengths[-1], last)
 
 
-def _cholesky(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    return linear.cholesky(t.b, operands[0], lower=bool(t.number(op, "lower")))
+def _cholesky(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    return linear.cholesky(tracer.b, operands[0], lower=bool(tracer.number(op, "lower")))
 
 
-def _triangular_solve(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _triangular_solve(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     a, y = operands
     transposed: Any = op.properties["transpose_a"]
-    left, lower, unit = (bool(t.number(op, name)) for name in ("left_side", "lower", "unit_diagonal"))
+    left, lower, unit = (bool(tracer.number(op, name)) for name in ("left_side", "lower", "unit_diagonal"))
     if transposed.data == "TRANSPOSE_INVALID":
-        raise t.b.fail("transpose_a is TRANSPOSE_INVALID")
+        raise tracer.b.fail("transpose_a is TRANSPOSE_INVALID")
     return linear.triangular_solve(
-        t.b, a, y, left=left, lower=lower, transposed=transposed.data != "NO_TRANSPOSE",
+        tracer.b, a, y, left=left, lower=lower, transposed=transposed.data != "NO_TRANSPOSE",
         conjugated=transposed.data == "ADJOINT", unit=unit,
     )  # fmt: skip
 
@@ -54,52 +54,52 @@ def _triangular_solve(t: Tracer, op: Operation, operands: list[Tensor]) -> Tenso
 # -- calls of LAPACK, which JAX makes for CPUs
 
 
-def _letter(t: Tracer, op: Operation, name: str) -> str:
+def _letter(tracer: Tracer, op: Operation, name: str) -> str:
     """Return the letter in an attribute of a call of LAPACK."""
     config = op.attributes.get("mhlo.backend_config")
     value: Any = config.data.get(name) if isinstance(config, DictionaryAttr) else None
     if value is None:
-        raise t.b.fail(f"the call of LAPACK has no attribute '{name}'")
+        raise tracer.b.fail(f"the call of LAPACK has no attribute '{name}'")
     return chr(value.value.data)
 
 
-def potrf(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def potrf(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """Cholesky's factor, and whether the matrix is not positive definite."""
-    made = linear.cholesky(t.b, operands[0], lower=_letter(t, op, "uplo") == "L")
-    undefined = ew.unary(t.b, "is_nan", made)
-    failed = reduce(t.b, "or", undefined, [made.rank - 2, made.rank - 1])
-    return made, ew.convert(t.b, failed, t.dtype(op, 1))
+    made = linear.cholesky(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
+    undefined = ew.unary(tracer.b, "is_nan", made)
+    failed = reduce(tracer.b, "or", undefined, [made.rank - 2, made.rank - 1])
+    return made, ew.convert(tracer.b, failed, tracer.dtype(op, 1))
 
 
-def trsm(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def trsm(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return the solution of a triangular system."""
     a, y = operands
     return linear.triangular_solve(
-        t.b, a, y, left=_letter(t, op, "side") == "L", lower=_letter(t, op, "uplo") == "L",
-        transposed=_letter(t, op, "trans_x") != "N", conjugated=_letter(t, op, "trans_x") == "C",
-        unit=_letter(t, op, "diag") == "U",
+        tracer.b, a, y, left=_letter(tracer, op, "side") == "L", lower=_letter(tracer, op, "uplo") == "L",
+        transposed=_letter(tracer, op, "trans_x") != "N", conjugated=_letter(tracer, op, "trans_x") == "C",
+        unit=_letter(tracer, op, "diag") == "U",
     )  # fmt: skip
 
 
-def getrf(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def getrf(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """LU with pivots."""
-    return factors.lu(t.b, operands[0])
+    return factors.lu(tracer.b, operands[0])
 
 
-def geqrf(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def geqrf(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """QR as reflections."""
-    return factors.qr(t.b, operands[0])
+    return factors.qr(tracer.b, operands[0])
 
 
-def orgqr(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def orgqr(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return the orthogonal factor that a product of reflections is."""
-    return factors.of_reflections(t.b, *operands)
+    return factors.of_reflections(tracer.b, *operands)
 
 
-def refused(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def refused(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """Raise CompileError for a factorization that no loop of a fixed length computes."""
     target: Any = op.properties["call_target_name"]
-    raise t.b.fail(
+    raise tracer.b.fail(
         f"'{target.data}' of LAPACK is not computed here: eigenvalues and singular values are found by iteration",
         f"give a kernel that calls your LAPACK, kernels={{'{target.data}': pd.CFunction(...)}}, or compute it outside",
     )

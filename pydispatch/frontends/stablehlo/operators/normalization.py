@@ -16,10 +16,10 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
 class _Batch:
     """A tensor and the axis of its features."""
 
-    def __init__(self, t: Tracer, op: Operation, x: Tensor) -> None:
-        self.b = t.b
+    def __init__(self, tracer: Tracer, op: Operation, x: Tensor) -> None:
+        self.b = tracer.b
         self.x = x
-        self.axis = t.axis(op, "feature_index", x.rank)
+        self.axis = tracer.axis(op, "feature_index", x.rank)
         self.others = [d for d in range(x.rank) if d != self.axis]
         epsilon: Any = op.properties["epsilon"]
         self.epsilon = epsilon.value.data
@@ -43,26 +43,26 @@ class _Batch:
         return ew.apply(self.b, one, self.x, *map(self.spread, (scale, offset, mean, variance)))
 
 
-def _inference(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _inference(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, *features = operands
-    return _Batch(t, op, x).normalized(*features)
+    return _Batch(tracer, op, x).normalized(*features)
 
 
-def _training(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _training(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     x, scale, offset = operands
-    batch = _Batch(t, op, x)
+    batch = _Batch(tracer, op, x)
     mean = batch.mean(x)
-    variance = reductions.variance(t.b, x, batch.others)
+    variance = reductions.variance(tracer.b, x, batch.others)
     return batch.normalized(scale, offset, mean, variance), mean, variance
 
 
-def _gradient(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _gradient(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     x, scale, mean, variance, above = operands
-    batch = _Batch(t, op, x)
-    b = t.b
+    batch = _Batch(tracer, op, x)
+    b = tracer.b
 
-    def root(s: Any, v: Any) -> Any:
-        return s.unary("sqrt", s.binary("add", v, s.const(batch.epsilon, v.dtype)))
+    def root(s: Any, value: Any) -> Any:
+        return s.unary("sqrt", s.binary("add", value, s.const(batch.epsilon, value.dtype)))
 
     centred = ew.binary(b, "sub", x, batch.spread(mean))
     deviation = ew.apply(b, root, variance)

@@ -15,76 +15,87 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
 from pydispatch.ir.dialects.stablehlo.attributes import Conv, integers
 
 
-def _dot(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dot(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, y = operands
     if not 0 < x.rank < 3 or not 0 < y.rank < 3:
-        raise t.b.fail(f"'stablehlo.dot' of {x} and {y}: both are vectors or matrices")
-    return products.dot_general(t.b, x, y, [], [(x.rank - 1, 0)], t.dtype(op))
+        raise tracer.b.fail(f"'stablehlo.dot' of {x} and {y}: both are vectors or matrices")
+    return products.dot_general(tracer.b, x, y, [], [(x.rank - 1, 0)], tracer.dtype(op))
 
 
-def _dot_general(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dot_general(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, y = operands
-    batching, contracting = dimension_pairs(t, t.record(op, "dot_dimension_numbers"), "dot_dimension_numbers", x, y)
-    return products.dot_general(t.b, x, y, batching, contracting, t.dtype(op))
+    batching, contracting = dimension_pairs(
+        tracer, tracer.record(op, "dot_dimension_numbers"), "dot_dimension_numbers", x, y
+    )
+    return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
 
 
-def dimension_pairs(t: Tracer, numbers: Any, name: str, x: Tensor, y: Tensor) -> list[list[tuple[int, int]]]:
+def dimension_pairs(tracer: Tracer, numbers: Any, name: str, x: Tensor, y: Tensor) -> list[list[tuple[int, int]]]:
     """Return the pairs of batching and of contracting dimensions of x and y. CompileError for those that are wrong."""
     pairs = []
     for what in ("batching", "contracting"):
         lhs, rhs = (getattr(numbers, f"{side}_{what}_dimensions") for side in ("lhs", "rhs"))
         if len(lhs) != len(rhs):
-            raise t.b.fail(f"{len(lhs)} {what} dimensions of the left operand, {len(rhs)} of the right one")
+            raise tracer.b.fail(f"{len(lhs)} {what} dimensions of the left operand, {len(rhs)} of the right one")
         pairs.append(list(zip(lhs, rhs, strict=True)))
     for side, operand in enumerate((x, y)):
-        t.axes([pair[side] for pair in (*pairs[0], *pairs[1])], name, operand.rank)
+        tracer.axes([pair[side] for pair in (*pairs[0], *pairs[1])], name, operand.rank)
     return pairs
 
 
-def _convolution(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _convolution(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, w = operands
     spatial = x.rank - 2
     padding = integers(op.properties.get("padding"))
     padding = padding * (2 * spatial) if len(padding) == 1 else padding or (0,) * (2 * spatial)
-    t.entries(padding, 2 * spatial, "padding")
-    return convolution(t, op, x, w, padding[::2], padding[1::2])
+    tracer.entries(padding, 2 * spatial, "padding")
+    return convolution(tracer, op, x, w, padding[::2], padding[1::2])
 
 
-def convolution(t: Tracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Size], high: Sequence[Size]) -> Tensor:
+def convolution(
+    tracer: Tracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Size], high: Sequence[Size]
+) -> Tensor:
     """Return a convolution with this padding and the other properties of the operation."""
     conv = op.properties["dimension_numbers"]
     assert isinstance(conv, Conv)
     image, kernel, result = conv.data
     spatial = x.rank - 2
     if w.rank != x.rank or any(len(part.spatial) != spatial for part in conv.data):
-        raise t.b.fail(f"the dimension numbers do not describe a convolution of {x} by {w}")
+        raise tracer.b.fail(f"the dimension numbers do not describe a convolution of {x} by {w}")
     ones = [1] * spatial
     strides, dilations, input_dilations = (
-        t.entries(t.numbers(op, name, ones), spatial, name, 1)
+        tracer.entries(tracer.numbers(op, name, ones), spatial, name, 1)
         for name in ("window_strides", "rhs_dilation", "lhs_dilation")
     )
-    flipped = t.entries(t.numbers(op, "window_reversal", [0] * spatial), spatial, "window_reversal")
-    x = shapes.transpose(t.b, x, (image.first, image.second, *image.spatial))
-    w = shapes.transpose(t.b, w, (kernel.second, kernel.first, *kernel.spatial))
+    flipped = tracer.entries(tracer.numbers(op, "window_reversal", [0] * spatial), spatial, "window_reversal")
+    x = shapes.transpose(tracer.b, x, (image.first, image.second, *image.spatial))
+    w = shapes.transpose(tracer.b, w, (kernel.second, kernel.first, *kernel.spatial))
     if any(flipped):
-        w = reverse(t.b, w, [2 + d for d in range(spatial) if flipped[d]])
-    groups, batches = t.number(op, "feature_group_count", 1), t.number(op, "batch_group_count", 1)
+        w = reverse(tracer.b, w, [2 + d for d in range(spatial) if flipped[d]])
+    groups, batches = tracer.number(op, "feature_group_count", 1), tracer.number(op, "batch_group_count", 1)
     if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
-        raise t.b.fail(f"feature_group_count {groups} and batch_group_count {batches}: one of them is 1")
+        raise tracer.b.fail(f"feature_group_count {groups} and batch_group_count {batches}: one of them is 1")
     if batches > 1:
-        x, groups = _groups_of_batches(t, x, batches), batches
+        x, groups = _groups_of_batches(tracer, x, batches), batches
     window = products.Window(strides, tuple(low), tuple(high), dilations)
     places = [0] * x.rank
     for place, axis in enumerate((result.first, result.second, *result.spatial)):
         places[axis] = place
     if (sizes := _empty(x, w, window, input_dilations)) is not None:
         shape = (x.shape[0], w.shape[0], *sizes)
-        return shapes.full(t.b, 0, [shape[place] for place in places], t.dtype(op))
+        return shapes.full(tracer.b, 0, [shape[place] for place in places], tracer.dtype(op))
     last = result.second == x.rank - 1
     made = products.convolution(
-        t.b, x, w, window, groups=groups, input_dilations=input_dilations, dtype=t.dtype(op), channels_last=last
+        tracer.b,
+        x,
+        w,
+        window,
+        groups=groups,
+        input_dilations=input_dilations,
+        dtype=tracer.dtype(op),
+        channels_last=last,
     )
-    return shapes.transpose(t.b, made, places)
+    return shapes.transpose(tracer.b, made, places)
 
 
 def _empty(x: Tensor, w: Tensor, window: products.Window, input_dilations: Sequence[int]) -> list[Size] | None:
@@ -103,14 +114,14 @@ def _empty(x: Tensor, w: Tensor, window: products.Window, input_dilations: Seque
     return sizes if 0 in (*x.shape, *w.shape, *sizes) else None
 
 
-def _groups_of_batches(t: Tracer, x: Tensor, groups: int) -> Tensor:
+def _groups_of_batches(tracer: Tracer, x: Tensor, groups: int) -> Tensor:
     """[g n, c, ...] → [n, g c, ...]: each part of the batch becomes a group of channels."""
     n, c = x.shape[:2]
     if isinstance(n, Expr) or n % groups:
-        raise t.b.fail(f"batch_group_count {groups} does not divide the batch of {x}")
-    split = shapes.reshape(t.b, x, [groups, n // groups, c, *x.shape[2:]])
-    moved = shapes.transpose(t.b, split, [1, 0, *range(2, split.rank)])
-    return shapes.reshape(t.b, moved, [n // groups, c * groups, *x.shape[2:]])
+        raise tracer.b.fail(f"batch_group_count {groups} does not divide the batch of {x}")
+    split = shapes.reshape(tracer.b, x, [groups, n // groups, c, *x.shape[2:]])
+    moved = shapes.transpose(tracer.b, split, [1, 0, *range(2, split.rank)])
+    return shapes.reshape(tracer.b, moved, [n // groups, c * groups, *x.shape[2:]])
 
 
 ROWS: dict[str, Convert] = {

@@ -16,64 +16,70 @@ from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of
 from pydispatch.ir.dialects.quant import Quantization
 
 
-def _along(t: Tracer, values: tuple[Any, ...], q: Quantization, x: Tensor, dtype: DType) -> Tensor:
+def _along(tracer: Tracer, values: tuple[Any, ...], quantization: Quantization, x: Tensor, dtype: DType) -> Tensor:
     """Return scales or zero points in a shape that broadcasts to x."""
-    table = np.array(values).reshape(q.shape)
-    if not q.axes:
-        return t.b.constant(table, dtype)
-    t.axes(q.axes, "the axes of the scales", x.rank)
-    for place, axis in enumerate(q.axes):
-        size = q.blocks[place] if q.blocks else 1
+    table = np.array(values).reshape(quantization.shape)
+    if not quantization.axes:
+        return tracer.b.constant(table, dtype)
+    tracer.axes(quantization.axes, "the axes of the scales", x.rank)
+    for place, axis in enumerate(quantization.axes):
+        size = quantization.blocks[place] if quantization.blocks else 1
         n = x.shape[axis]
         if not isinstance(n, int) or size < 1 or n != table.shape[place] * size:
-            raise t.b.fail(f"{table.shape[place]} scales for blocks of {size} do not fit axis {axis} of {x}")
+            raise tracer.b.fail(f"{table.shape[place]} scales for blocks of {size} do not fit axis {axis} of {x}")
         table = np.repeat(table, size, place)
     shape = [1] * x.rank
-    for axis, n in zip(q.axes, table.shape, strict=True):
+    for axis, n in zip(quantization.axes, table.shape, strict=True):
         shape[axis] = n
-    order = np.argsort(q.axes)
-    return t.b.constant(np.transpose(table, order).reshape(shape), dtype)
+    order = np.argsort(quantization.axes)
+    return tracer.b.constant(np.transpose(table, order).reshape(shape), dtype)
 
 
-def dequantized(t: Tracer, x: Tensor, q: Quantization) -> Tensor:
+def dequantized(tracer: Tracer, x: Tensor, quantization: Quantization) -> Tensor:
     """Return the numbers that stored integers stand for."""
-    dtype = of_element(q.expressed)
-    scale, zero = _along(t, q.scales, q, x, dtype), _along(t, q.zero_points, q, x, I32)
+    dtype = of_element(quantization.expressed)
+    scale, zero = (
+        _along(tracer, quantization.scales, quantization, x, dtype),
+        _along(tracer, quantization.zero_points, quantization, x, I32),
+    )
 
     def one(s: Any, stored: Any, step: Any, centre: Any) -> Any:
         return s.binary("mul", s.convert(s.binary("sub", s.convert(stored, I32), centre), dtype), step)
 
-    return ew.apply(t.b, one, x, scale, zero)
+    return ew.apply(tracer.b, one, x, scale, zero)
 
 
-def quantized(t: Tracer, x: Tensor, q: Quantization, dtype: DType) -> Tensor:
+def quantized(tracer: Tracer, x: Tensor, quantization: Quantization, dtype: DType) -> Tensor:
     """Return the stored integers that are nearest: x / scale rounded to even, plus the zero point, within the range."""
-    scale, zero = _along(t, q.scales, q, x, x.dtype), _along(t, q.zero_points, q, x, x.dtype)
+    scale, zero = (
+        _along(tracer, quantization.scales, quantization, x, x.dtype),
+        _along(tracer, quantization.zero_points, quantization, x, x.dtype),
+    )
 
     def one(s: Any, number: Any, step: Any, centre: Any) -> Any:
         made = s.binary("add", s.unary("round_even", s.binary("div", number, step)), centre)
-        low, high = (s.const(float(limit), x.dtype) for limit in (q.low, q.high))
+        low, high = (s.const(float(limit), x.dtype) for limit in (quantization.low, quantization.high))
         return s.convert(s.binary("min", s.binary("max", made, low), high), dtype)
 
-    return ew.apply(t.b, one, x, scale, zero)
+    return ew.apply(tracer.b, one, x, scale, zero)
 
 
-def _quantize(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _quantize(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
     before = quantization_of(op.operands[0].type)
     if before is not None:
-        x = dequantized(t, x, before)
+        x = dequantized(tracer, x, before)
     after = quantization_of(op.results[0].type)
     if after is None:
-        raise t.b.fail(f"'stablehlo.uniform_quantize' gives a quantized type, got {op.results[0].type}")
-    return quantized(t, x, after, dtype_of(op.results[0].type))
+        raise tracer.b.fail(f"'stablehlo.uniform_quantize' gives a quantized type, got {op.results[0].type}")
+    return quantized(tracer, x, after, dtype_of(op.results[0].type))
 
 
-def _dequantize(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dequantize(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     before = quantization_of(op.operands[0].type)
     if before is None:
-        raise t.b.fail(f"'stablehlo.uniform_dequantize' takes a quantized type, got {op.operands[0].type}")
-    return dequantized(t, operands[0], before)
+        raise tracer.b.fail(f"'stablehlo.uniform_dequantize' takes a quantized type, got {op.operands[0].type}")
+    return dequantized(tracer, operands[0], before)
 
 
 _OF_STORED = frozenset({
@@ -89,30 +95,31 @@ _OF_STORED = frozenset({
 
 
 def on_numbers(convert: Convert) -> Convert:
-    """Wrap a conversion so that it takes quantized operands and results, too: it sees the numbers that they stand for.
+    """Wrap a conversion so that it takes quantized operands and results, too: it sees the numbers that
+    they stand for.
     """
 
-    def converted(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    def converted(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
         types = [v.type for v in (*op.operands, *op.results)]
         if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
-            return convert(t, op, operands)
-        plain = [_plain(t, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
-        with t.numbers_of(op):
-            made = convert(t, op, plain)
+            return convert(tracer, op, operands)
+        plain = [_plain(tracer, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
+        with tracer.numbers_of(op):
+            made = convert(tracer, op, plain)
         results = [made] if isinstance(made, Tensor) else list(made)
-        return [_stored(t, x, r.type) for x, r in zip(results, op.results, strict=True)]
+        return [_stored(tracer, x, r.type) for x, r in zip(results, op.results, strict=True)]
 
     return converted
 
 
-def _plain(t: Tracer, x: Tensor, type: Attribute) -> Tensor:
+def _plain(tracer: Tracer, x: Tensor, type: Attribute) -> Tensor:
     q = quantization_of(type)
-    return x if q is None else dequantized(t, x, q)
+    return x if q is None else dequantized(tracer, x, q)
 
 
-def _stored(t: Tracer, x: Tensor, type: Attribute) -> Tensor:
+def _stored(tracer: Tracer, x: Tensor, type: Attribute) -> Tensor:
     q = quantization_of(type)
-    return x if q is None else quantized(t, x, q, dtype_of(type))
+    return x if q is None else quantized(tracer, x, q, dtype_of(type))
 
 
 ROWS: dict[str, Convert] = {

@@ -15,7 +15,7 @@ from pydispatch.frontends.stablehlo.operators.products import dimension_pairs
 from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
 
 
-def _ragged_dot(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _ragged_dot(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return a product in which one dimension of x, the ragged one, is cut into groups by their sizes.
 
     Where the dimension is a row of x, each group of rows has an operand of its own: [b, m, k] by [g, b, k, n] is
@@ -24,37 +24,37 @@ def _ragged_dot(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """
     x, y, sizes = operands
     name = "ragged_dot_dimension_numbers"
-    numbers = t.record(op, name)
-    batching, contracting = dimension_pairs(t, numbers, name, x, y)
+    numbers = tracer.record(op, name)
+    batching, contracting = dimension_pairs(tracer, numbers, name, x, y)
     if len(numbers.lhs_ragged_dimensions) != 1:
-        raise t.b.fail(f"{name} has {len(numbers.lhs_ragged_dimensions)} ragged dimensions, expected 1")
-    (ragged,) = t.axes(numbers.lhs_ragged_dimensions, name, x.rank)
+        raise tracer.b.fail(f"{name} has {len(numbers.lhs_ragged_dimensions)} ragged dimensions, expected 1")
+    (ragged,) = tracer.axes(numbers.lhs_ragged_dimensions, name, x.rank)
     batch, contracted = ([pair[0] for pair in pairs] for pairs in (batching, contracting))
     rows = [d for d in range(x.rank) if d not in batch and d not in contracted]
-    groups = t.axes(numbers.rhs_group_dimensions, name, y.rank)
+    groups = tracer.axes(numbers.rhs_group_dimensions, name, y.rank)
     if len(groups) != (ragged in rows) or any(pair[1] in groups for pair in (*batching, *contracting)):
         wanted = "one group dimension of its own" if ragged in rows else "no group dimension"
-        raise t.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
+        raise tracer.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
     if ragged in batch:
-        return products.dot_general(t.b, x, y, batching, contracting, t.dtype(op))
+        return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
     prefix = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
         *batch, *contracted[: contracted.index(ragged)]
     ]  # fmt: skip
-    spread = _grouped(t, x, ragged, sizes, prefix)
+    spread = _grouped(tracer, x, ragged, sizes, prefix)
     batching, contracting = ([(d + 1, e) for d, e in pairs] for pairs in (batching, contracting))
     if ragged in rows:
-        return products.dot_general(t.b, spread, y, batching, [*contracting, (0, groups[0])], t.dtype(op))
-    made = products.dot_general(t.b, spread, y, batching, contracting, t.dtype(op))
+        return products.dot_general(tracer.b, spread, y, batching, [*contracting, (0, groups[0])], tracer.dtype(op))
+    made = products.dot_general(tracer.b, spread, y, batching, contracting, tracer.dtype(op))
     at = len(batching)  # the groups are the first free dimension of the left operand
-    return shapes.transpose(t.b, made, [at, *(d for d in range(made.rank) if d != at)])
+    return shapes.transpose(tracer.b, made, [at, *(d for d in range(made.rank) if d != at)])
 
 
-def _grouped(t: Tracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
+def _grouped(tracer: Tracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
     """x once for each group, along a new first axis, with zeros in the place of elements of other groups.
 
     sizes: [g], or [..., g] with sizes of their own for each element along the dimensions `prefix` of x.
     """
-    b = t.b
+    b = tracer.b
     expected = (*(x.shape[d] for d in prefix), sizes.shape[-1] if sizes.rank else 0)
     if not sizes.dtype.is_integer or (sizes.rank != 1 and sizes.shape != expected) or sizes.rank == 0:
         raise b.fail(f"the sizes of groups of {x} are integers of shape [g] or {list(expected)}, got {sizes}")

@@ -19,43 +19,43 @@ from pydispatch.frontends.stablehlo.types import shape_of
 _ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}
 
 
-def _bits(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _bits(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     algorithm: Any = op.properties["rng_algorithm"]
     shape = [n for n in shape_of(op.results[1].type) if n is not None]
     if len(shape) != len(shape_of(op.results[1].type)):
-        raise t.b.fail("random bits have a static shape")
-    return random.bits(t.b, _ALGORITHMS[algorithm.data], operands[0], shape, t.dtype(op, 1))
+        raise tracer.b.fail("random bits have a static shape")
+    return random.bits(tracer.b, _ALGORITHMS[algorithm.data], operands[0], shape, tracer.dtype(op, 1))
 
 
-def _rng(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _rng(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return random numbers that differ from call to call; they use the random state of the program, as this operation
     has none.
     """
     low, high, sizes = operands
     shape = sizes.sizes()
     if shape is None or any(isinstance(n, Expr) for n in shape):
-        raise t.b.fail("the shape of random numbers must be known")
+        raise tracer.b.fail("the shape of random numbers must be known")
     static = [int(n) for n in shape]  # type: ignore[arg-type]
-    dtype = t.dtype(op)
+    dtype = tracer.dtype(op)
     distribution: Any = op.properties["rng_distribution"]
-    state = stack(t.b, [random.key_of_call(t.b), t.b.constant(np.uint64(0), U64)], 0)
+    state = stack(tracer.b, [random.key_of_call(tracer.b), tracer.b.constant(np.uint64(0), U64)], 0)
     wide = F64 if dtype == F64 else F32
-    _, drawn = random.bits(t.b, "threefry", state, static, U64 if wide == F64 else U32)
-    unit = random.uniform(t.b, drawn, wide)
+    _, drawn = random.bits(tracer.b, "threefry", state, static, U64 if wide == F64 else U32)
+    unit = random.uniform(tracer.b, drawn, wide)
     if distribution.data == "NORMAL":
         if not dtype.is_float:
-            raise t.b.fail(f"normal random numbers of {dtype} are not defined")
+            raise tracer.b.fail(f"normal random numbers of {dtype} are not defined")
 
         def normal(s: Any, drawn: Any, mean: Any, scale: Any) -> Any:
             return s.binary("add", s.binary("mul", s.convert(drawn, dtype), scale), mean)
 
-        return ew.apply(t.b, normal, random.quantile(t.b, unit), low, high)
+        return ew.apply(tracer.b, normal, random.quantile(tracer.b, unit), low, high)
 
     def between(s: Any, u: Any, first: Any, last: Any) -> Any:
         width = s.convert(s.binary("sub", last, first), wide)
         return s.binary("add", s.convert(s.binary("mul", u, width), dtype), first)
 
-    return ew.apply(t.b, between, unit, low, high)
+    return ew.apply(tracer.b, between, unit, low, high)
 
 
 ROWS: dict[str, Convert] = {"stablehlo.rng": _rng, "stablehlo.rng_bit_generator": _bits}

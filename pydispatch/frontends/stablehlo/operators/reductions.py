@@ -14,44 +14,44 @@ from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
 
 
-def _reduce(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _reduce(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     half = len(operands) // 2
     tensors, starts = operands[:half], operands[half:]
     if not tensors or any(x.rank != tensors[0].rank for x in tensors) or any(x.rank for x in starts):
-        raise t.b.fail("a reduction takes tensors of one shape, and a single element to begin with for each")
-    axes = t.axes(t.numbers(op, "dimensions"), "dimensions", tensors[0].rank)
-    combine = t.scalar_function(op.regions[0])
+        raise tracer.b.fail("a reduction takes tensors of one shape, and a single element to begin with for each")
+    axes = tracer.axes(tracer.numbers(op, "dimensions"), "dimensions", tensors[0].rank)
+    combine = tracer.scalar_function(op.regions[0])
     if not axes:
         return tensors if half else ()
     return reductions.reduce_with(
-        t.b, tensors, starts, axes, lambda s, running, elements: combine(s, [*running, *elements])
+        tracer.b, tensors, starts, axes, lambda s, running, elements: combine(s, [*running, *elements])
     )
 
 
-def _sort(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _sort(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     if not operands or any(x.rank != operands[0].rank or not x.rank for x in operands):
-        raise t.b.fail("'stablehlo.sort' orders tensors of one shape, which have at least one axis")
-    axis, rank = t.number(op, "dimension", -1), operands[0].rank
-    (axis,) = t.axes([axis % rank if -rank <= axis < 0 else axis], "dimension", rank)
-    before = t.scalar_function(op.regions[0])
+        raise tracer.b.fail("'stablehlo.sort' orders tensors of one shape, which have at least one axis")
+    axis, rank = tracer.number(op, "dimension", -1), operands[0].rank
+    (axis,) = tracer.axes([axis % rank if -rank <= axis < 0 else axis], "dimension", rank)
+    before = tracer.scalar_function(op.regions[0])
 
-    def compare(s: Scalars, a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
-        return before(s, [element for pair in zip(a, b, strict=True) for element in pair])[0]
+    def compare(scalars: Scalars, lhs: Sequence[Scalar], rhs: Sequence[Scalar]) -> Scalar:
+        return before(scalars, [element for pair in zip(lhs, rhs, strict=True) for element in pair])[0]
 
-    return ordering.sort(t.b, operands, axis, compare)
-
-
-def _top_k(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    return top_k(t, op, operands[0], t.number(op, "k"))
+    return ordering.sort(tracer.b, operands, axis, compare)
 
 
-def top_k(t: Tracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
+def _top_k(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    return top_k(tracer, op, operands[0], tracer.number(op, "k"))
+
+
+def top_k(tracer: Tracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
     """Return the largest or smallest elements of each row in order, and their places."""
     n = x.shape[-1] if x.rank else 0
     if not x.rank or count < 0 or (not isinstance(n, Expr) and count > n):
-        raise t.b.fail(f"'{op.name}': the first {count} of {x}")
+        raise tracer.b.fail(f"'{op.name}': the first {count} of {x}")
     return ordering.top_k(
-        t.b, x, count, x.rank - 1, largest=largest, dtype=t.dtype(op, 1), order=ordering.less_in_total_order
+        tracer.b, x, count, x.rank - 1, largest=largest, dtype=tracer.dtype(op, 1), order=ordering.less_in_total_order
     )
 
 

@@ -16,50 +16,53 @@ from pydispatch.frontends.stablehlo.types import shape_of
 from pydispatch.ir.dialects.chlo.scan import ScanOp
 
 
-def _scan(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _scan(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     assert isinstance(op, ScanOp)
     count = len(op.inputs)
     inputs, inits = operands[:count], operands[count:]
     if not inputs:
-        raise t.b.fail("'chlo.scan' needs an input, whose dimension says how often the region runs")
-    axis = t.axis(op, "dimension", inputs[0].rank)
+        raise tracer.b.fail("'chlo.scan' needs an input, whose dimension says how often the region runs")
+    axis = tracer.axis(op, "dimension", inputs[0].rank)
     for x in inputs:
         if x.rank <= axis or x.shape[axis] != inputs[0].shape[axis]:
-            raise t.b.fail(f"'chlo.scan' of {inputs[0]} and {x}: dimension {axis} differs")
-    backwards = bool(t.number(op, "is_reverse"))
-    block, outputs = t.block_of(op.body), len(op.outputs)
+            raise tracer.b.fail(f"'chlo.scan' of {inputs[0]} and {x}: dimension {axis} differs")
+    backwards = bool(tracer.number(op, "is_reverse"))
+    block, outputs = tracer.block_of(op.body), len(op.outputs)
     if len(block.args) != len(operands):
-        raise t.b.fail(f"the region of 'chlo.scan' takes {len(operands)} value(s), got {len(block.args)}")
+        raise tracer.b.fail(f"the region of 'chlo.scan' takes {len(operands)} value(s), got {len(block.args)}")
     length = inputs[0].shape[axis]
     if not isinstance(length, Expr) and length > 0 and _computes_elements(block, op):
-        function = t.scalar_function(op.body)
+        function = tracer.scalar_function(op.body)
 
-        def step(s: Scalars, given: list[Scalar], carried: list[Scalar]) -> scans.Stepped:
-            made = function(s, [*given, *carried])
+        def step(scalars: Scalars, given: list[Scalar], carried: list[Scalar]) -> scans.Stepped:
+            made = function(scalars, [*given, *carried])
             return made[:outputs], made[outputs:]
 
-        types = [t.dtype(op, n) for n in range(outputs)]
-        results, ends = scans.recurrence(t.b, inputs, inits, axis, step, types, backwards)
+        types = [tracer.dtype(op, n) for n in range(outputs)]
+        results, ends = scans.recurrence(tracer.b, inputs, inits, axis, step, types, backwards)
         return [*results, *ends]
 
     def body(number: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        slices = [shapes.squeeze(t.b, shapes.slice_axis(t.b, x, axis, number, number + 1), [axis]) for x in inputs]
-        made = t.region(op.body, [*slices, *carried])
+        slices = [
+            shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, axis, number, number + 1), [axis]) for x in inputs
+        ]
+        made = tracer.region(op.body, [*slices, *carried])
         return made[outputs:], made[:outputs]
 
-    ends, rows = control.scan(t.b, length, inits, body, backwards=backwards)
-    return [*(_moved(t, x, axis) for x in rows), *ends]
+    ends, rows = control.scan(tracer.b, length, inits, body, backwards=backwards)
+    return [*(_moved(tracer, x, axis) for x in rows), *ends]
 
 
-def _moved(t: Tracer, x: Tensor, axis: int) -> Tensor:
+def _moved(tracer: Tracer, x: Tensor, axis: int) -> Tensor:
     """x with its first axis in the place of another one."""
     order = list(range(1, x.rank))
     order.insert(axis, 0)
-    return shapes.transpose(t.b, x, order)
+    return shapes.transpose(tracer.b, x, order)
 
 
 def _computes_elements(block: Block, op: ScanOp) -> bool:
-    """Return whether each value of the region has the shape of a row, and each operation of the region is elementwise.
+    """Return whether each value of the region has the shape of a row, and each operation of the region is
+    elementwise.
     """
     shape = list(shape_of(block.args[0].type))
     last = block.last_op

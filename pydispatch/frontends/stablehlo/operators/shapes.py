@@ -15,120 +15,124 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
 from pydispatch.frontends.stablehlo.types import shape_of
 
 
-def declared(t: Tracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
+def declared(tracer: Tracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
     """Return the shape of the result's type. known: sizes for those that the type leaves open."""
     found: list[Size] = []
     for axis, n in enumerate(shape_of(op.results[0].type)):
         size = n if n is not None else known[axis] if axis < len(known) else None
         if size is None:
-            raise t.b.fail(f"'{op.name}': the size of axis {axis} of {op.results[0].type} is not known")
+            raise tracer.b.fail(f"'{op.name}': the size of axis {axis} of {op.results[0].type} is not known")
         found.append(size)
     return found
 
 
-def _constant(t: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
-    return t.constant(op)
+def _constant(tracer: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
+    return tracer.constant(op)
 
 
-def _constant_like(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _constant_like(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     value = op.properties["value"]
-    return shapes.full(t.b, value.value.data, operands[0].shape, operands[0].dtype)  # type: ignore[attr-defined]
+    return shapes.full(tracer.b, value.value.data, operands[0].shape, operands[0].dtype)  # type: ignore[attr-defined]
 
 
-def _broadcast(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
-    return shapes.broadcast_to(t.b, x, (*t.numbers(op, "broadcast_sizes"), *x.shape))
+    return shapes.broadcast_to(tracer.b, x, (*tracer.numbers(op, "broadcast_sizes"), *x.shape))
 
 
-def broadcast_axes(t: Tracer, op: Operation, x: Tensor) -> tuple[int, ...]:
+def broadcast_axes(tracer: Tracer, op: Operation, x: Tensor) -> tuple[int, ...]:
     """Return the axis of the result that each axis of the operand becomes."""
-    axes = t.entries(t.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions")
-    return t.axes(axes, "broadcast_dimensions", len(shape_of(op.results[0].type)))
+    axes = tracer.entries(tracer.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions")
+    return tracer.axes(axes, "broadcast_dimensions", len(shape_of(op.results[0].type)))
 
 
-def _broadcast_in_dim(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _broadcast_in_dim(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
-    axes = broadcast_axes(t, op, x)
+    axes = broadcast_axes(tracer, op, x)
     known: list[Size | None] = [None] * len(shape_of(op.results[0].type))
     for d, axis in enumerate(axes):
         known[axis] = x.shape[d]
-    return broadcast(t, x, declared(t, op, known), axes)
+    return broadcast(tracer, x, declared(tracer, op, known), axes)
 
 
-def broadcast(t: Tracer, x: Tensor, shape: Sequence[Size], axes: Sequence[int]) -> Tensor:
+def broadcast(tracer: Tracer, x: Tensor, shape: Sequence[Size], axes: Sequence[int]) -> Tensor:
     """x repeated to a shape; its axes may come in another order."""
     order = sorted(range(x.rank), key=lambda d: axes[d])
     if order != list(range(x.rank)):
-        x, axes = shapes.transpose(t.b, x, order), sorted(axes)
-    return shapes.broadcast_to(t.b, x, shape, axes)
+        x, axes = shapes.transpose(tracer.b, x, order), sorted(axes)
+    return shapes.broadcast_to(tracer.b, x, shape, axes)
 
 
-def _concatenate(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _concatenate(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     if not operands or not operands[0].rank:
-        raise t.b.fail("'stablehlo.concatenate' joins tensors of at least one axis")
-    return shapes.concat(t.b, operands, t.axis(op, "dimension", operands[0].rank))
+        raise tracer.b.fail("'stablehlo.concatenate' joins tensors of at least one axis")
+    return shapes.concat(tracer.b, operands, tracer.axis(op, "dimension", operands[0].rank))
 
 
-def _dimension_size(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dimension_size(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
-    return t.b.constant(x.shape[t.axis(op, "dimension", x.rank)], I32)
+    return tracer.b.constant(x.shape[tracer.axis(op, "dimension", x.rank)], I32)
 
 
-def _set_dimension_size(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _set_dimension_size(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return x cut to the new size along an axis: elements beyond the size are not part of the tensor."""
     x, size = operands
-    axis = t.axis(op, "dimension", x.rank)
-    return shapes.slice_axis(t.b, x, axis, 0, size_in(t, size, "size"))
+    axis = tracer.axis(op, "dimension", x.rank)
+    return shapes.slice_axis(tracer.b, x, axis, 0, size_in(tracer, size, "size"))
 
 
-def size_in(t: Tracer, x: Tensor, hint: str) -> Size:
+def size_in(tracer: Tracer, x: Tensor, hint: str) -> Size:
     """Return the element of an integer tensor as a size."""
     known = x.sizes()
-    return known[0] if known is not None else t.b.size_of(t.b.scalar(x), hint)
+    return known[0] if known is not None else tracer.b.size_of(tracer.b.scalar(x), hint)
 
 
-def _iota(t: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
-    shape = declared(t, op)
-    return shapes.iota(t.b, shape, t.axis(op, "iota_dimension", len(shape)), t.dtype(op))
+def _iota(tracer: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
+    shape = declared(tracer, op)
+    return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
 
-def _pad(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _pad(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, value = operands
     low, high, interior = (
-        t.entries(t.numbers(op, name), x.rank, name)
+        tracer.entries(tracer.numbers(op, name), x.rank, name)
         for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
     )
-    t.entries(interior, x.rank, "interior_padding", 0)
-    return shapes.pad(t.b, x, low, high, value, interior)
+    tracer.entries(interior, x.rank, "interior_padding", 0)
+    return shapes.pad(tracer.b, x, low, high, value, interior)
 
 
-def _reshape(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _reshape(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
     sizes = shape_of(op.results[0].type)
     if sizes.count(None) > 1:
-        raise t.b.fail(f"'stablehlo.reshape' to {op.results[0].type} leaves more than one size open")
-    return shapes.reshape(t.b, x, [-1 if n is None else n for n in sizes])
+        raise tracer.b.fail(f"'stablehlo.reshape' to {op.results[0].type} leaves more than one size open")
+    return shapes.reshape(tracer.b, x, [-1 if n is None else n for n in sizes])
 
 
-def _reverse(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _reverse(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
-    return reversed_(t.b, x, t.axes(t.numbers(op, "dimensions"), "dimensions", x.rank))
+    return reversed_(tracer.b, x, tracer.axes(tracer.numbers(op, "dimensions"), "dimensions", x.rank))
 
 
-def _slice(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
-    starts, limits = (t.entries(t.numbers(op, name), x.rank, name) for name in ("start_indices", "limit_indices"))
-    return shapes.slice_(t.b, x, starts, limits, t.entries(t.numbers(op, "strides"), x.rank, "strides", 1))
+    starts, limits = (
+        tracer.entries(tracer.numbers(op, name), x.rank, name) for name in ("start_indices", "limit_indices")
+    )
+    return shapes.slice_(
+        tracer.b, x, starts, limits, tracer.entries(tracer.numbers(op, "strides"), x.rank, "strides", 1)
+    )
 
 
-def _transpose(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _transpose(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
-    return shapes.transpose(t.b, x, t.entries(t.numbers(op, "permutation"), x.rank, "permutation"))
+    return shapes.transpose(tracer.b, x, tracer.entries(tracer.numbers(op, "permutation"), x.rank, "permutation"))
 
 
-def _number_of_device(t: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
+def _number_of_device(tracer: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
     """Return the constant 0 as the number of the device: a program runs on one device."""
-    return t.b.constant(0, t.dtype(op))
+    return tracer.b.constant(0, tracer.dtype(op))
 
 
 ROWS: dict[str, Convert] = {

@@ -15,33 +15,33 @@ from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
 from pydispatch.ir.dialects.stablehlo.attributes import integers
 
 
-def _padding(t: Tracer, op: Operation, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _padding(tracer: Tracer, op: Operation, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     values = integers(op.properties.get("padding"))
     values = values * (2 * rank) if len(values) == 1 else values or (0,) * (2 * rank)
-    t.entries(values, 2 * rank, "padding")
+    tracer.entries(values, 2 * rank, "padding")
     return values[::2], values[1::2]
 
 
-def _list(t: Tracer, op: Operation, name: str, rank: int) -> tuple[int, ...]:
-    return t.entries(t.numbers(op, name, [1] * rank), rank, name, 1)
+def _list(tracer: Tracer, op: Operation, name: str, rank: int) -> tuple[int, ...]:
+    return tracer.entries(tracer.numbers(op, name, [1] * rank), rank, name, 1)
 
 
-def _reduce_window(t: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _reduce_window(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     half = len(operands) // 2
     tensors, starts = operands[:half], operands[half:]
     if not tensors:
-        raise t.b.fail("'stablehlo.reduce_window' needs a tensor")
+        raise tracer.b.fail("'stablehlo.reduce_window' needs a tensor")
     rank = tensors[0].rank
-    strides, dilations = _list(t, op, "window_strides", rank), _list(t, op, "window_dilations", rank)
-    window = Window(strides, *_padding(t, op, rank), dilations)
-    combine = t.scalar_function(op.regions[0])
-    kernel = _list(t, op, "window_dimensions", rank)
-    return reduced(t, tensors, starts, kernel, window, _list(t, op, "base_dilations", rank),
+    strides, dilations = _list(tracer, op, "window_strides", rank), _list(tracer, op, "window_dilations", rank)
+    window = Window(strides, *_padding(tracer, op, rank), dilations)
+    combine = tracer.scalar_function(op.regions[0])
+    kernel = _list(tracer, op, "window_dimensions", rank)
+    return reduced(tracer, tensors, starts, kernel, window, _list(tracer, op, "base_dilations", rank),
                    lambda s, running, elements: combine(s, [*running, *elements]))  # fmt: skip
 
 
 def reduced(
-    t: Tracer, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
+    tracer: Tracer, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
     base: Sequence[int], combine: Combine,
 ) -> list[Tensor]:  # fmt: skip
     """Reduce windows over tensors of one shape. CompileError for tensors of other ranks and initial values that are not
@@ -49,19 +49,19 @@ def reduced(
     """
     first = tensors[0]
     if any(x.rank != first.rank for x in tensors) or any(x.rank for x in starts):
-        raise t.b.fail("windows move over tensors of one shape, with a single element to begin with for each")
-    return windows.reduce_windows(t.b, tensors, starts, kernel, window, combine, base)
+        raise tracer.b.fail("windows move over tensors of one shape, with a single element to begin with for each")
+    return windows.reduce_windows(tracer.b, tensors, starts, kernel, window, combine, base)
 
 
-def _select_and_scatter(t: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _select_and_scatter(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, source, start = operands
     rank = x.rank
     if source.rank != rank or start.rank:
-        raise t.b.fail(f"'stablehlo.select_and_scatter' of {x}, {source} and {start}")
-    window = Window(_list(t, op, "window_strides", rank), *_padding(t, op, rank), (1,) * rank)
-    select, scatter = (t.scalar_function(region) for region in op.regions)
+        raise tracer.b.fail(f"'stablehlo.select_and_scatter' of {x}, {source} and {start}")
+    window = Window(_list(tracer, op, "window_strides", rank), *_padding(tracer, op, rank), (1,) * rank)
+    select, scatter = (tracer.scalar_function(region) for region in op.regions)
     return windows.select_and_scatter(
-        t.b, x, source, start, _list(t, op, "window_dimensions", rank), window,
+        tracer.b, x, source, start, _list(tracer, op, "window_dimensions", rank), window,
         lambda s, best, element: select(s, [best, element])[0],
         lambda s, running, element: scatter(s, [running, element])[0],
     )  # fmt: skip

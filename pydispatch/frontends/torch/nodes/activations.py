@@ -15,45 +15,45 @@ from pydispatch.frontends.torch.promotion import Number, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def relu(t: Tracer, self: Tensor) -> Tensor:
-    return ew.binary(t.b, "max", self, as_tensor(t, 0, self.dtype))
+def relu(tracer: Tracer, self: Tensor) -> Tensor:
+    return ew.binary(tracer.b, "max", self, as_tensor(tracer, 0, self.dtype))
 
 
-def gelu(t: Tracer, self: Tensor, *, approximate: str = "none") -> Tensor:
+def gelu(tracer: Tracer, self: Tensor, *, approximate: str = "none") -> Tensor:
     if approximate == "tanh":
         k = math.sqrt(2 / math.pi)
-        return in_floats(t, lambda e: e * 0.5 * (((e + e * e * e * 0.044715) * k).of("tanh") + 1.0), self)
-    return in_floats(t, lambda e: e * 0.5 * ((e * math.sqrt(0.5)).of("erf") + 1.0), self)
+        return in_floats(tracer, lambda e: e * 0.5 * (((e + e * e * e * 0.044715) * k).of("tanh") + 1.0), self)
+    return in_floats(tracer, lambda e: e * 0.5 * ((e * math.sqrt(0.5)).of("erf") + 1.0), self)
 
 
-def leaky_relu(t: Tracer, self: Tensor, negative_slope: Number = 0.01) -> Tensor:
-    return in_floats(t, lambda e: (e > 0.0).choose(e, e * negative_slope), self)
+def leaky_relu(tracer: Tracer, self: Tensor, negative_slope: Number = 0.01) -> Tensor:
+    return in_floats(tracer, lambda e: (e > 0.0).choose(e, e * negative_slope), self)
 
 
-def elu(t: Tracer, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Tensor:
+def elu(tracer: Tracer, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Tensor:
     a, s, i = float(alpha), float(scale), float(input_scale)  # type: ignore[arg-type]
-    return in_floats(t, lambda e: (e > 0.0).choose(e * s, (e * i).of("expm1") * (a * s)), self)
+    return in_floats(tracer, lambda e: (e > 0.0).choose(e * s, (e * i).of("expm1") * (a * s)), self)
 
 
-def selu(t: Tracer, self: Tensor) -> Tensor:
-    return elu(t, self, 1.6732632423543772, 1.0507009873554805)
+def selu(tracer: Tracer, self: Tensor) -> Tensor:
+    return elu(tracer, self, 1.6732632423543772, 1.0507009873554805)
 
 
-def celu(t: Tracer, self: Tensor, alpha: Number = 1.0) -> Tensor:
-    return elu(t, self, alpha, 1, 1.0 / float(alpha))  # type: ignore[arg-type]
+def celu(tracer: Tracer, self: Tensor, alpha: Number = 1.0) -> Tensor:
+    return elu(tracer, self, alpha, 1, 1.0 / float(alpha))  # type: ignore[arg-type]
 
 
-def hardtanh(t: Tracer, self: Tensor, min_val: Number = -1, max_val: Number = 1) -> Tensor:
-    return clamp(t, self, as_tensor(t, min_val, self.dtype), as_tensor(t, max_val, self.dtype))
+def hardtanh(tracer: Tracer, self: Tensor, min_val: Number = -1, max_val: Number = 1) -> Tensor:
+    return clamp(tracer, self, as_tensor(tracer, min_val, self.dtype), as_tensor(tracer, max_val, self.dtype))
 
 
-def relu6(t: Tracer, self: Tensor) -> Tensor:
-    return hardtanh(t, self, 0, 6)
+def relu6(tracer: Tracer, self: Tensor) -> Tensor:
+    return hardtanh(tracer, self, 0, 6)
 
 
 def _of_floats(written: Callable[[Element], Element]) -> Conversion:
-    def convert(t: Tracer, self: Tensor) -> Tensor:
-        return in_floats(t, written, self)
+    def convert(tracer: Tracer, self: Tensor) -> Tensor:
+        return in_floats(tracer, written, self)
 
     return convert
 
@@ -63,50 +63,52 @@ def _softplus(e: Element) -> Element:
     return e.at_least(0.0) + (-e.of("abs")).of("exp").of("log1p")
 
 
-def softplus(t: Tracer, self: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
+def softplus(tracer: Tracer, self: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
     k, limit = float(beta), float(threshold)  # type: ignore[arg-type]
-    return in_floats(t, lambda e: (e * k > limit).choose(e, _softplus(e * k) / k), self)
+    return in_floats(tracer, lambda e: (e * k > limit).choose(e, _softplus(e * k) / k), self)
 
 
-def threshold(t: Tracer, self: Tensor, threshold: Number, value: Number) -> Tensor:
-    limit, other = as_tensor(t, threshold, self.dtype), as_tensor(t, value, self.dtype)
-    return formula(t.b, lambda e, n, v: (e <= n).choose(v, e), self, limit, other)
+def threshold(tracer: Tracer, self: Tensor, threshold: Number, value: Number) -> Tensor:
+    limit, other = as_tensor(tracer, threshold, self.dtype), as_tensor(tracer, value, self.dtype)
+    return formula(tracer.b, lambda e, n, v: (e <= n).choose(v, e), self, limit, other)
 
 
-def glu(t: Tracer, self: Tensor, dim: int = -1) -> Tensor:
-    (axis,) = shapes.axes_of(t.b, [dim], self.rank)
+def glu(tracer: Tracer, self: Tensor, dim: int = -1) -> Tensor:
+    (axis,) = shapes.axes_of(tracer.b, [dim], self.rank)
     half = self.shape[axis] // 2
-    x, y = shapes.split(t.b, self, axis, [half, half])
-    return in_floats(t, lambda e, n: e * n.of("logistic"), x, y)
+    x, y = shapes.split(tracer.b, self, axis, [half, half])
+    return in_floats(tracer, lambda e, n: e * n.of("logistic"), x, y)
 
 
-def prelu(t: Tracer, self: Tensor, weight: Tensor) -> Tensor:
+def prelu(tracer: Tracer, self: Tensor, weight: Tensor) -> Tensor:
     if weight.rank and weight.shape[0] != 1 and self.rank > 1:
-        slopes = normalization.along(t.b, weight, 1, self.rank)
+        slopes = normalization.along(tracer.b, weight, 1, self.rank)
     else:
-        slopes = shapes.reshape(t.b, weight, [1] * self.rank)
+        slopes = shapes.reshape(tracer.b, weight, [1] * self.rank)
     assert slopes is not None
-    return in_floats(t, lambda e, n: (e > 0.0).choose(e, e * n), self, slopes)
+    return in_floats(tracer, lambda e, n: (e > 0.0).choose(e, e * n), self, slopes)
 
 
-def softmax(t: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
-    x = self if not isinstance(dtype, DType) else ew.convert(t.b, self, dtype)
-    return normalization.softmax(t.b, x, dim)
+def softmax(tracer: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
+    x = self if not isinstance(dtype, DType) else ew.convert(tracer.b, self, dtype)
+    return normalization.softmax(tracer.b, x, dim)
 
 
-def safe_softmax(t: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
-    x = self if not isinstance(dtype, DType) else ew.convert(t.b, self, dtype)
-    return normalization.softmax(t.b, x, dim, masked_rows_are_zero=True)
+def safe_softmax(tracer: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
+    x = self if not isinstance(dtype, DType) else ew.convert(tracer.b, self, dtype)
+    return normalization.softmax(tracer.b, x, dim, masked_rows_are_zero=True)
 
 
-def log_softmax(t: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
-    x = self if not isinstance(dtype, DType) else ew.convert(t.b, self, dtype)
-    return normalization.log_softmax(t.b, x, dim)
+def log_softmax(tracer: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
+    x = self if not isinstance(dtype, DType) else ew.convert(tracer.b, self, dtype)
+    return normalization.log_softmax(tracer.b, x, dim)
 
 
-def other_dropout(t: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
+def other_dropout(tracer: Tracer, input: Tensor, p: float, train: bool) -> Tensor:
     if train and p > 0:
-        raise t.b.fail("this kind of dropout in training is not supported", "export the model after `model.eval()`")
+        raise tracer.b.fail(
+            "this kind of dropout in training is not supported", "export the model after `model.eval()`"
+        )
     return input
 
 

@@ -23,9 +23,10 @@ repeat the last one of these. The axis before `axis` numbers windows; counts [wi
 
 
 def _pooled(
-    t: Tracer, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
+    tracer: Tracer, tensors: list[Tensor], output_size: Sizes, reduce: Reduce, reduce_windows: ReduceWindows
 ) -> list[Tensor]:
-    """Cut each of the last axes of tensors of one shape into windows, and reduce each window over the tensors together.
+    """Cut each of the last axes of tensors of one shape into windows, and reduce each window over the
+    tensors together.
     """
     made = tensors
     for d, out in enumerate(output_size):
@@ -38,16 +39,16 @@ def _pooled(
             made = reduce(made, axis)
         elif isinstance(n, int) and isinstance(out, int) and n % out == 0:
             split = [*shape[:axis], out, n // out, *shape[axis + 1 :]]
-            whole = reduce([shapes.reshape(t.b, x, split) for x in made], axis + 1)
-            made = [shapes.squeeze(t.b, x, [axis + 1]) for x in whole]
+            whole = reduce([shapes.reshape(tracer.b, x, split) for x in made], axis + 1)
+            made = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in whole]
         else:
-            taken, counts = _windows(t, n, out)
-            whole = reduce_windows([gathers.take(t.b, x, taken, axis) for x in made], axis + 1, counts)
-            made = [shapes.squeeze(t.b, x, [axis + 1]) for x in whole]
+            taken, counts = _windows(tracer, n, out)
+            whole = reduce_windows([gathers.take(tracer.b, x, taken, axis) for x in made], axis + 1, counts)
+            made = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in whole]
     return made
 
 
-def _windows(t: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
+def _windows(tracer: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
     """Return the indices [out, longest window] of the elements of each window of an axis, and their number [out, 1].
 
     Windows that are shorter than the longest one repeat their last index.
@@ -56,60 +57,72 @@ def _windows(t: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
         longest: Size = max(-(-(o + 1) * n // out) - o * n // out for o in range(out))
     else:
         longest = n // out + 2
-    size, count = (reductions.size_as(t.b, v, I64) for v in (n, out))
-    numbers = shapes.reshape(t.b, shapes.iota(t.b, [out], 0, I64), [out, 1])
-    first = formula(t.b, lambda o, n, m: o * n / m, numbers, size, count)
-    last = formula(t.b, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
-    within = shapes.reshape(t.b, shapes.iota(t.b, [longest], 0, I64), [1, longest])
-    taken = formula(t.b, lambda k, f, e: (f + k).at_most(e), within, first, last)
-    return taken, formula(t.b, lambda f, e: e - f + 1, first, last)
+    size, count = (reductions.size_as(tracer.b, v, I64) for v in (n, out))
+    numbers = shapes.reshape(tracer.b, shapes.iota(tracer.b, [out], 0, I64), [out, 1])
+    first = formula(tracer.b, lambda o, n, m: o * n / m, numbers, size, count)
+    last = formula(tracer.b, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
+    within = shapes.reshape(tracer.b, shapes.iota(tracer.b, [longest], 0, I64), [1, longest])
+    taken = formula(tracer.b, lambda k, f, e: (f + k).at_most(e), within, first, last)
+    return taken, formula(tracer.b, lambda f, e: e - f + 1, first, last)
 
 
-def adaptive_avg_pool(t: Tracer, self: Tensor, output_size: Sizes) -> Tensor:
+def adaptive_avg_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> Tensor:
     inner = normalization.wide(self.dtype)
 
     def mean(parts: list[Tensor], axis: int) -> list[Tensor]:
-        return [reductions.mean(t.b, part, [axis], keep=True) for part in parts]
+        return [reductions.mean(tracer.b, part, [axis], keep=True) for part in parts]
 
     def mean_of_windows(parts: list[Tensor], axis: int, counts: Tensor) -> list[Tensor]:
         (part,) = parts
-        count = shapes.reshape(t.b, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
-        number = shapes.reshape(t.b, shapes.iota(t.b, [part.shape[axis]], 0, I64), [-1, *[1] * (part.rank - axis - 1)])
-        counted = formula(t.b, lambda v, k, c: (k < c).choose(v, 0.0), part, number, count)
-        total = reductions.reduce(t.b, "add", counted, [axis], keep=True)
-        return [formula(t.b, lambda v, c: v / c.to(inner), total, count)]
+        count = shapes.reshape(tracer.b, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
+        number = shapes.reshape(
+            tracer.b, shapes.iota(tracer.b, [part.shape[axis]], 0, I64), [-1, *[1] * (part.rank - axis - 1)]
+        )
+        counted = formula(tracer.b, lambda v, k, c: (k < c).choose(v, 0.0), part, number, count)
+        total = reductions.reduce(tracer.b, "add", counted, [axis], keep=True)
+        return [formula(tracer.b, lambda v, c: v / c.to(inner), total, count)]
 
-    (made,) = _pooled(t, [ew.convert(t.b, self, inner)], output_size, mean, mean_of_windows)
-    return ew.convert(t.b, made, self.dtype)
+    (made,) = _pooled(tracer, [ew.convert(tracer.b, self, inner)], output_size, mean, mean_of_windows)
+    return ew.convert(tracer.b, made, self.dtype)
 
 
-def adaptive_max_pool(t: Tracer, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
-    """Return the largest element of each window, and its index in the image: the first of equal elements, the last NaN.
+def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
+    """Return the largest element of each window, and its index in the image: the first of equal elements,
+    the last NaN.
     """
     spatial = len(output_size)
 
-    def larger(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+    def larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         (best, place), (value, here) = running, elements
-        before, behind = s.compare("lt", here, place), s.compare("gt", here, place)
-        taken = s.binary("or", s.compare("gt", value, best), s.binary("and", s.compare("eq", value, best), before))
+        before, behind = scalars.compare("lt", here, place), scalars.compare("gt", here, place)
+        taken = scalars.binary(
+            "or", scalars.compare("gt", value, best), scalars.binary("and", scalars.compare("eq", value, best), before)
+        )
         if value.dtype.is_float:
-            first = s.unary("not", s.unary("is_nan", best))
-            taken = s.binary("or", taken, s.binary("and", s.unary("is_nan", value), s.binary("or", first, behind)))
-        return [s.select(taken, value, best), s.select(taken, here, place)]
+            first = scalars.unary("not", scalars.unary("is_nan", best))
+            taken = scalars.binary(
+                "or", taken, scalars.binary("and", scalars.unary("is_nan", value), scalars.binary("or", first, behind))
+            )
+        return [scalars.select(taken, value, best), scalars.select(taken, here, place)]
 
-    starts = [t.b.constant(reductions.least(self.dtype), self.dtype), t.b.constant(reductions.largest(I64), I64)]
+    starts = [
+        tracer.b.constant(reductions.least(self.dtype), self.dtype),
+        tracer.b.constant(reductions.largest(I64), I64),
+    ]
 
     def reduce(parts: list[Tensor], axis: int) -> list[Tensor]:
-        made = reductions.reduce_with(t.b, parts, starts, [axis], larger)
-        return [reductions.kept_axes(t.b, x, parts[0], [axis]) for x in made]
+        made = reductions.reduce_with(tracer.b, parts, starts, [axis], larger)
+        return [reductions.kept_axes(tracer.b, x, parts[0], [axis]) for x in made]
 
-    number = t.b.constant(0, I64)
+    number = tracer.b.constant(0, I64)
     for d in range(self.rank - spatial, self.rank):
-        size = reductions.size_as(t.b, self.shape[d], I64)
-        along = shapes.reshape(t.b, shapes.iota(t.b, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)])
-        number = formula(t.b, lambda whole, n, at: whole * n + at, number, size, along)
-    places = shapes.broadcast_to(t.b, number, self.shape)
-    values, places = _pooled(t, [self, places], output_size, reduce, lambda parts, axis, _: reduce(parts, axis))
+        size = reductions.size_as(tracer.b, self.shape[d], I64)
+        along = shapes.reshape(
+            tracer.b, shapes.iota(tracer.b, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)]
+        )
+        number = formula(tracer.b, lambda whole, n, at: whole * n + at, number, size, along)
+    places = shapes.broadcast_to(tracer.b, number, self.shape)
+    values, places = _pooled(tracer, [self, places], output_size, reduce, lambda parts, axis, _: reduce(parts, axis))
     return values, places
 
 

@@ -23,15 +23,15 @@ def _without_legacy(tensors: Tensors) -> list[Tensor]:
     return kept or list(tensors[:1])
 
 
-def cat(t: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
+def cat(tracer: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
     dtype = result_type(list(tensors))
-    return shapes.concat(t.b, [ew.convert(t.b, x, dtype) for x in _without_legacy(tensors)], dim)
+    return shapes.concat(tracer.b, [ew.convert(tracer.b, x, dtype) for x in _without_legacy(tensors)], dim)
 
 
-def stack(t: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
+def stack(tracer: Tracer, tensors: Tensors, dim: int = 0) -> Tensor:
     dtype = result_type(list(tensors))
-    axis = axis_of(t, dim, tensors[0].rank + 1)
-    return shapes.stack(t.b, [ew.convert(t.b, x, dtype) for x in tensors], axis)
+    axis = axis_of(tracer, dim, tensors[0].rank + 1)
+    return shapes.stack(tracer.b, [ew.convert(tracer.b, x, dtype) for x in tensors], axis)
 
 
 def _around(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
@@ -43,38 +43,38 @@ def _around(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
     return low, high
 
 
-def constant_pad_nd(t: Tracer, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
-    return shapes.pad(t.b, self, *_around(self, pad), as_tensor(t, value, self.dtype))
+def constant_pad_nd(tracer: Tracer, self: Tensor, pad: Sizes, value: Number = 0) -> Tensor:
+    return shapes.pad(tracer.b, self, *_around(self, pad), as_tensor(tracer, value, self.dtype))
 
 
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-def pad(t: Tracer, self: Tensor, pad: Sizes, mode: str = "constant", value: Number | None = None) -> Tensor:
+def pad(tracer: Tracer, self: Tensor, pad: Sizes, mode: str = "constant", value: Number | None = None) -> Tensor:
     if mode == "constant":
-        return constant_pad_nd(t, self, pad, 0 if value is None else value)
+        return constant_pad_nd(tracer, self, pad, 0 if value is None else value)
     if mode not in _MODES:
-        raise t.b.fail(f"padding mode '{mode}' is not known")
-    return padding.pad_with(t.b, self, *_around(self, pad), _MODES[mode])
+        raise tracer.b.fail(f"padding mode '{mode}' is not known")
+    return padding.pad_with(tracer.b, self, *_around(self, pad), _MODES[mode])
 
 
 def _pad_by(mode: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor, padding: Sizes) -> Tensor:
-        return pad(t, self, padding, mode)
+    def convert(tracer: Tracer, self: Tensor, padding: Sizes) -> Tensor:
+        return pad(tracer, self, padding, mode)
 
     return convert
 
 
-def flip(t: Tracer, self: Tensor, dims: Ints) -> Tensor:
-    return indexing.reverse(t.b, self, [axis_of(t, d, self.rank) for d in dims])
+def flip(tracer: Tracer, self: Tensor, dims: Ints) -> Tensor:
+    return indexing.reverse(tracer.b, self, [axis_of(tracer, d, self.rank) for d in dims])
 
 
-def roll(t: Tracer, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
+def roll(tracer: Tracer, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
     if not dims:
-        return shapes.reshape(t.b, roll(t, flatten(t, self), shifts, (0,)), self.shape)
+        return shapes.reshape(tracer.b, roll(tracer, flatten(tracer, self), shifts, (0,)), self.shape)
     made = self
     for shift, dim in zip(shifts, dims, strict=True):
-        axis = axis_of(t, dim, self.rank)
+        axis = axis_of(tracer, dim, self.rank)
         n = self.shape[axis]
         if n == 0:
             continue
@@ -83,31 +83,31 @@ def roll(t: Tracer, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
             if isinstance(shift, int) and isinstance(n, int)
             else (n - shift if isinstance(shift, Expr) or shift > 0 else -shift)
         )
-        parts = shapes.split(t.b, made, axis, [cut, n - cut])
-        made = shapes.concat(t.b, parts[::-1], axis)
+        parts = shapes.split(tracer.b, made, axis, [cut, n - cut])
+        made = shapes.concat(tracer.b, parts[::-1], axis)
     return made
 
 
-def pixel_shuffle(t: Tracer, self: Tensor, upscale_factor: int) -> Tensor:
+def pixel_shuffle(tracer: Tracer, self: Tensor, upscale_factor: int) -> Tensor:
     r, lead = upscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
-    x = shapes.reshape(t.b, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
-    x = shapes.transpose(t.b, x, [*range(lead), *(lead + n for n in (0, 3, 1, 4, 2))])
-    return shapes.reshape(t.b, x, [*self.shape[:-3], c // (r * r), h * r, w * r])
+    x = shapes.reshape(tracer.b, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
+    x = shapes.transpose(tracer.b, x, [*range(lead), *(lead + n for n in (0, 3, 1, 4, 2))])
+    return shapes.reshape(tracer.b, x, [*self.shape[:-3], c // (r * r), h * r, w * r])
 
 
-def pixel_unshuffle(t: Tracer, self: Tensor, downscale_factor: int) -> Tensor:
+def pixel_unshuffle(tracer: Tracer, self: Tensor, downscale_factor: int) -> Tensor:
     r, lead = downscale_factor, len(self.shape) - 3
     c, h, w = self.shape[-3:]
-    x = shapes.reshape(t.b, self, [*self.shape[:-3], c, h // r, r, w // r, r])
-    x = shapes.transpose(t.b, x, [*range(lead), *(lead + n for n in (0, 2, 4, 1, 3))])
-    return shapes.reshape(t.b, x, [*self.shape[:-3], c * (r * r), h // r, w // r])
+    x = shapes.reshape(tracer.b, self, [*self.shape[:-3], c, h // r, r, w // r, r])
+    x = shapes.transpose(tracer.b, x, [*range(lead), *(lead + n for n in (0, 2, 4, 1, 3))])
+    return shapes.reshape(tracer.b, x, [*self.shape[:-3], c * (r * r), h // r, w // r])
 
 
-def channel_shuffle(t: Tracer, self: Tensor, groups: int) -> Tensor:
+def channel_shuffle(tracer: Tracer, self: Tensor, groups: int) -> Tensor:
     n, c, *rest = self.shape
-    x = shapes.reshape(t.b, self, [n, groups, c // groups, *rest])
-    return shapes.reshape(t.b, transpose(t, x, 1, 2), self.shape)
+    x = shapes.reshape(tracer.b, self, [n, groups, c // groups, *rest])
+    return shapes.reshape(tracer.b, transpose(tracer, x, 1, 2), self.shape)
 
 
 ARRANGEMENTS: dict[str, Conversion] = {
@@ -117,8 +117,11 @@ ARRANGEMENTS: dict[str, Conversion] = {
     "aten.stack": stack,
     "aten.constant_pad_nd": constant_pad_nd,
     "aten.pad": pad,
-    **{f"aten.{mode}_pad{n}d": _pad_by({"reflection": "reflect", "replication": "replicate"}[mode])
-       for mode in ("reflection", "replication") for n in (1, 2, 3)},
+    **{
+        f"aten.{mode}_pad{n}d": _pad_by({"reflection": "reflect", "replication": "replicate"}[mode])
+        for mode in ("reflection", "replication")
+        for n in (1, 2, 3)
+    },
     "aten.flip": flip,
     "aten.roll": roll,
     "aten.pixel_shuffle": pixel_shuffle,

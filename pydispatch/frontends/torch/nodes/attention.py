@@ -11,113 +11,138 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def sdpa(
-    t: Tracer, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    tracer: Tracer, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
-    return _attention(t, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
+    return _attention(tracer, query, key, value, attn_mask, dropout_p, is_causal, scale)[0]
 
 
 def _attention(
-    t: Tracer, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
+    tracer: Tracer,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
     scale: float | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Attention, and the products of queries and keys that the softmax takes."""
-    masks = _masks(t, query, key, attn_mask, dropout_p, is_causal)
-    return attention.attend(t.b, query, key, value, masks, scale=scale, stage=2)
+    masks = _masks(tracer, query, key, attn_mask, dropout_p, is_causal)
+    return attention.attend(tracer.b, query, key, value, masks, scale=scale, stage=2)
 
 
 def _masks(
-    t: Tracer, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
+    tracer: Tracer, query: Tensor, key: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool
 ) -> list[Tensor]:
     if dropout_p > 0:
-        raise t.b.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
+        raise tracer.b.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
     masks = [] if attn_mask is None else [attn_mask]
     if is_causal:
-        masks.append(attention.causal_mask(t.b, query.shape[-2], key.shape[-2]))
+        masks.append(attention.causal_mask(tracer.b, query.shape[-2], key.shape[-2]))
     return masks
 
 
 def flash_for_cpu(
-    t: Tracer, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
+    tracer: Tracer, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    made, scores = _attention(t, query, key, value, attn_mask, dropout_p, is_causal, scale)
+    made, scores = _attention(tracer, query, key, value, attn_mask, dropout_p, is_causal, scale)
     inner = normalization.wide(query.dtype)
-    return made, normalization.log_sum_exp(t.b, ew.convert(t.b, scores, inner), [-1])
+    return made, normalization.log_sum_exp(tracer.b, ew.convert(tracer.b, scores, inner), [-1])
 
 
 def flash_for_cpu_backward(
-    t: Tracer, grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
+    tracer: Tracer, grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
     dropout_p: float, is_causal: bool, *, attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    masks = _masks(t, query, key, attn_mask, dropout_p, is_causal)
-    return tuple(attention.attention_gradients(t.b, grad_out, query, key, value, out, logsumexp, masks, scale=scale))
+    masks = _masks(tracer, query, key, attn_mask, dropout_p, is_causal)
+    return tuple(
+        attention.attention_gradients(tracer.b, grad_out, query, key, value, out, logsumexp, masks, scale=scale)
+    )
 
 
 _SOURCE_MASK, _PADDING_MASK = 0, 1
 
 
-def _kept(t: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
+def _kept(tracer: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
     """Return a mask that marks the keys that queries see, for [batch, heads, l, s]; bool masks of operators mark the
     others.
     """
     if mask is None or not mask.dtype.is_bool:
         return mask
     axes = {_SOURCE_MASK: [0, 1], _PADDING_MASK: [1, 2]}.get(mask_type if mask_type is not None else 2, [])
-    kept = ew.unary(t.b, "not", mask)
-    return shapes.expand_dims(t.b, kept, axes) if mask.rank == 2 else kept
+    kept = ew.unary(tracer.b, "not", mask)
+    return shapes.expand_dims(tracer.b, kept, axes) if mask.rank == 2 else kept
 
 
 def _attended(
-    t: Tracer, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
+    tracer: Tracer, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, kept: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """Multi-head attention of queries, keys and values [batch, l, features]."""
     sizes = [embed_dim] * 3
-    weights, biases = (shapes.split(t.b, x, 0, sizes) for x in (qkv_weight, qkv_bias))
+    weights, biases = (shapes.split(tracer.b, x, 0, sizes) for x in (qkv_weight, qkv_bias))
     q, k, v = (
-        attention.split_heads(t.b, linear(t, x, w, bias), num_head)
+        attention.split_heads(tracer.b, linear(tracer, x, w, bias), num_head)
         for x, w, bias in zip(inputs, weights, biases, strict=True)
     )
-    made, _ = attention.attend(t.b, q, k, v, [] if kept is None else [kept])
-    return linear(t, attention.join_heads(t.b, made), proj_weight, proj_bias)
+    made, _ = attention.attend(tracer.b, q, k, v, [] if kept is None else [kept])
+    return linear(tracer, attention.join_heads(tracer.b, made), proj_weight, proj_bias)
 
 
 def native_multi_head_attention(
-    t: Tracer, query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor,
+    tracer: Tracer, query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_head: int, qkv_weight: Tensor,
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, None]:  # fmt: skip
     """Lower multi-head attention; the attention weights are not computed."""
     given = (query, key, value)
-    kept = _kept(t, mask, mask_type)
-    made = _attended(t, given, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, kept)
+    kept = _kept(tracer, mask, mask_type)
+    made = _attended(tracer, given, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, kept)
     return made, None
 
 
 def transformer_encoder_layer(
-    t: Tracer, src: Tensor, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
-    proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor,
-    norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor,
-    ffn_bias_2: Tensor, mask: Tensor | None = None, mask_type: int | None = None,
-) -> Tensor:  # fmt: skip
-    kept = _kept(t, mask, mask_type)
+    tracer: Tracer,
+    src: Tensor,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Tensor,
+    norm_bias_1: Tensor,
+    norm_weight_2: Tensor,
+    norm_bias_2: Tensor,
+    ffn_weight_1: Tensor,
+    ffn_bias_1: Tensor,
+    ffn_weight_2: Tensor,
+    ffn_bias_2: Tensor,
+    mask: Tensor | None = None,
+    mask_type: int | None = None,
+) -> Tensor:
+    kept = _kept(tracer, mask, mask_type)
 
     def norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return normalization.layer_norm(t.b, x, [x.rank - 1], weight, bias, eps)[0]
+        return normalization.layer_norm(tracer.b, x, [x.rank - 1], weight, bias, eps)[0]
 
     def attend(x: Tensor) -> Tensor:
-        return _attended(t, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, kept)
+        return _attended(tracer, (x, x, x), embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, kept)
 
     def feed(x: Tensor) -> Tensor:
-        inner = linear(t, x, ffn_weight_1, ffn_bias_1)
-        return linear(t, gelu(t, inner) if use_gelu else relu(t, inner), ffn_weight_2, ffn_bias_2)
+        inner = linear(tracer, x, ffn_weight_1, ffn_bias_1)
+        return linear(tracer, gelu(tracer, inner) if use_gelu else relu(tracer, inner), ffn_weight_2, ffn_bias_2)
 
     if norm_first:
-        x = ew.binary(t.b, "add", src, attend(norm(src, norm_weight_1, norm_bias_1)))
-        return ew.binary(t.b, "add", x, feed(norm(x, norm_weight_2, norm_bias_2)))
-    x = norm(ew.binary(t.b, "add", src, attend(src)), norm_weight_1, norm_bias_1)
-    return norm(ew.binary(t.b, "add", x, feed(x)), norm_weight_2, norm_bias_2)
+        x = ew.binary(tracer.b, "add", src, attend(norm(src, norm_weight_1, norm_bias_1)))
+        return ew.binary(tracer.b, "add", x, feed(norm(x, norm_weight_2, norm_bias_2)))
+    x = norm(ew.binary(tracer.b, "add", src, attend(src)), norm_weight_1, norm_bias_1)
+    return norm(ew.binary(tracer.b, "add", x, feed(x)), norm_weight_2, norm_bias_2)
 
 
 ATTENTION: dict[str, Conversion] = {

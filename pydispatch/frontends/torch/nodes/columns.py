@@ -17,46 +17,47 @@ Ints = Sequence[int]
 _MOST = 1024  # elements of a window
 
 
-def _one_each(t: Tracer, x: Tensor, kernel: Ints) -> Tensor:
+def _one_each(tracer: Tracer, x: Tensor, kernel: Ints) -> Tensor:
     """Return filters that each select one element of a window: [elements of the kernel, 1, kernel...]."""
     count = math.prod(kernel)
     if not 0 < count <= _MOST:
-        raise t.b.fail(f"windows of {list(kernel)} elements; supported are 1 to {_MOST}")
-    return t.b.constant(np.eye(count).reshape(count, 1, *kernel), x.dtype)
+        raise tracer.b.fail(f"windows of {list(kernel)} elements; supported are 1 to {_MOST}")
+    return tracer.b.constant(np.eye(count).reshape(count, 1, *kernel), x.dtype)
 
 
-def im2col(t: Tracer, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
+def im2col(tracer: Tracer, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
     """[n, c, h, w] -> [n, c * elements of the kernel, windows]."""
-    x = self if self.rank == 4 else shapes.expand_dims(t.b, self, [0])
+    x = self if self.rank == 4 else shapes.expand_dims(tracer.b, self, [0])
     n, c, *sizes = x.shape
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
-    image = shapes.reshape(t.b, x, [n * c, 1, *sizes])
-    made = products.convolution(t.b, image, _one_each(t, x, kernel_size), window)
+    image = shapes.reshape(tracer.b, x, [n * c, 1, *sizes])
+    made = products.convolution(tracer.b, image, _one_each(tracer, x, kernel_size), window)
     count = math.prod(kernel_size)
-    made = shapes.reshape(t.b, made, [n, c * count, made.shape[2] * made.shape[3]])
-    return made if self.rank == 4 else shapes.squeeze(t.b, made, [0])
+    made = shapes.reshape(tracer.b, made, [n, c * count, made.shape[2] * made.shape[3]])
+    return made if self.rank == 4 else shapes.squeeze(tracer.b, made, [0])
 
 
 def col2im(
-    t: Tracer, self: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
+    tracer: Tracer, self: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> Tensor:
-    """Add up columns of windows to an image, as the adjoint of `im2col`: elements of several windows become their sum.
+    """Add up columns of windows to an image, as the adjoint of `im2col`: elements of several windows
+    become their sum.
     """
-    x = self if self.rank == 3 else shapes.expand_dims(t.b, self, [0])
+    x = self if self.rank == 3 else shapes.expand_dims(tracer.b, self, [0])
     count = math.prod(kernel_size)
     n, rows = x.shape[:2]
     if isinstance(rows, Expr) or rows % count:
-        raise t.b.fail(f"{x} has no columns of {count} elements for each channel")
+        raise tracer.b.fail(f"{x} has no columns of {count} elements for each channel")
     moved = zip(output_size, kernel_size, dilation, padding, stride, strict=True)
     reach = [(size, d * (k - 1) + 1 - 2 * p, s) for size, k, d, p, s in moved]
     blocks = [(size - r) // s + 1 for size, r, s in reach]
     beyond = [size - (blocks_ - 1) * s - r for (size, r, s), blocks_ in zip(reach, blocks, strict=True)]
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
-    image = shapes.reshape(t.b, x, [n * (rows // count), count, *blocks])
-    filters = _one_each(t, x, kernel_size)
-    made = products.transposed_convolution(t.b, image, filters, window, output_padding=beyond)
-    made = shapes.reshape(t.b, made, [n, rows // count, *output_size])
-    return made if self.rank == 3 else shapes.squeeze(t.b, made, [0])
+    image = shapes.reshape(tracer.b, x, [n * (rows // count), count, *blocks])
+    filters = _one_each(tracer, x, kernel_size)
+    made = products.transposed_convolution(tracer.b, image, filters, window, output_padding=beyond)
+    made = shapes.reshape(tracer.b, made, [n, rows // count, *output_size])
+    return made if self.rank == 3 else shapes.squeeze(tracer.b, made, [0])
 
 
 COLUMNS: dict[str, Conversion] = {"aten.im2col": im2col, "aten.col2im": col2im}

@@ -9,33 +9,33 @@ from pydispatch.frontends.torch.nodes.parts import select
 from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
 
 
-def real(t: Tracer, self: Tensor) -> Tensor:
-    return ew.apply(t.b, lambda s, u: s.real(u), self) if self.dtype.is_complex else self
+def real(tracer: Tracer, self: Tensor) -> Tensor:
+    return ew.apply(tracer.b, lambda s, u: s.real(u), self) if self.dtype.is_complex else self
 
 
-def imag(t: Tracer, self: Tensor) -> Tensor:
-    return ew.apply(t.b, lambda s, u: s.imag(u), self)
+def imag(tracer: Tracer, self: Tensor) -> Tensor:
+    return ew.apply(tracer.b, lambda s, u: s.imag(u), self)
 
 
-def view_as_real(t: Tracer, self: Tensor) -> Tensor:
-    return shapes.stack(t.b, [real(t, self), imag(t, self)], self.rank)
+def view_as_real(tracer: Tracer, self: Tensor) -> Tensor:
+    return shapes.stack(tracer.b, [real(tracer, self), imag(tracer, self)], self.rank)
 
 
-def complex_(t: Tracer, real: Tensor, imag: Tensor) -> Tensor:
-    return ew.apply(t.b, lambda s, u, v: s.complex(u, v), real, imag)
+def complex_(tracer: Tracer, real: Tensor, imag: Tensor) -> Tensor:
+    return ew.apply(tracer.b, lambda s, u, v: s.complex(u, v), real, imag)
 
 
-def view_as_complex(t: Tracer, self: Tensor) -> Tensor:
-    return complex_(t, select(t, self, self.rank - 1, 0), select(t, self, self.rank - 1, 1))
+def view_as_complex(tracer: Tracer, self: Tensor) -> Tensor:
+    return complex_(tracer, select(tracer, self, self.rank - 1, 0), select(tracer, self, self.rank - 1, 1))
 
 
-def conj(t: Tracer, self: Tensor) -> Tensor:
-    return ew.apply(t.b, lambda s, u: s.conj(u), self) if self.dtype.is_complex else self
+def conj(tracer: Tracer, self: Tensor) -> Tensor:
+    return ew.apply(tracer.b, lambda s, u: s.conj(u), self) if self.dtype.is_complex else self
 
 
-def polar(t: Tracer, abs: Tensor, angle: Tensor) -> Tensor:
+def polar(tracer: Tracer, abs: Tensor, angle: Tensor) -> Tensor:
     return ew.apply(
-        t.b,
+        tracer.b,
         lambda s, r, a: s.complex(s.binary("mul", r, s.unary("cos", a)), s.binary("mul", r, s.unary("sin", a))),
         abs, angle,
     )  # fmt: skip

@@ -11,46 +11,50 @@ from pydispatch.frontends.torch.schema import Graph
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def cond(t: Tracer, predicate: Operand, then: Graph, otherwise: Graph, operands: Operands = ()) -> tuple[Tensor, ...]:
-    condition = as_tensor(t, predicate, BOOL)
+def cond(
+    tracer: Tracer, predicate: Operand, then: Graph, otherwise: Graph, operands: Operands = ()
+) -> tuple[Tensor, ...]:
+    condition = as_tensor(tracer, predicate, BOOL)
     given = list(operands)
-    made = control.if_(t.b, condition, lambda: t.tensors(then, given), lambda: t.tensors(otherwise, given))
+    made = control.if_(
+        tracer.b, condition, lambda: tracer.tensors(then, given), lambda: tracer.tensors(otherwise, given)
+    )
     return tuple(made)
 
 
-def while_loop(t: Tracer, test: Graph, body: Graph, carried: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
-    first, more = [as_tensor(t, x) for x in carried], list(extra)
+def while_loop(tracer: Tracer, test: Graph, body: Graph, carried: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+    first, more = [as_tensor(tracer, x) for x in carried], list(extra)
 
     def holds(now: list[Tensor]) -> Tensor:
-        (found,) = t.tensors(test, [*now, *more])
+        (found,) = tracer.tensors(test, [*now, *more])
         return found
 
-    return tuple(control.while_(t.b, first, holds, lambda now: t.tensors(body, [*now, *more])))
+    return tuple(control.while_(tracer.b, first, holds, lambda now: tracer.tensors(body, [*now, *more])))
 
 
-def scan(t: Tracer, body: Graph, init: Operands, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+def scan(tracer: Tracer, body: Graph, init: Operands, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     """body(carried..., a slice of each x..., extra...) -> the next carried, then a slice of each result."""
-    carried, rows, more = [as_tensor(t, x) for x in init], [as_tensor(t, x) for x in xs], list(extra)
-    return _over_rows(t, body, carried, rows, more)
+    carried, rows, more = [as_tensor(tracer, x) for x in init], [as_tensor(tracer, x) for x in xs], list(extra)
+    return _over_rows(tracer, body, carried, rows, more)
 
 
-def map_(t: Tracer, body: Graph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
-    return _over_rows(t, body, [], [as_tensor(t, x) for x in xs], list(extra))
+def map_(tracer: Tracer, body: Graph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+    return _over_rows(tracer, body, [], [as_tensor(tracer, x) for x in xs], list(extra))
 
 
 def _over_rows(
-    t: Tracer, body: Graph, carried: list[Tensor], rows: list[Tensor], more: list[Operand]
+    tracer: Tracer, body: Graph, carried: list[Tensor], rows: list[Tensor], more: list[Operand]
 ) -> tuple[Tensor, ...]:
     if not rows:
-        raise t.b.fail("a scan over nothing")
+        raise tracer.b.fail("a scan over nothing")
     count, kept = rows[0].shape[0], len(carried)
 
     def step(number: Size, now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        slices = [shapes.squeeze(t.b, shapes.slice_axis(t.b, x, 0, number, number + 1), [0]) for x in rows]
-        made = list(t.tensors(body, [*now, *slices, *more]))
+        slices = [shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, 0, number, number + 1), [0]) for x in rows]
+        made = list(tracer.tensors(body, [*now, *slices, *more]))
         return made[:kept], made[kept:]
 
-    ends, stacks = control.scan(t.b, count, carried, step)
+    ends, stacks = control.scan(tracer.b, count, carried, step)
     return *ends, *stacks
 
 

@@ -16,29 +16,29 @@ Sizes = Sequence[Size]
 
 
 def convolution_backward(
-    t: Tracer, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
+    tracer: Tracer, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
     padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of the input, the filters and the bias that `output_mask` asks for."""
-    window = window_of(t, weight.rank - 2, stride, padding, dilation)
+    window = window_of(tracer, weight.rank - 2, stride, padding, dilation)
     inner = normalization.wide(input.dtype)
     of_input, of_weight, of_bias = output_mask
     found: list[Tensor | None] = [None, None, None]
     if of_input and transposed:
-        made = products.convolution(t.b, grad_output, weight, window, groups=groups, dtype=inner)
-        found[0] = shapes.slice_(t.b, made, [0] * made.rank, input.shape)
+        made = products.convolution(tracer.b, grad_output, weight, window, groups=groups, dtype=inner)
+        found[0] = shapes.slice_(tracer.b, made, [0] * made.rank, input.shape)
     elif of_input:
         lacking = _beyond_windows(input, weight, grad_output, window)
         found[0] = products.transposed_convolution(
-            t.b, grad_output, weight, window, groups=groups, output_padding=lacking, dtype=inner
+            tracer.b, grad_output, weight, window, groups=groups, output_padding=lacking, dtype=inner
         )
     if of_weight:
         x, grad = (grad_output, input) if transposed else (input, grad_output)
-        found[1] = products.filter_gradient(t.b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner)
+        found[1] = products.filter_gradient(tracer.b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner)
     if of_bias:
         axes = [d for d in range(grad_output.rank) if d != 1]
-        found[2] = reductions.reduce(t.b, "add", ew.convert(t.b, grad_output, inner), axes)
-    return tuple(made if made is None else ew.convert(t.b, made, input.dtype) for made in found)
+        found[2] = reductions.reduce(tracer.b, "add", ew.convert(tracer.b, grad_output, inner), axes)
+    return tuple(made if made is None else ew.convert(tracer.b, made, input.dtype) for made in found)
 
 
 def _beyond_windows(x: Tensor, weight: Tensor, grad: Tensor, window: products.Window) -> list[Size]:

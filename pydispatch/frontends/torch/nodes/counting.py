@@ -13,27 +13,27 @@ from pydispatch.frontends.torch.promotion import Number
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def bincount(t: Tracer, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:
+def bincount(tracer: Tracer, self: Tensor, weights: Tensor | None = None, minlength: Size = 0) -> Tensor:
     """Return how often each number from 0 to the largest one occurs, or the sums of weights; at least minlength of
     them.
     """
-    places = ew.convert(t.b, self, I64)
-    largest = reductions.reduce(t.b, "max", shapes.concat(t.b, [places, t.b.constant([-1], I64)], 0))
-    least = reductions.size_as(t.b, minlength, I64)
-    count = formula(t.b, lambda n, least: (n + 1).at_least(least), largest, least)
-    size = t.b.size_of(t.b.scalar(count), "count")
+    places = ew.convert(tracer.b, self, I64)
+    largest = reductions.reduce(tracer.b, "max", shapes.concat(tracer.b, [places, tracer.b.constant([-1], I64)], 0))
+    least = reductions.size_as(tracer.b, minlength, I64)
+    count = formula(tracer.b, lambda n, least: (n + 1).at_least(least), largest, least)
+    size = tracer.b.size_of(tracer.b.scalar(count), "count")
     if weights is None:
-        given = shapes.full(t.b, 1, places.shape, I64)
+        given = shapes.full(tracer.b, 1, places.shape, I64)
     else:
-        given = ew.convert(t.b, weights, F32 if weights.dtype == F32 else F64)
-    return scatters.put_rows(t.b, shapes.full(t.b, 0, (size,), given.dtype), [places], given, "add")
+        given = ew.convert(tracer.b, weights, F32 if weights.dtype == F32 else F64)
+    return scatters.put_rows(tracer.b, shapes.full(tracer.b, 0, (size,), given.dtype), [places], given, "add")
 
 
-def histc(t: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
+def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
     """Return the number of elements in each of equal intervals from min to max; the range of the elements where min and
     max are equal.
     """
-    b, dtype = t.b, self.dtype
+    b, dtype = tracer.b, self.dtype
     if not dtype.is_float or isinstance(min, complex) or isinstance(max, complex) or bins < 1:
         raise b.fail(f"a histogram of {self} with {bins} bins from {min} to {max}; expected floats and a bin or more")
     flat = shapes.reshape(b, self, [product(self.shape)])
@@ -44,9 +44,9 @@ def histc(t: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number
         low = formula(b, lambda n, e: e.choose(n - 1.0, n), low, alike)
         high = formula(b, lambda n, e: e.choose(n + 1.0, n), high, alike)
 
-    def place(v: Element, low: Element, high: Element) -> Element:
-        number = ((v - low) * float(bins) / (high - low)).to(I64).at_most(bins - 1)
-        return ((v >= low) & (v <= high)).choose(number, -1)
+    def place(value: Element, low: Element, high: Element) -> Element:
+        number = ((value - low) * float(bins) / (high - low)).to(I64).at_most(bins - 1)
+        return ((value >= low) & (value <= high)).choose(number, -1)
 
     places = formula(b, place, flat, low, high)
     ones = shapes.full(b, 1, flat.shape, dtype)
@@ -56,31 +56,35 @@ def histc(t: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number
 # -- repetition
 
 
-def _sources(t: Tracer, repeats: Tensor, output_size: Size | None) -> Tensor:
+def _sources(tracer: Tracer, repeats: Tensor, output_size: Size | None) -> Tensor:
     """Return the index of each element of `repeats`, repeated as often as the element states."""
-    counts = ew.convert(t.b, repeats, I64)
+    counts = ew.convert(tracer.b, repeats, I64)
     if output_size is None:
-        output_size = t.b.size_of(t.b.scalar(reductions.reduce(t.b, "add", counts)), "count")
+        output_size = tracer.b.size_of(tracer.b.scalar(reductions.reduce(tracer.b, "add", counts)), "count")
     # An element begins where those before it end; several begin at one place where some have a count of 0.
-    begins = scans.cumulative(t.b, "add", counts, 0, exclusive=True)
+    begins = scans.cumulative(tracer.b, "add", counts, 0, exclusive=True)
     marks = scatters.put_rows(
-        t.b, shapes.full(t.b, 0, (output_size,), I64), [begins], shapes.full(t.b, 1, counts.shape, I64), "add"
+        tracer.b,
+        shapes.full(tracer.b, 0, (output_size,), I64),
+        [begins],
+        shapes.full(tracer.b, 1, counts.shape, I64),
+        "add",
     )
-    return formula(t.b, lambda n: n - 1, scans.cumulative(t.b, "add", marks, 0))
+    return formula(tracer.b, lambda n: n - 1, scans.cumulative(tracer.b, "add", marks, 0))
 
 
-def repeat_numbers(t: Tracer, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
-    return ew.convert(t.b, _sources(t, repeats, output_size), repeats.dtype)
+def repeat_numbers(tracer: Tracer, repeats: Tensor, *, output_size: Size | None = None) -> Tensor:
+    return ew.convert(tracer.b, _sources(tracer, repeats, output_size), repeats.dtype)
 
 
 def repeat_by_tensor(
-    t: Tracer, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
+    tracer: Tracer, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
-    x = self if dim is not None else flatten(t, self)
-    axis = axis_of(t, dim or 0, x.rank)
+    x = self if dim is not None else flatten(tracer, self)
+    axis = axis_of(tracer, dim or 0, x.rank)
     if repeats.rank == 0 or repeats.shape[0] == 1:  # a count for all elements
-        repeats = shapes.broadcast_to(t.b, shapes.reshape(t.b, repeats, [1]), [x.shape[axis]])
-    return gathers.take(t.b, x, _sources(t, repeats, output_size), axis)
+        repeats = shapes.broadcast_to(tracer.b, shapes.reshape(tracer.b, repeats, [1]), [x.shape[axis]])
+    return gathers.take(tracer.b, x, _sources(tracer, repeats, output_size), axis)
 
 
 COUNTING: dict[str, Conversion] = {

@@ -18,128 +18,132 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 Sizes = Sequence[Size]
 
 
-def filled(t: Tracer, value: Operand, shape: Sizes, dtype: DType) -> Tensor:
+def filled(tracer: Tracer, value: Operand, shape: Sizes, dtype: DType) -> Tensor:
     """Return a tensor of one number."""
-    return shapes.broadcast_to(t.b, as_tensor(t, value, dtype), shape)
+    return shapes.broadcast_to(tracer.b, as_tensor(tracer, value, dtype), shape)
 
 
-def full(t: Tracer, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+def full(tracer: Tracer, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
     default = fill_value.dtype if isinstance(fill_value, Tensor) else default_type(fill_value)
-    return filled(t, fill_value, size, dtype or default)
+    return filled(tracer, fill_value, size, dtype or default)
 
 
-def full_like(t: Tracer, self: Tensor, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
-    return filled(t, fill_value, self.shape, dtype or self.dtype)
+def full_like(tracer: Tracer, self: Tensor, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+    return filled(tracer, fill_value, self.shape, dtype or self.dtype)
 
 
-def new_full(t: Tracer, self: Tensor, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
-    return filled(t, fill_value, size, dtype or self.dtype)
+def new_full(tracer: Tracer, self: Tensor, size: Sizes, fill_value: Operand, *, dtype: DType | None = None) -> Tensor:
+    return filled(tracer, fill_value, size, dtype or self.dtype)
 
 
-def fill(t: Tracer, self: Tensor, value: Operand) -> Tensor:
-    return filled(t, value, self.shape, self.dtype)
+def fill(tracer: Tracer, self: Tensor, value: Operand) -> Tensor:
+    return filled(tracer, value, self.shape, self.dtype)
 
 
-def zero(t: Tracer, self: Tensor) -> Tensor:
-    return filled(t, 0, self.shape, self.dtype)
+def zero(tracer: Tracer, self: Tensor) -> Tensor:
+    return filled(tracer, 0, self.shape, self.dtype)
 
 
 def _of_size(value: int) -> Conversion:
-    def convert(t: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-        return filled(t, value, size, dtype or F32)
+    def convert(tracer: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+        return filled(tracer, value, size, dtype or F32)
 
     return convert
 
 
 def _like(value: int) -> Conversion:
-    def convert(t: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-        return filled(t, value, self.shape, dtype or self.dtype)
+    def convert(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+        return filled(tracer, value, self.shape, dtype or self.dtype)
 
     return convert
 
 
 def _new(value: int) -> Conversion:
-    def convert(t: Tracer, self: Tensor, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-        return filled(t, value, size, dtype or self.dtype)
+    def convert(tracer: Tracer, self: Tensor, size: Sizes, *, dtype: DType | None = None) -> Tensor:
+        return filled(tracer, value, size, dtype or self.dtype)
 
     return convert
 
 
-def empty_strided(t: Tracer, size: Sizes, stride: Sizes, *, dtype: DType | None = None) -> Tensor:
-    return filled(t, 0, size, dtype or F32)
+def empty_strided(tracer: Tracer, size: Sizes, stride: Sizes, *, dtype: DType | None = None) -> Tensor:
+    return filled(tracer, 0, size, dtype or F32)
 
 
 def new_empty_strided(
-    t: Tracer, self: Tensor, size: Sizes, stride: Sizes, *, dtype: DType | None = None
+    tracer: Tracer, self: Tensor, size: Sizes, stride: Sizes, *, dtype: DType | None = None
 ) -> Tensor:
-    return filled(t, 0, size, dtype or self.dtype)
+    return filled(tracer, 0, size, dtype or self.dtype)
 
 
-def empty_permuted(t: Tracer, size: Sizes, physical_layout: Sequence[int], *, dtype: DType | None = None) -> Tensor:
-    return filled(t, 0, size, dtype or F32)
+def empty_permuted(
+    tracer: Tracer, size: Sizes, physical_layout: Sequence[int], *, dtype: DType | None = None
+) -> Tensor:
+    return filled(tracer, 0, size, dtype or F32)
 
 
-def scalar_tensor(t: Tracer, s: Operand, *, dtype: DType | None = None) -> Tensor:
-    return as_tensor(t, s, dtype or F32)
+def scalar_tensor(tracer: Tracer, s: Operand, *, dtype: DType | None = None) -> Tensor:
+    return as_tensor(tracer, s, dtype or F32)
 
 
-def arange(t: Tracer, end: Number, *, dtype: DType | None = None) -> Tensor:
-    return arange_step(t, 0, end, 1, dtype=dtype)
+def arange(tracer: Tracer, end: Number, *, dtype: DType | None = None) -> Tensor:
+    return arange_step(tracer, 0, end, 1, dtype=dtype)
 
 
-def arange_step(t: Tracer, start: Number, end: Number, step: Number = 1, *, dtype: DType | None = None) -> Tensor:
+def arange_step(tracer: Tracer, start: Number, end: Number, step: Number = 1, *, dtype: DType | None = None) -> Tensor:
     if all(isinstance(n, (int, Expr)) for n in (start, end, step)):
-        return _of_integers(t, start, end, step, dtype or I64)
+        return _of_integers(tracer, start, end, step, dtype or I64)
     if any(isinstance(n, Expr) for n in (start, end, step)) or not step:
-        raise t.b.fail("arange by fractions up to a size that is not known")
+        raise tracer.b.fail("arange by fractions up to a size that is not known")
     first, last, by = float(start), float(end), float(step)  # type: ignore[arg-type]
-    places = shapes.iota(t.b, [max(0, math.ceil((last - first) / by))], 0, I64)
-    made = formula(t.b, lambda e: e.to(F64) * by + first, places)
-    return ew.convert(t.b, made, dtype or F32)
+    places = shapes.iota(tracer.b, [max(0, math.ceil((last - first) / by))], 0, I64)
+    made = formula(tracer.b, lambda e: e.to(F64) * by + first, places)
+    return ew.convert(tracer.b, made, dtype or F32)
 
 
-def _of_integers(t: Tracer, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
+def _of_integers(tracer: Tracer, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
     if not isinstance(step, int) or not step:
-        raise t.b.fail(f"arange with the step {step}")
+        raise tracer.b.fail(f"arange with the step {step}")
     count = ceil_div(end - start, step) if step > 0 else ceil_div(start - end, -step)
     count = max(count, 0) if isinstance(count, int) else count
-    places = shapes.iota(t.b, [count], 0, I64)
-    scaled = places if step == 1 else ew.binary(t.b, "mul", places, as_tensor(t, step))
-    made = scaled if start == 0 else ew.binary(t.b, "add", scaled, as_tensor(t, start))
-    return ew.convert(t.b, made, dtype)
+    places = shapes.iota(tracer.b, [count], 0, I64)
+    scaled = places if step == 1 else ew.binary(tracer.b, "mul", places, as_tensor(tracer, step))
+    made = scaled if start == 0 else ew.binary(tracer.b, "add", scaled, as_tensor(tracer, start))
+    return ew.convert(tracer.b, made, dtype)
 
 
-def linspace(t: Tracer, start: Operand, end: Operand, steps: int, *, dtype: DType | None = None) -> Tensor:
+def linspace(tracer: Tracer, start: Operand, end: Operand, steps: int, *, dtype: DType | None = None) -> Tensor:
     import numpy as np
 
     if isinstance(start, Tensor) or isinstance(end, Tensor):
         # From both ends, as PyTorch does: the last element is the end itself.
-        part = t.b.constant(np.linspace(0.0, 1.0, steps), F64)
-        low, high = (shapes.reshape(t.b, as_tensor(t, v, F64), []) for v in (start, end))
-        made = formula(t.b, lambda p, x, y: (p < 0.5).choose(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high)
-        return ew.convert(t.b, made, dtype or F32)
+        part = tracer.b.constant(np.linspace(0.0, 1.0, steps), F64)
+        low, high = (shapes.reshape(tracer.b, as_tensor(tracer, v, F64), []) for v in (start, end))
+        made = formula(
+            tracer.b, lambda p, x, y: (p < 0.5).choose(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high
+        )
+        return ew.convert(tracer.b, made, dtype or F32)
     values = np.linspace(float(start), float(end), steps)  # type: ignore[arg-type]
-    return t.b.constant(values, dtype or F32)
+    return tracer.b.constant(values, dtype or F32)
 
 
-def eye(t: Tracer, n: Size, m: Size | None = None, *, dtype: DType | None = None) -> Tensor:
+def eye(tracer: Tracer, n: Size, m: Size | None = None, *, dtype: DType | None = None) -> Tensor:
     shape = (n, n if m is None else m)
-    rows, columns = (shapes.iota(t.b, shape, axis, I64) for axis in (0, 1))
-    return ew.convert(t.b, ew.compare(t.b, "eq", rows, columns), dtype or F32)
+    rows, columns = (shapes.iota(tracer.b, shape, axis, I64) for axis in (0, 1))
+    return ew.convert(tracer.b, ew.compare(tracer.b, "eq", rows, columns), dtype or F32)
 
 
-def triangle(t: Tracer, x: Tensor, order: str, diagonal: int) -> Tensor:
+def triangle(tracer: Tracer, x: Tensor, order: str, diagonal: int) -> Tensor:
     """Matrices with 0 where the column less the row is not "le" or "ge" the number of a diagonal."""
     lead, (n, m) = x.shape[:-2], x.shape[-2:]
-    rows = shapes.reshape(t.b, shapes.iota(t.b, [n], 0, I64), [*[1] * len(lead), n, 1])
-    columns = shapes.reshape(t.b, shapes.iota(t.b, [m], 0, I64), [*[1] * len(lead), 1, m])
-    kept = formula(t.b, lambda r, c: (c - r).compare(order, diagonal), rows, columns)
-    return ew.select(t.b, kept, x, as_tensor(t, 0, x.dtype))
+    rows = shapes.reshape(tracer.b, shapes.iota(tracer.b, [n], 0, I64), [*[1] * len(lead), n, 1])
+    columns = shapes.reshape(tracer.b, shapes.iota(tracer.b, [m], 0, I64), [*[1] * len(lead), 1, m])
+    kept = formula(tracer.b, lambda r, c: (c - r).compare(order, diagonal), rows, columns)
+    return ew.select(tracer.b, kept, x, as_tensor(tracer, 0, x.dtype))
 
 
 def _triangle(order: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor, diagonal: int = 0) -> Tensor:
-        return triangle(t, self, order, diagonal)
+    def convert(tracer: Tracer, self: Tensor, diagonal: int = 0) -> Tensor:
+        return triangle(tracer, self, order, diagonal)
 
     return convert
 
@@ -147,11 +151,11 @@ def _triangle(order: str) -> Conversion:
 def _indices_of_triangle(name: str) -> Conversion:
     """Return the rows and columns of the elements on and below, or above, a diagonal of a matrix, [2, count]."""
 
-    def convert(t: Tracer, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
+    def convert(tracer: Tracer, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
         import numpy as np
 
         found = np.tril_indices(row, offset, col) if name == "tril" else np.triu_indices(row, offset, col)
-        return t.b.constant(np.stack(found).astype(np.int64), dtype or I64)
+        return tracer.b.constant(np.stack(found).astype(np.int64), dtype or I64)
 
     return convert
 

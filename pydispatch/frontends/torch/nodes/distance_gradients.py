@@ -14,17 +14,17 @@ from pydispatch.frontends.torch.nodes.products import count_of_rows
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def cdist_backward(t: Tracer, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
+def cdist_backward(tracer: Tracer, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
     """Return the gradient of x1 [..., n, c] by that of the distances [..., n, m] to the rows of x2."""
     inner = normalization.wide(x1.dtype)
 
     def share(g: Element, d: Element, a: Element, c: Element) -> Element:
         return g.to(inner) * _slope(a.to(inner) - c.to(inner), d.to(inner), p)
 
-    weights, distances = (shapes.expand_dims(t.b, each, [each.rank]) for each in (grad, cdist))
-    rows, columns = shapes.expand_dims(t.b, x1, [x1.rank - 1]), shapes.expand_dims(t.b, x2, [x2.rank - 2])
-    made = reductions.reduce(t.b, "add", formula(t.b, share, weights, distances, rows, columns), [-2])
-    return ew.convert(t.b, made, x1.dtype)
+    weights, distances = (shapes.expand_dims(tracer.b, each, [each.rank]) for each in (grad, cdist))
+    rows, columns = shapes.expand_dims(tracer.b, x1, [x1.rank - 1]), shapes.expand_dims(tracer.b, x2, [x2.rank - 2])
+    made = reductions.reduce(tracer.b, "add", formula(tracer.b, share, weights, distances, rows, columns), [-2])
+    return ew.convert(tracer.b, made, x1.dtype)
 
 
 def _slope(difference: Element, distance: Element, p: float) -> Element:
@@ -40,16 +40,16 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
     return difference.is_equal(0.0).choose(0.0, made)
 
 
-def pdist_backward(t: Tracer, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
+def pdist_backward(tracer: Tracer, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
     """Return the gradient of rows by that of the distances of all pairs of them."""
-    count = count_of_rows(t, self)
+    count = count_of_rows(tracer, self)
     if count < 2:
-        return shapes.full(t.b, 0, self.shape, self.dtype)
+        return shapes.full(tracer.b, 0, self.shape, self.dtype)
     pairs = np.zeros((count, count), np.int64)
     pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)
-    places = t.b.constant(pairs + pairs.T)
-    whole = (gathers.take(t.b, each, places, 0) for each in (grad, pdist))
-    return cdist_backward(t, next(whole), self, self, p, next(whole))
+    places = tracer.b.constant(pairs + pairs.T)
+    whole = (gathers.take(tracer.b, each, places, 0) for each in (grad, pdist))
+    return cdist_backward(tracer, next(whole), self, self, p, next(whole))
 
 
 DISTANCE_GRADIENTS: dict[str, Conversion] = {

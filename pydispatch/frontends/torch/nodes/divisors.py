@@ -10,9 +10,9 @@ from pydispatch.frontends.torch.promotion import Operand, together
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def gcd(t: Tracer, self: Operand, other: Operand) -> Tensor:
-    b = t.b
-    x, y = together(t, self, other)
+def gcd(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+    b = tracer.b
+    x, y = together(tracer, self, other)
     if not x.dtype.is_integer:
         raise b.fail(f"common divisors of {x} and {y}; expected integers")
     shape = ew.broadcast_shape(b, x.shape, y.shape)
@@ -32,11 +32,11 @@ def gcd(t: Tracer, self: Operand, other: Operand) -> Tensor:
     return control.while_(b, [x, y], remains, divided)[0]
 
 
-def lcm(t: Tracer, self: Operand, other: Operand) -> Tensor:
-    x, y = together(t, self, other)
-    divisor = gcd(t, x, y)
-    multiple = formula(t.b, lambda v, w, d: v / d.is_equal(0).choose(1, d) * w, x, y, divisor)
-    return multiple if x.dtype.is_unsigned else ew.unary(t.b, "abs", multiple)
+def lcm(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+    x, y = together(tracer, self, other)
+    divisor = gcd(tracer, x, y)
+    multiple = formula(tracer.b, lambda v, w, d: v / d.is_equal(0).choose(1, d) * w, x, y, divisor)
+    return multiple if x.dtype.is_unsigned else ew.unary(tracer.b, "abs", multiple)
 
 
 DIVISORS: dict[str, Conversion] = {"aten.gcd": gcd, "aten.lcm": lcm}

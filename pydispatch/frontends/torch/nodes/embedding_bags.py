@@ -17,17 +17,24 @@ _FAST = ("f32", "f16")
 
 
 def embedding_bag(
-    t: Tracer, weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = _SUM,
-    sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+    tracer: Tracer,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
     padding_idx: int | None = None,
-) -> tuple[Tensor | Saved, ...]:  # fmt: skip
+) -> tuple[Tensor | Saved, ...]:
     """Return the combined rows, the bag of each row, the number of rows of each bag, and the indices of maxima."""
-    b = t.b
+    b = tracer.b
     if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
         raise b.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
-    bag = _bag_of_each(t, indices, offsets, bags, padding_idx)
-    counts = _counts(t, bag, bags)
+    bag = _bag_of_each(tracer, indices, offsets, bags, padding_idx)
+    counts = _counts(tracer, bag, bags)
     rows = gathers.take(b, weight, indices, 0)
     if per_sample_weights is not None:
         rows = ew.binary(b, "mul", rows, shapes.expand_dims(b, per_sample_weights, [1]))
@@ -38,51 +45,53 @@ def embedding_bag(
         least = shapes.full(b, reductions.least(weight.dtype), shape, weight.dtype)
         largest = scatters.put_rows(b, least, [bag], rows, "max")
         made = formula(b, lambda v, n: (n > 0).choose(v, 0.0), largest, column)
-        return made, Saved(listed), Saved(counts), Saved(_indices_of(t, largest, rows, bag, indices))
+        return made, Saved(listed), Saved(counts), Saved(_indices_of(tracer, largest, rows, bag, indices))
     made = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
         made = formula(b, lambda v, n: v / n.at_least(1).to(v.dtype), made, column)
     return made, Saved(listed), Saved(counts), Saved(counts)
 
 
-def _bag_of_each(t: Tracer, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
+def _bag_of_each(tracer: Tracer, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
     """Return the number of the bag of each index; -1 for padding, which is in no bag."""
-    begins = shapes.slice_axis(t.b, offsets, 0, 0, bags)
-    places = searchsorted(t, begins, shapes.iota(t.b, indices.shape, 0, offsets.dtype), right=True)
-    bag = formula(t.b, lambda n: n - 1, places)
+    begins = shapes.slice_axis(tracer.b, offsets, 0, 0, bags)
+    places = searchsorted(tracer, begins, shapes.iota(tracer.b, indices.shape, 0, offsets.dtype), right=True)
+    bag = formula(tracer.b, lambda n: n - 1, places)
     if padding_idx is None or padding_idx < 0:
         return bag
-    return formula(t.b, lambda n, i: i.is_equal(padding_idx).choose(-1, n), bag, indices)
+    return formula(tracer.b, lambda n, i: i.is_equal(padding_idx).choose(-1, n), bag, indices)
 
 
-def _counts(t: Tracer, bag: Tensor, bags: Size) -> Tensor:
+def _counts(tracer: Tracer, bag: Tensor, bags: Size) -> Tensor:
     """Return how many rows each bag has."""
-    ones = shapes.full(t.b, 1, bag.shape, I64)
-    return scatters.put_rows(t.b, shapes.full(t.b, 0, [bags], I64), [bag], ones, "add")
+    ones = shapes.full(tracer.b, 1, bag.shape, I64)
+    return scatters.put_rows(tracer.b, shapes.full(tracer.b, 0, [bags], I64), [bag], ones, "add")
 
 
-def _indices_of(t: Tracer, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
+def _indices_of(tracer: Tracer, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
     """Return the index of the first row of each bag that has the maximum, for each column."""
     beyond = reductions.largest(I64)
-    own = gathers.take(t.b, largest, bag, 0)
-    numbers = formula(t.b, lambda v, m: v.is_equal(m).choose(v.position(0, I64), v.const(beyond).to(I64)), rows, own)
-    first = scatters.put_rows(t.b, shapes.full(t.b, beyond, largest.shape, I64), [bag], numbers, "min")
-    return gathers.take(t.b, indices, first, 0)
+    own = gathers.take(tracer.b, largest, bag, 0)
+    numbers = formula(
+        tracer.b, lambda v, m: v.is_equal(m).choose(v.position(0, I64), v.const(beyond).to(I64)), rows, own
+    )
+    first = scatters.put_rows(tracer.b, shapes.full(tracer.b, beyond, largest.shape, I64), [bag], numbers, "min")
+    return gathers.take(tracer.b, indices, first, 0)
 
 
 def embedding_bag_backward(
-    t: Tracer, grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor,
+    tracer: Tracer, grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor,
     maximum_indices: Tensor, num_weights: Size, scale_grad_by_freq: bool, mode: int, sparse: bool,
     per_sample_weights: Tensor | None, padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
     if sparse:
-        raise t.b.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
+        raise tracer.b.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
     if scale_grad_by_freq:  # PyTorch's gradients on the CPU are not those that its documentation describes
-        raise t.b.fail("gradients of bags scaled by frequency are unsupported", "leave out scale_grad_by_freq")
-    b, inner = t.b, normalization.wide(grad.dtype)
+        raise tracer.b.fail("gradients of bags scaled by frequency are unsupported", "leave out scale_grad_by_freq")
+    b, inner = tracer.b, normalization.wide(grad.dtype)
     bags, width = grad.shape
-    bag = _bag_of_each(t, indices, offsets, bags, padding_idx)
-    counts = shapes.expand_dims(b, _counts(t, bag, bags), [1])
+    bag = _bag_of_each(tracer, indices, offsets, bags, padding_idx)
+    counts = shapes.expand_dims(b, _counts(tracer, bag, bags), [1])
     table = shapes.full(b, 0, [num_weights, width], inner)
     if mode == _MAX:
         given = formula(b, lambda g, n: (n > 0).choose(g.to(inner), 0.0), grad, counts)
@@ -98,14 +107,16 @@ def embedding_bag_backward(
 
 
 def per_sample_weights_backward(
-    t: Tracer, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
+    tracer: Tracer, grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
     padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
     inner = normalization.wide(grad.dtype)
-    bag = _bag_of_each(t, indices, offsets, grad.shape[0], padding_idx)
-    rows, own = gathers.take(t.b, weight, indices, 0), gathers.take(t.b, grad, bag, 0)
-    total = reductions.reduce(t.b, "add", formula(t.b, lambda w, g: w.to(inner) * g.to(inner), rows, own), [1])
-    return ew.convert(t.b, formula(t.b, lambda v, n: (n < 0).choose(0.0, v), total, bag), grad.dtype)
+    bag = _bag_of_each(tracer, indices, offsets, grad.shape[0], padding_idx)
+    rows, own = gathers.take(tracer.b, weight, indices, 0), gathers.take(tracer.b, grad, bag, 0)
+    total = reductions.reduce(
+        tracer.b, "add", formula(tracer.b, lambda w, g: w.to(inner) * g.to(inner), rows, own), [1]
+    )
+    return ew.convert(tracer.b, formula(tracer.b, lambda v, n: (n < 0).choose(0.0, v), total, bag), grad.dtype)
 
 
 EMBEDDING_BAGS: dict[str, Conversion] = {

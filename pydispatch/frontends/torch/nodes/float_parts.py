@@ -10,29 +10,29 @@ from pydispatch.frontends.torch.nodes.pointwise import in_floats
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def signbit(t: Tracer, self: Tensor) -> Tensor:
+def signbit(tracer: Tracer, self: Tensor) -> Tensor:
     """Return which elements have a sign: -0.0 has one."""
     if self.dtype.is_unsigned:
-        return formula(t.b, lambda e: e.is_unequal(e), self)
+        return formula(tracer.b, lambda e: e.is_unequal(e), self)
     if self.dtype.is_integer:
-        return formula(t.b, lambda e: e < 0, self)
-    return formula(t.b, lambda e: e.const(1.0).binary("copysign", e) < 0.0, self)
+        return formula(tracer.b, lambda e: e < 0, self)
+    return formula(tracer.b, lambda e: e.const(1.0).binary("copysign", e) < 0.0, self)
 
 
-def ldexp(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
+def ldexp(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
     """self * 2^other, which is exact where a power of two of that size is infinite or 0."""
 
     def written(e: Element, n: Element) -> Element:
         half = (n * 0.5).of("floor")
         return e * half.of("exp2") * (n - half).of("exp2")
 
-    return in_floats(t, written, self, other)
+    return in_floats(tracer, written, self, other)
 
 
-def frexp(t: Tracer, self: Tensor) -> tuple[Tensor, Tensor]:
+def frexp(tracer: Tracer, self: Tensor) -> tuple[Tensor, Tensor]:
     """Fractions from 0.5 up to 1 and exponents i32; of 0, infinities and NaN the number itself and 0."""
     if not self.dtype.is_float:
-        raise t.b.fail(f"fractions and exponents of {self}; expected floats")
+        raise tracer.b.fail(f"fractions and exponents of {self}; expected floats")
     inner = wide(self.dtype)
     # The logarithm may be rounded to the next integer, and subnormal numbers have no exact quotient by 2^exponent.
     least, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
@@ -54,7 +54,7 @@ def frexp(t: Tracer, self: Tensor) -> tuple[Tensor, Tensor]:
         made = none.choose(e, part.binary("copysign", e))
         return [made.to(self.dtype), none.choose(0.0, exponent).to(I32)]
 
-    made = formulas(t.b, written, self)
+    made = formulas(tracer.b, written, self)
     return made[0], made[1]
 
 

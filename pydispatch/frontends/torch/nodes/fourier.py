@@ -19,77 +19,79 @@ _SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT,
 """By the argument `norm`: of transforms forwards, and back."""
 
 
-def _scaled(t: Tracer, x: Tensor, count: Size, normalization: int, back: bool = False) -> Tensor:
+def _scaled(tracer: Tracer, x: Tensor, count: Size, normalization: int, back: bool = False) -> Tensor:
     """Return the result of a transform, normalized. back: the transform has divided it by the number of elements."""
     if isinstance(count, Expr):
-        raise t.b.fail("a Fourier transform along an axis whose size is not known")
+        raise tracer.b.fail("a Fourier transform along an axis whose size is not known")
     factor = {_BY_ROOT: 1 / math.sqrt(max(count, 1)), _BY_COUNT: 1 / max(count, 1)}.get(normalization, 1.0)
     factor *= count if back else 1
-    return x if factor == 1 else ew.binary(t.b, "mul", x, as_tensor(t, factor, x.dtype))
+    return x if factor == 1 else ew.binary(tracer.b, "mul", x, as_tensor(tracer, factor, x.dtype))
 
 
 def _count(x: Tensor, axes: Ints) -> Size:
     return product(x.shape[d] for d in axes)
 
 
-def complex_to_complex(t: Tracer, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
-    axes = shapes.axes_of(t.b, list(dim), self.rank)
+def complex_to_complex(tracer: Tracer, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
+    axes = shapes.axes_of(tracer.b, list(dim), self.rank)
     made = self
     for axis in axes:
-        made = fourier.fft(t.b, made, axis, inverse=not forward)
-    return _scaled(t, made, _count(self, axes), normalization, back=not forward)
+        made = fourier.fft(tracer.b, made, axis, inverse=not forward)
+    return _scaled(tracer, made, _count(self, axes), normalization, back=not forward)
 
 
-def real_to_complex(t: Tracer, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
-    axes = [shapes.axis_of(t.b, d, self.rank) for d in dim]
-    made = fourier.rfft(t.b, self, axes[-1]) if onesided else fourier.fft(t.b, self, axes[-1])
+def real_to_complex(tracer: Tracer, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
+    axes = [shapes.axis_of(tracer.b, d, self.rank) for d in dim]
+    made = fourier.rfft(tracer.b, self, axes[-1]) if onesided else fourier.fft(tracer.b, self, axes[-1])
     for axis in axes[:-1]:
-        made = fourier.fft(t.b, made, axis)
-    return _scaled(t, made, _count(self, axes), normalization)
+        made = fourier.fft(tracer.b, made, axis)
+    return _scaled(tracer, made, _count(self, axes), normalization)
 
 
-def complex_to_real(t: Tracer, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
-    axes = [shapes.axis_of(t.b, d, self.rank) for d in dim]
+def complex_to_real(tracer: Tracer, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
+    axes = [shapes.axis_of(tracer.b, d, self.rank) for d in dim]
     made = self
     for axis in axes[:-1]:
-        made = fourier.fft(t.b, made, axis, inverse=True)
-    made = fourier.irfft(t.b, made, last_dim_size, axes[-1])
-    return _scaled(t, made, _count(made, axes), normalization, back=True)
+        made = fourier.fft(tracer.b, made, axis, inverse=True)
+    made = fourier.irfft(tracer.b, made, last_dim_size, axes[-1])
+    return _scaled(tracer, made, _count(made, axes), normalization, back=True)
 
 
-def _of_size(t: Tracer, x: Tensor, n: Size | None, axis: int) -> Tensor:
+def _of_size(tracer: Tracer, x: Tensor, n: Size | None, axis: int) -> Tensor:
     """x cut or filled with zeros to a size along an axis."""
     if n is None or n == x.shape[axis]:
         return x
-    return shapes.pad(t.b, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])
+    return shapes.pad(tracer.b, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])
 
 
-def _scale(t: Tracer, norm: str | None, back: bool) -> int:
+def _scale(tracer: Tracer, norm: str | None, back: bool) -> int:
     if norm not in _SCALES:
-        raise t.b.fail(f"a Fourier transform with norm='{norm}'")
+        raise tracer.b.fail(f"a Fourier transform with norm='{norm}'")
     return _SCALES[norm][back]
 
 
 def _along(back: bool) -> Conversion:
-    def convert(t: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-        axis = shapes.axis_of(t.b, dim, self.rank)
-        return complex_to_complex(t, _of_size(t, self, n, axis), [axis], _scale(t, norm, back), not back)
+    def convert(tracer: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+        axis = shapes.axis_of(tracer.b, dim, self.rank)
+        return complex_to_complex(tracer, _of_size(tracer, self, n, axis), [axis], _scale(tracer, norm, back), not back)
 
     return convert
 
 
-def rfft(t: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    axis = shapes.axis_of(t.b, dim, self.rank)
-    return real_to_complex(t, _of_size(t, self, n, axis), [axis], _scale(t, norm, False), True)
+def rfft(tracer: Tracer, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    axis = shapes.axis_of(tracer.b, dim, self.rank)
+    return real_to_complex(tracer, _of_size(tracer, self, n, axis), [axis], _scale(tracer, norm, False), True)
 
 
-def irfft(t: Tracer, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    axis = shapes.axis_of(t.b, dim, self.rank)
+def irfft(tracer: Tracer, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    axis = shapes.axis_of(tracer.b, dim, self.rank)
     size = self.shape[axis]
     count = n if n is not None else 2 * (size - 1)
     if not isinstance(count, int):
-        raise t.b.fail(f"a Fourier transform of {self} along axis {axis}, whose size is not known")
-    return complex_to_real(t, _of_size(t, self, count // 2 + 1, axis), [axis], _scale(t, norm, True), count)
+        raise tracer.b.fail(f"a Fourier transform of {self} along axis {axis}, whose size is not known")
+    return complex_to_real(
+        tracer, _of_size(tracer, self, count // 2 + 1, axis), [axis], _scale(tracer, norm, True), count
+    )
 
 
 FOURIER: dict[str, Conversion] = {

@@ -22,31 +22,33 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 Pair = tuple[Tensor, Tensor]
 
 
-def _batched(t: Tracer, a: Tensor, y: Tensor) -> Pair:
+def _batched(tracer: Tracer, a: Tensor, y: Tensor) -> Pair:
     """Broadcast the batch axes of two batches of matrices to one shape."""
-    lead = ew.broadcast_shape(t.b, a.shape[:-2], y.shape[:-2])
-    return tuple(shapes.broadcast_to(t.b, v, [*lead, *v.shape[-2:]]) for v in (a, y))  # type: ignore[return-value]
+    lead = ew.broadcast_shape(tracer.b, a.shape[:-2], y.shape[:-2])
+    return tuple(shapes.broadcast_to(tracer.b, v, [*lead, *v.shape[-2:]]) for v in (a, y))  # type: ignore[return-value]
 
 
 # -- LU
 
 
-def lu_factor_check(t: Tracer, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
+def lu_factor_check(tracer: Tracer, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
     if not pivot:
-        raise t.b.fail("LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True")
-    return factors.lu(t.b, A)
+        raise tracer.b.fail(
+            "LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True"
+        )
+    return factors.lu(tracer.b, A)
 
 
-def lu_factor(t: Tracer, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
-    made = lu_factor_check(t, A, pivot=pivot)
+def lu_factor(tracer: Tracer, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
+    made = lu_factor_check(tracer, A, pivot=pivot)
     return made[0], made[1]
 
 
-def _rows_in_order(t: Tracer, pivots: Tensor, n: Size) -> Tensor:
+def _rows_in_order(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
     """Return the index of the matrix row that each row of L U corresponds to, [..., n]. pivots: row exchanges, counted
     from 1.
     """
-    b = t.b
+    b = tracer.b
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     given = shapes.reshape(b, pivots, [product(lead), count])
     rows = shapes.broadcast_to(b, shapes.iota(b, [n], 0, I64), [given.shape[0], n])
@@ -64,281 +66,282 @@ def _rows_in_order(t: Tracer, pivots: Tensor, n: Size) -> Tensor:
     return shapes.reshape(b, made, [*lead, n])
 
 
-def _triangles(t: Tracer, LU: Tensor) -> Pair:  # noqa: N803
+def _triangles(tracer: Tracer, LU: Tensor) -> Pair:  # noqa: N803
     """L with its diagonal of 1, and U."""
     m, n = LU.shape[-2:]
     k = minimum(m, n)
-    left = shapes.slice_axis(t.b, LU, LU.rank - 1, 0, k)
-    below = triangle(t, left, "le", -1)
-    upper = triangle(t, shapes.slice_axis(t.b, LU, LU.rank - 2, 0, k), "ge", 0)
-    return ew.binary(t.b, "add", below, eye(t, m, k, dtype=LU.dtype)), upper
+    left = shapes.slice_axis(tracer.b, LU, LU.rank - 1, 0, k)
+    below = triangle(tracer, left, "le", -1)
+    upper = triangle(tracer, shapes.slice_axis(tracer.b, LU, LU.rank - 2, 0, k), "ge", 0)
+    return ew.binary(tracer.b, "add", below, eye(tracer, m, k, dtype=LU.dtype)), upper
 
 
 def lu_unpack(
-    t: Tracer, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
+    tracer: Tracer, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     m = LU_data.shape[-2]
-    order = _rows_in_order(t, LU_pivots, m)
+    order = _rows_in_order(tracer, LU_pivots, m)
     # P has a 1 at [order[i], i].
-    rows = shapes.expand_dims(t.b, order, [order.rank - 1])
-    number = shapes.reshape(t.b, shapes.iota(t.b, [m], 0, I64), [m, 1])
-    P = ew.convert(t.b, ew.compare(t.b, "eq", number, rows), LU_data.dtype)  # noqa: N806
-    none = shapes.full(t.b, 0, [0], LU_data.dtype)
-    return P if unpack_pivots else none, *(_triangles(t, LU_data) if unpack_data else (none, none))
+    rows = shapes.expand_dims(tracer.b, order, [order.rank - 1])
+    number = shapes.reshape(tracer.b, shapes.iota(tracer.b, [m], 0, I64), [m, 1])
+    P = ew.convert(tracer.b, ew.compare(tracer.b, "eq", number, rows), LU_data.dtype)  # noqa: N806
+    none = shapes.full(tracer.b, 0, [0], LU_data.dtype)
+    return P if unpack_pivots else none, *(_triangles(tracer, LU_data) if unpack_data else (none, none))
 
 
-def linalg_lu(t: Tracer, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    return lu_unpack(t, *lu_factor(t, A, pivot=pivot))
+def linalg_lu(tracer: Tracer, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    return lu_unpack(tracer, *lu_factor(tracer, A, pivot=pivot))
 
 
 def lu_solve(
-    t: Tracer, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
+    tracer: Tracer, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
     if adjoint:  # the adjoint of the equation has the matrix on the other side
-        return _transposed(t, lu_solve(t, LU, pivots, _transposed(t, B), left=not left))
+        return _transposed(tracer, lu_solve(tracer, LU, pivots, _transposed(tracer, B), left=not left))
     if not left:
-        P, L, U = lu_unpack(t, LU, pivots)  # noqa: N806
-        given, upper = _batched(t, B, U)
-        made = linear.triangular_solve(t.b, upper, given, left=False, lower=False)
-        made = linear.triangular_solve(t.b, _batched(t, L, made)[0], made, left=False, unit=True)
-        return products.matmul(t.b, made, _transposed(t, P))
-    order = _rows_in_order(t, pivots, LU.shape[-2])
-    matrix, given = _batched(t, LU, B)
-    places = shapes.broadcast_to(t.b, shapes.expand_dims(t.b, order, [order.rank]), given.shape)
-    moved = gathers.take_along(t.b, given, places, given.rank - 2)
-    below = linear.triangular_solve(t.b, matrix, moved, unit=True)
-    return linear.triangular_solve(t.b, matrix, below, lower=False)
+        P, L, U = lu_unpack(tracer, LU, pivots)  # noqa: N806
+        given, upper = _batched(tracer, B, U)
+        made = linear.triangular_solve(tracer.b, upper, given, left=False, lower=False)
+        made = linear.triangular_solve(tracer.b, _batched(tracer, L, made)[0], made, left=False, unit=True)
+        return products.matmul(tracer.b, made, _transposed(tracer, P))
+    order = _rows_in_order(tracer, pivots, LU.shape[-2])
+    matrix, given = _batched(tracer, LU, B)
+    places = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), given.shape)
+    moved = gathers.take_along(tracer.b, given, places, given.rank - 2)
+    below = linear.triangular_solve(tracer.b, matrix, moved, unit=True)
+    return linear.triangular_solve(tracer.b, matrix, below, lower=False)
 
 
-def lu_solve_of(t: Tracer, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
-    return lu_solve(t, LU_data, LU_pivots, self)
+def lu_solve_of(tracer: Tracer, self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:  # noqa: N803
+    return lu_solve(tracer, LU_data, LU_pivots, self)
 
 
-def _transposed(t: Tracer, x: Tensor) -> Tensor:
-    made: Tensor = adjoint(t, x)
+def _transposed(tracer: Tracer, x: Tensor) -> Tensor:
+    made: Tensor = adjoint(tracer, x)
     return made
 
 
 # -- determinants
 
 
-def _exchanges(t: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
+def _exchanges(tracer: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
     """1 or -1: the determinant of the permutation of rows."""
-    number = shapes.iota(t.b, pivots.shape, pivots.rank - 1, I32)
-    signs = formula(t.b, lambda p, i: p.is_equal(i + 1).choose(p.const(1), p.const(-1)), pivots, number)
-    return ew.convert(t.b, reductions.reduce(t.b, "mul", signs, [-1]), dtype)
+    number = shapes.iota(tracer.b, pivots.shape, pivots.rank - 1, I32)
+    signs = formula(tracer.b, lambda p, i: p.is_equal(i + 1).choose(p.const(1), p.const(-1)), pivots, number)
+    return ew.convert(tracer.b, reductions.reduce(tracer.b, "mul", signs, [-1]), dtype)
 
 
-def _factors(t: Tracer, A: Memory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+def _factors(tracer: Tracer, A: Memory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
     """Return LU, pivots and the first pivot that is 0, as the gradients of determinants take them: of the transpose of
     a real matrix that is contiguous."""
     matrix = A.tensor
-    if not matrix.dtype.is_complex and is_contiguous(t, A):
-        matrix = shapes.transpose(t.b, matrix, [*range(matrix.rank - 2), matrix.rank - 1, matrix.rank - 2])
-    return factors.lu(t.b, matrix)
+    if not matrix.dtype.is_complex and is_contiguous(tracer, A):
+        matrix = shapes.transpose(tracer.b, matrix, [*range(matrix.rank - 2), matrix.rank - 1, matrix.rank - 2])
+    return factors.lu(tracer.b, matrix)
 
 
-def det_with_factors(t: Tracer, A: Memory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    LU, pivots, _ = _factors(t, A)  # noqa: N806
-    whole = reductions.reduce(t.b, "mul", diagonal(t, LU, 0, -2, -1), [-1])
-    return ew.binary(t.b, "mul", whole, _exchanges(t, pivots, LU.dtype)), LU, pivots
+def det_with_factors(tracer: Tracer, A: Memory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+    LU, pivots, _ = _factors(tracer, A)  # noqa: N806
+    whole = reductions.reduce(tracer.b, "mul", diagonal(tracer, LU, 0, -2, -1), [-1])
+    return ew.binary(tracer.b, "mul", whole, _exchanges(tracer, pivots, LU.dtype)), LU, pivots
 
 
-def det(t: Tracer, A: Memory) -> Tensor:  # noqa: N803
-    return det_with_factors(t, A)[0]
+def det(tracer: Tracer, A: Memory) -> Tensor:  # noqa: N803
+    return det_with_factors(tracer, A)[0]
 
 
-def slogdet_with_factors(t: Tracer, A: Memory) -> tuple[Tensor, ...]:  # noqa: N803
-    LU, pivots, _ = _factors(t, A)  # noqa: N806
-    pivot = diagonal(t, LU, 0, -2, -1)
-    signs = reductions.reduce(t.b, "mul", ew.unary(t.b, "sign", pivot), [-1])
-    logs = ew.unary(t.b, "log", ew.unary(t.b, "abs", pivot))
-    sign = ew.binary(t.b, "mul", signs, _exchanges(t, pivots, LU.dtype))
-    return sign, reductions.reduce(t.b, "add", logs, [-1]), LU, pivots
+def slogdet_with_factors(tracer: Tracer, A: Memory) -> tuple[Tensor, ...]:  # noqa: N803
+    LU, pivots, _ = _factors(tracer, A)  # noqa: N806
+    pivot = diagonal(tracer, LU, 0, -2, -1)
+    signs = reductions.reduce(tracer.b, "mul", ew.unary(tracer.b, "sign", pivot), [-1])
+    logs = ew.unary(tracer.b, "log", ew.unary(tracer.b, "abs", pivot))
+    sign = ew.binary(tracer.b, "mul", signs, _exchanges(tracer, pivots, LU.dtype))
+    return sign, reductions.reduce(tracer.b, "add", logs, [-1]), LU, pivots
 
 
-def slogdet(t: Tracer, A: Memory) -> Pair:  # noqa: N803
-    made = slogdet_with_factors(t, A)
+def slogdet(tracer: Tracer, A: Memory) -> Pair:  # noqa: N803
+    made = slogdet_with_factors(tracer, A)
     return made[0], made[1]
 
 
-def logdet(t: Tracer, A: Memory) -> Tensor:  # noqa: N803
-    sign, log = slogdet(t, A)
-    return formula(t.b, lambda s, v: (s < 0.0).choose(float("nan"), v), sign, log)
+def logdet(tracer: Tracer, A: Memory) -> Tensor:  # noqa: N803
+    sign, log = slogdet(tracer, A)
+    return formula(tracer.b, lambda s, v: (s < 0.0).choose(float("nan"), v), sign, log)
 
 
 # -- linear systems
 
 
-def _solved(t: Tracer, A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:  # noqa: N803
+def _solved(tracer: Tracer, A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:  # noqa: N803
     """x of A x = B, and the column of the first pivot that is 0, from 1, or 0.
 
     The factorization of A beside B leaves L^-1 P B on the right, so that one triangular system remains.
     """
     n = A.shape[-1]
-    given = _batched(t, A, B)
-    made, _, failed = factors.lu(t.b, shapes.concat(t.b, list(given), given[0].rank - 1))
+    given = _batched(tracer, A, B)
+    made, _, failed = factors.lu(tracer.b, shapes.concat(tracer.b, list(given), given[0].rank - 1))
     last = made.rank - 1
-    matrix, right = shapes.slice_axis(t.b, made, last, 0, n), shapes.slice_axis(t.b, made, last, n, made.shape[last])
-    return linear.triangular_solve(t.b, matrix, right, lower=False), failed
+    matrix, right = (
+        shapes.slice_axis(tracer.b, made, last, 0, n),
+        shapes.slice_axis(tracer.b, made, last, n, made.shape[last]),
+    )
+    return linear.triangular_solve(tracer.b, matrix, right, lower=False), failed
 
 
-def _system(t: Tracer, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
+def _system(tracer: Tracer, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
     is_vector = B.rank == 1 or (A.rank - 1 == B.rank and all(
         n == m for n, m in zip(A.shape[:-1], B.shape, strict=True)))  # fmt: skip
-    given = shapes.expand_dims(t.b, B, [B.rank]) if is_vector else B
+    given = shapes.expand_dims(tracer.b, B, [B.rank]) if is_vector else B
     if left or is_vector:
-        made, failed = _solved(t, A, given)
+        made, failed = _solved(tracer, A, given)
     else:
-        made, failed = _solved(t, _transposed(t, A), _transposed(t, given))
-        made = _transposed(t, made)
-    return shapes.squeeze(t.b, made, [made.rank - 1]) if is_vector else made, failed
+        made, failed = _solved(tracer, _transposed(tracer, A), _transposed(tracer, given))
+        made = _transposed(tracer, made)
+    return shapes.squeeze(tracer.b, made, [made.rank - 1]) if is_vector else made, failed
 
 
-def solve(t: Tracer, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
-    return _system(t, A, B, left)[0]
+def solve(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
+    return _system(tracer, A, B, left)[0]
 
 
-def solve_ex(t: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
-    return _system(t, A, B, left)
+def solve_ex(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
+    return _system(tracer, A, B, left)
 
 
 def solve_with_factors(
-    t: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
+    tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    LU, pivots, failed = factors.lu(t.b, A)  # noqa: N806
-    return _system(t, A, B, left)[0], LU, pivots, failed
+    LU, pivots, failed = factors.lu(tracer.b, A)  # noqa: N806
+    return _system(tracer, A, B, left)[0], LU, pivots, failed
 
 
-def inv_ex(t: Tracer, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
-    return _solved(t, A, eye(t, A.shape[-1], dtype=A.dtype))
+def inv_ex(tracer: Tracer, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
+    return _solved(tracer, A, eye(tracer, A.shape[-1], dtype=A.dtype))
 
 
-def inv(t: Tracer, A: Tensor) -> Tensor:  # noqa: N803
-    return inv_ex(t, A)[0]
+def inv(tracer: Tracer, A: Tensor) -> Tensor:  # noqa: N803
+    return inv_ex(tracer, A)[0]
 
 
 def solve_triangular(
-    t: Tracer, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
+    tracer: Tracer, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    matrix, given = _batched(t, self, B)
-    return linear.triangular_solve(t.b, matrix, given, left=left, lower=not upper, unit=unitriangular)
+    matrix, given = _batched(tracer, self, B)
+    return linear.triangular_solve(tracer.b, matrix, given, left=left, lower=not upper, unit=unitriangular)
 
 
 def triangular_solve(
-    t: Tracer, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
+    tracer: Tracer, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> Pair:  # fmt: skip
-    matrix, given = _batched(t, A, self)
-    made = linear.triangular_solve(
-        t.b, matrix, given, lower=not upper, transposed=transpose, unit=unitriangular
-    )
+    matrix, given = _batched(tracer, A, self)
+    made = linear.triangular_solve(tracer.b, matrix, given, lower=not upper, transposed=transpose, unit=unitriangular)
     return made, matrix
 
 
 # -- Cholesky and QR
 
 
-def cholesky(t: Tracer, self: Tensor, *, upper: bool = False) -> Tensor:
-    return linear.cholesky(t.b, self, not upper)
+def cholesky(tracer: Tracer, self: Tensor, *, upper: bool = False) -> Tensor:
+    return linear.cholesky(tracer.b, self, not upper)
 
 
-def cholesky_old(t: Tracer, self: Tensor, upper: bool = False) -> Tensor:
-    return linear.cholesky(t.b, self, not upper)
+def cholesky_old(tracer: Tracer, self: Tensor, upper: bool = False) -> Tensor:
+    return linear.cholesky(tracer.b, self, not upper)
 
 
-def cholesky_ex(t: Tracer, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
+def cholesky_ex(tracer: Tracer, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
     """Return the factor, and the number of the first leading minor that is not positive definite, or 0."""
-    made = linear.cholesky(t.b, self, not upper)
-    pivot = diagonal(t, made, 0, -2, -1)
-    n = reductions.size_as(t.b, pivot.shape[-1], I32)
-    number = shapes.iota(t.b, pivot.shape, pivot.rank - 1, I32)
-    failed = formula(t.b, lambda v, i, n: (v > 0.0).choose(n + 1, i + 1), pivot, number, n)
-    first = reductions.reduce(t.b, "min", failed, [-1])
-    return made, formula(t.b, lambda v, n: (v > n).choose(0, v), first, n)
+    made = linear.cholesky(tracer.b, self, not upper)
+    pivot = diagonal(tracer, made, 0, -2, -1)
+    n = reductions.size_as(tracer.b, pivot.shape[-1], I32)
+    number = shapes.iota(tracer.b, pivot.shape, pivot.rank - 1, I32)
+    failed = formula(tracer.b, lambda v, i, n: (v > 0.0).choose(n + 1, i + 1), pivot, number, n)
+    first = reductions.reduce(tracer.b, "min", failed, [-1])
+    return made, formula(tracer.b, lambda v, n: (v > n).choose(0, v), first, n)
 
 
-def cholesky_solve(t: Tracer, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    matrix, given = _batched(t, input2, self)
-    made = linear.triangular_solve(t.b, matrix, given, lower=not upper, transposed=upper, conjugated=upper)
-    return linear.triangular_solve(t.b, matrix, made, lower=not upper, transposed=not upper, conjugated=not upper)
+def cholesky_solve(tracer: Tracer, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    matrix, given = _batched(tracer, input2, self)
+    made = linear.triangular_solve(tracer.b, matrix, given, lower=not upper, transposed=upper, conjugated=upper)
+    return linear.triangular_solve(tracer.b, matrix, made, lower=not upper, transposed=not upper, conjugated=not upper)
 
 
-def cholesky_inverse(t: Tracer, self: Tensor, upper: bool = False) -> Tensor:
-    return cholesky_solve(t, eye(t, self.shape[-1], dtype=self.dtype), self, upper)
+def cholesky_inverse(tracer: Tracer, self: Tensor, upper: bool = False) -> Tensor:
+    return cholesky_solve(tracer, eye(tracer, self.shape[-1], dtype=self.dtype), self, upper)
 
 
-def qr(t: Tracer, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
+def qr(tracer: Tracer, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
     m, n = A.shape[-2:]
-    made, scales = factors.qr(t.b, A)
+    made, scales = factors.qr(tracer.b, A)
     k = minimum(m, n)
-    upper = triangle(t, shapes.slice_axis(t.b, made, A.rank - 2, 0, k), "ge", 0)
+    upper = triangle(tracer, shapes.slice_axis(tracer.b, made, A.rank - 2, 0, k), "ge", 0)
     if mode == "r":
-        return t.b.constant([], A.dtype), upper
+        return tracer.b.constant([], A.dtype), upper
     if mode != "reduced":
-        raise t.b.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
-    return factors.of_reflections(t.b, shapes.slice_axis(t.b, made, A.rank - 1, 0, k), scales), upper
+        raise tracer.b.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
+    return factors.of_reflections(tracer.b, shapes.slice_axis(tracer.b, made, A.rank - 1, 0, k), scales), upper
 
 
-def geqrf(t: Tracer, self: Tensor) -> Pair:
-    return factors.qr(t.b, self)
+def geqrf(tracer: Tracer, self: Tensor) -> Pair:
+    return factors.qr(tracer.b, self)
 
 
-def householder_product(t: Tracer, input: Tensor, tau: Tensor) -> Tensor:
-    return factors.of_reflections(t.b, input, tau)
+def householder_product(tracer: Tracer, input: Tensor, tau: Tensor) -> Tensor:
+    return factors.of_reflections(tracer.b, input, tau)
 
 
 # -- eigenvalues and singular values
 
 
-def eigh(t: Tracer, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
-    return jacobi.eigh(t.b, self, UPLO.upper() != "U")
+def eigh(tracer: Tracer, self: Tensor, UPLO: str = "L") -> Pair:  # noqa: N803
+    return jacobi.eigh(tracer.b, self, UPLO.upper() != "U")
 
 
-def eigh_of(t: Tracer, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
-    return eigh(t, A, UPLO)
+def eigh_of(tracer: Tracer, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> Pair:  # noqa: N803
+    return eigh(tracer, A, UPLO)
 
 
-def eigvalsh(t: Tracer, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
-    return eigh(t, self, UPLO)[0]
+def eigvalsh(tracer: Tracer, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
+    return eigh(tracer, self, UPLO)[0]
 
 
 def svd(
-    t: Tracer, A: Tensor, full_matrices: bool = True, *, driver: str | None = None  # noqa: N803
+    tracer: Tracer, A: Tensor, full_matrices: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    return jacobi.svd(t.b, A, full_matrices)
+    return jacobi.svd(tracer.b, A, full_matrices)
 
 
 def svd_of(
-    t: Tracer, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None  # noqa: N803
+    tracer: Tracer, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     if compute_uv:
-        return svd(t, A, full_matrices)
-    none = t.b.constant([], A.dtype)
-    return none, svdvals(t, A), none
+        return svd(tracer, A, full_matrices)
+    none = tracer.b.constant([], A.dtype)
+    return none, svdvals(tracer, A), none
 
 
-def svdvals(t: Tracer, A: Tensor, *, driver: str | None = None) -> Tensor:  # noqa: N803
-    return jacobi.svd(t.b, A)[1]
+def svdvals(tracer: Tracer, A: Tensor, *, driver: str | None = None) -> Tensor:  # noqa: N803
+    return jacobi.svd(tracer.b, A)[1]
 
 
 def pinv(
-    t: Tracer, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
+    tracer: Tracer, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
 ) -> Tensor:
     """Return the pseudoinverse. Singular values that are below a limit, and below a share of the largest one, count as
     0.
     """
-    b = t.b
+    b = tracer.b
     u, values, vt = jacobi.svd(b, self)
     if rtol is None:
         size = max(n for n in self.shape[-2:] if isinstance(n, int))
         rtol = float(np.finfo(self.dtype.numpy).eps) * size if atol is None else 0.0
-    least, share = (as_tensor(t, 0.0 if v is None else v, self.dtype) for v in (atol, rtol))
+    least, share = (as_tensor(tracer, 0.0 if v is None else v, self.dtype) for v in (atol, rtol))
     least, share = (shapes.expand_dims(b, v, [v.rank]) if v.rank else v for v in (least, share))
     largest = shapes.slice_axis(b, values, values.rank - 1, 0, 1)
     inverse = formula(b, lambda v, most, n, k: (v > n.at_least(k * most)).choose(1.0 / v, 0.0),
                       values, largest, least, share)  # fmt: skip
-    scaled = ew.binary(b, "mul", _transposed(t, vt), shapes.expand_dims(b, inverse, [inverse.rank - 1]))
-    return products.matmul(b, scaled, _transposed(t, u))
+    scaled = ew.binary(b, "mul", _transposed(tracer, vt), shapes.expand_dims(b, inverse, [inverse.rank - 1]))
+    return products.matmul(b, scaled, _transposed(tracer, u))
 
 
 LINEAR_ALGEBRA: dict[str, Conversion] = {

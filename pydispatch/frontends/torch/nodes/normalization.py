@@ -21,130 +21,143 @@ def _saved(made: Tensor, mean: Tensor, root: Tensor) -> Normalized:
     return made, Saved(mean), Saved(root)
 
 
-def _last_axes(t: Tracer, x: Tensor, shape: Sizes) -> range:
+def _last_axes(tracer: Tracer, x: Tensor, shape: Sizes) -> range:
     if len(shape) > x.rank or not shape:
-        raise t.b.fail(f"{x} cannot be normalized over axes of the sizes {list(shape)}")
+        raise tracer.b.fail(f"{x} cannot be normalized over axes of the sizes {list(shape)}")
     return range(x.rank - len(shape), x.rank)
 
 
 def native_layer_norm(
-    t: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
+    tracer: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Normalized:
-    axes = _last_axes(t, input, normalized_shape)
-    return _saved(*normalization.layer_norm(t.b, input, axes, weight, bias, eps))
+    axes = _last_axes(tracer, input, normalized_shape)
+    return _saved(*normalization.layer_norm(tracer.b, input, axes, weight, bias, eps))
 
 
 def layer_norm(
-    t: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, bias: Tensor | None = None,
+    tracer: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn_enable: bool = True,
 ) -> Tensor:  # fmt: skip
-    return native_layer_norm(t, input, normalized_shape, weight, bias, eps)[0]
+    return native_layer_norm(tracer, input, normalized_shape, weight, bias, eps)[0]
 
 
 _EPSILONS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 
 
 def rms_norm(
-    t: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
+    tracer: Tracer, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     epsilon = _EPSILONS[normalization.wide(input.dtype).name] if eps is None else eps
-    return normalization.rms_norm(t.b, input, _last_axes(t, input, normalized_shape), weight, epsilon)
+    return normalization.rms_norm(tracer.b, input, _last_axes(tracer, input, normalized_shape), weight, epsilon)
 
 
 def native_group_norm(
-    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
+    tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
     group: int, eps: float,
 ) -> Normalized:  # fmt: skip
-    return _saved(*normalization.group_norm(t.b, input, group, weight, bias, eps))
+    return _saved(*normalization.group_norm(tracer.b, input, group, weight, bias, eps))
 
 
 def group_norm(
-    t: Tracer, input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    tracer: Tracer, input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    return normalization.group_norm(t.b, input, num_groups, weight, bias, eps)[0]
+    return normalization.group_norm(tracer.b, input, num_groups, weight, bias, eps)[0]
 
 
 def instance_norm(
-    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Tensor:  # fmt: skip
     if not use_input_stats:
         assert running_mean is not None and running_var is not None
-        return normalization.batch_norm(t.b, input, 1, running_mean, running_var, weight, bias, eps)
-    mean, variance = normalization.moments(t.b, input, range(2, input.rank))
-    vectors = [normalization.along(t.b, v, 1, input.rank) for v in (weight, bias)]
-    return normalization.normalized(t.b, input, mean, variance, vectors[0], vectors[1], eps)
+        return normalization.batch_norm(tracer.b, input, 1, running_mean, running_var, weight, bias, eps)
+    mean, variance = normalization.moments(tracer.b, input, range(2, input.rank))
+    vectors = [normalization.along(tracer.b, v, 1, input.rank) for v in (weight, bias)]
+    return normalization.normalized(tracer.b, input, mean, variance, vectors[0], vectors[1], eps)
 
 
 # -- over batches
 
 
 def _by_statistics(
-    t: Tracer, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
+    tracer: Tracer, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
 ) -> tuple[Normalized, list[Tensor | None]]:  # fmt: skip
     """Normalize x by the statistics of the batch, and return it with these statistics, and with the updated running
     statistics.
     """
     axes = [d for d in range(x.rank) if d != 1]
-    mean, variance = (shapes.squeeze(t.b, m, axes) for m in normalization.moments(t.b, x, axes))
-    made = normalization.batch_norm(t.b, x, 1, mean, variance, weight, bias, eps)
+    mean, variance = (shapes.squeeze(tracer.b, m, axes) for m in normalization.moments(tracer.b, x, axes))
+    made = normalization.batch_norm(tracer.b, x, 1, mean, variance, weight, bias, eps)
     count = reductions.count(x, axes)
-    n = reductions.size_as(t.b, count, variance.dtype)
-    unbiased = formula(t.b, lambda v, k: v * (k / (k - 1.0)), variance, n)
+    n = reductions.size_as(tracer.b, count, variance.dtype)
+    unbiased = formula(tracer.b, lambda v, k: v * (k / (k - 1.0)), variance, n)
     after = [
-        formula(t.b, lambda old, now: old.to(now.dtype) * (1.0 - momentum) + now * momentum, old, now)
+        formula(tracer.b, lambda old, now: old.to(now.dtype) * (1.0 - momentum) + now * momentum, old, now)
         if old is not None else None
         for old, now in zip(running, (mean, unbiased), strict=True)
     ]  # fmt: skip
-    return _saved(made, mean, formula(t.b, lambda v: (v + eps).of("rsqrt"), variance)), after
+    return _saved(made, mean, formula(tracer.b, lambda v: (v + eps).of("rsqrt"), variance)), after
 
 
 def batch_norm(
-    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
+    tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
     running_var: Memory | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    return _legit(t, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return _legit(tracer, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 def _legit(
-    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
+    tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
     running_var: Memory | None, training: bool, momentum: float, eps: float,
 ) -> Normalized:  # fmt: skip
     """Write the running statistics in training."""
     memory = (running_mean, running_var)
     if not training:
         if running_mean is None or running_var is None:
-            raise t.b.fail("batch normalization outside of training has no running statistics")
-        return _without_training(t, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps)
+            raise tracer.b.fail("batch normalization outside of training has no running statistics")
+        return _without_training(tracer, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps)
     running = [m.tensor if m is not None else None for m in memory]
-    saved, after = _by_statistics(t, input, weight, bias, momentum, eps, running)
+    saved, after = _by_statistics(tracer, input, weight, bias, momentum, eps, running)
     for place, tensor in zip(memory, after, strict=True):
         if place is not None and tensor is not None:
-            place.write(ew.convert(t.b, tensor, place.tensor.dtype))
+            place.write(ew.convert(tracer.b, tensor, place.tensor.dtype))
     return saved
 
 
 def _without_training(
-    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
-    momentum: float, eps: float,
-) -> Normalized:  # fmt: skip
-    made = normalization.batch_norm(t.b, input, 1, running_mean, running_var, weight, bias, eps)
-    empty = t.b.constant([], input.dtype)
+    tracer: Tracer,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> Normalized:
+    made = normalization.batch_norm(tracer.b, input, 1, running_mean, running_var, weight, bias, eps)
+    empty = tracer.b.constant([], input.dtype)
     return _saved(made, empty, empty)
 
 
 def _functional(
-    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
-    training: bool, momentum: float, eps: float,
-) -> tuple[Tensor | Saved, ...]:  # fmt: skip
+    tracer: Tracer,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor | Saved, ...]:
     """Lower a normalization that returns its running statistics as results."""
     if not training:
-        found = _without_training(t, input, weight, bias, running_mean, running_var, momentum, eps)
+        found = _without_training(tracer, input, weight, bias, running_mean, running_var, momentum, eps)
         return (*found, running_mean, running_var)
     running = (running_mean, running_var)
-    saved, after = _by_statistics(t, input, weight, bias, momentum, eps, running)
+    saved, after = _by_statistics(tracer, input, weight, bias, momentum, eps, running)
     return (
         *saved,
         *(Saved(n) for n in after if n is not None),
@@ -152,9 +165,15 @@ def _functional(
 
 
 def _without_statistics(
-    t: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
+    tracer: Tracer,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
 ) -> Normalized:
-    return _by_statistics(t, input, weight, bias, momentum, eps, (None, None))[0]
+    return _by_statistics(tracer, input, weight, bias, momentum, eps, (None, None))[0]
 
 
 NORMALIZATION: dict[str, Conversion] = {

@@ -12,17 +12,17 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 Pair = tuple[Tensor, Tensor]
 
 
-def _numbers(t: Tracer, x: Tensor, axis: int) -> Tensor:
+def _numbers(tracer: Tracer, x: Tensor, axis: int) -> Tensor:
     """Return the number of elements along an axis that are not NaN, with size 1 along this axis."""
-    known = formula(t.b, lambda v: v.is_equal(v).to(I64), x)
-    return reductions.reduce(t.b, "add", known, [axis], keep=True)
+    known = formula(tracer.b, lambda v: v.is_equal(v).to(I64), x)
+    return reductions.reduce(tracer.b, "add", known, [axis], keep=True)
 
 
-def _median(t: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Pair:
+def _median(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Pair:
     """Return the lower median along an axis and its index; the first NaN when there is one, unless NaN are skipped."""
-    b = t.b
+    b = tracer.b
     values, places = ordering.sort_with_places(b, x, axis)
-    size, numbers = reductions.size_as(b, x.shape[axis], I64), _numbers(t, x, axis)
+    size, numbers = reductions.size_as(b, x.shape[axis], I64), _numbers(tracer, x, axis)
 
     def middle(n: Element, size: Element) -> Element:
         if skips_nan:
@@ -35,31 +35,31 @@ def _median(t: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Pair:
 
 
 def _by_axis(skips_nan: bool) -> Conversion:
-    def convert(t: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+    def convert(tracer: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
         if not self.rank:
-            return self, t.b.constant(0, I64)
-        axis = shapes.axis_of(t.b, dim, self.rank)
-        made = _median(t, self, axis, skips_nan)
-        return made if keepdim else _without(t, made, axis)
+            return self, tracer.b.constant(0, I64)
+        axis = shapes.axis_of(tracer.b, dim, self.rank)
+        made = _median(tracer, self, axis, skips_nan)
+        return made if keepdim else _without(tracer, made, axis)
 
     return convert
 
 
 def _of_all(skips_nan: bool) -> Conversion:
-    def convert(t: Tracer, self: Tensor) -> Tensor:
-        flat = shapes.reshape(t.b, self, [product(self.shape)])
-        return shapes.reshape(t.b, _median(t, flat, 0, skips_nan)[0], [])
+    def convert(tracer: Tracer, self: Tensor) -> Tensor:
+        flat = shapes.reshape(tracer.b, self, [product(self.shape)])
+        return shapes.reshape(tracer.b, _median(tracer, flat, 0, skips_nan)[0], [])
 
     return convert
 
 
-def _without(t: Tracer, found: Pair, axis: int) -> Pair:
-    return shapes.squeeze(t.b, found[0], [axis]), shapes.squeeze(t.b, found[1], [axis])
+def _without(tracer: Tracer, found: Pair, axis: int) -> Pair:
+    return shapes.squeeze(tracer.b, found[0], [axis]), shapes.squeeze(tracer.b, found[1], [axis])
 
 
-def mode(t: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
+def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     """Return the least of the most frequent elements, and the index of its last occurrence."""
-    b = t.b
+    b = tracer.b
     if not self.rank:
         return self, b.constant(0, I64)
     axis = shapes.axis_of(b, dim, self.rank)
@@ -68,15 +68,15 @@ def mode(t: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     before = shapes.concat(b, [shapes.slice_axis(b, values, axis, 0, 1),
                                shapes.slice_axis(b, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
 
-    def begin(v: Element, w: Element) -> Element:
-        number = v.position(axis, I64)
-        return v.is_equal(w).choose(0, number)
+    def begin(value: Element, w: Element) -> Element:
+        number = value.position(axis, I64)
+        return value.is_equal(w).choose(0, number)
 
     starts = scans.cumulative(b, "max", formula(b, begin, values, before), axis)
     counts = formula(b, lambda s: s.position(axis, I64) - s, starts)
     at = reductions.argument(b, "max", counts, axis, True)
     found = gathers.take_along(b, values, at, axis), gathers.take_along(b, places, at, axis)
-    return found if keepdim else _without(t, found, axis)
+    return found if keepdim else _without(tracer, found, axis)
 
 
 ORDER_STATISTICS: dict[str, Conversion] = {

@@ -15,108 +15,118 @@ from pydispatch.frontends.torch.promotion import Operand, as_tensor, category
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def sort(t: Tracer, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+def sort(tracer: Tracer, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     if not self.rank:
-        return self, t.b.constant(0, I64)
-    return ordering.sort_with_places(t.b, self, shapes.axis_of(t.b, dim, self.rank), descending=descending)
+        return self, tracer.b.constant(0, I64)
+    return ordering.sort_with_places(tracer.b, self, shapes.axis_of(tracer.b, dim, self.rank), descending=descending)
 
 
 def sort_stable(
-    t: Tracer, self: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+    tracer: Tracer, self: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[Tensor, Tensor]:
-    return sort(t, self, dim, descending)
+    return sort(tracer, self, dim, descending)
 
 
-def argsort(t: Tracer, self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
-    return sort(t, self, dim, descending)[1]
+def argsort(tracer: Tracer, self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+    return sort(tracer, self, dim, descending)[1]
 
 
-def argsort_stable(t: Tracer, self: Tensor, *, stable: bool = True, dim: int = -1, descending: bool = False) -> Tensor:
-    return sort(t, self, dim, descending)[1]
+def argsort_stable(
+    tracer: Tracer, self: Tensor, *, stable: bool = True, dim: int = -1, descending: bool = False
+) -> Tensor:
+    return sort(tracer, self, dim, descending)[1]
 
 
 def topk(
-    t: Tracer, self: Tensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
+    tracer: Tracer, self: Tensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
     if not self.rank:
-        return self, t.b.constant(0, I64)
-    return ordering.top_k(t.b, self, k, shapes.axis_of(t.b, dim, self.rank), largest=largest)
+        return self, tracer.b.constant(0, I64)
+    return ordering.top_k(tracer.b, self, k, shapes.axis_of(tracer.b, dim, self.rank), largest=largest)
 
 
-def kthvalue(t: Tracer, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    axis = shapes.axis_of(t.b, dim, self.rank)
-    last = [shapes.slice_axis(t.b, x, axis, k - 1, k) for x in ordering.sort_with_places(t.b, self, axis)]
+def kthvalue(tracer: Tracer, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    axis = shapes.axis_of(tracer.b, dim, self.rank)
+    last = [shapes.slice_axis(tracer.b, x, axis, k - 1, k) for x in ordering.sort_with_places(tracer.b, self, axis)]
     return (
-        (last[0], last[1]) if keepdim else (shapes.squeeze(t.b, last[0], [axis]), shapes.squeeze(t.b, last[1], [axis]))
+        (last[0], last[1])
+        if keepdim
+        else (shapes.squeeze(tracer.b, last[0], [axis]), shapes.squeeze(tracer.b, last[1], [axis]))
     )
 
 
 def _running(name: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+    def convert(tracer: Tracer, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
         dtype = dtype or (self.dtype if category(self.dtype) >= 2 else I64)
-        x = ew.convert(t.b, self, wide(dtype))
-        made = scans.cumulative(t.b, name, x, shapes.axis_of(t.b, dim, x.rank)) if x.rank else x
-        return ew.convert(t.b, made, dtype)
+        x = ew.convert(tracer.b, self, wide(dtype))
+        made = scans.cumulative(tracer.b, name, x, shapes.axis_of(tracer.b, dim, x.rank)) if x.rank else x
+        return ew.convert(tracer.b, made, dtype)
 
     return convert
 
 
-def logcumsumexp(t: Tracer, self: Tensor, dim: int) -> Tensor:
+def logcumsumexp(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the running sum of exponentials, without computing the exponentials themselves."""
-    x = ew.convert(t.b, self, wide(self.dtype))
+    x = ew.convert(tracer.b, self, wide(self.dtype))
     if not x.rank:
         return self
 
-    def combined(s: Scalars, a: Scalar, b: Scalar) -> Scalar:
-        running, element = Element(s, a), Element(s, b)
+    def combined(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
+        running, element = Element(scalars, lhs), Element(scalars, rhs)
         low, high = running.at_most(element), running.at_least(element)
         same = low.is_equal(high) & ~low.of("is_finite")
         return same.choose(high, high + (low - high).of("exp").of("log1p")).scalar
 
-    made = scans.cumulative(t.b, combined, x, shapes.axis_of(t.b, dim, x.rank))
-    return ew.convert(t.b, made, self.dtype)
+    made = scans.cumulative(tracer.b, combined, x, shapes.axis_of(tracer.b, dim, x.rank))
+    return ew.convert(tracer.b, made, self.dtype)
 
 
 def _running_extreme(name: str) -> Conversion:
-    """Return the conversion of a running "max" or "min", which gives the extreme and the index of its last occurrence.
+    """Return the conversion of a running "max" or "min", which gives the extreme and the index of its
+    last occurrence.
     """
 
-    def convert(t: Tracer, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    def convert(tracer: Tracer, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         if not self.rank:
-            return self, t.b.constant(0, I64)
-        axis = shapes.axis_of(t.b, dim, self.rank)
-        x = ew.convert(t.b, self, I8) if self.dtype.is_bool else self
-        made = scans.cumulative(t.b, name, x, axis)
+            return self, tracer.b.constant(0, I64)
+        axis = shapes.axis_of(tracer.b, dim, self.rank)
+        x = ew.convert(tracer.b, self, I8) if self.dtype.is_bool else self
+        made = scans.cumulative(tracer.b, name, x, axis)
 
-        def place(v: Element, best: Element) -> Element:
-            here = v.is_equal(best)
-            if v.dtype.is_float:
-                here = here | v.of("is_nan")
-            return here.choose(v.position(axis, I64), 0)
+        def place(value: Element, best: Element) -> Element:
+            here = value.is_equal(best)
+            if value.dtype.is_float:
+                here = here | value.of("is_nan")
+            return here.choose(value.position(axis, I64), 0)
 
-        places = scans.cumulative(t.b, "max", formula(t.b, place, x, made), axis)
-        return ew.convert(t.b, made, self.dtype), places
+        places = scans.cumulative(tracer.b, "max", formula(tracer.b, place, x, made), axis)
+        return ew.convert(tracer.b, made, self.dtype), places
 
     return convert
 
 
 def searchsorted(
-    t: Tracer, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
+    tracer: Tracer, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the number of elements of ordered rows that are below each element; with `right`, that are below or equal.
+    """Return the number of elements of ordered rows that are below each element; with `right`, that are
+    below or equal.
     """
-    x, rows = as_tensor(t, self), sorted_sequence
+    x, rows = as_tensor(tracer, self), sorted_sequence
     if sorter is not None:
-        rows = gathers.take_along(t.b, rows, sorter, rows.rank - 1)
+        rows = gathers.take_along(tracer.b, rows, sorter, rows.rank - 1)
     if rows.rank > 1:  # a row for each row of x
-        rows = shapes.expand_dims(t.b, rows, [rows.rank - 1])
-    below = ew.compare(t.b, "le" if right or side == "right" else "lt", rows, shapes.expand_dims(t.b, x, [x.rank]))
-    return reductions.reduce(t.b, "add", ew.convert(t.b, below, I32 if out_int32 else I64), [x.rank])
+        rows = shapes.expand_dims(tracer.b, rows, [rows.rank - 1])
+    below = ew.compare(
+        tracer.b, "le" if right or side == "right" else "lt", rows, shapes.expand_dims(tracer.b, x, [x.rank])
+    )
+    return reductions.reduce(tracer.b, "add", ew.convert(tracer.b, below, I32 if out_int32 else I64), [x.rank])
 
 
-def bucketize(t: Tracer, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    return searchsorted(t, boundaries, self, out_int32=out_int32, right=right)
+def bucketize(
+    tracer: Tracer, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
+    return searchsorted(tracer, boundaries, self, out_int32=out_int32, right=right)
 
 
 # -- distinct elements
@@ -125,33 +135,40 @@ def bucketize(t: Tracer, self: Operand, boundaries: Tensor, *, out_int32: bool =
 Distinct = tuple[Tensor, Tensor, Tensor]
 
 
-def _asked(t: Tracer, found: Distinct, inverse: bool, counts: bool) -> Distinct:
+def _asked(tracer: Tracer, found: Distinct, inverse: bool, counts: bool) -> Distinct:
     """Replace the inverse and the counts by empty vectors where a call does not request them."""
-    none = t.b.constant([], I64)
+    none = tracer.b.constant([], I64)
     return found[0], found[1] if inverse else none, found[2] if counts else none
 
 
 def unique(
-    t: Tracer, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+    tracer: Tracer, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Distinct:
-    made, _, inverse, counts = selection.distinct_slices(t.b, shapes.reshape(t.b, self, [-1]), 0, sort=True)
-    return _asked(t, (made, shapes.reshape(t.b, inverse, self.shape), counts), return_inverse, return_counts)
+    made, _, inverse, counts = selection.distinct_slices(tracer.b, shapes.reshape(tracer.b, self, [-1]), 0, sort=True)
+    return _asked(tracer, (made, shapes.reshape(tracer.b, inverse, self.shape), counts), return_inverse, return_counts)
 
 
 def unique_dim(
-    t: Tracer, self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+    tracer: Tracer,
+    self: Tensor,
+    dim: int,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
 ) -> Distinct:
-    made, _, inverse, counts = selection.distinct_slices(t.b, self, shapes.axis_of(t.b, dim, self.rank), sort=True)
-    return _asked(t, (made, inverse, counts), return_inverse, return_counts)
+    made, _, inverse, counts = selection.distinct_slices(
+        tracer.b, self, shapes.axis_of(tracer.b, dim, self.rank), sort=True
+    )
+    return _asked(tracer, (made, inverse, counts), return_inverse, return_counts)
 
 
 def unique_consecutive(
-    t: Tracer, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    tracer: Tracer, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Distinct:
-    x = shapes.reshape(t.b, self, [-1]) if dim is None else self
-    made, inverse, counts = selection.distinct_neighbours(t.b, x, shapes.axis_of(t.b, dim or 0, x.rank))
-    inverse = shapes.reshape(t.b, inverse, self.shape) if dim is None else inverse
-    return _asked(t, (made, inverse, counts), return_inverse, return_counts)
+    x = shapes.reshape(tracer.b, self, [-1]) if dim is None else self
+    made, inverse, counts = selection.distinct_neighbours(tracer.b, x, shapes.axis_of(tracer.b, dim or 0, x.rank))
+    inverse = shapes.reshape(tracer.b, inverse, self.shape) if dim is None else inverse
+    return _asked(tracer, (made, inverse, counts), return_inverse, return_counts)
 
 
 ORDERING: dict[str, Conversion] = {

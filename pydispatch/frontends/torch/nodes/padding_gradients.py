@@ -15,14 +15,14 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 Ints = Sequence[int]
 
 
-def replication_pad_backward(t: Tracer, grad_output: Tensor, self: Tensor, padding: Ints) -> Tensor:
-    made = ew.convert(t.b, grad_output, normalization.wide(self.dtype))
+def replication_pad_backward(tracer: Tracer, grad_output: Tensor, self: Tensor, padding: Ints) -> Tensor:
+    made = ew.convert(tracer.b, grad_output, normalization.wide(self.dtype))
     for n in range(len(padding) // 2):
-        made = _without_padding(t, made, self.rank - 1 - n, padding[2 * n], padding[2 * n + 1])
-    return ew.convert(t.b, made, self.dtype)
+        made = _without_padding(tracer, made, self.rank - 1 - n, padding[2 * n], padding[2 * n + 1])
+    return ew.convert(tracer.b, made, self.dtype)
 
 
-def _without_padding(t: Tracer, grad: Tensor, axis: int, before: int, after: int) -> Tensor:
+def _without_padding(tracer: Tracer, grad: Tensor, axis: int, before: int, after: int) -> Tensor:
     """Return the gradient before padding along an axis: the outermost elements have the sums of their copies in the
     padding.
 
@@ -30,18 +30,18 @@ def _without_padding(t: Tracer, grad: Tensor, axis: int, before: int, after: int
     """
     low, high = max(before, 0), max(after, 0)
     size: Size = grad.shape[axis] - low - high
-    inner = shapes.slice_axis(t.b, grad, axis, low, low + size)
+    inner = shapes.slice_axis(tracer.b, grad, axis, low, low + size)
     beyond = [(0, 0, low), (size - 1, low + size, low + size + high)]
     for place, start, limit in (each for each, width in zip(beyond, (low, high), strict=True) if width):
-        copies = shapes.slice_axis(t.b, grad, axis, start, limit)
-        total = reductions.reduce(t.b, "add", copies, [axis], keep=True)
+        copies = shapes.slice_axis(tracer.b, grad, axis, start, limit)
+        total = reductions.reduce(tracer.b, "add", copies, [axis], keep=True)
 
         def added(g: Element, n: Element, at: Element) -> Element:
             return g + g.position(axis, I64).is_equal(at).choose(n, 0.0)
 
-        inner = formula(t.b, added, inner, total, reductions.size_as(t.b, place, I64))
+        inner = formula(tracer.b, added, inner, total, reductions.size_as(tracer.b, place, I64))
     around = ([max(0, -n) if d == axis else 0 for d in range(grad.rank)] for n in (before, after))
-    return shapes.pad(t.b, inner, next(around), next(around))
+    return shapes.pad(tracer.b, inner, next(around), next(around))
 
 
 PADDING_GRADIENTS: dict[str, Conversion] = {

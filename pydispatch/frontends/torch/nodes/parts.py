@@ -33,25 +33,25 @@ def _bound(place: Size | None, n: Size, missing: Size) -> Size:
 
 
 def _slice_bounds(
-    t: Tracer, x: Tensor, dim: int, start: Size | None, end: Size | None, step: int
+    tracer: Tracer, x: Tensor, dim: int, start: Size | None, end: Size | None, step: int
 ) -> tuple[int, Size, Size]:
-    axis = axis_of(t, dim, x.rank)
+    axis = axis_of(tracer, dim, x.rank)
     if step < 1:
-        raise t.b.fail(f"a slice has the step {step}")
+        raise tracer.b.fail(f"a slice has the step {step}")
     n = x.shape[axis]
     first, last = _bound(start, n, 0), _bound(end, n, n)
     return axis, first, maximum(first, last)
 
 
 def slice_(
-    t: Tracer, self: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
+    tracer: Tracer, self: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
 ) -> Tensor:
-    axis, first, last = _slice_bounds(t, self, dim, start, end, step)
-    return shapes.slice_axis(t.b, self, axis, first, last, step)
+    axis, first, last = _slice_bounds(tracer, self, dim, start, end, step)
+    return shapes.slice_axis(tracer.b, self, axis, first, last, step)
 
 
 def slice_scatter(
-    t: Tracer,
+    tracer: Tracer,
     self: Tensor,
     src: Tensor,
     dim: int = 0,
@@ -59,109 +59,111 @@ def slice_scatter(
     end: Size | None = None,
     step: int = 1,
 ) -> Tensor:
-    axis, first, _ = _slice_bounds(t, self, dim, start, end, step)
-    return _inserted(t, self, ew.convert(t.b, src, self.dtype), axis, first, step)
+    axis, first, _ = _slice_bounds(tracer, self, dim, start, end, step)
+    return _inserted(tracer, self, ew.convert(tracer.b, src, self.dtype), axis, first, step)
 
 
-def _inserted(t: Tracer, x: Tensor, part: Tensor, axis: int, start: Size, step: int = 1) -> Tensor:
+def _inserted(tracer: Tracer, x: Tensor, part: Tensor, axis: int, start: Size, step: int = 1) -> Tensor:
     starts = [start if d == axis else 0 for d in range(x.rank)]
-    return indexing.insert_slice(t.b, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
+    return indexing.insert_slice(tracer.b, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
 
 
-def _slice_back(t: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
-    return slice_scatter(t, whole, written, *args, **kwargs)
+def _slice_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
+    return slice_scatter(tracer, whole, written, *args, **kwargs)
 
 
-def _place(t: Tracer, x: Tensor, axis: int, index: Size) -> Size:
+def _place(tracer: Tracer, x: Tensor, axis: int, index: Size) -> Size:
     n = x.shape[axis]
     if isinstance(index, int) and isinstance(n, int) and not -n <= index < n:
-        raise t.b.fail(f"index {index} of axis {axis} of {x} is out of bounds")
+        raise tracer.b.fail(f"index {index} of axis {axis} of {x} is out of bounds")
     return index + n if isinstance(index, int) and index < 0 else index
 
 
-def select(t: Tracer, self: Tensor, dim: int, index: Size) -> Tensor:
-    axis = axis_of(t, dim, self.rank)
-    place = _place(t, self, axis, index)
-    return shapes.squeeze(t.b, shapes.slice_axis(t.b, self, axis, place, place + 1), [axis])
+def select(tracer: Tracer, self: Tensor, dim: int, index: Size) -> Tensor:
+    axis = axis_of(tracer, dim, self.rank)
+    place = _place(tracer, self, axis, index)
+    return shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, self, axis, place, place + 1), [axis])
 
 
-def select_scatter(t: Tracer, self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
-    axis = axis_of(t, dim, self.rank)
-    part = shapes.expand_dims(t.b, ew.convert(t.b, src, self.dtype), [axis])
-    return _inserted(t, self, part, axis, _place(t, self, axis, index))
+def select_scatter(tracer: Tracer, self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
+    axis = axis_of(tracer, dim, self.rank)
+    part = shapes.expand_dims(tracer.b, ew.convert(tracer.b, src, self.dtype), [axis])
+    return _inserted(tracer, self, part, axis, _place(tracer, self, axis, index))
 
 
-def _select_back(t: Tracer, whole: Tensor, written: Tensor, number: int, dim: int, index: Size) -> Tensor:
-    return select_scatter(t, whole, written, dim, index)
+def _select_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, dim: int, index: Size) -> Tensor:
+    return select_scatter(tracer, whole, written, dim, index)
 
 
-def narrow(t: Tracer, self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
-    axis = axis_of(t, dim, self.rank)
-    place = _place(t, self, axis, start) if length != 0 else start
-    return shapes.slice_axis(t.b, self, axis, place, place + length)
+def narrow(tracer: Tracer, self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
+    axis = axis_of(tracer, dim, self.rank)
+    place = _place(tracer, self, axis, start) if length != 0 else start
+    return shapes.slice_axis(tracer.b, self, axis, place, place + length)
 
 
-def split(t: Tracer, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
-    axis = axis_of(t, dim, self.rank)
+def split(tracer: Tracer, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
+    axis = axis_of(tracer, dim, self.rank)
     n = self.shape[axis]
     count = ceil_div(n, split_size)
     if isinstance(count, Expr):
-        raise t.b.fail(f"{self} is split along axis {axis} into a number of parts that depends on its size")
-    return shapes.split(t.b, self, axis, [*[split_size] * (count - 1), n - split_size * (count - 1)])
+        raise tracer.b.fail(f"{self} is split along axis {axis} into a number of parts that depends on its size")
+    return shapes.split(tracer.b, self, axis, [*[split_size] * (count - 1), n - split_size * (count - 1)])
 
 
-def split_with_sizes(t: Tracer, self: Tensor, split_sizes: Sizes, dim: int = 0) -> list[Tensor]:
-    return shapes.split(t.b, self, axis_of(t, dim, self.rank), split_sizes)
+def split_with_sizes(tracer: Tracer, self: Tensor, split_sizes: Sizes, dim: int = 0) -> list[Tensor]:
+    return shapes.split(tracer.b, self, axis_of(tracer, dim, self.rank), split_sizes)
 
 
-def chunk(t: Tracer, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
-    return split(t, self, maximum(1, ceil_div(self.shape[axis_of(t, dim, self.rank)], chunks)), dim)
+def chunk(tracer: Tracer, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+    return split(tracer, self, maximum(1, ceil_div(self.shape[axis_of(tracer, dim, self.rank)], chunks)), dim)
 
 
-def unbind(t: Tracer, self: Tensor, dim: int = 0) -> list[Tensor]:
-    axis = axis_of(t, dim, self.rank)
+def unbind(tracer: Tracer, self: Tensor, dim: int = 0) -> list[Tensor]:
+    axis = axis_of(tracer, dim, self.rank)
     n = self.shape[axis]
     if isinstance(n, Expr):
-        raise t.b.fail(f"{self} is taken apart along axis {axis}, whose size is not known")
-    return [select(t, self, axis, i) for i in range(n)]
+        raise tracer.b.fail(f"{self} is taken apart along axis {axis}, whose size is not known")
+    return [select(tracer, self, axis, i) for i in range(n)]
 
 
-def _unbound_back(t: Tracer, whole: Tensor, written: Tensor, number: int, dim: int = 0) -> Tensor:
-    return select_scatter(t, whole, written, dim, number)
+def _unbound_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, dim: int = 0) -> Tensor:
+    return select_scatter(tracer, whole, written, dim, number)
 
 
 def _part_back(conversion: Conversion) -> Inverse:
     """Return a function that writes to one of the parts that an operator splits a tensor into."""
 
-    def back(t: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
-        parts = conversion(t, whole, *args, **kwargs)
+    def back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
+        parts = conversion(tracer, whole, *args, **kwargs)
         dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
-        return shapes.concat(t.b, [*parts[:number], written, *parts[number + 1 :]], axis_of(t, dim, whole.rank))
+        return shapes.concat(
+            tracer.b, [*parts[:number], written, *parts[number + 1 :]], axis_of(tracer, dim, whole.rank)
+        )
 
     return back
 
 
-def diagonal(t: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return the elements whose indices along both axes are equal, shifted by `offset`, along a last axis."""
-    i, j = axis_of(t, dim1, self.rank), axis_of(t, dim2, self.rank)
+    i, j = axis_of(tracer, dim1, self.rank), axis_of(tracer, dim2, self.rank)
     rest = [d for d in range(self.rank) if d not in (i, j)]
     rows, columns = self.shape[i], self.shape[j]
     count = minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns)
     x = self
     for axis, start in ((i, max(0, -offset)), (j, max(0, offset))):
-        x = shapes.slice_axis(t.b, x, axis, start, start + count)
+        x = shapes.slice_axis(tracer.b, x, axis, start, start + count)
     place = {d: AffineExpr.dimension(n) for n, d in enumerate(rest)}
     last = AffineExpr.dimension(len(rest))
     source = tuple(place.get(d, last) for d in range(self.rank))
     shape = (*(self.shape[d] for d in rest), count)
-    return shapes.rearranged(t.b, x, shape, AffineMap(len(shape), 0, source))
+    return shapes.rearranged(tracer.b, x, shape, AffineMap(len(shape), 0, source))
 
 
 def diagonal_scatter(
-    t: Tracer, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
+    tracer: Tracer, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
     """Return `self` with the elements that `diagonal` reads replaced by those of `src`."""
-    b, (i, j) = t.b, (axis_of(t, dim1, self.rank), axis_of(t, dim2, self.rank))
+    b, (i, j) = tracer.b, (axis_of(tracer, dim1, self.rank), axis_of(tracer, dim2, self.rank))
     rows = shapes.iota(b, [self.shape[i]], 0, I64)
     last = reductions.size_as(b, src.shape[-1] - 1, I64)
     number = formula(b, lambda r, n: (r - max(0, -offset)).at_least(0).at_most(n), rows, last)
@@ -174,35 +176,35 @@ def diagonal_scatter(
     )  # fmt: skip
 
 
-def diag_embed(t: Tracer, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+def diag_embed(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices of 0 with the elements of the last axis on a diagonal."""
-    i, j = (axis_of(t, d, self.rank + 1) for d in (dim1, dim2))
+    i, j = (axis_of(tracer, d, self.rank + 1) for d in (dim1, dim2))
     rest, n = iter(self.shape[:-1]), self.shape[-1] + abs(offset)
     shape = [n if d in (i, j) else next(rest) for d in range(self.rank + 1)]
-    return diagonal_scatter(t, shapes.full(t.b, 0, shape, self.dtype), self, offset, dim1, dim2)
+    return diagonal_scatter(tracer, shapes.full(tracer.b, 0, shape, self.dtype), self, offset, dim1, dim2)
 
 
-def _diagonal_back(t: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
-    return diagonal_scatter(t, whole, written, *args, **kwargs)
+def _diagonal_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
+    return diagonal_scatter(tracer, whole, written, *args, **kwargs)
 
 
 def _narrow_back(
-    t: Tracer, whole: Tensor, written: Tensor, number: int, dim: int, start: Size, length: Size
+    tracer: Tracer, whole: Tensor, written: Tensor, number: int, dim: int, start: Size, length: Size
 ) -> Tensor:
-    axis = axis_of(t, dim, whole.rank)
-    return _inserted(t, whole, written, axis, _place(t, whole, axis, start) if length != 0 else 0)
+    axis = axis_of(tracer, dim, whole.rank)
+    return _inserted(tracer, whole, written, axis, _place(tracer, whole, axis, start) if length != 0 else 0)
 
 
-def unfold(t: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+def unfold(tracer: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return windows along an axis; the elements of each window are the last axis."""
     if self.rank == 0:  # as a vector of one element
-        return shapes.slice_axis(t.b, shapes.reshape(t.b, self, [1]), 0, 0, size)
-    axis = axis_of(t, dimension, self.rank)
+        return shapes.slice_axis(tracer.b, shapes.reshape(tracer.b, self, [1]), 0, 0, size)
+    axis = axis_of(tracer, dimension, self.rank)
     shape = [*self.shape, size]
     shape[axis] = (self.shape[axis] - size) // step + 1
     exprs: list[Any] = [AffineExpr.dimension(d) for d in range(self.rank)]
     exprs[axis] = AffineExpr.dimension(axis) * step + AffineExpr.dimension(self.rank)
-    return shapes.rearranged(t.b, self, tuple(shape), AffineMap(len(shape), 0, tuple(exprs)))
+    return shapes.rearranged(tracer.b, self, tuple(shape), AffineMap(len(shape), 0, tuple(exprs)))
 
 
 PARTS: dict[str, Conversion] = {

@@ -14,20 +14,20 @@ from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor, cat
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def in_floats(t: Tracer, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
+def in_floats(tracer: Tracer, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
     """Evaluate a formula over floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
-    given = together(t, *tensors, floats=True)
+    given = together(tracer, *tensors, floats=True)
     dtype = given[0].dtype
     inner = wide(dtype)
-    return formula(t.b, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *given)
+    return formula(tracer.b, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *given)
 
 
 # -- functions of one element
 
 
 def _float_function(name: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor) -> Tensor:
-        return in_floats(t, lambda e: e.of(name), self)
+    def convert(tracer: Tracer, self: Tensor) -> Tensor:
+        return in_floats(tracer, lambda e: e.of(name), self)
 
     return convert
 
@@ -35,56 +35,56 @@ def _float_function(name: str) -> Conversion:
 def _same_type(name: str, of_integers: bool = True) -> Conversion:
     """of_integers: False where integers are what they are already."""
 
-    def convert(t: Tracer, self: Tensor) -> Tensor:
+    def convert(tracer: Tracer, self: Tensor) -> Tensor:
         if not of_integers and category(self.dtype) < 2:
             return self
-        return ew.unary(t.b, name, self)
+        return ew.unary(tracer.b, name, self)
 
     return convert
 
 
 def _predicate(name: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor) -> Tensor:
+    def convert(tracer: Tracer, self: Tensor) -> Tensor:
         if category(self.dtype) < 2:
-            return formula(t.b, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
-        return ew.unary(t.b, name, self)
+            return formula(tracer.b, lambda e: e.is_equal(e) if name == "is_finite" else e.is_unequal(e), self)
+        return ew.unary(tracer.b, name, self)
 
     return convert
 
 
-def reciprocal(t: Tracer, self: Tensor) -> Tensor:
-    return in_floats(t, lambda e: 1.0 / e, self)
+def reciprocal(tracer: Tracer, self: Tensor) -> Tensor:
+    return in_floats(tracer, lambda e: 1.0 / e, self)
 
 
-def round_(t: Tracer, self: Tensor, *, decimals: int = 0) -> Tensor:
+def round_(tracer: Tracer, self: Tensor, *, decimals: int = 0) -> Tensor:
     if category(self.dtype) < 2:
         return self
     scale = 10.0**decimals
-    return in_floats(t, lambda e: (e * scale).of("round_even") / scale if decimals else e.of("round_even"), self)
+    return in_floats(tracer, lambda e: (e * scale).of("round_even") / scale if decimals else e.of("round_even"), self)
 
 
-def sign(t: Tracer, self: Tensor) -> Tensor:
-    return self if self.dtype.is_bool else ew.unary(t.b, "sign", self)
+def sign(tracer: Tracer, self: Tensor) -> Tensor:
+    return self if self.dtype.is_bool else ew.unary(tracer.b, "sign", self)
 
 
-def square(t: Tracer, self: Tensor) -> Tensor:
-    return ew.binary(t.b, "mul", self, self)
+def square(tracer: Tracer, self: Tensor) -> Tensor:
+    return ew.binary(tracer.b, "mul", self, self)
 
 
-def logical_not(t: Tracer, self: Tensor) -> Tensor:
-    return ew.unary(t.b, "not", truth(t, self))
+def logical_not(tracer: Tracer, self: Tensor) -> Tensor:
+    return ew.unary(tracer.b, "not", truth(tracer, self))
 
 
-def logit(t: Tracer, self: Tensor, eps: float | None = None) -> Tensor:
+def logit(tracer: Tracer, self: Tensor, eps: float | None = None) -> Tensor:
     def written(e: Element) -> Element:
         e = e if eps is None else e.at_least(eps).at_most(1.0 - eps)
         return (e / (1.0 - e)).of("log")
 
-    return in_floats(t, written, self)
+    return in_floats(tracer, written, self)
 
 
 def nan_to_num(
-    t: Tracer, self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    tracer: Tracer, self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
     if not self.dtype.is_float:
         return self
@@ -96,38 +96,38 @@ def nan_to_num(
         low = (e.of("is_inf") & (e < 0.0)).choose(-most if neginf is None else neginf, high)
         return e.of("is_nan").choose(nan or 0.0, low)
 
-    return formula(t.b, written, self)
+    return formula(tracer.b, written, self)
 
 
 # -- functions of two
 
 
-def truth(t: Tracer, operand: Operand) -> Tensor:
+def truth(tracer: Tracer, operand: Operand) -> Tensor:
     """Return whether each element is not 0."""
-    return as_tensor(t, operand, BOOL)
+    return as_tensor(tracer, operand, BOOL)
 
 
-def _scaled(t: Tracer, tensor: Tensor, alpha: Number) -> Tensor:
-    return tensor if alpha == 1 else ew.binary(t.b, "mul", tensor, as_tensor(t, alpha, tensor.dtype))
+def _scaled(tracer: Tracer, tensor: Tensor, alpha: Number) -> Tensor:
+    return tensor if alpha == 1 else ew.binary(tracer.b, "mul", tensor, as_tensor(tracer, alpha, tensor.dtype))
 
 
-def add(t: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    x, y = together(t, self, other)
-    return ew.binary(t.b, "add", x, _scaled(t, y, alpha))
+def add(tracer: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    x, y = together(tracer, self, other)
+    return ew.binary(tracer.b, "add", x, _scaled(tracer, y, alpha))
 
 
-def sub(t: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    x, y = together(t, self, other)
-    return ew.binary(t.b, "sub", x, _scaled(t, y, alpha))
+def sub(tracer: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    x, y = together(tracer, self, other)
+    return ew.binary(tracer.b, "sub", x, _scaled(tracer, y, alpha))
 
 
-def rsub(t: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
-    return sub(t, other, self, alpha)
+def rsub(tracer: Tracer, self: Operand, other: Operand, alpha: Number = 1) -> Tensor:
+    return sub(tracer, other, self, alpha)
 
 
 def _together(name: str, floats: bool = False) -> Conversion:
-    def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
-        return ew.binary(t.b, name, *together(t, self, other, floats=floats))
+    def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+        return ew.binary(tracer.b, name, *together(tracer, self, other, floats=floats))
 
     return convert
 
@@ -138,46 +138,46 @@ mul = _together("mul")
 def _number_of_two(name: str) -> Conversion:
     """Return the conversion of the "min" or "max" of two operands; of a number and NaN the result is the number."""
 
-    def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
+    def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
         def written(e: Element, n: Element) -> Element:
             found = e.binary(name, n)
             return e.of("is_nan").choose(n, n.of("is_nan").choose(e, found)) if e.dtype.is_float else found
 
-        return formula(t.b, written, *together(t, self, other))
+        return formula(tracer.b, written, *together(tracer, self, other))
 
     return convert
 
 
 def _compare(order: str) -> Conversion:
-    def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
-        return ew.compare(t.b, order, *together(t, self, other))
+    def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+        return ew.compare(tracer.b, order, *together(tracer, self, other))
 
     return convert
 
 
 def _logical(name: str) -> Conversion:
-    def convert(t: Tracer, self: Operand, other: Operand) -> Tensor:
-        return ew.binary(t.b, name, truth(t, self), truth(t, other))
+    def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+        return ew.binary(tracer.b, name, truth(tracer, self), truth(tracer, other))
 
     return convert
 
 
-def div(t: Tracer, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+def div(tracer: Tracer, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode == "floor":
-        return floor_divide(t, self, other)
-    x, y = together(t, self, other, floats=rounding_mode is None)
-    made = ew.binary(t.b, "div", x, y)
-    return ew.unary(t.b, "trunc", made) if rounding_mode == "trunc" and x.dtype.is_float else made
+        return floor_divide(tracer, self, other)
+    x, y = together(tracer, self, other, floats=rounding_mode is None)
+    made = ew.binary(tracer.b, "div", x, y)
+    return ew.unary(tracer.b, "trunc", made) if rounding_mode == "trunc" and x.dtype.is_float else made
 
 
-def floor_divide(t: Tracer, self: Operand, other: Operand) -> Tensor:
-    x, y = together(t, self, other)
+def floor_divide(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+    x, y = together(tracer, self, other)
     if x.dtype.is_float:
-        return in_floats(t, lambda e, n: (e / n).of("floor"), x, y)
+        return in_floats(tracer, lambda e, n: (e / n).of("floor"), x, y)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
-        return ew.binary(t.b, "div", x, y)
+        return ew.binary(tracer.b, "div", x, y)
 
-    return formula(t.b, floor_quotient, x, y)
+    return formula(tracer.b, floor_quotient, x, y)
 
 
 def floor_quotient(e: Element, n: Element) -> Element:
@@ -187,28 +187,32 @@ def floor_quotient(e: Element, n: Element) -> Element:
     return lower.choose(e / n - 1, e / n)
 
 
-def remainder(t: Tracer, self: Operand, other: Operand) -> Tensor:
-    x, y = together(t, self, other)
+def remainder(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+    x, y = together(tracer, self, other)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
-        return ew.binary(t.b, "rem", x, y)
+        return ew.binary(tracer.b, "rem", x, y)
 
     def written(e: Element, n: Element) -> Element:
         rest = e % n
         return (rest.is_unequal(0) & ((rest < 0) ^ (n < 0))).choose(rest + n, rest)
 
-    return formula(t.b, written, x, y)
+    return formula(tracer.b, written, x, y)
 
 
-def pow_(t: Tracer, self: Operand, exponent: Operand) -> Tensor:
+def pow_(tracer: Tracer, self: Operand, exponent: Operand) -> Tensor:
     if isinstance(self, Tensor) and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
-        found = _simple_power(t, self, exponent)
+        found = _simple_power(tracer, self, exponent)
         if found is not None:
             return found
-    x, y = together(t, self, exponent)
-    return in_floats(t, lambda e, n: e.binary("pow", n), x, y) if x.dtype.is_float else ew.binary(t.b, "pow", x, y)
+    x, y = together(tracer, self, exponent)
+    return (
+        in_floats(tracer, lambda e, n: e.binary("pow", n), x, y)
+        if x.dtype.is_float
+        else ew.binary(tracer.b, "pow", x, y)
+    )
 
 
-def _simple_power(t: Tracer, x: Tensor, exponent: float) -> Tensor | None:
+def _simple_power(tracer: Tracer, x: Tensor, exponent: float) -> Tensor | None:
     """Powers that products and roots give, exactly as PyTorch computes them."""
     written = {0.5: lambda e: e.of("sqrt"), -0.5: lambda e: e.of("rsqrt"), 2: lambda e: e * e,
                3: lambda e: e * e * e, -1: lambda e: 1.0 / e, -2: lambda e: 1.0 / (e * e)}.get(exponent)  # fmt: skip
@@ -219,95 +223,101 @@ def _simple_power(t: Tracer, x: Tensor, exponent: float) -> Tensor | None:
     if x.dtype.is_integer:
         integral = isinstance(exponent, int) and exponent > 0
         return (
-            formula(t.b, written, x) if integral else in_floats(t, written, x) if isinstance(exponent, float) else None
+            formula(tracer.b, written, x)
+            if integral
+            else in_floats(tracer, written, x)
+            if isinstance(exponent, float)
+            else None
         )
-    return in_floats(t, written, x)
+    return in_floats(tracer, written, x)
 
 
-def where(t: Tracer, condition: Tensor, self: Operand, other: Operand) -> Tensor:
-    x, y = together(t, self, other)
-    return ew.select(t.b, truth(t, condition), x, y)
+def where(tracer: Tracer, condition: Tensor, self: Operand, other: Operand) -> Tensor:
+    x, y = together(tracer, self, other)
+    return ew.select(tracer.b, truth(tracer, condition), x, y)
 
 
-def clamp(t: Tracer, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+def clamp(tracer: Tracer, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     bounds = [n for n in (min, max) if n is not None]
     dtype = result_type([self, *bounds])
-    made = as_tensor(t, self, dtype)
+    made = as_tensor(tracer, self, dtype)
     for name, bound in (("max", min), ("min", max)):
         if bound is not None:
-            made = ew.binary(t.b, name, made, as_tensor(t, bound, dtype))
+            made = ew.binary(tracer.b, name, made, as_tensor(tracer, bound, dtype))
     return made
 
 
-def clamp_min(t: Tracer, self: Tensor, min: Operand) -> Tensor:
-    return clamp(t, self, min)
+def clamp_min(tracer: Tracer, self: Tensor, min: Operand) -> Tensor:
+    return clamp(tracer, self, min)
 
 
-def clamp_max(t: Tracer, self: Tensor, max: Operand) -> Tensor:
-    return clamp(t, self, None, max)
+def clamp_max(tracer: Tracer, self: Tensor, max: Operand) -> Tensor:
+    return clamp(tracer, self, None, max)
 
 
-def hypot(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return in_floats(t, lambda e, n: (e * e + n * n).of("sqrt"), self, other)
+def hypot(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    return in_floats(tracer, lambda e, n: (e * e + n * n).of("sqrt"), self, other)
 
 
-def lerp(t: Tracer, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
-    x, y, w = together(t, self, end, weight)
-    return in_floats(t, lambda e, n, k: (k.of("abs") < 0.5).choose(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w)
+def lerp(tracer: Tracer, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
+    x, y, w = together(tracer, self, end, weight)
+    return in_floats(
+        tracer, lambda e, n, k: (k.of("abs") < 0.5).choose(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w
+    )
 
 
-def addcmul(t: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    x, y, z = together(t, self, tensor1, tensor2)
-    return ew.binary(t.b, "add", x, ew.binary(t.b, "mul", _scaled(t, y, value), z))
+def addcmul(tracer: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    x, y, z = together(tracer, self, tensor1, tensor2)
+    return ew.binary(tracer.b, "add", x, ew.binary(tracer.b, "mul", _scaled(tracer, y, value), z))
 
 
-def addcdiv(t: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    x, y, z = together(t, self, tensor1, tensor2, floats=True)
-    return ew.binary(t.b, "add", x, _scaled(t, ew.binary(t.b, "div", y, z), value))
+def addcdiv(tracer: Tracer, self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
+    x, y, z = together(tracer, self, tensor1, tensor2, floats=True)
+    return ew.binary(tracer.b, "add", x, _scaled(tracer, ew.binary(tracer.b, "div", y, z), value))
 
 
 def isclose(
-    t: Tracer, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    tracer: Tracer, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
     def written(e: Element, n: Element) -> Element:
         near = (e - n).of("abs") <= n.of("abs") * rtol + atol
         same = e.is_equal(n) | (near & e.of("is_finite") & n.of("is_finite"))
         return same | (e.of("is_nan") & n.of("is_nan")) if equal_nan else same
 
-    x, y = together(t, self, other, floats=True)
-    return formula(t.b, written, x, y)
+    x, y = together(tracer, self, other, floats=True)
+    return formula(tracer.b, written, x, y)
 
 
 # -- types
 
 
-def _to_copy(t: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return ew.convert(t.b, self, dtype or self.dtype)
+def _to_copy(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return ew.convert(tracer.b, self, dtype or self.dtype)
 
 
-def to_dtype(t: Tracer, self: Tensor, dtype: DType, non_blocking: bool = False, copy: bool = False,
+def to_dtype(tracer: Tracer, self: Tensor, dtype: DType, non_blocking: bool = False, copy: bool = False,
              memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(t.b, self, dtype)
+    return ew.convert(tracer.b, self, dtype)
 
 
-def to_device(t: Tracer, self: Tensor, device: Any, dtype: DType, non_blocking: bool = False, copy: bool = False,
+def to_device(tracer: Tracer, self: Tensor, device: Any, dtype: DType, non_blocking: bool = False, copy: bool = False,
               memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(t.b, self, dtype)
+    return ew.convert(tracer.b, self, dtype)
 
 
-def to_other(t: Tracer, self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False,
+def to_other(tracer: Tracer, self: Tensor, other: Tensor, non_blocking: bool = False, copy: bool = False,
              memory_format: Any = None) -> Tensor:  # fmt: skip
-    return ew.convert(t.b, self, other.dtype)
+    return ew.convert(tracer.b, self, other.dtype)
 
 
-def type_as(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return ew.convert(t.b, self, other.dtype)
+def type_as(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    return ew.convert(tracer.b, self, other.dtype)
 
 
-def view_dtype(t: Tracer, self: Tensor, dtype: DType) -> Tensor:
+def view_dtype(tracer: Tracer, self: Tensor, dtype: DType) -> Tensor:
     if self.dtype.bits != dtype.bits or self.dtype.is_complex or dtype.is_complex:
-        raise t.b.fail(f"{self} is seen as {dtype}, which has elements of another size")
-    return ew.bitcast(t.b, self, dtype)
+        raise tracer.b.fail(f"{self} is seen as {dtype}, which has elements of another size")
+    return ew.bitcast(tracer.b, self, dtype)
 
 
 _FLOAT_FUNCTIONS = {

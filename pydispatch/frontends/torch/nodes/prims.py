@@ -22,98 +22,101 @@ Sizes = Sequence[Size]
 # -- shapes
 
 
-def collapse(t: Tracer, a: Tensor, start: int, end: int) -> Tensor:
+def collapse(tracer: Tracer, a: Tensor, start: int, end: int) -> Tensor:
     """Return the axes from start to end, both included, as one."""
-    return flatten(t, a, start, end)
+    return flatten(tracer, a, start, end)
 
 
-def split_dim(t: Tracer, a: Tensor, dim: int, outer_length: Size) -> Tensor:
-    axis = axis_of(t, dim, a.rank)
+def split_dim(tracer: Tracer, a: Tensor, dim: int, outer_length: Size) -> Tensor:
+    axis = axis_of(tracer, dim, a.rank)
     split = [outer_length, a.shape[axis] // outer_length]
-    return shapes.reshape(t.b, a, [*a.shape[:axis], *split, *a.shape[axis + 1 :]])
+    return shapes.reshape(tracer.b, a, [*a.shape[:axis], *split, *a.shape[axis + 1 :]])
 
 
-def squeeze(t: Tracer, a: Tensor, dimensions: Ints) -> Tensor:
-    return shapes.squeeze(t.b, a, [axis_of(t, d, a.rank) for d in dimensions])
+def squeeze(tracer: Tracer, a: Tensor, dimensions: Ints) -> Tensor:
+    return shapes.squeeze(tracer.b, a, [axis_of(tracer, d, a.rank) for d in dimensions])
 
 
-def broadcast_in_dim(t: Tracer, a: Tensor, shape: Sizes, broadcast_dimensions: Ints) -> Tensor:
-    return shapes.broadcast_to(t.b, a, shape, broadcast_dimensions)
+def broadcast_in_dim(tracer: Tracer, a: Tensor, shape: Sizes, broadcast_dimensions: Ints) -> Tensor:
+    return shapes.broadcast_to(tracer.b, a, shape, broadcast_dimensions)
 
 
 def slice_(
-    t: Tracer, a: Tensor, start_indices: Sizes, limit_indices: Sizes, strides: Ints | None = None
+    tracer: Tracer, a: Tensor, start_indices: Sizes, limit_indices: Sizes, strides: Ints | None = None
 ) -> Tensor:
-    return shapes.slice_(t.b, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
+    return shapes.slice_(tracer.b, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
 
 
-def rev(t: Tracer, a: Tensor, dims: Ints) -> Tensor:
-    return indexing.reverse(t.b, a, [axis_of(t, d, a.rank) for d in dims])
+def rev(tracer: Tracer, a: Tensor, dims: Ints) -> Tensor:
+    return indexing.reverse(tracer.b, a, [axis_of(tracer, d, a.rank) for d in dims])
 
 
-def cat(t: Tracer, tensors: Sequence[Tensor], dim: int) -> Tensor:
-    made: Tensor = arrangements.cat(t, tensors, dim)
+def cat(tracer: Tracer, tensors: Sequence[Tensor], dim: int) -> Tensor:
+    made: Tensor = arrangements.cat(tracer, tensors, dim)
     return made
 
 
-def _like_before(t: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
-    return shapes.reshape(t.b, written, whole.shape)
+def _like_before(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
+    return shapes.reshape(tracer.b, written, whole.shape)
 
 
 # -- elements
 
 
-def where(t: Tracer, pred: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return ew.select(t.b, pred, a, b)
+def where(tracer: Tracer, pred: Tensor, lhs: Tensor, rhs: Tensor) -> Tensor:
+    return ew.select(tracer.b, pred, lhs, rhs)
 
 
-def convert_element_type(t: Tracer, a: Tensor, dtype: DType) -> Tensor:
-    return ew.convert(t.b, a, dtype)
+def convert_element_type(tracer: Tracer, a: Tensor, dtype: DType) -> Tensor:
+    return ew.convert(tracer.b, a, dtype)
 
 
-def iota(
-    t: Tracer, length: Size, *, start: Size, step: Size, dtype: DType, requires_grad: bool = False
-) -> Tensor:
-    places = shapes.iota(t.b, [length], 0, dtype)
-    scaled = places if step == 1 else ew.binary(t.b, "mul", places, as_tensor(t, step, dtype))
-    return scaled if start == 0 else ew.binary(t.b, "add", scaled, as_tensor(t, start, dtype))
+def iota(tracer: Tracer, length: Size, *, start: Size, step: Size, dtype: DType, requires_grad: bool = False) -> Tensor:
+    places = shapes.iota(tracer.b, [length], 0, dtype)
+    scaled = places if step == 1 else ew.binary(tracer.b, "mul", places, as_tensor(tracer, step, dtype))
+    return scaled if start == 0 else ew.binary(tracer.b, "add", scaled, as_tensor(tracer, start, dtype))
 
 
-def full(t: Tracer, shape: Sizes, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
-    return creation.filled(t, fill_value, shape, dtype)
+def full(tracer: Tracer, shape: Sizes, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
+    return creation.filled(tracer, fill_value, shape, dtype)
 
 
-def full_like(t: Tracer, a: Tensor, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
-    return creation.filled(t, fill_value, a.shape, dtype)
+def full_like(tracer: Tracer, a: Tensor, fill_value: Number, *, dtype: DType, requires_grad: bool = False) -> Tensor:
+    return creation.filled(tracer, fill_value, a.shape, dtype)
 
 
 # -- reductions
 
 
 def _reduction(name: str) -> Conversion:
-    def convert(t: Tracer, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None) -> Tensor:
-        axes = range(inp.rank) if dims is None else [axis_of(t, d, inp.rank) for d in dims]
-        return reductions.reduce(t.b, name, ew.convert(t.b, inp, output_dtype or inp.dtype), axes)
+    def convert(tracer: Tracer, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None) -> Tensor:
+        axes = range(inp.rank) if dims is None else [axis_of(tracer, d, inp.rank) for d in dims]
+        return reductions.reduce(tracer.b, name, ew.convert(tracer.b, inp, output_dtype or inp.dtype), axes)
 
     return convert
 
 
 def var(
-    t: Tracer, inp: Tensor, dims: Ints | None, correction: Number | None = 1.0, *, output_dtype: DType | None = None
+    tracer: Tracer,
+    inp: Tensor,
+    dims: Ints | None,
+    correction: Number | None = 1.0,
+    *,
+    output_dtype: DType | None = None,
 ) -> Tensor:
-    axes = [axis_of(t, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
+    axes = [axis_of(tracer, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
     less = int(1 if correction is None else correction)  # type: ignore[arg-type]
-    spread = normalization.moments(t.b, inp, axes, less)[1]
-    made = ew.convert(t.b, spread, output_dtype or inp.dtype)
-    return shapes.squeeze(t.b, made, axes) if axes else made
+    spread = normalization.moments(tracer.b, inp, axes, less)[1]
+    made = ew.convert(tracer.b, spread, output_dtype or inp.dtype)
+    return shapes.squeeze(tracer.b, made, axes) if axes else made
 
 
 # -- functions of elements, which are those of ATen
 
 
 def _binary(name: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
-        return ew.binary(t.b, name, self, other)
+    def convert(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
+        return ew.binary(tracer.b, name, self, other)
 
     return convert
 

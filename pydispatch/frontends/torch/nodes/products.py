@@ -19,52 +19,61 @@ Ints = Sequence[int]
 Tensors = Sequence[Tensor]
 
 
-def matmul(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return products.matmul(t.b, self, other)
+def matmul(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    return products.matmul(tracer.b, self, other)
 
 
-def matmul_as(t: Tracer, self: Tensor, mat2: Tensor) -> Tensor:
-    return products.matmul(t.b, self, mat2)
+def matmul_as(tracer: Tracer, self: Tensor, mat2: Tensor) -> Tensor:
+    return products.matmul(tracer.b, self, mat2)
 
 
-def by_vector(t: Tracer, self: Tensor, vec: Tensor) -> Tensor:
-    return products.matmul(t.b, self, vec)
+def by_vector(tracer: Tracer, self: Tensor, vec: Tensor) -> Tensor:
+    return products.matmul(tracer.b, self, vec)
 
 
-def dot(t: Tracer, self: Tensor, tensor: Tensor) -> Tensor:
-    return products.matmul(t.b, self, tensor)
+def dot(tracer: Tracer, self: Tensor, tensor: Tensor) -> Tensor:
+    return products.matmul(tracer.b, self, tensor)
 
 
-def _plus(t: Tracer, x: Tensor, scale: Number, product: Tensor, product_scale: Number) -> Tensor:
+def _plus(tracer: Tracer, x: Tensor, scale: Number, product: Tensor, product_scale: Number) -> Tensor:
     def scaled(tensor: Tensor, by: Number) -> Tensor:
-        return tensor if by == 1 else ew.binary(t.b, "mul", tensor, as_tensor(t, by, tensor.dtype))
+        return tensor if by == 1 else ew.binary(tracer.b, "mul", tensor, as_tensor(tracer, by, tensor.dtype))
 
     product = scaled(product, product_scale)
-    return product if scale == 0 else ew.binary(t.b, "add", scaled(x, scale), product)
+    return product if scale == 0 else ew.binary(tracer.b, "add", scaled(x, scale), product)
 
 
-def addmm(t: Tracer, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    return _plus(t, self, beta, products.matmul(t.b, mat1, mat2), alpha)
+def addmm(tracer: Tracer, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    return _plus(tracer, self, beta, products.matmul(tracer.b, mat1, mat2), alpha)
 
 
-def baddbmm(t: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    return addmm(t, self, batch1, batch2, beta=beta, alpha=alpha)
+def baddbmm(
+    tracer: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    return addmm(tracer, self, batch1, batch2, beta=beta, alpha=alpha)
 
 
-def addbmm(t: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+def addbmm(
+    tracer: Tracer, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
     """Return the sum of the products of all pairs of matrices, added to `self`."""
     total = products.dot_general(
-        t.b, shapes.transpose(t.b, batch1, [1, 0, 2]), batch2, [], [(1, 0), (2, 1)], normalization.wide(self.dtype)
+        tracer.b,
+        shapes.transpose(tracer.b, batch1, [1, 0, 2]),
+        batch2,
+        [],
+        [(1, 0), (2, 1)],
+        normalization.wide(self.dtype),
     )
-    return _plus(t, self, beta, ew.convert(t.b, total, self.dtype), alpha)
+    return _plus(tracer, self, beta, ew.convert(tracer.b, total, self.dtype), alpha)
 
 
-def int_mm(t: Tracer, self: Tensor, mat2: Tensor) -> Tensor:
-    return products.matmul(t.b, self, mat2, I32)
+def int_mm(tracer: Tracer, self: Tensor, mat2: Tensor) -> Tensor:
+    return products.matmul(tracer.b, self, mat2, I32)
 
 
 def scaled_mm(
-    t: Tracer, self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
+    tracer: Tracer, self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
     scale_result: Tensor | None = None, out_dtype: DType | None = None, use_fast_accum: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return a product of 8-bit floats, summed in f32. Scales are one number, or one for each row and column."""
@@ -72,78 +81,80 @@ def scaled_mm(
     for name, scale, whole in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
         fits = scale.rank in (0, 1) or all(n in (1, m) for n, m in zip(scale.shape, whole, strict=False))
         if scale.dtype != F32 or not fits:
-            raise t.b.fail(
+            raise tracer.b.fail(
                 f"_scaled_mm: '{name}' is {scale}; expected f32[] or f32[{whole[0]}, {whole[1]}]",
                 "multiply blocks that have scales of their own by themselves",
             )
-    made = products.matmul(t.b, self, mat2, F32)
+    made = products.matmul(tracer.b, self, mat2, F32)
     for factor in (scale_a, scale_b):
-        made = ew.binary(t.b, "mul", made, factor)
+        made = ew.binary(tracer.b, "mul", made, factor)
     if bias is not None:
-        made = ew.binary(t.b, "add", made, ew.convert(t.b, bias, F32))
+        made = ew.binary(tracer.b, "add", made, ew.convert(tracer.b, bias, F32))
     out = out_dtype or self.dtype
     if scale_result is not None and out.bits == 8:
-        made = ew.binary(t.b, "mul", made, scale_result)
-    return ew.convert(t.b, made, out)
+        made = ew.binary(tracer.b, "mul", made, scale_result)
+    return ew.convert(tracer.b, made, out)
 
 
-def addmv(t: Tracer, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    return addmm(t, self, mat, vec, beta=beta, alpha=alpha)
+def addmv(tracer: Tracer, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    return addmm(tracer, self, mat, vec, beta=beta, alpha=alpha)
 
 
-def linear(t: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(tracer: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if weight.rank == 1:
-        made = products.matmul(t.b, input, weight)
+        made = products.matmul(tracer.b, input, weight)
     else:
-        made = products.dot_general(t.b, input, weight, [], [(input.rank - 1, 1)])
-    return made if bias is None else ew.binary(t.b, "add", made, bias)
+        made = products.dot_general(tracer.b, input, weight, [], [(input.rank - 1, 1)])
+    return made if bias is None else ew.binary(tracer.b, "add", made, bias)
 
 
-def outer(t: Tracer, self: Tensor, vec2: Tensor) -> Tensor:
-    x, y = together(t, self, vec2)
-    return ew.binary(t.b, "mul", shapes.expand_dims(t.b, x, [1]), y)
+def outer(tracer: Tracer, self: Tensor, vec2: Tensor) -> Tensor:
+    x, y = together(tracer, self, vec2)
+    return ew.binary(tracer.b, "mul", shapes.expand_dims(tracer.b, x, [1]), y)
 
 
-def einsum(t: Tracer, equation: str, operands: Tensors, *, path: Ints | None = None) -> Tensor:
-    return products.einsum(t.b, equation, *operands)
+def einsum(tracer: Tracer, equation: str, operands: Tensors, *, path: Ints | None = None) -> Tensor:
+    return products.einsum(tracer.b, equation, *operands)
 
 
-def bilinear(t: Tracer, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    made = products.einsum(t.b, "...i,oij,...j->...o", input1, weight, input2)
-    return made if bias is None else ew.binary(t.b, "add", made, bias)
+def bilinear(tracer: Tracer, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    made = products.einsum(tracer.b, "...i,oij,...j->...o", input1, weight, input2)
+    return made if bias is None else ew.binary(tracer.b, "add", made, bias)
 
 
 def trilinear(
-    t: Tracer, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Ints, expand2: Ints, expand3: Ints, sumdim: Ints,
+    tracer: Tracer, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Ints, expand2: Ints, expand3: Ints, sumdim: Ints,
     unroll_dim: int = 1,
 ) -> Tensor:  # fmt: skip
     """Return the product of three tensors, each with axes of size 1 inserted, summed over `sumdim`."""
     given = ((i1, expand1), (i2, expand2), (i3, expand3))
-    x, y, z = (shapes.expand_dims(t.b, i, list(axes)) if axes else i for i, axes in given)
-    made = ew.binary(t.b, "mul", ew.binary(t.b, "mul", x, y), z)
-    return reductions.reduce(t.b, "add", made, list(sumdim)) if sumdim else made
+    x, y, z = (shapes.expand_dims(tracer.b, i, list(axes)) if axes else i for i, axes in given)
+    made = ew.binary(tracer.b, "mul", ew.binary(tracer.b, "mul", x, y), z)
+    return reductions.reduce(tracer.b, "add", made, list(sumdim)) if sumdim else made
 
 
-def distances(t: Tracer, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
+def distances(tracer: Tracer, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
     """Return the norm of order p of the difference of each row of x1 and each row of x2."""
-    rows, columns = shapes.expand_dims(t.b, x1, [x1.rank - 1]), shapes.expand_dims(t.b, x2, [x2.rank - 2])
-    return normalization.lp_norm(t.b, ew.binary(t.b, "sub", rows, columns), p, [-1])
+    rows, columns = shapes.expand_dims(tracer.b, x1, [x1.rank - 1]), shapes.expand_dims(tracer.b, x2, [x2.rank - 2])
+    return normalization.lp_norm(tracer.b, ew.binary(tracer.b, "sub", rows, columns), p, [-1])
 
 
 _MOST_ROWS = 2048
 
 
-def distances_of_pairs(t: Tracer, self: Tensor, p: float = 2.0) -> Tensor:
+def distances_of_pairs(tracer: Tracer, self: Tensor, p: float = 2.0) -> Tensor:
     """Return the distances of all pairs of different rows."""
-    first, second = (gathers.take(t.b, self, t.b.constant(i), 0) for i in np.triu_indices(count_of_rows(t, self), 1))
-    return normalization.lp_norm(t.b, ew.binary(t.b, "sub", first, second), p, [-1])
+    first, second = (
+        gathers.take(tracer.b, self, tracer.b.constant(i), 0) for i in np.triu_indices(count_of_rows(tracer, self), 1)
+    )
+    return normalization.lp_norm(tracer.b, ew.binary(tracer.b, "sub", first, second), p, [-1])
 
 
-def count_of_rows(t: Tracer, x: Tensor) -> int:
+def count_of_rows(tracer: Tracer, x: Tensor) -> int:
     """Return the number of rows whose pairs are compared. CompileError where it is unknown or too large."""
     count = x.shape[0]
     if isinstance(count, Expr) or count > _MOST_ROWS:
-        raise t.b.fail(f"pairs of rows of {x} are compared: their number must be known, {_MOST_ROWS} at most")
+        raise tracer.b.fail(f"pairs of rows of {x} are compared: their number must be known, {_MOST_ROWS} at most")
     return count
 
 
@@ -155,81 +166,90 @@ def _each(values: Sizes, count: int) -> tuple[Size, ...]:
     return tuple(values) * count if len(values) == 1 else tuple(values)
 
 
-def _numbers(t: Tracer, what: str, values: Sizes, count: int) -> tuple[int, ...]:
+def _numbers(tracer: Tracer, what: str, values: Sizes, count: int) -> tuple[int, ...]:
     found = _each(values, count)
     if any(isinstance(n, Expr) for n in found) or len(found) != count:
-        raise t.b.fail(f"a convolution over {count} axes has the {what} {list(values)}")
+        raise tracer.b.fail(f"a convolution over {count} axes has the {what} {list(values)}")
     return tuple(int(n) for n in found)  # type: ignore[arg-type]
 
 
-def window_of(t: Tracer, spatial: int, stride: Sizes, padding: Sizes, dilation: Sizes) -> products.Window:
+def window_of(tracer: Tracer, spatial: int, stride: Sizes, padding: Sizes, dilation: Sizes) -> products.Window:
     """Return the window of a convolution over `spatial` axes; an argument with one entry applies to all axes."""
     around = _each(padding, spatial)
-    strides, dilations = _numbers(t, "strides", stride, spatial), _numbers(t, "dilations", dilation, spatial)
+    strides, dilations = _numbers(tracer, "strides", stride, spatial), _numbers(tracer, "dilations", dilation, spatial)
     return products.Window(strides, around, around, dilations)
 
 
 def convolution(
-    t: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes,
+    tracer: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes,
     transposed: bool, output_padding: Sizes, groups: int,
 ) -> Tensor:  # fmt: skip
     spatial = weight.rank - 2
     batched = input.rank == spatial + 2
-    x = input if batched else shapes.expand_dims(t.b, input, [0])
-    window = window_of(t, spatial, stride, padding, dilation)
+    x = input if batched else shapes.expand_dims(tracer.b, input, [0])
+    window = window_of(tracer, spatial, stride, padding, dilation)
     inner = normalization.wide(x.dtype)
     if transposed:
-        extra = _numbers(t, "output padding", output_padding, spatial)
-        made = products.transposed_convolution(t.b, x, weight, window, groups=groups, output_padding=extra, dtype=inner)
+        extra = _numbers(tracer, "output padding", output_padding, spatial)
+        made = products.transposed_convolution(
+            tracer.b, x, weight, window, groups=groups, output_padding=extra, dtype=inner
+        )
     else:
-        made = products.convolution(t.b, x, weight, window, groups=groups, dtype=inner)
+        made = products.convolution(tracer.b, x, weight, window, groups=groups, dtype=inner)
     if bias is not None:
-        made = ew.binary(t.b, "add", made, _channels(t, ew.convert(t.b, bias, inner), made.rank))
-    made = ew.convert(t.b, made, x.dtype)
-    return made if batched else shapes.squeeze(t.b, made, [0])
+        made = ew.binary(tracer.b, "add", made, _channels(tracer, ew.convert(tracer.b, bias, inner), made.rank))
+    made = ew.convert(tracer.b, made, x.dtype)
+    return made if batched else shapes.squeeze(tracer.b, made, [0])
 
 
-def _channels(t: Tracer, vector: Tensor, rank: int) -> Tensor:
-    found = normalization.along(t.b, vector, 1, rank)
+def _channels(tracer: Tracer, vector: Tensor, rank: int) -> Tensor:
+    found = normalization.along(tracer.b, vector, 1, rank)
     assert found is not None
     return found
 
 
 def conv(
-    t: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (1,),
+    tracer: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (1,),
     padding: Sizes | str = (0,), dilation: Sizes = (1,), groups: int = 1,
 ) -> Tensor:  # fmt: skip
     if not isinstance(padding, str):
-        return convolution(t, input, weight, bias, stride, padding, dilation, False, (0,), groups)
+        return convolution(tracer, input, weight, bias, stride, padding, dilation, False, (0,), groups)
     spatial = weight.rank - 2
-    x, steps = input, _numbers(t, "dilations", dilation, spatial)
+    x, steps = input, _numbers(tracer, "dilations", dilation, spatial)
     if padding == "same":
         total = [step * (k - 1) for step, k in zip(steps, weight.shape[2:], strict=True)]
         lead = [0] * (x.rank - spatial)
-        x = shapes.pad(t.b, x, [*lead, *(n // 2 for n in total)], [*lead, *(n - n // 2 for n in total)])
-    return convolution(t, x, weight, bias, stride, (0,), dilation, False, (0,), groups)
+        x = shapes.pad(tracer.b, x, [*lead, *(n // 2 for n in total)], [*lead, *(n - n // 2 for n in total)])
+    return convolution(tracer, x, weight, bias, stride, (0,), dilation, False, (0,), groups)
 
 
 def conv_transpose(
-    t: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (1,), padding: Sizes = (0,),
-    output_padding: Sizes = (0,), groups: int = 1, dilation: Sizes = (1,),
-) -> Tensor:  # fmt: skip
-    return convolution(t, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    tracer: Tracer,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = (1,),
+    padding: Sizes = (0,),
+    output_padding: Sizes = (0,),
+    groups: int = 1,
+    dilation: Sizes = (1,),
+) -> Tensor:
+    return convolution(tracer, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
 def _convolution(
-    t: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes,
+    tracer: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes,
     transposed: bool, output_padding: Sizes, groups: int, benchmark: bool = False, deterministic: bool = False,
     cudnn_enabled: bool = True, allow_tf32: bool = True,
 ) -> Tensor:  # fmt: skip
-    return convolution(t, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    return convolution(tracer, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
-def conv_tbc(t: Tracer, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+def conv_tbc(tracer: Tracer, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Return a convolution over time of [time, batch, channels] by [kernel, channels, filters]."""
-    x, filters = shapes.transpose(t.b, self, [1, 2, 0]), shapes.transpose(t.b, weight, [2, 1, 0])
-    made = convolution(t, x, filters, bias, (1,), (pad,), (1,), False, (0,), 1)
-    return shapes.transpose(t.b, made, [2, 0, 1])
+    x, filters = shapes.transpose(tracer.b, self, [1, 2, 0]), shapes.transpose(tracer.b, weight, [2, 1, 0])
+    made = convolution(tracer, x, filters, bias, (1,), (pad,), (1,), False, (0,), 1)
+    return shapes.transpose(tracer.b, made, [2, 0, 1])
 
 
 PRODUCTS: dict[str, Conversion] = {

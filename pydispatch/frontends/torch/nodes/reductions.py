@@ -17,15 +17,15 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 Ints = Sequence[int]
 
 
-def axes_of(t: Tracer, x: Tensor, dim: int | Ints | None) -> list[int]:
+def axes_of(tracer: Tracer, x: Tensor, dim: int | Ints | None) -> list[int]:
     """Return the axes that a reduction reduces: all for None and for an empty list."""
     if dim is None or (not isinstance(dim, int) and not dim) or not x.rank:
         return list(range(x.rank))
-    return shapes.axes_of(t.b, [dim] if isinstance(dim, int) else dim, x.rank)
+    return shapes.axes_of(tracer.b, [dim] if isinstance(dim, int) else dim, x.rank)
 
 
-def _reduced(t: Tracer, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
-    return reductions.reduce(t.b, name, x, axes_of(t, x, dim), keepdim)
+def _reduced(tracer: Tracer, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
+    return reductions.reduce(tracer.b, name, x, axes_of(tracer, x, dim), keepdim)
 
 
 def _summed_as(x: Tensor, dtype: DType | None) -> DType:
@@ -34,75 +34,75 @@ def _summed_as(x: Tensor, dtype: DType | None) -> DType:
 
 
 def sum_(
-    t: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
+    tracer: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    return _reduced(t, "add", ew.convert(t.b, self, _summed_as(self, dtype)), dim, keepdim)
+    return _reduced(tracer, "add", ew.convert(tracer.b, self, _summed_as(self, dtype)), dim, keepdim)
 
 
-def sum_all(t: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return sum_(t, self, dtype=dtype)
+def sum_all(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return sum_(tracer, self, dtype=dtype)
 
 
 def prod(
-    t: Tracer, self: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
+    tracer: Tracer, self: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    return _reduced(t, "mul", ew.convert(t.b, self, _summed_as(self, dtype)), dim, keepdim)
+    return _reduced(tracer, "mul", ew.convert(tracer.b, self, _summed_as(self, dtype)), dim, keepdim)
 
 
-def prod_all(t: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return prod(t, self, dtype=dtype)
+def prod_all(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return prod(tracer, self, dtype=dtype)
 
 
 def mean(
-    t: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
+    tracer: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
     dtype = dtype or self.dtype
-    x = ew.convert(t.b, self, normalization.wide(dtype))
-    return ew.convert(t.b, reductions.mean(t.b, x, axes_of(t, x, dim), keepdim), dtype)
+    x = ew.convert(tracer.b, self, normalization.wide(dtype))
+    return ew.convert(tracer.b, reductions.mean(tracer.b, x, axes_of(tracer, x, dim), keepdim), dtype)
 
 
-def mean_all(t: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    return mean(t, self, dtype=dtype)
+def mean_all(tracer: Tracer, self: Tensor, *, dtype: DType | None = None) -> Tensor:
+    return mean(tracer, self, dtype=dtype)
 
 
 def _extreme(name: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
-        return _reduced(t, name, self, dim, keepdim)
+    def convert(tracer: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
+        return _reduced(tracer, name, self, dim, keepdim)
 
     return convert
 
 
 def _extreme_with_place(name: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    def convert(tracer: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         if not self.rank:
-            return self, t.b.constant(0, I64)
-        (axis,) = axes_of(t, self, dim)
-        place = reductions.argument(t.b, name, self, axis, keepdim)
-        return _reduced(t, name, self, axis, keepdim), place
+            return self, tracer.b.constant(0, I64)
+        (axis,) = axes_of(tracer, self, dim)
+        place = reductions.argument(tracer.b, name, self, axis, keepdim)
+        return _reduced(tracer, name, self, axis, keepdim), place
 
     return convert
 
 
 def _place(name: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    def convert(tracer: Tracer, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         if not self.rank:
-            return t.b.constant(0, I64)
+            return tracer.b.constant(0, I64)
         if dim is not None:
-            (axis,) = axes_of(t, self, dim)
-            return reductions.argument(t.b, name, self, axis, keepdim)
-        flat = reductions.argument(t.b, name, shapes.reshape(t.b, self, [-1]), 0)
-        return shapes.reshape(t.b, flat, [1] * self.rank) if keepdim else flat
+            (axis,) = axes_of(tracer, self, dim)
+            return reductions.argument(tracer.b, name, self, axis, keepdim)
+        flat = reductions.argument(tracer.b, name, shapes.reshape(tracer.b, self, [-1]), 0)
+        return shapes.reshape(tracer.b, flat, [1] * self.rank) if keepdim else flat
 
     return convert
 
 
-def aminmax(t: Tracer, self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    return _reduced(t, "min", self, dim, keepdim), _reduced(t, "max", self, dim, keepdim)
+def aminmax(tracer: Tracer, self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    return _reduced(tracer, "min", self, dim, keepdim), _reduced(tracer, "max", self, dim, keepdim)
 
 
 def _truth(name: str) -> Conversion:
-    def convert(t: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
-        return _reduced(t, name, truth(t, self), dim, keepdim)
+    def convert(tracer: Tracer, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False) -> Tensor:
+        return _reduced(tracer, name, truth(tracer, self), dim, keepdim)
 
     return convert
 
@@ -114,47 +114,67 @@ def _divisor_less(unbiased: bool | None, correction: Number | None) -> int:
 
 
 def var_mean(
-    t: Tracer, self: Tensor, dim: int | Ints | bool | None = None, unbiased: bool | None = None, keepdim: bool = False,
-    *, correction: Number | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    tracer: Tracer,
+    self: Tensor,
+    dim: int | Ints | bool | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Number | None = None,
+) -> tuple[Tensor, Tensor]:
     if isinstance(dim, bool):  # the overload without axes
         dim, unbiased = None, dim
-    axes = axes_of(t, self, dim)
-    average, spread = normalization.moments(t.b, self, axes, _divisor_less(unbiased, correction))
-    results = [ew.convert(t.b, x, self.dtype) for x in (spread, average)]
+    axes = axes_of(tracer, self, dim)
+    average, spread = normalization.moments(tracer.b, self, axes, _divisor_less(unbiased, correction))
+    results = [ew.convert(tracer.b, x, self.dtype) for x in (spread, average)]
     if not keepdim:
-        results = [shapes.squeeze(t.b, x, axes) if axes else x for x in results]
+        results = [shapes.squeeze(tracer.b, x, axes) if axes else x for x in results]
     return results[0], results[1]
 
 
 def var(
-    t: Tracer, self: Tensor, dim: int | Ints | bool | None = None, unbiased: bool | None = None, keepdim: bool = False,
-    *, correction: Number | None = None,
-) -> Tensor:  # fmt: skip
-    return var_mean(t, self, dim, unbiased, keepdim, correction=correction)[0]
+    tracer: Tracer,
+    self: Tensor,
+    dim: int | Ints | bool | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Number | None = None,
+) -> Tensor:
+    return var_mean(tracer, self, dim, unbiased, keepdim, correction=correction)[0]
 
 
 def std(
-    t: Tracer, self: Tensor, dim: int | Ints | bool | None = None, unbiased: bool | None = None, keepdim: bool = False,
-    *, correction: Number | None = None,
-) -> Tensor:  # fmt: skip
-    return ew.unary(t.b, "sqrt", var(t, self, dim, unbiased, keepdim, correction=correction))
+    tracer: Tracer,
+    self: Tensor,
+    dim: int | Ints | bool | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Number | None = None,
+) -> Tensor:
+    return ew.unary(tracer.b, "sqrt", var(tracer, self, dim, unbiased, keepdim, correction=correction))
 
 
 def std_mean(
-    t: Tracer, self: Tensor, dim: int | Ints | bool | None = None, unbiased: bool | None = None, keepdim: bool = False,
-    *, correction: Number | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    spread, average = var_mean(t, self, dim, unbiased, keepdim, correction=correction)
-    return ew.unary(t.b, "sqrt", spread), average
+    tracer: Tracer,
+    self: Tensor,
+    dim: int | Ints | bool | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: Number | None = None,
+) -> tuple[Tensor, Tensor]:
+    spread, average = var_mean(tracer, self, dim, unbiased, keepdim, correction=correction)
+    return ew.unary(tracer.b, "sqrt", spread), average
 
 
-def logsumexp(t: Tracer, self: Tensor, dim: int | Ints, keepdim: bool = False) -> Tensor:
-    return normalization.log_sum_exp(t.b, self, axes_of(t, self, dim), keepdim)
+def logsumexp(tracer: Tracer, self: Tensor, dim: int | Ints, keepdim: bool = False) -> Tensor:
+    return normalization.log_sum_exp(tracer.b, self, axes_of(tracer, self, dim), keepdim)
 
 
 def vector_norm(
-    t: Tracer,
+    tracer: Tracer,
     self: Tensor,
     ord: Number = 2,
     dim: int | Ints | None = None,
@@ -162,26 +182,26 @@ def vector_norm(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    x = self if dtype is None else ew.convert(t.b, self, dtype)
-    return normalization.lp_norm(t.b, x, float(ord), axes_of(t, x, dim), keepdim)  # type: ignore[arg-type]
+    x = self if dtype is None else ew.convert(tracer.b, self, dtype)
+    return normalization.lp_norm(tracer.b, x, float(ord), axes_of(tracer, x, dim), keepdim)  # type: ignore[arg-type]
 
 
 def norm(
-    t: Tracer, self: Tensor, p: Number | None = 2, dim: int | Ints | None = None, keepdim: bool = False, *,
+    tracer: Tracer, self: Tensor, p: Number | None = 2, dim: int | Ints | None = None, keepdim: bool = False, *,
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    return vector_norm(t, self, 2 if p is None else p, dim, keepdim, dtype=dtype)
+    return vector_norm(tracer, self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
-def dist(t: Tracer, self: Tensor, other: Tensor, p: Number = 2) -> Tensor:
-    return vector_norm(t, sub(t, self, other), p)
+def dist(tracer: Tracer, self: Tensor, other: Tensor, p: Number = 2) -> Tensor:
+    return vector_norm(tracer, sub(tracer, self, other), p)
 
 
-def count_nonzero(t: Tracer, self: Tensor, dim: int | Ints | None = None) -> Tensor:
-    return _reduced(t, "add", ew.convert(t.b, truth(t, self), I64), dim, False)
+def count_nonzero(tracer: Tracer, self: Tensor, dim: int | Ints | None = None) -> Tensor:
+    return _reduced(tracer, "add", ew.convert(tracer.b, truth(tracer, self), I64), dim, False)
 
 
-def numel(t: Tracer, self: Tensor) -> Any:
+def numel(tracer: Tracer, self: Tensor) -> Any:
     return product(self.shape)
 
 

@@ -24,12 +24,12 @@ Real = Any
 """An array where sizes are known, else an element of a formula."""
 
 
-def _floor(v: Real) -> Real:
-    return v.of("floor") if isinstance(v, Element) else np.floor(v)
+def _floor(value: Real) -> Real:
+    return value.of("floor") if isinstance(value, Element) else np.floor(value)
 
 
-def _not_negative(v: Real) -> Real:
-    return v.at_least(0.0) if isinstance(v, Element) else np.maximum(v, 0)
+def _not_negative(value: Real) -> Real:
+    return value.at_least(0.0) if isinstance(value, Element) else np.maximum(value, 0)
 
 
 def _middle(o: Real, step: Real, corners: bool) -> Real:
@@ -52,7 +52,8 @@ class Interpolation:
         return len(self.taps) == 1
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
-        """Return the indices [out, taps] of the elements that each new element is interpolated from, and their weights.
+        """Return the indices [out, taps] of the elements that each new element is interpolated from, and
+        their weights.
         """
         real = dtype.numpy.type
         at = self.place(np.arange(out, dtype=real), real(_step(n, out, scale, corners)), corners)
@@ -61,10 +62,10 @@ class Interpolation:
         return np.stack(taken, 1), np.stack([weight(at - low) for _, weight in self.taps], 1)
 
     def dynamic_taps(
-        self, t: Tracer, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
+        self, tracer: Tracer, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the indices and weights [out] of each tap, where one of the sizes is dynamic."""
-        size, count = (reductions.size_as(t.b, v, I64) for v in (n, out))
+        size, count = (reductions.size_as(tracer.b, v, I64) for v in (n, out))
 
         def distance(n: Element, m: Element) -> Element:
             if corners:
@@ -72,20 +73,22 @@ class Interpolation:
                 return (m > 1).choose(step, 0.0)
             return n.to(dtype) / m.to(dtype)
 
-        step = formula(t.b, distance, size, count) if corners or not scale else t.b.constant(1.0 / scale, dtype)
-        numbers = shapes.iota(t.b, [out], 0, I64)
-        at = formula(t.b, lambda o, s: self.place(o.to(dtype), s, corners), numbers, step)
+        step = (
+            formula(tracer.b, distance, size, count) if corners or not scale else tracer.b.constant(1.0 / scale, dtype)
+        )
+        numbers = shapes.iota(tracer.b, [out], 0, I64)
+        at = formula(tracer.b, lambda o, s: self.place(o.to(dtype), s, corners), numbers, step)
         taken, weights = [], []
         for offset, weight in self.taps:
 
-            def index(v: Element, n: Element, offset: int = offset) -> Element:
-                return (v.of("floor").to(I64) + offset).at_least(0).at_most(n - 1)
+            def index(value: Element, n: Element, offset: int = offset) -> Element:
+                return (value.of("floor").to(I64) + offset).at_least(0).at_most(n - 1)
 
-            def part(v: Element, weight: Callable[[Element], Element] = weight) -> Element:
-                return weight(v - v.of("floor"))
+            def part(value: Element, weight: Callable[[Element], Element] = weight) -> Element:
+                return weight(value - value.of("floor"))
 
-            taken.append(formula(t.b, index, at, size))
-            weights.append(formula(t.b, part, at))
+            taken.append(formula(tracer.b, index, at, size))
+            weights.append(formula(tracer.b, part, at))
         return taken, weights
 
 
@@ -106,18 +109,18 @@ _CUBIC = Interpolation(_middle, CUBIC)
 # -- antialiasing
 
 
-def _triangle(v: Array) -> Array:
-    return np.maximum(1 - np.abs(v), 0)
+def _triangle(value: Array) -> Array:
+    return np.maximum(1 - np.abs(value), 0)
 
 
 _SHARPER = -0.5
 """The parameter of Keys' kernel with antialiasing."""
 
 
-def _keys(v: Array) -> Array:
-    v = np.abs(v)
-    beyond = np.where(v < 2, resampling.far(v, _SHARPER), 0)
-    return np.where(v < 1, resampling.near(v, _SHARPER), beyond)
+def _keys(value: Array) -> Array:
+    value = np.abs(value)
+    beyond = np.where(value < 2, resampling.far(value, _SHARPER), 0)
+    return np.where(value < 1, resampling.near(value, _SHARPER), beyond)
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,8 @@ class Antialiased:
     is_nearest = False
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
-        """Return the indices [out, taps] of the elements that each new element is interpolated from, and their weights.
+        """Return the indices [out, taps] of the elements that each new element is interpolated from, and
+        their weights.
         """
         step = _step(n, out, scale, corners)
         width = max(step, 1.0)
@@ -144,10 +148,10 @@ class Antialiased:
         return np.minimum(taken, n - 1), weights / weights.sum(1, keepdims=True)
 
     def dynamic_taps(
-        self, t: Tracer, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
+        self, tracer: Tracer, n: Size, out: Size, scale: float | None, corners: bool, dtype: DType
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Raise CompileError."""
-        raise t.b.fail(
+        raise tracer.b.fail(
             f"an axis of {n} elements is resized to {out} elements with antialiasing: both sizes must be known",
             "export the model with a static size of the image, or resize with antialias=False",
         )
@@ -178,44 +182,44 @@ def repetitions(n: Size, out: Size, scale: float | None, how: Method, unscaled: 
 
 
 def _resized(
-    t: Tracer, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
+    tracer: Tracer, x: Tensor, axis: int, out: Size, scale: float | None, corners: bool, how: Method,
     unscaled: Collection[int],
 ) -> Tensor:  # fmt: skip
     n = x.shape[axis]
     if (repeats := repetitions(n, out, scale, how, unscaled)) is not None:
-        wide = shapes.broadcast_to(t.b, shapes.expand_dims(t.b, x, [axis + 1]),
+        wide = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, x, [axis + 1]),
                                    [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])  # fmt: skip
-        return shapes.reshape(t.b, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
+        return shapes.reshape(tracer.b, wide, [*x.shape[:axis], out, *x.shape[axis + 1 :]])
     dtype = F32 if how.is_nearest else x.dtype
     if isinstance(n, int) and isinstance(out, int):
         known, factors = how.known_taps(n, out, scale, corners, dtype)
         if not how.is_nearest:
-            return resampling.resampled(t.b, x, axis, known, factors)
-        return gathers.take(t.b, x, t.b.constant(known[:, 0]), axis)
-    taken, weights = how.dynamic_taps(t, n, out, scale, corners, dtype)
+            return resampling.resampled(tracer.b, x, axis, known, factors)
+        return gathers.take(tracer.b, x, tracer.b.constant(known[:, 0]), axis)
+    taken, weights = how.dynamic_taps(tracer, n, out, scale, corners, dtype)
     if how.is_nearest:
-        return gathers.take(t.b, x, taken[0], axis)
-    return resampling.weighted_slices(t.b, x, axis, taken, weights)
+        return gathers.take(tracer.b, x, taken[0], axis)
+    return resampling.weighted_slices(tracer.b, x, axis, taken, weights)
 
 
 def _each_axis(
-    t: Tracer, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
+    tracer: Tracer, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
 ) -> Tensor:
     """Resize the last axes, one after the other. output_size: None where the scales decide."""
     if not x.dtype.is_float and not how.is_nearest:
-        raise t.b.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
+        raise tracer.b.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
     first = x.rank - len(scales)
-    made = ew.convert(t.b, x, normalization.wide(x.dtype))
+    made = ew.convert(tracer.b, x, normalization.wide(x.dtype))
     for axis, scale in enumerate(scales, first):
-        out = output_size[axis - first] if output_size is not None else t.b.scaled(x.shape[axis], scale or 1.0)
-        made = _resized(t, made, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
-    return ew.convert(t.b, made, x.dtype)
+        out = output_size[axis - first] if output_size is not None else tracer.b.scaled(x.shape[axis], scale or 1.0)
+        made = _resized(tracer, made, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
+    return ew.convert(tracer.b, made, x.dtype)
 
 
-def _scales(t: Tracer, given: Sequence[float | None] | None, spatial: int) -> list[float | None]:
+def _scales(tracer: Tracer, given: Sequence[float | None] | None, spatial: int) -> list[float | None]:
     found: list[float | None] = list(given) if given else [None] * spatial
     if len(found) != spatial:
-        raise t.b.fail(f"{len(found)} scales are stated; the image has {spatial} axes")
+        raise tracer.b.fail(f"{len(found)} scales are stated; the image has {spatial} axes")
     return found
 
 
@@ -224,13 +228,17 @@ def _by_scales(spatial: int, how: Method) -> Conversion:
     depend on it.
     """
 
-    def copied(t: Tracer, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
-        return _each_axis(t, self, output_size, _scales(t, scale_factors, spatial), False, how)
+    def copied(tracer: Tracer, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None) -> Tensor:
+        return _each_axis(tracer, self, output_size, _scales(tracer, scale_factors, spatial), False, how)
 
     def aligned(
-        t: Tracer, self: Tensor, output_size: Sizes | None, align_corners: bool, scale_factors: Floats | None = None
+        tracer: Tracer,
+        self: Tensor,
+        output_size: Sizes | None,
+        align_corners: bool,
+        scale_factors: Floats | None = None,
     ) -> Tensor:
-        return _each_axis(t, self, output_size, _scales(t, scale_factors, spatial), align_corners, how)
+        return _each_axis(tracer, self, output_size, _scales(tracer, scale_factors, spatial), align_corners, how)
 
     return copied if how.is_nearest else aligned
 
@@ -238,11 +246,11 @@ def _by_scales(spatial: int, how: Method) -> Conversion:
 def _by_axis(spatial: int, how: Method) -> Conversion:
     """Return the conversion of overloads with a scale for each axis."""
 
-    def copied(t: Tracer, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
-        return _each_axis(t, self, output_size, _scales(t, scales, spatial), False, how)
+    def copied(tracer: Tracer, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
+        return _each_axis(tracer, self, output_size, _scales(tracer, scales, spatial), False, how)
 
-    def aligned(t: Tracer, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None) -> Tensor:
-        return _each_axis(t, self, output_size, _scales(t, scales, spatial), align_corners, how)
+    def aligned(tracer: Tracer, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None) -> Tensor:
+        return _each_axis(tracer, self, output_size, _scales(tracer, scales, spatial), align_corners, how)
 
     return copied if how.is_nearest else aligned
 

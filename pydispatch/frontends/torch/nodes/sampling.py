@@ -11,15 +11,15 @@ _BEYOND = ("zeros", "border", "reflection")
 
 
 def grid_sampler(
-    t: Tracer, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+    tracer: Tracer, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    return sampling.grid_sample(t.b, input, grid, grid_of(t, interpolation_mode, padding_mode, align_corners))
+    return sampling.grid_sample(tracer.b, input, grid, grid_of(tracer, interpolation_mode, padding_mode, align_corners))
 
 
-def grid_of(t: Tracer, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.Grid:
+def grid_of(tracer: Tracer, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.Grid:
     """Return the grid parameters of sampling an image, from PyTorch's numbers for its modes."""
     if not 0 <= interpolation_mode < len(_MODES) or not 0 <= padding_mode < len(_BEYOND):
-        raise t.b.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
+        raise tracer.b.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
     return sampling.Grid(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)
 
 

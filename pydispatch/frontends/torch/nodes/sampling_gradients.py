@@ -23,62 +23,63 @@ def _upsample(spatial: int, how: Method) -> Conversion:
     it.
     """
 
-    def back(t: Tracer, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]) -> Tensor:
-        made = ew.convert(t.b, grad, normalization.wide(grad.dtype))
+    def back(tracer: Tracer, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]) -> Tensor:
+        made = ew.convert(tracer.b, grad, normalization.wide(grad.dtype))
         for d, scale in enumerate([*scales, *[None] * (spatial - len(scales))]):
-            made = _gathered(t, made, grad.rank - spatial + d, input_size[d - spatial], scale, corners, how)
-        return ew.convert(t.b, made, grad.dtype)
+            made = _gathered(tracer, made, grad.rank - spatial + d, input_size[d - spatial], scale, corners, how)
+        return ew.convert(tracer.b, made, grad.dtype)
 
     def copied(
-        t: Tracer, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
+        tracer: Tracer, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
     ) -> Tensor:
-        return back(t, grad_output, input_size, False, scales)
+        return back(tracer, grad_output, input_size, False, scales)
 
     def aligned(
-        t: Tracer, grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool,
+        tracer: Tracer, grad_output: Tensor, output_size: Sizes, input_size: Sizes, align_corners: bool,
         *scales: float | None,
     ) -> Tensor:  # fmt: skip
-        return back(t, grad_output, input_size, align_corners, scales)
+        return back(tracer, grad_output, input_size, align_corners, scales)
 
     return copied if how.is_nearest else aligned
 
 
 def _gathered(
-    t: Tracer, grad: Tensor, axis: int, n: Size, scale: float | None, corners: bool, how: Method
+    tracer: Tracer, grad: Tensor, axis: int, n: Size, scale: float | None, corners: bool, how: Method
 ) -> Tensor:
-    """Return the gradient of the n elements along an axis that the elements of the resized axis were interpolated from.
+    """Return the gradient of the n elements along an axis that the elements of the resized axis were
+    interpolated from.
     """
     out = grad.shape[axis]
     if (repeats := repetitions(n, out, scale, how, UNSCALED)) is not None:
-        split = shapes.reshape(t.b, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])
-        return reductions.reduce(t.b, "add", split, [axis + 1])
+        split = shapes.reshape(tracer.b, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])
+        return reductions.reduce(tracer.b, "add", split, [axis + 1])
     dtype = F32 if how.is_nearest else grad.dtype
     if isinstance(n, int) and isinstance(out, int):
         places, factors = how.known_taps(n, out, scale, corners, dtype)
-        return resampling.resampled(t.b, grad, axis, *resampling.transposed(places, factors, n))
-    taken, weights = how.dynamic_taps(t, n, out, scale, corners, dtype)
-    columns = shapes.iota(t.b, [1, n], 1, I64)
-    matrix = t.b.constant(0, grad.dtype)
+        return resampling.resampled(tracer.b, grad, axis, *resampling.transposed(places, factors, n))
+    taken, weights = how.dynamic_taps(tracer, n, out, scale, corners, dtype)
+    columns = shapes.iota(tracer.b, [1, n], 1, I64)
+    matrix = tracer.b.constant(0, grad.dtype)
     for tap, weight in zip(taken, weights, strict=True):
-        rows = (shapes.expand_dims(t.b, each, [1]) for each in (tap, weight))
+        rows = (shapes.expand_dims(tracer.b, each, [1]) for each in (tap, weight))
         matrix = formula(
-            t.b, lambda m, j, i, w: m + i.is_equal(j).choose(w.to(m.dtype), 0.0), matrix, columns, *rows
+            tracer.b, lambda m, j, i, w: m + i.is_equal(j).choose(w.to(m.dtype), 0.0), matrix, columns, *rows
         )
-    made = products.dot_general(t.b, grad, matrix, [], [(axis, 0)])
-    return shapes.transpose(t.b, made, [*range(axis), made.rank - 1, *range(axis, made.rank - 1)])
+    made = products.dot_general(tracer.b, grad, matrix, [], [(axis, 0)])
+    return shapes.transpose(tracer.b, made, [*range(axis), made.rank - 1, *range(axis, made.rank - 1)])
 
 
 def grid_sampler_backward(
-    t: Tracer, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
+    tracer: Tracer, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
     align_corners: bool, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Return the gradients of the image and the grid that `output_mask` asks for."""
-    how = grid_of(t, interpolation_mode, padding_mode, align_corners)
+    how = grid_of(tracer, interpolation_mode, padding_mode, align_corners)
     inner = normalization.wide(input.dtype)
-    grad, x, places = (ew.convert(t.b, each, inner) for each in (grad_output, input, grid))
+    grad, x, places = (ew.convert(tracer.b, each, inner) for each in (grad_output, input, grid))
     rules = (sampling_gradients.image_gradient, sampling_gradients.grid_gradient)
     return tuple(
-        ew.convert(t.b, rule(t.b, grad, x, places, how), input.dtype) if is_asked else None
+        ew.convert(tracer.b, rule(tracer.b, grad, x, places, how), input.dtype) if is_asked else None
         for rule, is_asked in zip(rules, output_mask, strict=True)
     )
 

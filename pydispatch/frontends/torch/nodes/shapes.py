@@ -17,153 +17,157 @@ Ints = Sequence[int]
 Tensors = Sequence[Tensor]
 
 
-def axis_of(t: Tracer, dim: int, rank: int) -> int:
+def axis_of(tracer: Tracer, dim: int, rank: int) -> int:
     """Return an axis that may be counted from the end, as one counted from the front."""
-    return shapes.axis_of(t.b, dim, rank)
+    return shapes.axis_of(tracer.b, dim, rank)
 
 
 # -- reshape
 
 
-def view(t: Tracer, self: Tensor, size: Sizes) -> Tensor:
-    return shapes.reshape(t.b, self, size)
+def view(tracer: Tracer, self: Tensor, size: Sizes) -> Tensor:
+    return shapes.reshape(tracer.b, self, size)
 
 
-def reshape_alias(t: Tracer, self: Tensor, size: Sizes, stride: Sizes) -> Tensor:
-    return view(t, self, size)
+def reshape_alias(tracer: Tracer, self: Tensor, size: Sizes, stride: Sizes) -> Tensor:
+    return view(tracer, self, size)
 
 
-def view_as(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return shapes.reshape(t.b, self, other.shape)
+def view_as(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    return shapes.reshape(tracer.b, self, other.shape)
 
 
-def _like_before(t: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
-    return shapes.reshape(t.b, written, whole.shape)
+def _like_before(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
+    return shapes.reshape(tracer.b, written, whole.shape)
 
 
-def flatten(t: Tracer, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+def flatten(tracer: Tracer, self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if not self.rank:
-        return shapes.reshape(t.b, self, [1])
-    first, last = axis_of(t, start_dim, self.rank), axis_of(t, end_dim, self.rank)
+        return shapes.reshape(tracer.b, self, [1])
+    first, last = axis_of(tracer, start_dim, self.rank), axis_of(tracer, end_dim, self.rank)
     joined = product(self.shape[first : last + 1])
-    return shapes.reshape(t.b, self, [*self.shape[:first], joined, *self.shape[last + 1 :]])
+    return shapes.reshape(tracer.b, self, [*self.shape[:first], joined, *self.shape[last + 1 :]])
 
 
-def unflatten(t: Tracer, self: Tensor, dim: int, sizes: Sizes) -> Tensor:
-    axis = axis_of(t, dim, self.rank)
+def unflatten(tracer: Tracer, self: Tensor, dim: int, sizes: Sizes) -> Tensor:
+    axis = axis_of(tracer, dim, self.rank)
     if -1 in sizes:
         rest = product(n for n in sizes if n != -1)
         sizes = [self.shape[axis] // rest if n == -1 else n for n in sizes]
-    return shapes.reshape(t.b, self, [*self.shape[:axis], *sizes, *self.shape[axis + 1 :]])
+    return shapes.reshape(tracer.b, self, [*self.shape[:axis], *sizes, *self.shape[axis + 1 :]])
 
 
-def unsqueeze(t: Tracer, self: Tensor, dim: int) -> Tensor:
-    return shapes.expand_dims(t.b, self, [dim])
+def unsqueeze(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
+    return shapes.expand_dims(tracer.b, self, [dim])
 
 
-def squeeze(t: Tracer, self: Tensor, dim: int | Ints | None = None) -> Tensor:
+def squeeze(tracer: Tracer, self: Tensor, dim: int | Ints | None = None) -> Tensor:
     if dim is None:
-        return shapes.squeeze(t.b, self)
-    axes = [axis_of(t, d, self.rank) for d in ([dim] if isinstance(dim, int) else dim)]
-    return shapes.squeeze(t.b, self, [d for d in axes if self.rank and self.shape[d] == 1])
+        return shapes.squeeze(tracer.b, self)
+    axes = [axis_of(tracer, d, self.rank) for d in ([dim] if isinstance(dim, int) else dim)]
+    return shapes.squeeze(tracer.b, self, [d for d in axes if self.rank and self.shape[d] == 1])
 
 
-def same(t: Tracer, self: Tensor, *_: Any) -> Tensor:
+def same(tracer: Tracer, self: Tensor, *_: Any) -> Tensor:
     return self
 
 
 # -- axes in another order
 
 
-def permute(t: Tracer, self: Tensor, dims: Ints) -> Tensor:
-    return shapes.transpose(t.b, self, list(dims))
+def permute(tracer: Tracer, self: Tensor, dims: Ints) -> Tensor:
+    return shapes.transpose(tracer.b, self, list(dims))
 
 
-def _permuted_back(t: Tracer, whole: Tensor, written: Tensor, number: int, dims: Ints) -> Tensor:
-    order = [axis_of(t, d, whole.rank) for d in dims]
-    return shapes.transpose(t.b, written, [order.index(d) for d in range(whole.rank)])
+def _permuted_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, dims: Ints) -> Tensor:
+    order = [axis_of(tracer, d, whole.rank) for d in dims]
+    return shapes.transpose(tracer.b, written, [order.index(d) for d in range(whole.rank)])
 
 
-def transpose(t: Tracer, self: Tensor, dim0: int, dim1: int) -> Tensor:
+def transpose(tracer: Tracer, self: Tensor, dim0: int, dim1: int) -> Tensor:
     order = list(range(self.rank))
     if order:
-        i, j = axis_of(t, dim0, self.rank), axis_of(t, dim1, self.rank)
+        i, j = axis_of(tracer, dim0, self.rank), axis_of(tracer, dim1, self.rank)
         order[i], order[j] = order[j], order[i]
-    return shapes.transpose(t.b, self, order)
+    return shapes.transpose(tracer.b, self, order)
 
 
-def _transposed_back(t: Tracer, whole: Tensor, written: Tensor, number: int, dim0: int, dim1: int) -> Tensor:
-    return transpose(t, written, dim0, dim1)
+def _transposed_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, dim0: int, dim1: int) -> Tensor:
+    return transpose(tracer, written, dim0, dim1)
 
 
-def reversed_axes(t: Tracer, self: Tensor) -> Tensor:
-    return shapes.transpose(t.b, self)
+def reversed_axes(tracer: Tracer, self: Tensor) -> Tensor:
+    return shapes.transpose(tracer.b, self)
 
 
-def _reversed_back(t: Tracer, whole: Tensor, written: Tensor, number: int) -> Tensor:
-    return shapes.transpose(t.b, written)
+def _reversed_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int) -> Tensor:
+    return shapes.transpose(tracer.b, written)
 
 
-def adjoint(t: Tracer, self: Tensor) -> Tensor:
-    return transpose(t, self, -2, -1)
+def adjoint(tracer: Tracer, self: Tensor) -> Tensor:
+    return transpose(tracer, self, -2, -1)
 
 
-def movedim(t: Tracer, self: Tensor, source: int | Ints, destination: int | Ints) -> Tensor:
+def movedim(tracer: Tracer, self: Tensor, source: int | Ints, destination: int | Ints) -> Tensor:
     given = [source] if isinstance(source, int) else source
     wanted = [destination] if isinstance(destination, int) else destination
-    placed = {axis_of(t, to, self.rank): axis_of(t, d, self.rank) for d, to in zip(given, wanted, strict=True)}
+    placed = {
+        axis_of(tracer, to, self.rank): axis_of(tracer, d, self.rank) for d, to in zip(given, wanted, strict=True)
+    }
     rest = iter(d for d in range(self.rank) if d not in placed.values())
-    return shapes.transpose(t.b, self, [placed[n] if n in placed else next(rest) for n in range(self.rank)])
+    return shapes.transpose(tracer.b, self, [placed[n] if n in placed else next(rest) for n in range(self.rank)])
 
 
 # -- broadcast
 
 
-def expand(t: Tracer, self: Tensor, size: Sizes, *, implicit: bool = False) -> Tensor:
+def expand(tracer: Tracer, self: Tensor, size: Sizes, *, implicit: bool = False) -> Tensor:
     first = len(size) - self.rank
     sizes = [self.shape[d - first] if n == -1 and d >= first else n for d, n in enumerate(size)]
-    return shapes.broadcast_to(t.b, self, sizes)
+    return shapes.broadcast_to(tracer.b, self, sizes)
 
 
-def expand_as(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return shapes.broadcast_to(t.b, self, other.shape)
+def expand_as(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    return shapes.broadcast_to(tracer.b, self, other.shape)
 
 
-def broadcast_tensors(t: Tracer, tensors: Tensors) -> list[Tensor]:
-    shape = ew.broadcast_shape(t.b, *(x.shape for x in tensors))
-    return [shapes.broadcast_to(t.b, x, shape) for x in tensors]
+def broadcast_tensors(tracer: Tracer, tensors: Tensors) -> list[Tensor]:
+    shape = ew.broadcast_shape(tracer.b, *(x.shape for x in tensors))
+    return [shapes.broadcast_to(tracer.b, x, shape) for x in tensors]
 
 
-def repeat(t: Tracer, self: Tensor, repeats: Sizes) -> Tensor:
-    x = shapes.reshape(t.b, self, [1] * (len(repeats) - self.rank) + list(self.shape))
-    return shapes.tile(t.b, x, repeats)
+def repeat(tracer: Tracer, self: Tensor, repeats: Sizes) -> Tensor:
+    x = shapes.reshape(tracer.b, self, [1] * (len(repeats) - self.rank) + list(self.shape))
+    return shapes.tile(tracer.b, x, repeats)
 
 
-def tile(t: Tracer, self: Tensor, dims: Sizes) -> Tensor:
-    return repeat(t, self, [1] * (self.rank - len(dims)) + list(dims))
+def tile(tracer: Tracer, self: Tensor, dims: Sizes) -> Tensor:
+    return repeat(tracer, self, [1] * (self.rank - len(dims)) + list(dims))
 
 
 def repeat_interleave(
-    t: Tracer, self: Tensor, repeats: Size, dim: int | None = None, *, output_size: Size | None = None
+    tracer: Tracer, self: Tensor, repeats: Size, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
-    x = self if dim is not None else flatten(t, self)
-    axis = axis_of(t, dim or 0, x.rank)
-    wide = shapes.expand_dims(t.b, x, [axis + 1])
-    made = shapes.broadcast_to(t.b, wide, [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])
-    return shapes.reshape(t.b, made, [*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]])
+    x = self if dim is not None else flatten(tracer, self)
+    axis = axis_of(tracer, dim or 0, x.rank)
+    wide = shapes.expand_dims(tracer.b, x, [axis + 1])
+    made = shapes.broadcast_to(tracer.b, wide, [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])
+    return shapes.reshape(tracer.b, made, [*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]])
 
 
-def meshgrid(t: Tracer, tensors: Tensors, *, indexing: str = "ij") -> list[Tensor]:
+def meshgrid(tracer: Tracer, tensors: Tensors, *, indexing: str = "ij") -> list[Tensor]:
     sizes = [x.shape[0] if x.rank else 1 for x in tensors]
     made = [
-        shapes.broadcast_to(t.b, shapes.reshape(t.b, x, [sizes[i] if d == i else 1 for d in range(len(sizes))]), sizes)
+        shapes.broadcast_to(
+            tracer.b, shapes.reshape(tracer.b, x, [sizes[i] if d == i else 1 for d in range(len(sizes))]), sizes
+        )
         for i, x in enumerate(tensors)
     ]
-    return [transpose(t, x, 0, 1) for x in made] if indexing == "xy" and len(made) > 1 else made
+    return [transpose(tracer, x, 0, 1) for x in made] if indexing == "xy" and len(made) > 1 else made
 
 
-def copy(t: Tracer, self: Tensor, src: Operand) -> Tensor:
-    return shapes.broadcast_to(t.b, as_tensor(t, src, self.dtype), self.shape)
+def copy(tracer: Tracer, self: Tensor, src: Operand) -> Tensor:
+    return shapes.broadcast_to(tracer.b, as_tensor(tracer, src, self.dtype), self.shape)
 
 
 _SAME = ("alias", "detach", "clone", "contiguous", "lift_fresh_copy", "lift_fresh", "lift", "positive", "resolve_conj",
@@ -201,7 +205,7 @@ SHAPES: dict[str, Conversion] = {
 }
 
 
-def _itself(t: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
+def _itself(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
     return written
 
 

@@ -15,53 +15,53 @@ from pydispatch.frontends.torch.promotion import Operand, together
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def _of_floats(t: Tracer, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
+def _of_floats(tracer: Tracer, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
     """Apply a function of floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
-    given = together(t, *operands, floats=True)
+    given = together(tracer, *operands, floats=True)
     dtype = given[0].dtype
     inner = wide(dtype)
 
-    def one(s: Scalars, *values: Scalar) -> Scalar:
-        return s.convert(function(s, *(s.convert(v, inner) for v in values)), dtype)
+    def one(scalars: Scalars, *values: Scalar) -> Scalar:
+        return scalars.convert(function(scalars, *(scalars.convert(v, inner) for v in values)), dtype)
 
-    return ew.apply(t.b, one, *given)
-
-
-def lgamma(t: Tracer, self: Tensor) -> Tensor:
-    return _of_floats(t, special.lgamma, self)
+    return ew.apply(tracer.b, one, *given)
 
 
-def digamma(t: Tracer, self: Tensor) -> Tensor:
-    return _of_floats(t, special.digamma, self)
+def lgamma(tracer: Tracer, self: Tensor) -> Tensor:
+    return _of_floats(tracer, special.lgamma, self)
 
 
-def erfinv(t: Tracer, self: Tensor) -> Tensor:
-    return _of_floats(t, special.erf_inv, self)
+def digamma(tracer: Tracer, self: Tensor) -> Tensor:
+    return _of_floats(tracer, special.digamma, self)
 
 
-def polygamma(t: Tracer, n: int, self: Tensor) -> Tensor:
+def erfinv(tracer: Tracer, self: Tensor) -> Tensor:
+    return _of_floats(tracer, special.erf_inv, self)
+
+
+def polygamma(tracer: Tracer, n: int, self: Tensor) -> Tensor:
     if n < 0:
-        raise t.b.fail(f"polygamma of the order {n}; orders are 0 or more")
-    return _of_floats(t, lambda s, x: special.polygamma(s, s.const(n, x.dtype), x), self)
+        raise tracer.b.fail(f"polygamma of the order {n}; orders are 0 or more")
+    return _of_floats(tracer, lambda s, x: special.polygamma(s, s.const(n, x.dtype), x), self)
 
 
-def zeta(t: Tracer, self: Operand, other: Operand) -> Tensor:
-    return _of_floats(t, special.zeta, self, other)
+def zeta(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
+    return _of_floats(tracer, special.zeta, self, other)
 
 
-def nextafter(t: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return ew.apply(t.b, special.next_after, *together(t, self, other))
+def nextafter(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
+    return ew.apply(tracer.b, special.next_after, *together(tracer, self, other))
 
 
-def angle(t: Tracer, self: Tensor) -> Tensor:
+def angle(tracer: Tracer, self: Tensor) -> Tensor:
     """Return the argument of a complex number; 0 or pi for a real number."""
     if self.dtype.is_complex:
-        return ew.apply(t.b, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
+        return ew.apply(tracer.b, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
 
     def written(e: Element) -> Element:
         return e.of("is_nan").choose(e, (e < 0.0).choose(e.const(3.141592653589793), 0.0))
 
-    return formula(t.b, written, together(t, self, floats=True)[0])
+    return formula(tracer.b, written, together(tracer, self, floats=True)[0])
 
 
 SPECIAL: dict[str, Conversion] = {

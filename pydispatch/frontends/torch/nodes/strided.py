@@ -26,94 +26,94 @@ def _row_major(shape: Sequence[Size]) -> list[Size]:
     return [product(shape[d + 1 :]) for d in range(len(shape))]
 
 
-def _layout(t: Tracer, memory: Memory) -> tuple[list[Size], Size]:
+def _layout(tracer: Tracer, memory: Memory) -> tuple[list[Size], Size]:
     """Return the strides and the offset of a tensor in its storage, in elements."""
     meta, shape = memory.layout, memory.tensor.shape
     if meta is None:
         return _row_major(shape), 0
-    known = [evaluate(n, t.symbols) for n in (*meta.strides, meta.offset)]
+    known = [evaluate(n, tracer.symbols) for n in (*meta.strides, meta.offset)]
     found = [n for n in known if n is not None]
     if len(found) != len(known):
-        raise t.b.fail(f"as_strided of {memory.tensor}, whose strides are not terms of the sizes of a call", _HINT)
+        raise tracer.b.fail(f"as_strided of {memory.tensor}, whose strides are not terms of the sizes of a call", _HINT)
     return found[:-1], found[-1]
 
 
-def is_contiguous(t: Tracer, memory: Memory) -> bool:
+def is_contiguous(tracer: Tracer, memory: Memory) -> bool:
     """Return whether PyTorch stores a tensor row by row without gaps."""
-    strides, _ = _layout(t, memory)
+    strides, _ = _layout(tracer, memory)
     shape = memory.tensor.shape
     return all(n == 1 or step == dense for n, step, dense in zip(shape, strides, _row_major(shape), strict=True))
 
 
-def _elements(t: Tracer, memory: Memory) -> tuple[Tensor, list[int], Size]:
+def _elements(tracer: Tracer, memory: Memory) -> tuple[Tensor, list[int], Size]:
     """Return the elements of a storage as a vector, the order of axes in it, and the offset of the vector in the
     storage.
     """
     whole = memory.whole
-    x, (strides, offset) = whole.tensor, _layout(t, whole)
+    x, (strides, offset) = whole.tensor, _layout(tracer, whole)
     order = list(range(x.rank))
     if is_static(strides):
         order.sort(key=lambda d: (-int(strides[d]), d))  # type: ignore[arg-type]
     moved = [x.shape[d] for d in order]
     dense = _row_major(moved)
     if any(n != 1 and strides[d] != stride for d, n, stride in zip(order, moved, dense, strict=True)):
-        raise t.b.fail(
+        raise tracer.b.fail(
             f"as_strided of {x} with the strides {strides}: the memory between its elements is no part of the program",
             _HINT,
         )
-    return shapes.reshape(t.b, shapes.transpose(t.b, x, order), [-1]), order, offset
+    return shapes.reshape(tracer.b, shapes.transpose(tracer.b, x, order), [-1]), order, offset
 
 
 def _first(
-    t: Tracer, memory: Memory, flat: Tensor, offset: Size, size: Sizes, stride: Sizes, start: Size | None
+    tracer: Tracer, memory: Memory, flat: Tensor, offset: Size, size: Sizes, stride: Sizes, start: Size | None
 ) -> Size:
     """Return the index of the first element in the vector of a storage. Accesses beyond the vector are refused."""
     if len(size) != len(stride):
-        raise t.b.fail(f"as_strided has the sizes {list(size)} and the strides {list(stride)}")
-    first = (_layout(t, memory)[1] if start is None else start) - offset
+        raise tracer.b.fail(f"as_strided has the sizes {list(size)} and the strides {list(stride)}")
+    first = (_layout(tracer, memory)[1] if start is None else start) - offset
     steps = [(n - 1) * s for n, s in zip(size, stride, strict=True)]
     last, end = first + sum(steps[1:], steps[0] if steps else 0), flat.shape[0] - 1
     if any(n == 0 for n in size):
         return first
     static = [n for n in (first, last, end) if not isinstance(n, Expr)]
     if (isinstance(first, int) and first < 0) or (len(static) == 3 and static[1] > static[2]):
-        raise t.b.fail(
+        raise tracer.b.fail(
             f"as_strided of {memory.tensor} reads the elements {first} to {last} of a memory of {flat.shape[0]}", _HINT
         )
-    t.b.require_equal(maximum(last, end), end, "as_strided reads element {a}; the last one of its memory is {b}")
+    tracer.b.require_equal(maximum(last, end), end, "as_strided reads element {a}; the last one of its memory is {b}")
     return first
 
 
-def as_strided(t: Tracer, self: Memory, size: Sizes, stride: Sizes, storage_offset: Size | None = None) -> Tensor:
-    flat, _, offset = _elements(t, self)
-    first = _first(t, self, flat, offset, size, stride, storage_offset)
+def as_strided(tracer: Tracer, self: Memory, size: Sizes, stride: Sizes, storage_offset: Size | None = None) -> Tensor:
+    flat, _, offset = _elements(tracer, self)
+    first = _first(tracer, self, flat, offset, size, stride, storage_offset)
     shape: Shape = tuple(size)
     known = [n for n in (first, *stride) if not isinstance(n, Expr)]
     if len(known) == len(shape) + 1:
         place = AffineExpr.constant(known[0])
         for d, step in enumerate(known[1:]):
             place = place + AffineExpr.dimension(d) * step
-        return shapes.rearranged(t.b, flat, shape, AffineMap(len(shape), 0, (place,)))
-    factors = [t.b.index(n) for n in (first, *stride)]
+        return shapes.rearranged(tracer.b, flat, shape, AffineMap(len(shape), 0, (place,)))
+    factors = [tracer.b.index(n) for n in (first, *stride)]
 
-    def places(p: Places) -> list[SSAValue]:
+    def places(places: Places) -> list[SSAValue]:
         at = factors[0]
         for d, factor in enumerate(factors[1:]):
-            at = p.plus(at, p.times(p.index(d), factor))
+            at = places.plus(at, places.times(places.index(d), factor))
         return [at]
 
-    return elements_at(t.b, flat, shape, places)
+    return elements_at(tracer.b, flat, shape, places)
 
 
 def as_strided_scatter(
-    t: Tracer, self: Memory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
+    tracer: Tracer, self: Memory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
     """Return the tensor with the elements that `as_strided` reads replaced by those of `src`."""
-    b, whole = t.b, self.whole
-    flat, order, offset = _elements(t, self)
+    b, whole = tracer.b, self.whole
+    flat, order, offset = _elements(tracer, self)
     if whole is not self:
         raise b.fail(f"as_strided_scatter of {self.tensor}, a view of {whole.tensor}", _HINT)
-    first = _first(t, self, flat, offset, size, stride, storage_offset)
+    first = _first(tracer, self, flat, offset, size, stride, storage_offset)
     places = shapes.broadcast_to(b, reductions.size_as(b, first, I64), size)
     for d, step in enumerate(stride):
         along = shapes.reshape(b, shapes.iota(b, [size[d]], 0, I64), [-1, *[1] * (len(size) - d - 1)])

@@ -20,7 +20,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 Sizes = Sequence[Size]
 
 
-def sym_size(t: Tracer, self: Tensor, dim: int) -> Size:
+def sym_size(tracer: Tracer, self: Tensor, dim: int) -> Size:
     return self.shape[dim]
 
 
@@ -31,24 +31,26 @@ def _arithmetic(
     of rank 0.
     """
 
-    def convert(t: Tracer, a: Operand, b: Operand) -> Operand:
-        if isinstance(a, Tensor) or isinstance(b, Tensor):
-            return _on_tensors(t, on_tensors, a, b)
-        if not isinstance(a, Expr) and not isinstance(b, Expr):
-            return on_numbers(a, b)
-        if isinstance(a, float) or isinstance(b, float):
-            return _on_tensors(t, on_tensors, a, b)
+    def convert(tracer: Tracer, lhs: Operand, rhs: Operand) -> Operand:
+        if isinstance(lhs, Tensor) or isinstance(rhs, Tensor):
+            return _on_tensors(tracer, on_tensors, lhs, rhs)
+        if not isinstance(lhs, Expr) and not isinstance(rhs, Expr):
+            return on_numbers(lhs, rhs)
+        if isinstance(lhs, float) or isinstance(rhs, float):
+            return _on_tensors(tracer, on_tensors, lhs, rhs)
         try:
-            return on_numbers(a, b)
+            return on_numbers(lhs, rhs)
         except (UndecidedError, TypeError):
-            return _on_tensors(t, on_tensors, a, b)
+            return _on_tensors(tracer, on_tensors, lhs, rhs)
 
     return convert
 
 
-def _on_tensors(t: Tracer, function: Callable[[Tracer, Tensor, Tensor], Tensor], a: Operand, b: Operand) -> Tensor:
-    x, y = (as_tensor(t, n, F64) if isinstance(n, float) else as_tensor(t, n) for n in (a, b))
-    return function(t, *together(t, x, y))
+def _on_tensors(
+    tracer: Tracer, function: Callable[[Tracer, Tensor, Tensor], Tensor], lhs: Operand, rhs: Operand
+) -> Tensor:
+    x, y = (as_tensor(tracer, n, F64) if isinstance(n, float) else as_tensor(tracer, n) for n in (lhs, rhs))
+    return function(tracer, *together(tracer, x, y))
 
 
 def _binary(name: str) -> Callable[[Tracer, Tensor, Tensor], Tensor]:
@@ -59,75 +61,75 @@ def _ordered(order: str) -> Callable[[Tracer, Tensor, Tensor], Tensor]:
     return lambda t, x, y: ew.compare(t.b, order, x, y)
 
 
-def sym_sum(t: Tracer, args: Sizes) -> Size:
+def sym_sum(tracer: Tracer, args: Sizes) -> Size:
     total: Size = 0
     for n in args:
         total = total + n
     return total
 
 
-def truediv(t: Tracer, a: Operand, b: Operand) -> Operand:
-    if not any(isinstance(n, (Tensor, Expr)) for n in (a, b)):
-        return a / b  # type: ignore[operator]
-    return ew.binary(t.b, "div", as_tensor(t, a, F64), as_tensor(t, b, F64))
+def truediv(tracer: Tracer, lhs: Operand, rhs: Operand) -> Operand:
+    if not any(isinstance(n, (Tensor, Expr)) for n in (lhs, rhs)):
+        return lhs / rhs  # type: ignore[operator]
+    return ew.binary(tracer.b, "div", as_tensor(tracer, lhs, F64), as_tensor(tracer, rhs, F64))
 
 
-def _as_size(t: Tracer, x: Tensor) -> Size:
+def _as_size(tracer: Tracer, x: Tensor) -> Size:
     """Return a computed number as a size."""
-    return t.b.size_of(t.b.scalar(ew.convert(t.b, x, I64)))
+    return tracer.b.size_of(tracer.b.scalar(ew.convert(tracer.b, x, I64)))
 
 
 def _rounded(name: str, number: Callable[[float], int]) -> Conversion:
-    def convert(t: Tracer, a: Operand) -> Size:
+    def convert(tracer: Tracer, a: Operand) -> Size:
         if isinstance(a, Tensor):
-            return _as_size(t, ew.unary(t.b, name, a) if a.dtype.is_float else a)
+            return _as_size(tracer, ew.unary(tracer.b, name, a) if a.dtype.is_float else a)
         return a if isinstance(a, (int, Expr)) else number(a)  # type: ignore[arg-type]
 
     return convert
 
 
-def sym_float(t: Tracer, a: Operand) -> Operand:
-    return float(a) if isinstance(a, (int, float)) else as_tensor(t, a, F64)
+def sym_float(tracer: Tracer, a: Operand) -> Operand:
+    return float(a) if isinstance(a, (int, float)) else as_tensor(tracer, a, F64)
 
 
-def sym_not(t: Tracer, a: Operand) -> Operand:
-    return (not a) if isinstance(a, bool) else ew.unary(t.b, "not", as_tensor(t, a))
+def sym_not(tracer: Tracer, a: Operand) -> Operand:
+    return (not a) if isinstance(a, bool) else ew.unary(tracer.b, "not", as_tensor(tracer, a))
 
 
-def sym_ite(t: Tracer, b: Operand, then: Operand, otherwise: Operand) -> Operand:
+def sym_ite(tracer: Tracer, b: Operand, then: Operand, otherwise: Operand) -> Operand:
     if isinstance(b, bool):
         return then if b else otherwise
-    return _as_size(t, ew.select(t.b, as_tensor(t, b), *together(t, then, otherwise)))
+    return _as_size(tracer, ew.select(tracer.b, as_tensor(tracer, b), *together(tracer, then, otherwise)))
 
 
-def neg(t: Tracer, a: Operand) -> Operand:
-    return ew.unary(t.b, "neg", a) if isinstance(a, Tensor) else -a
+def neg(tracer: Tracer, a: Operand) -> Operand:
+    return ew.unary(tracer.b, "neg", a) if isinstance(a, Tensor) else -a
 
 
-def sym_sqrt(t: Tracer, a: Operand) -> Operand:
-    return ew.unary(t.b, "sqrt", as_tensor(t, a, F64))
+def sym_sqrt(tracer: Tracer, a: Operand) -> Operand:
+    return ew.unary(tracer.b, "sqrt", as_tensor(tracer, a, F64))
 
 
-def item(t: Tracer, self: Tensor) -> Operand:
+def item(tracer: Tracer, self: Tensor) -> Operand:
     """Return the element of a tensor as a number: an integer may become a size."""
-    return _as_size(t, self) if self.dtype.is_integer else self
+    return _as_size(tracer, self) if self.dtype.is_integer else self
 
 
-def nothing(t: Tracer, *_: Any, **__: Any) -> None:
+def nothing(tracer: Tracer, *_: Any, **__: Any) -> None:
     """Drop checks of facts that were established when the model was exported."""
 
 
-def functional_check(t: Tracer, *args: Any, **__: Any) -> Any:
+def functional_check(tracer: Tracer, *args: Any, **__: Any) -> Any:
     return args[-1]
 
 
-def with_effects(t: Tracer, token: Tensor, op: Any, *args: Any, **keywords: Any) -> tuple[Tensor, None]:
+def with_effects(tracer: Tracer, token: Tensor, op: Any, *args: Any, **keywords: Any) -> tuple[Tensor, None]:
     """Return the token of an assertion that is ordered by tokens; the assertion is not checked, like all assertions.
     CompileError for other effects.
     """
     name = op.text.removeprefix("torch.ops.") if isinstance(op, Other) else shown(op)
     if name.rpartition(".")[0] not in _ASSERTIONS and name not in _ASSERTIONS:
-        raise t.b.fail(f"operator {name} has effects that are ordered by tokens, which is not supported")
+        raise tracer.b.fail(f"operator {name} has effects that are ordered by tokens, which is not supported")
     return token, None
 
 

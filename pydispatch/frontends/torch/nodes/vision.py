@@ -12,9 +12,9 @@ from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def nms(t: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+def nms(tracer: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices of the boxes that non-maximum suppression keeps, the best first."""
-    b = t.b
+    b = tracer.b
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise b.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
     count = dets.shape[0]
@@ -33,10 +33,10 @@ def nms(t: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor
 
 
 def roi_align(
-    t: Tracer, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
+    tracer: Tracer, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
     sampling_ratio: int, aligned: bool,
 ) -> Tensor:  # fmt: skip
-    b, cells = t.b, (pooled_height, pooled_width)
+    b, cells = tracer.b, (pooled_height, pooled_width)
     if sampling_ratio <= 0:
         raise b.fail(
             f"roi_align with the sampling_ratio {sampling_ratio}: the number of samples depends on the boxes",
@@ -49,10 +49,23 @@ def roi_align(
 
 
 def deform_conv2d(
-    t: Tracer, input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, stride_h: int, stride_w: int,
-    pad_h: int, pad_w: int, dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool,
-) -> Tensor:  # fmt: skip
-    b, (filters, channels, *sizes) = t.b, weight.shape
+    tracer: Tracer,
+    input: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+    mask: Tensor,
+    bias: Tensor,
+    stride_h: int,
+    stride_w: int,
+    pad_h: int,
+    pad_w: int,
+    dilation_h: int,
+    dilation_w: int,
+    groups: int,
+    offset_groups: int,
+    use_mask: bool,
+) -> Tensor:
+    b, (filters, channels, *sizes) = tracer.b, weight.shape
     kernel = [n for n in sizes if isinstance(n, int)]
     if len(kernel) != 2:
         raise b.fail(f"deform_conv2d with the filters {weight}: the size of the kernel must be known")

@@ -16,30 +16,32 @@ Sizes = Sequence[Size]
 
 
 def weight_norm_backward(
-    t: Tracer, grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
+    tracer: Tracer, grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients of v and g of the weight g * v / norm(v), whose norms leave out the axis `dim`."""
     inner, axis = normalization.wide(saved_v.dtype), dim % saved_v.rank
     rest = [d for d in range(saved_v.rank) if d != axis]
-    products = formula(t.b, lambda w, v: w.to(inner) * v.to(inner), grad_w, saved_v)
-    total = reductions.reduce(t.b, "add", products, rest, keep=True)
+    products = formula(tracer.b, lambda w, v: w.to(inner) * v.to(inner), grad_w, saved_v)
+    total = reductions.reduce(tracer.b, "add", products, rest, keep=True)
 
-    def of_v(w: Element, v: Element, g: Element, norm: Element, n: Element) -> Element:
+    def of_v(w: Element, value: Element, g: Element, norm: Element, n: Element) -> Element:
         norm = norm.to(inner)
-        return (g.to(inner) / norm * (w.to(inner) - v.to(inner) * n / (norm * norm))).to(saved_v.dtype)
+        return (g.to(inner) / norm * (w.to(inner) - value.to(inner) * n / (norm * norm))).to(saved_v.dtype)
 
-    of_g = formula(t.b, lambda n, norm: (n / norm.to(inner)).to(saved_g.dtype), total, saved_norms)
-    return formula(t.b, of_v, grad_w, saved_v, saved_g, saved_norms, total), of_g
+    of_g = formula(tracer.b, lambda n, norm: (n / norm.to(inner)).to(saved_g.dtype), total, saved_norms)
+    return formula(tracer.b, of_v, grad_w, saved_v, saved_g, saved_norms, total), of_g
 
 
-def masked_scatter_backward(t: Tracer, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
+def masked_scatter_backward(tracer: Tracer, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
     """Return the gradient of the source of `masked_scatter`: of its first elements those that the mask marks."""
-    marked = ew.convert(t.b, shapes.reshape(t.b, shapes.broadcast_to(t.b, mask, grad_output.shape), [-1]), I64)
-    numbers = scans.cumulative(t.b, "add", marked, 0, exclusive=True)
-    places = formula(t.b, lambda m, n: m.is_equal(0).choose(-1, n), marked, numbers)
-    source = shapes.full(t.b, 0, [product(tuple(sizes))], grad_output.dtype)
-    made = scatters.put_rows(t.b, source, [places], shapes.reshape(t.b, grad_output, [-1]))
-    return shapes.reshape(t.b, made, sizes)
+    marked = ew.convert(
+        tracer.b, shapes.reshape(tracer.b, shapes.broadcast_to(tracer.b, mask, grad_output.shape), [-1]), I64
+    )
+    numbers = scans.cumulative(tracer.b, "add", marked, 0, exclusive=True)
+    places = formula(tracer.b, lambda m, n: m.is_equal(0).choose(-1, n), marked, numbers)
+    source = shapes.full(tracer.b, 0, [product(tuple(sizes))], grad_output.dtype)
+    made = scatters.put_rows(tracer.b, source, [places], shapes.reshape(tracer.b, grad_output, [-1]))
+    return shapes.reshape(tracer.b, made, sizes)
 
 
 WEIGHT_GRADIENTS: dict[str, Conversion] = {

@@ -26,18 +26,26 @@ class Pool:
     """A pooling over the last `spatial` axes of a tensor, which may come without an axis of batches."""
 
     def __init__(
-        self, t: Tracer, x: Tensor, spatial: int, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil: bool
+        self,
+        tracer: Tracer,
+        x: Tensor,
+        spatial: int,
+        kernel: Ints,
+        stride: Ints,
+        padding: Ints,
+        dilation: Ints,
+        ceil: bool,
     ) -> None:
-        self.t = t
+        self.t = tracer
         self.rank = x.rank
         self.spatial = spatial
         self.x = self.batched(x)
         self.kernel = _each(kernel, spatial)
         strides, around, steps = (_each(v, spatial) for v in (stride or self.kernel, padding, dilation))
         if any(len(v) != spatial for v in (self.kernel, strides, around, steps)) or min(strides, default=1) < 1:
-            raise t.b.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
+            raise tracer.b.fail(f"pooling over {spatial} axes with kernel {list(kernel)} and strides {list(strides)}")
         self.window = products.Window(strides, around, around, steps)
-        self.out = products.window_sizes(t.b, self.x.shape[2:], self.kernel, self.window, ceil)
+        self.out = products.window_sizes(tracer.b, self.x.shape[2:], self.kernel, self.window, ceil)
 
     def batched(self, x: Tensor) -> Tensor:
         """Return the operand, with a batch axis of size 1 inserted where it has none."""
@@ -50,22 +58,22 @@ class Pool:
 
 def _max_pool(spatial: int) -> Conversion:
     def convert(
-        t: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
+        tracer: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> Tensor:  # fmt: skip
-        p = Pool(t, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        return p.done(windows.pool(t.b, "max", p.x, p.kernel, p.window, p.out))
+        p = Pool(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        return p.done(windows.pool(tracer.b, "max", p.x, p.kernel, p.window, p.out))
 
     return convert
 
 
 def _max_pool_with_places(spatial: int) -> Conversion:
     def convert(
-        t: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
+        tracer: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        p = Pool(t, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        values, places = windows.max_pool_with_places(t.b, p.x, p.kernel, p.window, p.out)
+        p = Pool(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        values, places = windows.max_pool_with_places(tracer.b, p.x, p.kernel, p.window, p.out)
         return p.done(values), p.done(places)
 
     return convert
@@ -73,34 +81,40 @@ def _max_pool_with_places(spatial: int) -> Conversion:
 
 def _avg_pool(spatial: int) -> Conversion:
     def convert(
-        t: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: int | None = None,
-    ) -> Tensor:  # fmt: skip
-        p = Pool(t, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+        tracer: Tracer,
+        self: Tensor,
+        kernel_size: Ints,
+        stride: Ints = (),
+        padding: Ints = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Tensor:
+        p = Pool(tracer, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
         inner = normalization.wide(p.x.dtype)
-        total = windows.pool(t.b, "add", ew.convert(t.b, p.x, inner), p.kernel, p.window, p.out)
+        total = windows.pool(tracer.b, "add", ew.convert(tracer.b, p.x, inner), p.kernel, p.window, p.out)
         if divisor_override is not None:
-            divisor = t.b.constant(divisor_override, inner)
+            divisor = tracer.b.constant(divisor_override, inner)
         else:
-            divisor = elements_in_windows(t, p, count_include_pad, inner)
-        return p.done(ew.convert(t.b, ew.binary(t.b, "div", total, divisor), p.x.dtype))
+            divisor = elements_in_windows(tracer, p, count_include_pad, inner)
+        return p.done(ew.convert(tracer.b, ew.binary(tracer.b, "div", total, divisor), p.x.dtype))
 
     return convert
 
 
-def elements_in_windows(t: Tracer, p: Pool, padding_counts: bool, dtype: Any) -> Tensor:
+def elements_in_windows(tracer: Tracer, pool: Pool, padding_counts: bool, dtype: Any) -> Tensor:
     """Return the number of elements of each window, as a tensor that broadcasts to the result."""
-    made = t.b.constant(1, I64)
-    for d, (out, n) in enumerate(zip(p.out, p.x.shape[2:], strict=True)):
-        around, step, reach = p.window.low[d], p.window.strides[d], p.kernel[d]
+    made = tracer.b.constant(1, I64)
+    for d, (out, n) in enumerate(zip(pool.out, pool.x.shape[2:], strict=True)):
+        around, step, reach = pool.window.low[d], pool.window.strides[d], pool.kernel[d]
         first, beyond = (-around, n + around) if padding_counts else (0, n)
-        size = reductions.size_as(t.b, beyond, I64)
+        size = reductions.size_as(tracer.b, beyond, I64)
         counts = formula(
-            t.b, lambda o, m: (o * step - around + reach).at_most(m) - (o * step - around).at_least(first),  # noqa: B023
-            shapes.iota(t.b, [out], 0, I64), size,
+            tracer.b, lambda o, m: (o * step - around + reach).at_most(m) - (o * step - around).at_least(first),  # noqa: B023
+            shapes.iota(tracer.b, [out], 0, I64), size,
         )  # fmt: skip
-        made = ew.binary(t.b, "mul", made, shapes.reshape(t.b, counts, [-1, *[1] * (len(p.out) - d - 1)]))
-    return ew.convert(t.b, made, dtype)
+        made = ew.binary(tracer.b, "mul", made, shapes.reshape(tracer.b, counts, [-1, *[1] * (len(pool.out) - d - 1)]))
+    return ew.convert(tracer.b, made, dtype)
 
 
 WINDOWS: dict[str, Conversion] = {

@@ -15,68 +15,68 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
 from pydispatch.frontends.tosa.types import dtype_of, shape_of
 
 
-def _concat(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    return shapes.concat(t.b, x, t.axis(op, x[0]))
+def _concat(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    return shapes.concat(tracer.b, inputs, tracer.axis(op, inputs[0]))
 
 
-def _pad(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    amounts = t.listed(op, x, 1, "padding", 2 * x[0].rank)
+def _pad(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    amounts = tracer.listed(op, inputs, 1, "padding", 2 * inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in amounts):
-        raise t.b.fail(f"the padding {amounts} has a negative number")
-    value: Tensor = x[2] if len(x) > 2 else t.zero_point(op, [], 0, "input_zp", x[0].dtype)
-    t.same_type(x[0], value)
-    return shapes.pad(t.b, x[0], amounts[::2], amounts[1::2], value)
+        raise tracer.b.fail(f"the padding {amounts} has a negative number")
+    value: Tensor = inputs[2] if len(inputs) > 2 else tracer.zero_point(op, [], 0, "input_zp", inputs[0].dtype)
+    tracer.same_type(inputs[0], value)
+    return shapes.pad(tracer.b, inputs[0], amounts[::2], amounts[1::2], value)
 
 
-def _reshape(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    sizes = t.listed(op, x, 1, "new_shape")
+def _reshape(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    sizes = tracer.listed(op, inputs, 1, "new_shape")
     declared = shape_of(op.results[0].type)
     if sizes.count(-1) > 1 and declared is not None and len(declared) == len(sizes):
         sizes = [n if n != -1 or m is None else m for n, m in zip(sizes, declared, strict=True)]
-    return shapes.reshape(t.b, x[0], sizes)
+    return shapes.reshape(tracer.b, inputs[0], sizes)
 
 
-def _reverse(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    return indexing.reverse(t.b, x[0], [t.axis(op, x[0])])
+def _reverse(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    return indexing.reverse(tracer.b, inputs[0], [tracer.axis(op, inputs[0])])
 
 
-def _slice(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    starts, sizes = (t.listed(op, x, at, name, x[0].rank) for at, name in ((1, "start"), (2, "size")))
+def _slice(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    starts, sizes = (tracer.listed(op, inputs, at, name, inputs[0].rank) for at, name in ((1, "start"), (2, "size")))
     limits: list[Size] = [
-        whole if size == -1 else start + size for start, size, whole in zip(starts, sizes, x[0].shape, strict=True)
+        whole if size == -1 else start + size for start, size, whole in zip(starts, sizes, inputs[0].shape, strict=True)
     ]
-    return shapes.slice_(t.b, x[0], starts, limits)
+    return shapes.slice_(tracer.b, inputs[0], starts, limits)
 
 
-def _tile(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    repeats = t.listed(op, x, 1, "multiples", x[0].rank)
+def _tile(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    repeats = tracer.listed(op, inputs, 1, "multiples", inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in repeats):
-        raise t.b.fail(f"the multiples {repeats} have a negative number")
-    return shapes.tile(t.b, x[0], repeats)
+        raise tracer.b.fail(f"the multiples {repeats} have a negative number")
+    return shapes.tile(tracer.b, inputs[0], repeats)
 
 
-def _transpose(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    order = t.listed(op, x, 1, "perms", x[0].rank)
-    return shapes.transpose(t.b, x[0], [n for n in order if isinstance(n, int)])
+def _transpose(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    order = tracer.listed(op, inputs, 1, "perms", inputs[0].rank)
+    return shapes.transpose(tracer.b, inputs[0], [n for n in order if isinstance(n, int)])
 
 
-def _call(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+def _call(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     assert isinstance(op, func.CallOp)
-    return t.call(op.callee.root_reference.data, x)
+    return tracer.call(op.callee.root_reference.data, inputs)
 
 
-def _custom(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+def _custom(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     """Call the kernel `domain::operator`, or `operator` without a domain, and return its results."""
-    name, domain = t.text(op, "operator_name", "identifier"), t.text(op, "domain_name", "config")
+    name, domain = tracer.text(op, "operator_name", "identifier"), tracer.text(op, "domain_name", "config")
     results: list[Any] = []
     for result in op.results:
         declared = shape_of(result.type)
-        like = next((y.shape for y in x if declared is not None and y.rank == len(declared)), None)
+        like = next((y.shape for y in inputs if declared is not None and y.rank == len(declared)), None)
         if declared is None or (None in declared and like is None):
-            raise t.b.fail(f"the sizes of a result of '{name}' are not known: its type is {result.type}")
+            raise tracer.b.fail(f"the sizes of a result of '{name}' are not known: its type is {result.type}")
         shape = tuple((like or ())[axis] if n is None else n for axis, n in enumerate(declared))
         results.append((dtype_of(result.type), shape))
-    return custom_call(t.b, f"{domain}::{name}" if domain else name, x, results)
+    return custom_call(tracer.b, f"{domain}::{name}" if domain else name, inputs, results)
 
 
 ROWS: dict[str, Convert] = {

@@ -10,16 +10,21 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
 from pydispatch.ir.dialects.tosa.control import IfOp, WhileOp
 
 
-def _cond_if(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+def _cond_if(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     assert isinstance(op, IfOp)
-    condition, *given = x
-    return control.if_(t.b, condition, lambda: t.region(op.then_branch, given), lambda: t.region(op.else_branch, given))
+    condition, *given = inputs
+    return control.if_(
+        tracer.b, condition, lambda: tracer.region(op.then_branch, given), lambda: tracer.region(op.else_branch, given)
+    )
 
 
-def _while_loop(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+def _while_loop(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     assert isinstance(op, WhileOp)
     return control.while_(
-        t.b, x, lambda values: t.region(op.cond_graph, values)[0], lambda values: t.region(op.body_graph, values)
+        tracer.b,
+        inputs,
+        lambda values: tracer.region(op.cond_graph, values)[0],
+        lambda values: tracer.region(op.body_graph, values),
     )
 
 

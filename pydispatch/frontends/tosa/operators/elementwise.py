@@ -38,53 +38,53 @@ def _binary(function: str) -> Convert:
 
 
 def _compare(order: str) -> Convert:
-    def convert(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-        t.same_type(*x)
-        return ew.compare(t.b, order, x[0], x[1])
+    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+        tracer.same_type(*inputs)
+        return ew.compare(tracer.b, order, inputs[0], inputs[1])
 
     return convert
 
 
 def _shift(function: str) -> Convert:
-    def convert(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-        t.same_type(*x)
-        return ew.apply(t.b, lambda s, u, v: integers.shift(function, s, u, v), *x)
+    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+        tracer.same_type(*inputs)
+        return ew.apply(tracer.b, lambda s, u, v: integers.shift(function, s, u, v), *inputs)
 
     return convert
 
 
-def extreme(name: str, ignore_nan: bool, u: Element, v: Element) -> Element:
+def extreme(name: str, ignore_nan: bool, u: Element, value: Element) -> Element:
     """Return the "max" or "min" of two numbers. ignore_nan: of a number and NaN the result is the number; otherwise
     NaN.
     """
-    made = u.binary(name, v)
+    made = u.binary(name, value)
     if not ignore_nan or not u.dtype.is_float:
         return made
-    return u.of("is_nan").choose(v, v.of("is_nan").choose(u, made))
+    return u.of("is_nan").choose(value, value.of("is_nan").choose(u, made))
 
 
-def ignores_nan(t: Tracer, op: Operation) -> bool:
+def ignores_nan(tracer: Tracer, op: Operation) -> bool:
     """Return whether the attribute `nan_mode` says that NaN is ignored."""
-    return t.word(op, "nan_mode", "PROPAGATE") == "IGNORE"
+    return tracer.word(op, "nan_mode", "PROPAGATE") == "IGNORE"
 
 
 def _extreme(name: str) -> Convert:
-    def convert(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-        t.same_type(*x)
-        ignore = ignores_nan(t, op)
-        return formula(t.b, lambda u, v: extreme(name, ignore, u, v), *x)
+    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+        tracer.same_type(*inputs)
+        ignore = ignores_nan(tracer, op)
+        return formula(tracer.b, lambda u, v: extreme(name, ignore, u, v), *inputs)
 
     return convert
 
 
-def _divide(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    t.same_type(*x)
-    return ew.apply(t.b, integers.divide, *x)
+def _divide(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    tracer.same_type(*inputs)
+    return ew.apply(tracer.b, integers.divide, *inputs)
 
 
-def _arithmetic_right_shift(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    t.same_type(*x)
-    rounded = bool(t.number(op, "round", 0))
+def _arithmetic_right_shift(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    tracer.same_type(*inputs)
+    rounded = bool(tracer.number(op, "round", 0))
 
     def shifted(u: Element, n: Element) -> Element:
         found = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, n.scalar))
@@ -93,77 +93,80 @@ def _arithmetic_right_shift(t: Tracer, op: Operation, x: list[Tensor]) -> Result
         last = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, (n - 1).scalar))
         return found + (n > 0).choose(last & 1, u.const(0))
 
-    return formula(t.b, shifted, *x)
+    return formula(tracer.b, shifted, *inputs)
 
 
-def _mul(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    t.same_type(x[0], x[1])
-    dtype = t.dtype(op)
+def _mul(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    tracer.same_type(inputs[0], inputs[1])
+    dtype = tracer.dtype(op)
     if dtype.is_float:
-        return ew.binary(t.b, "mul", x[0], x[1])
-    shift = x[2] if len(x) > 2 else t.b.constant([t.number(op, "shift", 0)], I32)
+        return ew.binary(tracer.b, "mul", inputs[0], inputs[1])
+    shift = inputs[2] if len(inputs) > 2 else tracer.b.constant([tracer.number(op, "shift", 0)], I32)
     if (known := shift.numbers) is not None and not known.any():
-        return formula(t.b, lambda u, v: u.to(dtype) * v.to(dtype), x[0], x[1])
+        return formula(tracer.b, lambda u, v: u.to(dtype) * v.to(dtype), inputs[0], inputs[1])
 
-    def product(u: Element, v: Element, n: Element) -> Element:
+    def product(u: Element, value: Element, n: Element) -> Element:
         n = n.to(I64)
-        made = u.to(I64) * v.to(I64)
+        made = u.to(I64) * value.to(I64)
         half = (n > 0).choose(n.const(1).binary("shift_left", (n - 1).at_least(0)), n.const(0))
         return (made + half).binary("shift_right_arithmetic", n).to(dtype)
 
-    return formula(t.b, product, x[0], x[1], shapes.reshape(t.b, shift, []))
+    return formula(tracer.b, product, inputs[0], inputs[1], shapes.reshape(tracer.b, shift, []))
 
 
-def _negate(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    dtype = x[0].dtype
+def _negate(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    dtype = inputs[0].dtype
     if dtype.is_float:
-        return ew.unary(t.b, "neg", x[0])
-    zeros = [t.zero_point(op, x, 1, "input1_zp", dtype, "input_zp"), t.zero_point(op, x, 2, "output_zp", dtype)]
-    zeros = [shapes.reshape(t.b, zero, []) for zero in zeros]
+        return ew.unary(tracer.b, "neg", inputs[0])
+    zeros = [
+        tracer.zero_point(op, inputs, 1, "input1_zp", dtype, "input_zp"),
+        tracer.zero_point(op, inputs, 2, "output_zp", dtype),
+    ]
+    zeros = [shapes.reshape(tracer.b, zero, []) for zero in zeros]
 
     def negated(u: Element, zero: Element, out: Element) -> Element:
         return saturated(zero.to(I64) - u.to(I64) + out.to(I64), dtype)
 
-    return formula(t.b, negated, x[0], *zeros)
+    return formula(tracer.b, negated, inputs[0], *zeros)
 
 
-def _reciprocal(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    return formula(t.b, lambda u: u.const(1) / u, x[0])
+def _reciprocal(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    return formula(tracer.b, lambda u: u.const(1) / u, inputs[0])
 
 
-def _select(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    t.same_type(x[1], x[2])
-    if not x[0].dtype.is_bool:
-        raise t.b.fail(f"what decides is {x[0]}, expected truth values")
-    return ew.select(t.b, *x)
+def _select(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    tracer.same_type(inputs[1], inputs[2])
+    if not inputs[0].dtype.is_bool:
+        raise tracer.b.fail(f"what decides is {inputs[0]}, expected truth values")
+    return ew.select(tracer.b, *inputs)
 
 
 def _limit(value: Attribute | None, default: float) -> float:
     return value.value.data if isinstance(value, IntegerAttr | FloatAttr) else default
 
 
-def _clamp(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    dtype = x[0].dtype
+def _clamp(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    dtype = inputs[0].dtype
     former = "fp" if dtype.is_float else "int"
     low = _limit(op.properties.get("min_val", op.properties.get(f"min_{former}")), least(dtype))
     high = _limit(op.properties.get("max_val", op.properties.get(f"max_{former}")), largest(dtype))
     if dtype.is_unsigned:  # An attribute may have the same bits with a sign.
         low, high = (int(n) & int(largest(dtype)) for n in (low, high))
     if low > high:
-        raise t.b.fail(f"the least value {low} is above the largest, {high}")
-    ignore = ignores_nan(t, op)
+        raise tracer.b.fail(f"the least value {low} is above the largest, {high}")
+    ignore = ignores_nan(tracer, op)
 
     def clamped(u: Element) -> Element:
         return extreme("min", ignore, extreme("max", ignore, u, u.const(low)), u.const(high))
 
-    return formula(t.b, clamped, x[0])
+    return formula(tracer.b, clamped, inputs[0])
 
 
-def _cast(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    dtype = t.dtype(op)
-    if not x[0].dtype.is_float or not dtype.is_integer:
-        return ew.convert(t.b, x[0], dtype)
-    return formula(t.b, lambda u: _rounded(u, dtype), x[0])
+def _cast(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    dtype = tracer.dtype(op)
+    if not inputs[0].dtype.is_float or not dtype.is_integer:
+        return ew.convert(tracer.b, inputs[0], dtype)
+    return formula(tracer.b, lambda u: _rounded(u, dtype), inputs[0])
 
 
 def _rounded(u: Element, dtype: DType) -> Element:
@@ -180,31 +183,33 @@ def _rounded(u: Element, dtype: DType) -> Element:
     return (whole < below).choose(made.const(low), made)
 
 
-def _table(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    values, table = x
+def _table(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    values, table = inputs
     wanted = {8: 256, 16: 513}.get(values.dtype.bits)
     if table.shape != (wanted,) or not values.dtype.is_integer:
-        raise t.b.fail(f"a table for {values} has {wanted or 'no'} entries, got {table}")
+        raise tracer.b.fail(f"a table for {values} has {wanted or 'no'} entries, got {table}")
     if values.dtype.bits == 8:
-        place = formula(t.b, lambda u: u.to(I32) + 128, values)
-        return _looked_up(t.b, table, place)
+        place = formula(tracer.b, lambda u: u.to(I32) + 128, values)
+        return _looked_up(tracer.b, table, place)
     # The upper 9 bits are a place in the table, the lower 7 lie between it and the next one.
-    place = formula(t.b, lambda u: (u.to(I32) + 32768).binary("shift_right_arithmetic", u.const(7).to(I32)), values)
-    here = _looked_up(t.b, table, place)
-    following = _looked_up(t.b, table, formula(t.b, lambda n: n + 1, place))
+    place = formula(
+        tracer.b, lambda u: (u.to(I32) + 32768).binary("shift_right_arithmetic", u.const(7).to(I32)), values
+    )
+    here = _looked_up(tracer.b, table, place)
+    following = _looked_up(tracer.b, table, formula(tracer.b, lambda n: n + 1, place))
 
     def between(u: Element, a: Element, c: Element) -> Element:
         a, c = a.to(I32), c.to(I32)
         return a * 128 + (c - a) * (u.to(I32) & 127)
 
-    return ew.convert(t.b, formula(t.b, between, values, here, following), t.dtype(op))
+    return ew.convert(tracer.b, formula(tracer.b, between, values, here, following), tracer.dtype(op))
 
 
-def _looked_up(b: Builder, table: Tensor, places: Tensor) -> Tensor:
-    def place(p: Places) -> list[object]:
-        return [p.index_of(p.given[0])]
+def _looked_up(builder: Builder, table: Tensor, places: Tensor) -> Tensor:
+    def place(places: Places) -> list[object]:
+        return [places.index_of(places.given[0])]
 
-    return elements_at(b, table, places.shape, place, places)  # type: ignore[arg-type]
+    return elements_at(builder, table, places.shape, place, places)  # type: ignore[arg-type]
 
 
 ROWS: dict[str, Convert] = {

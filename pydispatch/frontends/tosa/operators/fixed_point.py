@@ -33,11 +33,12 @@ def saturated(value: Element, dtype: DType) -> Element:
     return value.at_least(int(least(dtype))).at_most(int(largest(dtype))).to(dtype)
 
 
-def shifted(b: Builder, x: Tensor, zero_point: Tensor) -> Tensor:
-    """Return integers minus their zero point, in a type that holds all of them; x itself where that is 0, and floats.
+def shifted(builder: Builder, x: Tensor, zero_point: Tensor) -> Tensor:
+    """Return integers minus their zero point, in a type that holds all of them; x itself where that is 0,
+    and floats.
     """
     known = zero_point.numbers
     if x.dtype.is_float or (known is not None and not known.any()):
         return x
     wide = I16 if x.dtype.bits <= 8 else I32 if x.dtype.bits <= 16 else I64
-    return formula(b, lambda u, zero: u.to(wide) - zero.to(wide), x, shapes.reshape(b, zero_point, []))
+    return formula(builder, lambda u, zero: u.to(wide) - zero.to(wide), x, shapes.reshape(builder, zero_point, []))

@@ -10,23 +10,25 @@ from pydispatch.frontends.ops.fourier import complex_of, parts_of, rfft, waves
 from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
 
 
-def _check(t: Tracer, x: Tensor) -> None:
-    t.rank(x, 3)
+def _check(tracer: Tracer, x: Tensor) -> None:
+    tracer.rank(x, 3)
     if x.dtype != F32:
-        raise t.b.fail(f"Fourier transforms are of f32, got {x}")
+        raise tracer.b.fail(f"Fourier transforms are of f32, got {x}")
 
 
-def _fft2d(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+def _fft2d(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     """Lower a 2-D FFT; the inverse is not divided by the number of elements."""
-    t.same_type(*x)
-    _check(t, x[0])
-    sign = 1 if t.number(op, "inverse", 0) else -1
-    return parts_of(t.b, waves(t.b, waves(t.b, complex_of(t.b, x[0], x[1]), 2, sign), 1, sign))
+    tracer.same_type(*inputs)
+    _check(tracer, inputs[0])
+    sign = 1 if tracer.number(op, "inverse", 0) else -1
+    return parts_of(
+        tracer.b, waves(tracer.b, waves(tracer.b, complex_of(tracer.b, inputs[0], inputs[1]), 2, sign), 1, sign)
+    )
 
 
-def _rfft2d(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    _check(t, x[0])
-    return parts_of(t.b, waves(t.b, rfft(t.b, x[0], 2), 1, -1))
+def _rfft2d(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    _check(tracer, inputs[0])
+    return parts_of(tracer.b, waves(tracer.b, rfft(tracer.b, inputs[0], 2), 1, -1))
 
 
 ROWS: dict[str, Convert] = {"tosa.fft2d": _fft2d, "tosa.rfft2d": _rfft2d}

@@ -16,29 +16,29 @@ _PAIRS = GatherAxes(offset=(2,), collapsed=(0, 1), batching=(), index_batching=(
 """For indices [n, w, 2], each with the number of its table."""
 
 
-def _checked(t: Tracer, table: Tensor, indices: Tensor) -> None:
-    t.rank(table, 3, "the table")
-    t.rank(indices, 2, "the list of places")
+def _checked(tracer: Tracer, table: Tensor, indices: Tensor) -> None:
+    tracer.rank(table, 3, "the table")
+    tracer.rank(indices, 2, "the list of places")
     if not indices.dtype.is_integer:
-        raise t.b.fail(f"places are integers, got {indices}")
+        raise tracer.b.fail(f"places are integers, got {indices}")
 
 
-def _gather(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+def _gather(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     """[n, w, c] = [n, place, c]. A place outside is moved to the nearest row."""
-    table, indices = x
-    _checked(t, table, indices)
-    return gathers.gather(t.b, table, indices, _ROWS, (1, 1, table.shape[2]))
+    table, indices = inputs
+    _checked(tracer, table, indices)
+    return gathers.gather(tracer.b, table, indices, _ROWS, (1, 1, table.shape[2]))
 
 
-def _scatter(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
+def _scatter(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     """[n, place, c] becomes [n, w, c]. A place outside changes nothing."""
-    table, indices, rows = x
-    _checked(t, table, indices)
-    t.rank(rows, 3, "the new rows")
-    t.same_type(table, rows)
-    numbers = shapes.iota(t.b, indices.shape[:1], 0, indices.dtype)
-    pairs = shapes.stack(t.b, [shapes.broadcast_to(t.b, numbers, indices.shape, [0]), indices], 2)
-    return scatter(t.b, [table], pairs, [rows], _PAIRS, lambda s, old, new: new, unique=True)
+    table, indices, rows = inputs
+    _checked(tracer, table, indices)
+    tracer.rank(rows, 3, "the new rows")
+    tracer.same_type(table, rows)
+    numbers = shapes.iota(tracer.b, indices.shape[:1], 0, indices.dtype)
+    pairs = shapes.stack(tracer.b, [shapes.broadcast_to(tracer.b, numbers, indices.shape, [0]), indices], 2)
+    return scatter(tracer.b, [table], pairs, [rows], _PAIRS, lambda s, old, new: new, unique=True)
 
 
 ROWS: dict[str, Convert] = {"tosa.gather": _gather, "tosa.scatter": _scatter}

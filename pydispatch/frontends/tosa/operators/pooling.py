@@ -25,42 +25,46 @@ Combine = Callable[[Element, Element], Element]
 """combine(running value, element) -> running value."""
 
 
-def _attributes(t: Tracer, op: Operation, x: list[Tensor], first: int) -> tuple[list[Size], Window]:
+def _attributes(tracer: Tracer, op: Operation, inputs: list[Tensor], first: int) -> tuple[list[Size], Window]:
     """Return the kernel and its window, from operands `first` onwards, or from attributes."""
-    t.rank(x[0], 4, "the image")
+    tracer.rank(inputs[0], 4, "the image")
     kernel, strides, pad = (
-        t.listed(op, x if len(x) > first else [], first + n, name, count)
+        tracer.listed(op, inputs if len(inputs) > first else [], first + n, name, count)
         for n, (name, count) in enumerate((("kernel", 2), ("stride", 2), ("pad", 4)))
     )
     found = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]
     if [len(numbers) for numbers in found] != [2, 2, 4] or min(found[0] + found[1]) < 1 or min(found[2]) < 0:
-        raise t.b.fail(f"kernel {kernel}, stride {strides} and pad {pad} are numbers from 1, those of pad from 0")
+        raise tracer.b.fail(f"kernel {kernel}, stride {strides} and pad {pad} are numbers from 1, those of pad from 0")
     return list(kernel), Window((found[1][0], found[1][1]), tuple(pad[::2]), tuple(pad[1::2]), (1, 1))
 
 
-def _pooled(t: Tracer, x: Tensor, kernel: Sequence[Size], window: Window, start: float, combine: Combine) -> Tensor:
+def _pooled(
+    tracer: Tracer, x: Tensor, kernel: Sequence[Size], window: Window, start: float, combine: Combine
+) -> Tensor:
     """start: the first running value, which lies around x too."""
     whole = Window((1, *window.strides, 1), (0, *window.low, 0), (0, *window.high, 0), (1, 1, 1, 1))
 
-    def combined(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        return [combine(Element(s, running[0]), Element(s, elements[0])).scalar]
+    def combined(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+        return [combine(Element(scalars, running[0]), Element(scalars, elements[0])).scalar]
 
-    first = t.b.constant(start, x.dtype)
-    return reduce_windows(t.b, [x], [first], (1, *kernel, 1), whole, combined)[0]
+    first = tracer.b.constant(start, x.dtype)
+    return reduce_windows(tracer.b, [x], [first], (1, *kernel, 1), whole, combined)[0]
 
 
-def _max_pool(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    kernel, window = _attributes(t, op, x, 1)
-    values = ew.convert(t.b, x[0], F32) if x[0].dtype.is_float and x[0].dtype.bits < 16 else x[0]
-    ignore = ignores_nan(t, op)
+def _max_pool(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    kernel, window = _attributes(tracer, op, inputs, 1)
+    values = (
+        ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]
+    )
+    ignore = ignores_nan(tracer, op)
     low = reductions.least(values.dtype)
-    made = _pooled(t, values, kernel, window, low, lambda u, v: extreme("max", ignore, u, v))
-    return ew.convert(t.b, made, x[0].dtype)
+    made = _pooled(tracer, values, kernel, window, low, lambda u, v: extreme("max", ignore, u, v))
+    return ew.convert(tracer.b, made, inputs[0].dtype)
 
 
-def _counts(t: Tracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
+def _counts(tracer: Tracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
     """Return how many elements of an axis lie in each window."""
-    b = t.b
+    b = tracer.b
 
     def number(n: Size) -> Tensor:
         return reductions.size_as(b, n, I64)
@@ -72,27 +76,28 @@ def _counts(t: Tracer, size: Size, out: Size, kernel: Size, stride: int, low: Si
     return ew.binary(b, "max", found, number(1))  # None only where every element is padding.
 
 
-def _avg_pool(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    kernel, window = _attributes(t, op, x, 3)
-    acc, dtype = accumulator(t, op), t.dtype(op)
+def _avg_pool(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    kernel, window = _attributes(tracer, op, inputs, 3)
+    acc, dtype = accumulator(tracer, op), tracer.dtype(op)
     if acc == dtype and dtype.is_integer:
         acc = I32
-    values = ew.convert(t.b, shifted(t.b, x[0], t.zero_point(op, x, 1, "input_zp", I32)), acc)
-    total = _pooled(t, values, kernel, window, 0, lambda u, v: u + v)
+    values = ew.convert(tracer.b, shifted(tracer.b, inputs[0], tracer.zero_point(op, inputs, 1, "input_zp", I32)), acc)
+    total = _pooled(tracer, values, kernel, window, 0, lambda u, v: u + v)
     rows, columns = (
-        _counts(t, x[0].shape[1 + d], total.shape[1 + d], kernel[d], window.strides[d], window.low[d]) for d in (0, 1)
+        _counts(tracer, inputs[0].shape[1 + d], total.shape[1 + d], kernel[d], window.strides[d], window.low[d])
+        for d in (0, 1)
     )
-    rows = shapes.reshape(t.b, rows, [1, total.shape[1], 1, 1])
-    columns = shapes.reshape(t.b, columns, [1, 1, total.shape[2], 1])
+    rows = shapes.reshape(tracer.b, rows, [1, total.shape[1], 1, 1])
+    columns = shapes.reshape(tracer.b, columns, [1, 1, total.shape[2], 1])
     if dtype.is_float:
-        return formula(t.b, lambda u, m, n: (u / (m * n).to(acc)).to(dtype), total, rows, columns)
-    zero = shapes.reshape(t.b, t.zero_point(op, x, 2, "output_zp", I32), [])
+        return formula(tracer.b, lambda u, m, n: (u / (m * n).to(acc)).to(dtype), total, rows, columns)
+    zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, 2, "output_zp", I32), [])
 
     def mean(u: Element, m: Element, n: Element, out: Element) -> Element:
         multiplier, shift = reciprocal(m * n)
         return saturated(scaled(u.to(I64), multiplier, shift, False) + out.to(I64), dtype)
 
-    return formula(t.b, mean, total, rows, columns, zero)
+    return formula(tracer.b, mean, total, rows, columns, zero)
 
 
 ROWS: dict[str, Convert] = {

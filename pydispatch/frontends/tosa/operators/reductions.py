@@ -22,17 +22,17 @@ def _reduce(function: str) -> Convert:
 
 
 def _extreme(name: str) -> Convert:
-    def convert(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-        axis = t.axis(op, x[0])
-        if not ignores_nan(t, op) or not x[0].dtype.is_float:
-            return reductions.reduce(t.b, name, x[0], [axis], keep=True)
+    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+        axis = tracer.axis(op, inputs[0])
+        if not ignores_nan(tracer, op) or not inputs[0].dtype.is_float:
+            return reductions.reduce(tracer.b, name, inputs[0], [axis], keep=True)
 
-        def combine(s: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-            return [extreme(name, True, Element(s, running[0]), Element(s, elements[0])).scalar]
+        def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
+            return [extreme(name, True, Element(scalars, running[0]), Element(scalars, elements[0])).scalar]
 
-        start = t.b.constant(_start(name, x[0].dtype), x[0].dtype)
-        (made,) = reductions.reduce_with(t.b, x, [start], [axis], combine)
-        return reductions.kept_axes(t.b, made, x[0], [axis])
+        start = tracer.b.constant(_start(name, inputs[0].dtype), inputs[0].dtype)
+        (made,) = reductions.reduce_with(tracer.b, inputs, [start], [axis], combine)
+        return reductions.kept_axes(tracer.b, made, inputs[0], [axis])
 
     return convert
 
@@ -41,13 +41,15 @@ def _start(name: str, dtype: DType) -> float:
     return reductions.least(dtype) if name == "max" else reductions.largest(dtype)
 
 
-def _argmax(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    axis = t.axis(op, x[0])
-    values = ew.convert(t.b, x[0], F32) if x[0].dtype.is_float and x[0].dtype.bits < 16 else x[0]
-    if ignores_nan(t, op) and values.dtype.is_float:
+def _argmax(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    axis = tracer.axis(op, inputs[0])
+    values = (
+        ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]
+    )
+    if ignores_nan(tracer, op) and values.dtype.is_float:
         low = reductions.least(values.dtype)
-        values = formula(t.b, lambda u: u.of("is_nan").choose(u.const(low), u), values)
-    return reductions.argument(t.b, "max", values, axis, dtype=t.dtype(op))
+        values = formula(tracer.b, lambda u: u.of("is_nan").choose(u.const(low), u), values)
+    return reductions.argument(tracer.b, "max", values, axis, dtype=tracer.dtype(op))
 
 
 ROWS: dict[str, Convert] = {

@@ -31,63 +31,69 @@ class _Axis:
     rest: Tensor
 
 
-def _axis(b: Builder, size: Size, numerator: int, denominator: int, offset: int, border: int) -> _Axis:
+def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset: int, border: int) -> _Axis:
     room = (size - 1) * numerator - offset + border
     if not isinstance(room, Expr) and (room < 0 or room % denominator):
-        raise b.fail(
+        raise builder.fail(
             f"an axis of {size} scaled by {numerator} / {denominator} with offset {offset} and border {border} has no "
             "whole number of elements"
         )
     out = room // denominator + 1
 
     def number(n: Size) -> Tensor:
-        return reductions.size_as(b, n, I32)
+        return reductions.size_as(builder, n, I32)
 
     def binary(name: str, x: Tensor, n: Size) -> Tensor:
-        return ew.binary(b, name, x, number(n))
+        return ew.binary(builder, name, x, number(n))
 
-    at = binary("add", binary("mul", shapes.iota(b, [out], 0, I32), denominator), offset)
+    at = binary("add", binary("mul", shapes.iota(builder, [out], 0, I32), denominator), offset)
     rest = binary("rem", binary("add", binary("rem", at, numerator), numerator), numerator)
-    whole = binary("div", ew.binary(b, "sub", at, rest), numerator)
+    whole = binary("div", ew.binary(builder, "sub", at, rest), numerator)
     last = maximum(size - 1, 0)
     lower, upper = (binary("min", binary("max", n, 0), last) for n in (whole, binary("add", whole, 1)))
     return _Axis(out, numerator, lower, upper, rest)
 
 
-def _taken(b: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
-    def places(p: Places) -> list[SSAValue]:
-        return [p.index(0), p.index_of(p.given[0]), p.index_of(p.given[1]), p.index(3)]
+def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
+    def places(places: Places) -> list[SSAValue]:
+        return [places.index(0), places.index_of(places.given[0]), places.index_of(places.given[1]), places.index(3)]
 
-    return elements_at(b, x, shape, places, _along(b, rows, 1), _along(b, columns, 2))
+    return elements_at(builder, x, shape, places, _along(builder, rows, 1), _along(builder, columns, 2))
 
 
-def _along(b: Builder, x: Tensor, axis: int) -> Tensor:
+def _along(builder: Builder, x: Tensor, axis: int) -> Tensor:
     """Reshape a vector so that it broadcasts along an axis of an image."""
-    return shapes.reshape(b, x, [x.shape[0] if d == axis else 1 for d in range(4)])
+    return shapes.reshape(builder, x, [x.shape[0] if d == axis else 1 for d in range(4)])
 
 
-def _nearest(b: Builder, axis: _Axis) -> Tensor:
+def _nearest(builder: Builder, axis: _Axis) -> Tensor:
     def nearer(low: Element, high: Element, rest: Element) -> Element:
         return (rest * 2 >= axis.scale).choose(high, low)
 
-    return formula(b, nearer, axis.lower, axis.upper, axis.rest)
+    return formula(builder, nearer, axis.lower, axis.upper, axis.rest)
 
 
-def _resize(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    t.rank(x[0], 4, "the image")
-    given = [t.listed(op, x, at, name, count)
+def _resize(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    tracer.rank(inputs[0], 4, "the image")
+    given = [tracer.listed(op, inputs, at, name, count)
              for at, name, count in ((1, "scale", 4), (2, "offset", 2), (3, "border", 2))]  # fmt: skip
     scale, offset, border = ([n for n in sizes if isinstance(n, int)] for sizes in given)
     if len(scale) != 4 or len(offset) != 2 or len(border) != 2 or min(scale) < 1:
-        raise t.b.fail(f"the scale {given[0]}, offset {given[1]} and border {given[2]} are numbers, the scale from 1")
-    y, x_ = (_axis(t.b, x[0].shape[1 + d], scale[2 * d], scale[2 * d + 1], offset[d], border[d]) for d in (0, 1))
-    shape = (x[0].shape[0], y.size, x_.size, x[0].shape[3])
-    if t.word(op, "mode", "") == "NEAREST_NEIGHBOR":
-        return _taken(t.b, x[0], shape, _nearest(t.b, y), _nearest(t.b, x_))
-    corners = [_taken(t.b, x[0], shape, row, column) for row in (y.lower, y.upper) for column in (x_.lower, x_.upper)]
-    dtype = t.dtype(op)
-    return formula(t.b, lambda *e: _blend(dtype, y.scale, x_.scale, *e), *corners, _along(t.b, y.rest, 1),
-                   _along(t.b, x_.rest, 2))  # fmt: skip
+        raise tracer.b.fail(
+            f"the scale {given[0]}, offset {given[1]} and border {given[2]} are numbers, the scale from 1"
+        )
+    y, x_ = (
+        _axis(tracer.b, inputs[0].shape[1 + d], scale[2 * d], scale[2 * d + 1], offset[d], border[d]) for d in (0, 1)
+    )
+    shape = (inputs[0].shape[0], y.size, x_.size, inputs[0].shape[3])
+    if tracer.word(op, "mode", "") == "NEAREST_NEIGHBOR":
+        return _taken(tracer.b, inputs[0], shape, _nearest(tracer.b, y), _nearest(tracer.b, x_))
+    corners = [
+        _taken(tracer.b, inputs[0], shape, row, column) for row in (y.lower, y.upper) for column in (x_.lower, x_.upper)
+    ]
+    dtype = tracer.dtype(op)
+    return formula(tracer.b, lambda *e: _blend(dtype, y.scale, x_.scale, *e), *corners, _along(tracer.b, y.rest, 1),
+                   _along(tracer.b, x_.rest, 2))  # fmt: skip
 
 
 def _blend(

@@ -13,13 +13,13 @@ from pydispatch.ir.dialects.tosa.control import VariableOp
 from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalOp, GlobalStoreOp
 
 
-def declare(t: Tracer, op: VariableOp) -> None:
+def declare(tracer: Tracer, op: VariableOp) -> None:
     """Declare the global of a variable; without an initial value it contains zeros."""
-    with t.b.at(op):
+    with tracer.b.at(op):
         dtype, shape = dtype_of(op.type, location_of(op)), shape_of(op.type) or []
         sizes = [n for n in shape if n is not None]
         if len(sizes) != len(shape):
-            raise t.b.fail(f"the variable @{op.sym_name.data} is {op.type}, whose sizes are not known")
+            raise tracer.b.fail(f"the variable @{op.sym_name.data} is {op.type}, whose sizes are not known")
         type = tensor_type(dtype.element, sizes)
         value = op.initial_value
         data = value.data.data if isinstance(value, DenseIntOrFPElementsAttr) else bytes(dtype.numpy.itemsize)
@@ -29,36 +29,36 @@ def declare(t: Tracer, op: VariableOp) -> None:
                         "initial_value": DenseIntOrFPElementsAttr(type, BytesAttr(data))}  # type: ignore[type-var]
         )  # fmt: skip
         made.location = op.location
-        t.b.module.body.block.add_op(made)
+        tracer.b.module.body.block.add_op(made)
 
 
-def _symbol(t: Tracer, op: Operation) -> SymbolRefAttr:
+def _symbol(tracer: Tracer, op: Operation) -> SymbolRefAttr:
     name = op.properties["name"]
     assert isinstance(name, SymbolRefAttr)
-    known = {g.sym_name.data: g.type for g in t.b.module.ops if isinstance(g, GlobalOp)}
+    known = {g.sym_name.data: g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp)}
     if name.root_reference.data not in known:
-        raise t.b.fail(f"there is no tosa.variable @{name.root_reference.data}")
+        raise tracer.b.fail(f"there is no tosa.variable @{name.root_reference.data}")
     return name
 
 
-def _type(t: Tracer, name: SymbolRefAttr) -> object:
-    return next(g.type for g in t.b.module.ops if isinstance(g, GlobalOp) and g.sym_name == name.root_reference)
+def _type(tracer: Tracer, name: SymbolRefAttr) -> object:
+    return next(g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp) and g.sym_name == name.root_reference)
 
 
-def _read(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    name = _symbol(t, op)
-    type = _type(t, name)
-    made = t.b.add(GlobalLoadOp(properties={"global": name}, result_types=[type]))  # type: ignore[list-item]
+def _read(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    name = _symbol(tracer, op)
+    type = _type(tracer, name)
+    made = tracer.b.add(GlobalLoadOp(properties={"global": name}, result_types=[type]))  # type: ignore[list-item]
     shape = [n for n in shape_of(made.result.type) or () if n is not None]
-    return t.b.wrap(dtype_of(op.results[0].type), shape, made.result)
+    return tracer.b.wrap(dtype_of(op.results[0].type), shape, made.result)
 
 
-def _write(t: Tracer, op: Operation, x: list[Tensor]) -> Results:
-    name = _symbol(t, op)
-    value = t.b.value(x[0])
-    if value.type != _type(t, name):
-        raise t.b.fail(f"{x[0]} is written to @{name.root_reference.data}, which holds {_type(t, name)}")
-    t.b.add(GlobalStoreOp(operands=[value], properties={"global": name}))
+def _write(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    name = _symbol(tracer, op)
+    value = tracer.b.value(inputs[0])
+    if value.type != _type(tracer, name):
+        raise tracer.b.fail(f"{inputs[0]} is written to @{name.root_reference.data}, which holds {_type(tracer, name)}")
+    tracer.b.add(GlobalStoreOp(operands=[value], properties={"global": name}))
     return []
 
 

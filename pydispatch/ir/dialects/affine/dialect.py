@@ -102,8 +102,7 @@ class DelinearizeIndexOp(_BasisOp):
     multi_index = var_result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = (
-        "$linear_index `into` custom<MixedInParens>($dynamic_basis, $static_basis) attr-dict `:` "
-        "type($multi_index)"
+        "$linear_index `into` custom<MixedInParens>($dynamic_basis, $static_basis) attr-dict `:` type($multi_index)"
     )
 
     def verify_(self) -> None:
@@ -138,20 +137,20 @@ class LinearizeIndexOp(_BasisOp):
             )
 
 
-def _parse_if(cls: type[affine.IfOp], p: Parser) -> affine.IfOp:
+def _parse_if(cls: type[affine.IfOp], parser: Parser) -> affine.IfOp:
     """`affine_set<...>(dims)[symbols] -> (T) {...} else {...}`."""
-    start = p.pos
-    condition = p.parse_attribute()
+    start = parser.pos
+    condition = parser.parse_attribute()
     if not isinstance(condition, AffineSetAttr):
-        p.raise_error("expected an affine set", start, p.pos)
-    operands = [*syntax.parse_index_operands(p, "(", ")"), *syntax.parse_index_operands(p)]
-    types = syntax.parse_types(p) if p.parse_optional_punctuation("->") is not None else []
-    regions = [_yielding(p.parse_region()), Region()]
-    if p.parse_optional_keyword("else") is not None:
-        regions[1] = _yielding(p.parse_region())
+        parser.raise_error("expected an affine set", start, parser.pos)
+    operands = [*syntax.parse_index_operands(parser, "(", ")"), *syntax.parse_index_operands(parser)]
+    types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
+    regions = [_yielding(parser.parse_region()), Region()]
+    if parser.parse_optional_keyword("else") is not None:
+        regions[1] = _yielding(parser.parse_region())
     return cls.create(
         operands=operands, result_types=types, properties={"condition": condition}, regions=regions,
-        attributes=p.parse_optional_attr_dict(),
+        attributes=parser.parse_optional_attr_dict(),
     )  # fmt: skip
 
 

@@ -39,15 +39,15 @@ class _Bounds:
     dimension of the map and `symbol(%x)` a symbol, as in MLIR.
     """
 
-    def __init__(self, p: Parser, extremum: str) -> None:
-        self._p = p
-        self._affine = SemiAffineParser(p._parser_state)
+    def __init__(self, parser: Parser, extremum: str) -> None:
+        self._p = parser
+        self._affine = SemiAffineParser(parser._parser_state)
         self._dims: dict[str, SSAValue] = {}
         self._symbols: dict[str, SSAValue] = {}
         self._extremum = extremum
         self._expressions: list[AffineExpr] = []
         self._groups: list[int] = []
-        p.parse_comma_separated_list(p.Delimiter.PAREN, self._group, " in bounds")
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, self._group, " in bounds")
 
     @property
     def count(self) -> int:
@@ -89,29 +89,29 @@ class _Bounds:
         return list(known).index(token.text)
 
 
-def _parse(cls: type[affine.ParallelOp], p: Parser) -> affine.ParallelOp:
+def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
     """`(%i, %j) = (0, max(%a, %b)) to (%n, symbol(%m) * 2) step (4, 1) reduce ("addf") -> (f32) {...}`."""
-    start = p.pos
-    names = p.parse_comma_separated_list(
-        p.Delimiter.PAREN, lambda: p.parse_argument(expect_type=False), " in loop variables"
+    start = parser.pos
+    names = parser.parse_comma_separated_list(
+        parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False), " in loop variables"
     )
-    p.parse_punctuation("=")
-    lower = _Bounds(p, "max")
-    p.parse_keyword("to")
-    upper = _Bounds(p, "min")
+    parser.parse_punctuation("=")
+    lower = _Bounds(parser, "max")
+    parser.parse_keyword("to")
+    upper = _Bounds(parser, "min")
     steps = [1] * len(names)
-    if p.parse_optional_keyword("step") is not None:
-        steps = p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_integer, " in steps")
+    if parser.parse_optional_keyword("step") is not None:
+        steps = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_integer, " in steps")
     if not len(names) == lower.count == upper.count == len(steps):
         counts = f"{lower.count} start(s), {upper.count} end(s), {len(steps)} step(s)"
-        p.raise_error(f"{len(names)} loop variable(s) have {counts}", start, p.pos)
+        parser.raise_error(f"{len(names)} loop variable(s) have {counts}", start, parser.pos)
     kinds: list[Attribute] = []
     types: list[Attribute] = []
-    if p.parse_optional_keyword("reduce") is not None:
-        kinds = p.parse_comma_separated_list(p.Delimiter.PAREN, lambda: _reduction(p), " in reductions")
-        p.parse_punctuation("->")
-        types = syntax.parse_types(p)
-    region = p.parse_region([name.resolve(IndexType()) for name in names])
+    if parser.parse_optional_keyword("reduce") is not None:
+        kinds = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _reduction(parser), " in reductions")
+        parser.parse_punctuation("->")
+        types = syntax.parse_types(parser)
+    region = parser.parse_region([name.resolve(IndexType()) for name in names])
     if not region.blocks:
         region.add_block(Block(arg_types=[IndexType()] * len(names)))
     if not types and not isinstance(region.blocks[-1].last_op, affine.YieldOp):
@@ -124,15 +124,15 @@ def _parse(cls: type[affine.ParallelOp], p: Parser) -> affine.ParallelOp:
     }
     return cls.create(
         operands=[*lower.operands, *upper.operands], result_types=types, properties=properties, regions=[region],
-        attributes=p.parse_optional_attr_dict(),
+        attributes=parser.parse_optional_attr_dict(),
     )  # fmt: skip
 
 
-def _reduction(p: Parser) -> StringAttr:
-    start = p.pos
-    kind = p.parse_str_literal(" for a reduction")
+def _reduction(parser: Parser) -> StringAttr:
+    start = parser.pos
+    kind = parser.parse_str_literal(" for a reduction")
     if kind not in _REDUCTIONS:
-        p.raise_error(f"unknown reduction '{kind}', expected one of {', '.join(_REDUCTIONS)}", start, p.pos)
+        parser.raise_error(f"unknown reduction '{kind}', expected one of {', '.join(_REDUCTIONS)}", start, parser.pos)
     return StringAttr(kind)
 
 
@@ -176,22 +176,22 @@ def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Seque
 
 
 def _print_expression(
-    printer: Printer, e: AffineExpr, operands: Sequence[SSAValue], dims: int, nested: bool = False
+    printer: Printer, expr: AffineExpr, operands: Sequence[SSAValue], dims: int, nested: bool = False
 ) -> None:
-    if isinstance(e, AffineDimExpr):
-        printer.print_ssa_value(operands[e.position])
-    elif isinstance(e, AffineSymExpr):
+    if isinstance(expr, AffineDimExpr):
+        printer.print_ssa_value(operands[expr.position])
+    elif isinstance(expr, AffineSymExpr):
         printer.print_string("symbol(")
-        printer.print_ssa_value(operands[dims + e.position])
+        printer.print_ssa_value(operands[dims + expr.position])
         printer.print_string(")")
-    elif isinstance(e, AffineBinaryOpExpr):
+    elif isinstance(expr, AffineBinaryOpExpr):
         printer.print_string("(" if nested else "")
-        _print_expression(printer, e.lhs, operands, dims, nested=True)
-        printer.print_string(f" {e.kind.get_token()} ")
-        _print_expression(printer, e.rhs, operands, dims, nested=True)
+        _print_expression(printer, expr.lhs, operands, dims, nested=True)
+        printer.print_string(f" {expr.kind.get_token()} ")
+        _print_expression(printer, expr.rhs, operands, dims, nested=True)
         printer.print_string(")" if nested else "")
     else:
-        printer.print_string(str(e))
+        printer.print_string(str(expr))
 
 
 def _verify(op: affine.ParallelOp) -> None:

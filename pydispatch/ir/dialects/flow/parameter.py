@@ -22,17 +22,17 @@ class ParameterAttr(ParametrizedAttribute):
     type: Attribute
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> Sequence[Attribute]:
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         config: Attribute = EMPTY_DICT
-        with p.in_angle_brackets():
-            scope, key = "", p.parse_str_literal()
-            if p.parse_optional_punctuation(":") is not None:
-                p.parse_punctuation(":")
-                scope, key = key, p.parse_str_literal()
-            if p.parse_optional_punctuation(",") is not None:
-                config = p.parse_attribute()
-        p.parse_punctuation(":", " and the type of the parameter")
-        type = p.parse_type()
+        with parser.in_angle_brackets():
+            scope, key = "", parser.parse_str_literal()
+            if parser.parse_optional_punctuation(":") is not None:
+                parser.parse_punctuation(":")
+                scope, key = key, parser.parse_str_literal()
+            if parser.parse_optional_punctuation(",") is not None:
+                config = parser.parse_attribute()
+        parser.parse_punctuation(":", " and the type of the parameter")
+        type = parser.parse_type()
         return [StringAttr(scope), StringAttr(key), config, type]
 
     def print_parameters(self, printer: Printer) -> None:

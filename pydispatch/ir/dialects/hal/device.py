@@ -27,17 +27,17 @@ class ExecutableTargetAttr(ParametrizedAttribute):
     configuration: DictionaryAttr
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
-        with p.in_angle_brackets():
-            backend = p.parse_str_literal(" for the backend")
-            p.parse_punctuation(",", " after the backend")
-            format = p.parse_str_literal(" for the format")
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            backend = parser.parse_str_literal(" for the backend")
+            parser.parse_punctuation(",", " after the backend")
+            format = parser.parse_str_literal(" for the format")
             configuration = EMPTY_DICT
-            if p.parse_optional_punctuation(",") is not None:
-                start = p.pos
-                parsed = p.parse_attribute()
+            if parser.parse_optional_punctuation(",") is not None:
+                start = parser.pos
+                parsed = parser.parse_attribute()
                 if not isinstance(parsed, DictionaryAttr):
-                    p.raise_error("the configuration of a target is a dictionary", start, p.pos)
+                    parser.raise_error("the configuration of a target is a dictionary", start, parser.pos)
                 configuration = parsed
         return [StringAttr(backend), StringAttr(format), configuration]
 
@@ -62,23 +62,25 @@ class DeviceTargetAttr(ParametrizedAttribute):
     executable_targets: ArrayAttr[Attribute]
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         configuration: dict[str, Attribute] = {}
         targets: Attribute = ArrayAttr([])
-        with p.in_angle_brackets():
-            device_id = p.parse_str_literal(" for the device id")
-            while p.parse_optional_punctuation(",") is not None:
-                start = p.pos
-                parsed = p.parse_attribute()
+        with parser.in_angle_brackets():
+            device_id = parser.parse_str_literal(" for the device id")
+            while parser.parse_optional_punctuation(",") is not None:
+                start = parser.pos
+                parsed = parser.parse_attribute()
                 if isinstance(parsed, DictionaryAttr):
                     configuration = dict(parsed.data)
                     targets = configuration.pop("executable_targets", targets)
                 elif isinstance(parsed, ArrayAttr):
                     targets = parsed
                 else:
-                    p.raise_error("expected a dictionary or a list of executable targets", start, p.pos)
+                    parser.raise_error("expected a dictionary or a list of executable targets", start, parser.pos)
                 if not isinstance(targets, ArrayAttr) or not all(isinstance(t, ExecutableTargetAttr) for t in targets):
-                    p.raise_error("executable targets are a list of #hal.executable.target attributes", start, p.pos)
+                    parser.raise_error(
+                        "executable targets are a list of #hal.executable.target attributes", start, parser.pos
+                    )
         return [StringAttr(device_id), DictionaryAttr(configuration), targets]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -101,12 +103,12 @@ class DeviceSelectAttr(ParametrizedAttribute):
     devices: ArrayAttr[Attribute]
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
-        with p.in_angle_brackets():
-            start = p.pos
-            devices = p.parse_attribute()
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            start = parser.pos
+            devices = parser.parse_attribute()
             if not isinstance(devices, ArrayAttr):
-                p.raise_error("expected a list of devices", start, p.pos)
+                parser.raise_error("expected a list of devices", start, parser.pos)
         return [devices]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -125,16 +127,16 @@ class DeviceAliasAttr(ParametrizedAttribute):
     configuration: DictionaryAttr
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         configuration: Attribute = EMPTY_DICT
         ordinal = -1
-        with p.in_angle_brackets():
-            device_id = p.parse_str_literal(" for the device id")
-            if p.parse_optional_punctuation("[") is not None:
-                ordinal = p.parse_integer(allow_negative=False, allow_boolean=False)
-                p.parse_punctuation("]")
-            if p.parse_optional_punctuation(",") is not None:
-                configuration = p.parse_attribute()
+        with parser.in_angle_brackets():
+            device_id = parser.parse_str_literal(" for the device id")
+            if parser.parse_optional_punctuation("[") is not None:
+                ordinal = parser.parse_integer(allow_negative=False, allow_boolean=False)
+                parser.parse_punctuation("]")
+            if parser.parse_optional_punctuation(",") is not None:
+                configuration = parser.parse_attribute()
         return [StringAttr(device_id), IntAttr(ordinal), configuration]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -157,12 +159,12 @@ class DeviceAffinityAttr(ParametrizedAttribute):
     queues: ArrayAttr[Attribute]
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         queues: Attribute = ArrayAttr([])
-        with p.in_angle_brackets():
-            device = p.parse_attribute()
-            if p.parse_optional_punctuation(",") is not None:
-                queues = p.parse_attribute()
+        with parser.in_angle_brackets():
+            device = parser.parse_attribute()
+            if parser.parse_optional_punctuation(",") is not None:
+                queues = parser.parse_attribute()
         return [device, queues]
 
     def print_parameters(self, printer: Printer) -> None:

@@ -198,8 +198,7 @@ class WorkgroupOp(IRDLOperation):
     traits = traits_def(Pure())
     custom_directives = (GridDimension,)
     assembly_format = (
-        "`[` custom<GridDimension>($dimension) `]` (`upper_bound` $upper_bound^)? attr-dict `:` "
-        "type($result)"
+        "`[` custom<GridDimension>($dimension) `]` (`upper_bound` $upper_bound^)? attr-dict `:` type($result)"
     )
 
 

@@ -21,20 +21,20 @@ BINDING_FLAGS = ("None", "ReadOnly", "Indirect")
 LAYOUT_FLAGS = ("None", "Indirect")
 
 
-def parse_flags(p: AttrParser, known: Sequence[str]) -> list[str]:
+def parse_flags(parser: AttrParser, known: Sequence[str]) -> list[str]:
     """Parse flags: `A`, `A|B`, `"A|B"` or nothing. `None` is the empty set."""
-    start, names = p.pos, []
-    text = p.parse_optional_str_literal()
+    start, names = parser.pos, []
+    text = parser.parse_optional_str_literal()
     if text is not None:
         names = [t.strip() for t in text.split("|")]
     else:
-        while (name := p.parse_optional_identifier()) is not None:
+        while (name := parser.parse_optional_identifier()) is not None:
             names.append(name)
-            if p.parse_optional_punctuation("|") is None:
+            if parser.parse_optional_punctuation("|") is None:
                 break
     for name in names:
         if name not in known:
-            p.raise_error(f"unknown flag '{name}', expected one of {', '.join(known)}", start, p.pos)
+            parser.raise_error(f"unknown flag '{name}', expected one of {', '.join(known)}", start, parser.pos)
     return [n for n in dict.fromkeys(names) if n != "None"]
 
 
@@ -56,17 +56,19 @@ class PipelineBindingAttr(ParametrizedAttribute):
         return any(f.data == "ReadOnly" for f in self.flags)
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
-        with p.in_angle_brackets():
-            return cls._parse_body(p)
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            return cls._parse_body(parser)
 
     @staticmethod
-    def _parse_body(p: AttrParser) -> list[Attribute]:
-        start = p.pos
-        type = p.parse_identifier(context_msg=" for the type of a binding")
+    def _parse_body(parser: AttrParser) -> list[Attribute]:
+        start = parser.pos
+        type = parser.parse_identifier(context_msg=" for the type of a binding")
         if type not in BINDING_TYPES:
-            p.raise_error(f"unknown binding type '{type}', expected {' or '.join(BINDING_TYPES)}", start, p.pos)
-        flags = parse_flags(p, BINDING_FLAGS) if p.parse_optional_punctuation(",") is not None else []
+            parser.raise_error(
+                f"unknown binding type '{type}', expected {' or '.join(BINDING_TYPES)}", start, parser.pos
+            )
+        flags = parse_flags(parser, BINDING_FLAGS) if parser.parse_optional_punctuation(",") is not None else []
         return [StringAttr(type), strings(flags)]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -90,27 +92,29 @@ class PipelineLayoutAttr(ParametrizedAttribute):
     flags: ArrayAttr[StringAttr]
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         constants = 0
         bindings: list[PipelineBindingAttr] = []
         flags: list[str] = []
-        with p.in_angle_brackets():
-            while p._current_token.text != ">":
-                start = p.pos
-                key = p.parse_identifier(context_msg=" in a pipeline layout")
-                p.parse_punctuation("=", f" after '{key}'")
+        with parser.in_angle_brackets():
+            while parser._current_token.text != ">":
+                start = parser.pos
+                key = parser.parse_identifier(context_msg=" in a pipeline layout")
+                parser.parse_punctuation("=", f" after '{key}'")
                 if key in ("constants", "push_constants"):
-                    constants = p.parse_integer(allow_negative=False, allow_boolean=False)
+                    constants = parser.parse_integer(allow_negative=False, allow_boolean=False)
                 elif key == "bindings":
-                    bindings = p.parse_comma_separated_list(p.Delimiter.SQUARE, lambda: _parse_binding(p))
+                    bindings = parser.parse_comma_separated_list(
+                        parser.Delimiter.SQUARE, lambda: _parse_binding(parser)
+                    )
                 elif key == "sets":
-                    bindings = _parse_sets(p)
+                    bindings = _parse_sets(parser)
                 elif key == "flags":
-                    flags = parse_flags(p, LAYOUT_FLAGS)
+                    flags = parse_flags(parser, LAYOUT_FLAGS)
                 else:
                     known = "constants, bindings or flags"
-                    p.raise_error(f"unknown key '{key}', expected {known}", start, start + len(key))
-                if p.parse_optional_punctuation(",") is None:
+                    parser.raise_error(f"unknown key '{key}', expected {known}", start, start + len(key))
+                if parser.parse_optional_punctuation(",") is None:
                     break
         return [IntAttr(constants), ArrayAttr(bindings), strings(flags)]
 
@@ -125,57 +129,57 @@ class PipelineLayoutAttr(ParametrizedAttribute):
                 print_flags(printer, self.flags)
 
 
-def _parse_binding(p: AttrParser) -> PipelineBindingAttr:
-    if p._current_token.text == "<":
-        with p.in_angle_brackets():
-            return PipelineBindingAttr(*PipelineBindingAttr._parse_body(p))  # type: ignore[arg-type]
-    start = p.pos
-    attr = p.parse_attribute()
+def _parse_binding(parser: AttrParser) -> PipelineBindingAttr:
+    if parser._current_token.text == "<":
+        with parser.in_angle_brackets():
+            return PipelineBindingAttr(*PipelineBindingAttr._parse_body(parser))  # type: ignore[arg-type]
+    start = parser.pos
+    attr = parser.parse_attribute()
     if not isinstance(attr, PipelineBindingAttr):
-        p.raise_error("expected a #hal.pipeline.binding", start, p.pos)
+        parser.raise_error("expected a #hal.pipeline.binding", start, parser.pos)
     return attr
 
 
-def _parse_sets(p: AttrParser) -> list[PipelineBindingAttr]:
+def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
     """`[<0, bindings = [<0, storage_buffer, ReadOnly>, ...]>]`, each level with or without its `#hal...` prefix."""
     bindings: dict[int, PipelineBindingAttr] = {}
 
     def skip_prefix() -> None:
-        if p._current_token.text.startswith("#"):
-            p._consume_token()
+        if parser._current_token.text.startswith("#"):
+            parser._consume_token()
 
     def binding() -> None:
         skip_prefix()
-        with p.in_angle_brackets():
-            start = p.pos
-            ordinal = p.parse_integer(allow_negative=False, allow_boolean=False)
+        with parser.in_angle_brackets():
+            start = parser.pos
+            ordinal = parser.parse_integer(allow_negative=False, allow_boolean=False)
             if ordinal in bindings:
-                p.raise_error(f"binding {ordinal} is given twice", start, p.pos)
-            p.parse_punctuation(",", " after the ordinal of a binding")
-            bindings[ordinal] = PipelineBindingAttr(*PipelineBindingAttr._parse_body(p))  # type: ignore[arg-type]
+                parser.raise_error(f"binding {ordinal} is given twice", start, parser.pos)
+            parser.parse_punctuation(",", " after the ordinal of a binding")
+            bindings[ordinal] = PipelineBindingAttr(*PipelineBindingAttr._parse_body(parser))  # type: ignore[arg-type]
 
     def descriptor_set() -> None:
         skip_prefix()
-        with p.in_angle_brackets():
-            start = p.pos
-            number = p.parse_integer(allow_negative=False, allow_boolean=False)
+        with parser.in_angle_brackets():
+            start = parser.pos
+            number = parser.parse_integer(allow_negative=False, allow_boolean=False)
             if number != 0:
-                p.raise_error(
+                parser.raise_error(
                     f"descriptor set {number} cannot be used, there is one set: move its bindings into set 0, "
-                    "numbered on from the last one there", start, p.pos)  # fmt: skip
-            while p.parse_optional_punctuation(",") is not None:
-                key = p.parse_identifier(context_msg=" in a descriptor set")
-                p.parse_punctuation("=", f" after '{key}'")
+                    "numbered on from the last one there", start, parser.pos)  # fmt: skip
+            while parser.parse_optional_punctuation(",") is not None:
+                key = parser.parse_identifier(context_msg=" in a descriptor set")
+                parser.parse_punctuation("=", f" after '{key}'")
                 if key == "bindings":
-                    p.parse_comma_separated_list(p.Delimiter.SQUARE, binding)
+                    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, binding)
                 else:
-                    parse_flags(p, LAYOUT_FLAGS)
+                    parse_flags(parser, LAYOUT_FLAGS)
 
-    start = p.pos
-    p.parse_comma_separated_list(p.Delimiter.SQUARE, descriptor_set)
+    start = parser.pos
+    parser.parse_comma_separated_list(parser.Delimiter.SQUARE, descriptor_set)
     if sorted(bindings) != list(range(len(bindings))):
-        p.raise_error(f"bindings are numbered {sorted(bindings)}, expected 0 to {len(bindings) - 1} without a gap",
-                      start, p.pos)  # fmt: skip
+        parser.raise_error(f"bindings are numbered {sorted(bindings)}, expected 0 to {len(bindings) - 1} without a gap",
+                      start, parser.pos)  # fmt: skip
     return [bindings[i] for i in range(len(bindings))]
 
 
@@ -187,15 +191,17 @@ class InterfaceBindingAttr(ParametrizedAttribute):
     ordinal: IntAttr
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
-        with p.in_angle_brackets():
-            start = p.pos
-            first = p.parse_integer(allow_negative=False, allow_boolean=False)
-            if p.parse_optional_punctuation(",") is None:
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            start = parser.pos
+            first = parser.parse_integer(allow_negative=False, allow_boolean=False)
+            if parser.parse_optional_punctuation(",") is None:
                 return [IntAttr(first)]
             if first != 0:
-                p.raise_error(f"descriptor set {first} cannot be used, there is one set: write set 0", start, p.pos)
-            return [IntAttr(p.parse_integer(allow_negative=False, allow_boolean=False))]
+                parser.raise_error(
+                    f"descriptor set {first} cannot be used, there is one set: write set 0", start, parser.pos
+                )
+            return [IntAttr(parser.parse_integer(allow_negative=False, allow_boolean=False))]
 
     def print_parameters(self, printer: Printer) -> None:
         printer.print_string(f"<{self.ordinal.data}>")

@@ -43,20 +43,20 @@ class ExecutableObjectAttr(ParametrizedAttribute):
         return tuple(cast(StringAttr, each).data for each in found.data) if isinstance(found, ArrayAttr) else ()
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
-        with p.in_angle_brackets():
-            start = p.pos
-            entries = p.parse_attribute()
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            start = parser.pos
+            entries = parser.parse_attribute()
             if not isinstance(entries, DictionaryAttr):
-                p.raise_error("expected a dictionary with 'path' or 'data'", start, p.pos)
+                parser.raise_error("expected a dictionary with 'path' or 'data'", start, parser.pos)
             if not entries.data.keys() & {"path", "data"}:
-                p.raise_error("an object needs a 'path' or 'data'", start, p.pos)
+                parser.raise_error("an object needs a 'path' or 'data'", start, parser.pos)
             if "path" in entries.data and not isinstance(entries.data["path"], StringAttr):
-                p.raise_error("the path of an object is a string", start, p.pos)
+                parser.raise_error("the path of an object is a string", start, parser.pos)
             for key in ("defines", "include_dirs"):
                 listed = entries.data.get(key, ArrayAttr([]))
                 if not isinstance(listed, ArrayAttr) or not all(isinstance(each, StringAttr) for each in listed):
-                    p.raise_error(f"the {key} of an object are a list of strings", start, p.pos)
+                    parser.raise_error(f"the {key} of an object are a list of strings", start, parser.pos)
         return [entries]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -73,18 +73,18 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
     objects: ArrayAttr[Attribute]
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> list[Attribute]:
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
         targets: list[Attribute] = []
         objects: list[Attribute] = []
 
         def entry() -> None:
-            target = parse_attr_of(p, ExecutableTargetAttr)
-            p.parse_punctuation("=", " after the target of objects")
+            target = parse_attr_of(parser, ExecutableTargetAttr)
+            parser.parse_punctuation("=", " after the target of objects")
             targets.append(target)
-            objects.append(parse_object_list(p))
+            objects.append(parse_object_list(parser))
 
-        with p.in_angle_brackets():
-            p.parse_comma_separated_list(p.Delimiter.BRACES, entry, " in executable objects")
+        with parser.in_angle_brackets():
+            parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry, " in executable objects")
         return [ArrayAttr(targets), ArrayAttr(objects)]
 
     def print_parameters(self, printer: Printer) -> None:
@@ -98,12 +98,12 @@ class ExecutableObjectsAttr(ParametrizedAttribute):
         printer.print_string("}>")
 
 
-def parse_object_list(p: AttrParser) -> ArrayAttr[Attribute]:
+def parse_object_list(parser: AttrParser) -> ArrayAttr[Attribute]:
     """`[#hal.executable.object<...>, ...]`."""
-    start = p.pos
-    objects = p.parse_attribute()
+    start = parser.pos
+    objects = parser.parse_attribute()
     if not isinstance(objects, ArrayAttr) or not all(isinstance(o, ExecutableObjectAttr) for o in objects):
-        p.raise_error("expected a list of #hal.executable.object attributes", start, p.pos)
+        parser.raise_error("expected a list of #hal.executable.object attributes", start, parser.pos)
     return objects
 
 

@@ -23,7 +23,7 @@ def described_parameters(export: Operation) -> list[Any] | None:
     if stated is None:
         return None
     if not isinstance(stated, ArrayAttr):
-        raise VerifyException(f"{PARAMETERS} is a list of parameters, such as [\"constant(0)\", \"binding(0)\"]")
+        raise VerifyException(f'{PARAMETERS} is a list of parameters, such as ["constant(0)", "binding(0)"]')
     return [_plain(each) for each in stated.data]
 
 

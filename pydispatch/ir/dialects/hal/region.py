@@ -46,9 +46,7 @@ def check_region(op: Operation, region: Region, results: Sequence[Attribute], wh
             raise VerifyException(f"the {what} region has no return")
         if last.name.endswith("return") and [o.type for o in last.operands] != list(results):
             got = ", ".join(str(o.type) for o in last.operands)
-            raise VerifyException(
-                f"the {what} region returns ({got}), expected ({', '.join(str(r) for r in results)})"
-            )
+            raise VerifyException(f"the {what} region returns ({got}), expected ({', '.join(str(r) for r in results)})")
 
 
 def check_count(op: Operation, region: Region, device: bool) -> None:

@@ -89,20 +89,20 @@ class BinaryFnAttr(_WordAttr):
 ATTRIBUTES: list[type[Attribute]] = [ElementwiseKindAttr, TypeFnAttr, UnaryFnAttr, BinaryFnAttr]
 
 
-def parse_side(p: Parser, keyword: str) -> tuple[list[UnresolvedOperand], list[Attribute]]:
+def parse_side(parser: Parser, keyword: str) -> tuple[list[UnresolvedOperand], list[Attribute]]:
     """`ins(%a, %b : T, U)`, or nothing."""
-    if p.parse_optional_keyword(keyword) is None:
+    if parser.parse_optional_keyword(keyword) is None:
         return [], []
-    p.parse_punctuation("(")
-    if p.parse_optional_punctuation(")") is not None:
+    parser.parse_punctuation("(")
+    if parser.parse_optional_punctuation(")") is not None:
         return [], []
-    names = p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_unresolved_operand)
-    start = p.pos
-    p.parse_punctuation(":")
-    types: list[Attribute] = list(p.parse_comma_separated_list(p.Delimiter.NONE, p.parse_type))
+    names = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_unresolved_operand)
+    start = parser.pos
+    parser.parse_punctuation(":")
+    types: list[Attribute] = list(parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type))
     if len(types) != len(names):
-        p.raise_error(f"{len(names)} operand(s) are given, but {len(types)} type(s)", start, p.pos)
-    p.parse_punctuation(")")
+        parser.raise_error(f"{len(names)} operand(s) are given, but {len(types)} type(s)", start, parser.pos)
+    parser.parse_punctuation(")")
     return names, types
 
 

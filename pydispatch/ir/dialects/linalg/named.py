@@ -47,7 +47,8 @@ class ElementwiseOp(StructuredOp):
     """The same operation for every element; all operands have the same shape unless maps say otherwise."""
 
     def function(self) -> str:
-        """Return the name of the function that the operation computes, of `linalg_table.ELEMENTWISE_KINDS`, or `copy`.
+        """Return the name of the function that the operation computes, of `linalg_table.ELEMENTWISE_KINDS`,
+        or `copy`.
         """
         return self.name.partition(".")[2]
 

@@ -109,11 +109,11 @@ class OtherAttributes(LateAttributes):
             self.attributes.print(printer, state, op)
 
 
-def _iterator(p: Parser, kind: Attribute, start: int, end: int) -> IteratorTypeAttr:
+def _iterator(parser: Parser, kind: Attribute, start: int, end: int) -> IteratorTypeAttr:
     if isinstance(kind, StringAttr) and kind.data in ("parallel", "reduction"):
         return IteratorTypeAttr(IteratorType(kind.data))
     if not isinstance(kind, IteratorTypeAttr) or kind.data == IteratorType.WINDOW:
-        p.raise_error(f'expected the iterator types "parallel" and "reduction", got {kind}', start, end)
+        parser.raise_error(f'expected the iterator types "parallel" and "reduction", got {kind}', start, end)
     return kind
 
 
@@ -150,15 +150,15 @@ def _types(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))
 
 
-def parse_payload(p: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
+def parse_payload(parser: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
     """`{ name {…} }`, or nothing."""
-    if p.parse_optional_punctuation("{") is None:
+    if parser.parse_optional_punctuation("{") is None:
         return None
-    token = p._current_token
-    name = p.parse_identifier(context_msg=" for the operation of the body")
-    kind: type[Operation] = p._get_op_by_name_at(name, token.span.start, token.span.end)  # type: ignore[attr-defined]
-    attributes = p.parse_optional_attr_dict()
-    p.parse_punctuation("}")
+    token = parser._current_token
+    name = parser.parse_identifier(context_msg=" for the operation of the body")
+    kind: type[Operation] = parser._get_op_by_name_at(name, token.span.start, token.span.end)  # type: ignore[attr-defined]
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation("}")
     return kind, attributes
 
 

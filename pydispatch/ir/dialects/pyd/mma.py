@@ -61,7 +61,9 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
 
 
 def run_of(bits: int) -> int:
-    """Return the number of adjacent elements in a lane: as many as fit in 16 bytes, from 1 to 4. bits: of an element.
+    """Return the number of adjacent elements in a lane: as many as fit in 16 bytes, from 1 to 4.
+
+    bits: of an element.
     """
     return max(1, min(4, 128 // bits))
 

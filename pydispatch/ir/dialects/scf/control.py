@@ -70,65 +70,65 @@ def _print_execute(op: scf.ExecuteRegionOp, printer: Printer) -> None:
     syntax.print_attributes(printer, op.attributes, keyword=False)
 
 
-def _parse_execute(cls: type[scf.ExecuteRegionOp], p: Parser) -> scf.ExecuteRegionOp:
+def _parse_execute(cls: type[scf.ExecuteRegionOp], parser: Parser) -> scf.ExecuteRegionOp:
     """`-> (T, ...) {...}`; a single type needs no parentheses."""
-    types = syntax.parse_types(p) if p.parse_optional_punctuation("->") is not None else []
-    body = p.parse_region()
-    return cls.create(result_types=types, regions=[body], attributes=p.parse_optional_attr_dict())
+    types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
+    body = parser.parse_region()
+    return cls.create(result_types=types, regions=[body], attributes=parser.parse_optional_attr_dict())
 
 
-def _parse_if(cls: type[scf.IfOp], p: Parser) -> scf.IfOp:
+def _parse_if(cls: type[scf.IfOp], parser: Parser) -> scf.IfOp:
     """`%c -> (T, ...) {...} else {...}`; a single type needs no parentheses."""
-    condition = p.parse_operand(i1)
-    types = syntax.parse_types(p) if p.parse_optional_punctuation("->") is not None else []
-    then = cls.parse_region_with_yield(p)
-    other = cls.parse_region_with_yield(p) if p.parse_optional_keyword("else") is not None else Region()
-    return cls(condition, types, then, other, p.parse_optional_attr_dict())
+    condition = parser.parse_operand(i1)
+    types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
+    then = cls.parse_region_with_yield(parser)
+    other = cls.parse_region_with_yield(parser) if parser.parse_optional_keyword("else") is not None else Region()
+    return cls(condition, types, then, other, parser.parse_optional_attr_dict())
 
 
-def _parse_for(cls: type[scf.ForOp], p: Parser) -> scf.ForOp:
+def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
     """`unsigned %i = %a to %b step %c iter_args(%x = %y) -> (T) : U {...}`; a single type needs no parentheses."""
-    unsigned = p.parse_optional_keyword("unsigned") is not None
-    variable = p.parse_argument(expect_type=False)
-    p.parse_punctuation("=")
-    bounds = [p.parse_unresolved_operand()]
+    unsigned = parser.parse_optional_keyword("unsigned") is not None
+    variable = parser.parse_argument(expect_type=False)
+    parser.parse_punctuation("=")
+    bounds = [parser.parse_unresolved_operand()]
     for keyword in ("to", "step"):
-        p.parse_keyword(keyword)
-        bounds.append(p.parse_unresolved_operand())
-    start = p.pos
+        parser.parse_keyword(keyword)
+        bounds.append(parser.parse_unresolved_operand())
+    start = parser.pos
     pairs: list[tuple[Parser.UnresolvedArgument, Any]] = []
     types: list[Attribute] = []
-    if p.parse_optional_keyword("iter_args") is not None:
-        pairs = p.parse_comma_separated_list(p.Delimiter.PAREN, lambda: parse_initial(p))
-        p.parse_punctuation("->")
-        types = syntax.parse_types(p)
-    carried = p.resolve_operands([value for _, value in pairs], types, start)
+    if parser.parse_optional_keyword("iter_args") is not None:
+        pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_initial(parser))
+        parser.parse_punctuation("->")
+        types = syntax.parse_types(parser)
+    carried = parser.resolve_operands([value for _, value in pairs], types, start)
     arguments = [argument.resolve(type) for (argument, _), type in zip(pairs, types, strict=True)]
-    type = p.parse_type() if p.parse_optional_punctuation(":") is not None else IndexType()
-    lower, upper, step = (p.resolve_operand(bound, type) for bound in bounds)
-    body = p.parse_region((variable.resolve(type), *arguments))
+    type = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else IndexType()
+    lower, upper, step = (parser.resolve_operand(bound, type) for bound in bounds)
+    body = parser.parse_region((variable.resolve(type), *arguments))
     last = body.blocks.last
     if not pairs and last is not None and not isinstance(last.last_op, scf.YieldOp):
         last.add_op(scf.YieldOp())
     op = cls(lower, upper, step, carried, body)
-    op.attributes |= p.parse_optional_attr_dict()
+    op.attributes |= parser.parse_optional_attr_dict()
     if unsigned:
         op.attributes["unsignedCmp"] = syntax.UNIT
     return op
 
 
-def _parse_while(cls: type[scf.WhileOp], p: Parser) -> scf.WhileOp:
+def _parse_while(cls: type[scf.WhileOp], parser: Parser) -> scf.WhileOp:
     """`(%x = %y) : (T) -> (T) {...} do {...}`; a loop that carries nothing needs no first parentheses."""
-    pairs = p.parse_optional_comma_separated_list(p.Delimiter.PAREN, lambda: parse_initial(p)) or []
-    p.parse_punctuation(":")
-    start = p.pos
-    type = p.parse_function_type()
+    pairs = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_initial(parser)) or []
+    parser.parse_punctuation(":")
+    start = parser.pos
+    type = parser.parse_function_type()
     types = list(type.inputs.data)
-    carried = p.resolve_operands([value for _, value in pairs], types, start)
-    before = p.parse_region([argument.resolve(t) for (argument, _), t in zip(pairs, types, strict=True)])
-    p.parse_keyword("do")
-    op = cls(carried, type.outputs.data, before, p.parse_region())
-    attributes = p.parse_optional_attr_dict_with_keyword()
+    carried = parser.resolve_operands([value for _, value in pairs], types, start)
+    before = parser.parse_region([argument.resolve(t) for (argument, _), t in zip(pairs, types, strict=True)])
+    parser.parse_keyword("do")
+    op = cls(carried, type.outputs.data, before, parser.parse_region())
+    attributes = parser.parse_optional_attr_dict_with_keyword()
     op.attributes |= attributes.data if attributes is not None else {}
     return op
 

@@ -29,26 +29,26 @@ from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.scf.shared import check_types, parse_initial
 
 
-def _index_arguments(p: Parser) -> list[Parser.Argument]:
+def _index_arguments(parser: Parser) -> list[Parser.Argument]:
     """`(%i, %j)`, of type index."""
-    names = p.parse_comma_separated_list(p.Delimiter.PAREN, lambda: p.parse_argument(expect_type=False))
+    names = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parser.parse_argument(expect_type=False))
     return [name.resolve(IndexType()) for name in names]
 
 
-def _parse_parallel(cls: type[scf.ParallelOp], p: Parser) -> scf.ParallelOp:
+def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp:
     """`(%i, %j) = (...) to (...) step (...) init (...) -> T {...}`."""
-    arguments = _index_arguments(p)
-    p.parse_punctuation("=")
-    lower = syntax.parse_index_operands(p, "(", ")")
-    p.parse_keyword("to")
-    upper = syntax.parse_index_operands(p, "(", ")")
-    p.parse_keyword("step")
-    step = syntax.parse_index_operands(p, "(", ")")
-    names = p.parse_op_args_list() if p.parse_optional_keyword("init") is not None else []
-    start = p.pos
-    types = syntax.parse_types(p) if p.parse_optional_punctuation("->") is not None else []
-    init = p.resolve_operands(names, types, start)
-    body = p.parse_region(arguments)
+    arguments = _index_arguments(parser)
+    parser.parse_punctuation("=")
+    lower = syntax.parse_index_operands(parser, "(", ")")
+    parser.parse_keyword("to")
+    upper = syntax.parse_index_operands(parser, "(", ")")
+    parser.parse_keyword("step")
+    step = syntax.parse_index_operands(parser, "(", ")")
+    names = parser.parse_op_args_list() if parser.parse_optional_keyword("init") is not None else []
+    start = parser.pos
+    types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
+    init = parser.resolve_operands(names, types, start)
+    body = parser.parse_region(arguments)
     block = body.block
     if not isinstance(block.last_op, scf.ReduceOp):
         if isinstance(block.last_op, scf.YieldOp):  # The terminator that older releases write.
@@ -57,7 +57,7 @@ def _parse_parallel(cls: type[scf.ParallelOp], p: Parser) -> scf.ParallelOp:
     segments = DenseArrayBase.from_list(i32, [len(lower), len(upper), len(step), len(init)])
     return cls.create(
         operands=[*lower, *upper, *step, *init], result_types=types, regions=[body],
-        properties={"operandSegmentSizes": segments}, attributes=p.parse_optional_attr_dict(),
+        properties={"operandSegmentSizes": segments}, attributes=parser.parse_optional_attr_dict(),
     )  # fmt: skip
 
 
@@ -81,26 +81,26 @@ def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
     syntax.print_attributes(printer, op.attributes, keyword=False)
 
 
-def _parse_reduce(cls: type[scf.ReduceOp], p: Parser) -> scf.ReduceOp:
+def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
     """Parse `(%a, %b : T, U) {...}, {...}`."""
     names = []
     types: list[Attribute] = []
-    start = p.pos
-    if p.parse_optional_punctuation("(") is not None:
-        while (name := p.parse_optional_unresolved_operand()) is not None:
+    start = parser.pos
+    if parser.parse_optional_punctuation("(") is not None:
+        while (name := parser.parse_optional_unresolved_operand()) is not None:
             names.append(name)
-            p.parse_optional_punctuation(",")
-        p.parse_punctuation(":")
-        types.append(p.parse_type())
-        while p.parse_optional_punctuation(",") is not None:
-            types.append(p.parse_type())
-        p.parse_punctuation(")")
-    operands = p.resolve_operands(names, types, start)
+            parser.parse_optional_punctuation(",")
+        parser.parse_punctuation(":")
+        types.append(parser.parse_type())
+        while parser.parse_optional_punctuation(",") is not None:
+            types.append(parser.parse_type())
+        parser.parse_punctuation(")")
+    operands = parser.resolve_operands(names, types, start)
     regions: list[Region] = []
-    while p._current_token.text == "{" and len(regions) < len(names):
-        regions.append(p.parse_region())
-        p.parse_optional_punctuation(",")
-    return cls.create(operands=operands, regions=regions, attributes=p.parse_optional_attr_dict())
+    while parser._current_token.text == "{" and len(regions) < len(names):
+        regions.append(parser.parse_region())
+        parser.parse_optional_punctuation(",")
+    return cls.create(operands=operands, regions=regions, attributes=parser.parse_optional_attr_dict())
 
 
 def _print_reduce(op: scf.ReduceOp, printer: Printer) -> None:
@@ -127,11 +127,11 @@ class InParallelOp(IRDLOperation):
     traits = traits_def(IsTerminator(), NoTerminator())
 
     @classmethod
-    def parse(cls, p: Parser) -> InParallelOp:
-        body = p.parse_region()
+    def parse(cls, parser: Parser) -> InParallelOp:
+        body = parser.parse_region()
         if not body.blocks:
             body.add_block(Block())
-        return cls(regions=[body], attributes=p.parse_optional_attr_dict())
+        return cls(regions=[body], attributes=parser.parse_optional_attr_dict())
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -163,32 +163,32 @@ class ForallOp(IRDLOperation):
         return [next(values) if a.value.data == syntax.DYNAMIC else a.value.data for a in static]
 
     @classmethod
-    def parse(cls, p: Parser) -> ForallOp:
-        arguments = _index_arguments(p)
+    def parse(cls, parser: Parser) -> ForallOp:
+        arguments = _index_arguments(parser)
         rank = len(arguments)
         lower, step = _constant(rank, 0), _constant(rank, 1)
-        if p.parse_optional_keyword("in") is not None:
-            upper = _parse_bounds(p)
+        if parser.parse_optional_keyword("in") is not None:
+            upper = _parse_bounds(parser)
         else:
-            p.parse_punctuation("=")
-            lower = _parse_bounds(p)
-            p.parse_keyword("to")
-            upper = _parse_bounds(p)
-            p.parse_keyword("step")
-            step = _parse_bounds(p)
+            parser.parse_punctuation("=")
+            lower = _parse_bounds(parser)
+            parser.parse_keyword("to")
+            upper = _parse_bounds(parser)
+            parser.parse_keyword("step")
+            step = _parse_bounds(parser)
         outs: Sequence[SSAValue] = []
         types: list[Attribute] = []
-        if p.parse_optional_keyword("shared_outs") is not None:
-            pairs = p.parse_comma_separated_list(p.Delimiter.PAREN, lambda: parse_initial(p))
-            start = p.pos
-            p.parse_punctuation("->")
-            types = syntax.parse_types(p)
-            outs = p.resolve_operands([pair[1] for pair in pairs], types, start)
+        if parser.parse_optional_keyword("shared_outs") is not None:
+            pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_initial(parser))
+            start = parser.pos
+            parser.parse_punctuation("->")
+            types = syntax.parse_types(parser)
+            outs = parser.resolve_operands([pair[1] for pair in pairs], types, start)
             arguments += [pair[0].resolve(type) for pair, type in zip(pairs, types, strict=True)]
-        body = p.parse_region(arguments)
+        body = parser.parse_region(arguments)
         if not isinstance(body.block.last_op, InParallelOp):
             body.block.add_op(InParallelOp(regions=[Region(Block())]))
-        attributes = p.parse_optional_attr_dict()
+        attributes = parser.parse_optional_attr_dict()
         properties: dict[str, Attribute | None] = {
             "static_lower": lower[1], "static_upper": upper[1], "static_step": step[1],
             "mapping": attributes.pop("mapping", None),
@@ -260,17 +260,17 @@ def _constant(rank: int, value: int) -> tuple[list[SSAValue], ArrayAttr[Attribut
     return [], ArrayAttr([IntegerAttr(value, 64)] * rank)
 
 
-def _parse_bounds(p: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
+def _parse_bounds(parser: Parser) -> tuple[list[SSAValue], ArrayAttr[Attribute]]:
     values: list[SSAValue] = []
     static: list[Attribute] = []
 
     def one() -> None:
-        name = p.parse_optional_unresolved_operand()
+        name = parser.parse_optional_unresolved_operand()
         if name is None:
-            static.append(IntegerAttr(p.parse_integer(allow_boolean=False), 64))
+            static.append(IntegerAttr(parser.parse_integer(allow_boolean=False), 64))
         else:
-            values.append(p.resolve_operand(name, IndexType()))
+            values.append(parser.resolve_operand(name, IndexType()))
             static.append(IntegerAttr(syntax.DYNAMIC, 64))
 
-    p.parse_comma_separated_list(p.Delimiter.PAREN, one, " in bounds")
+    parser.parse_comma_separated_list(parser.Delimiter.PAREN, one, " in bounds")
     return values, ArrayAttr(static)

@@ -18,8 +18,8 @@ def check_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attrib
         raise VerifyException(f"{what} ({texts[0]}), expected ({texts[1]})")
 
 
-def parse_initial(p: Parser) -> tuple[Parser.UnresolvedArgument, Any]:
+def parse_initial(parser: Parser) -> tuple[Parser.UnresolvedArgument, Any]:
     """`%variable = %value`."""
-    argument = p.parse_argument(expect_type=False)
-    p.parse_punctuation("=")
-    return argument, p.parse_unresolved_operand()
+    argument = parser.parse_argument(expect_type=False)
+    parser.parse_punctuation("=")
+    return argument, parser.parse_unresolved_operand()

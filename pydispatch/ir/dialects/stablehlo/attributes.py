@@ -19,7 +19,8 @@ from xdsl.printer import Printer
 
 
 def integers(attribute: Attribute | None) -> tuple[int, ...]:
-    """Return the numbers of `array<i64: ...>` or, as older releases write them, of `dense<...>`; () for a missing one.
+    """Return the numbers of `array<i64: ...>` or, as older releases write them, of `dense<...>`; () for a
+    missing one.
     """
     match attribute:
         case None:

@@ -213,7 +213,9 @@ def make(
     kind: type[Any], parser: Parser, operands: Sequence[UnresolvedOperand], types: Types, properties: Properties,
     attributes: Mapping[str, Attribute], regions: Sequence[Region] = (),
 ) -> Any:  # fmt: skip
-    """Create the operation, with its operands resolved. Raises ParseError when their number is not that of their types.
+    """Create the operation, with its operands resolved.
+
+    Raises ParseError when their number is not that of their types.
     """
     if len(operands) != len(types.operands):
         parser.raise_error(f"{len(operands)} operand(s) are given, but {len(types.operands)} operand type(s)")
@@ -267,5 +269,3 @@ def parse_equals(parser: Parser, word: str) -> None:
 def parse_record(parser: Parser, kind: type[Any]) -> Any:
     """`<...>`, or an attribute of this kind with its name."""
     return parse_attr_of(parser, kind)
-
-

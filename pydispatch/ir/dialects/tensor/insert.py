@@ -37,7 +37,8 @@ class ParallelInsertSliceOp(IRDLOperation):
     )
 
     def lists(self) -> list[tuple[tuple[SSAValue, ...], list[int]]]:
-        """Return the dynamic values and all entries of offsets, sizes and strides; DYNAMIC in place of a dynamic value.
+        """Return the dynamic values and all entries of offsets, sizes and strides; DYNAMIC in place of a
+        dynamic value.
         """
         return [
             (tuple(self.offsets), numbers(self.static_offsets)),

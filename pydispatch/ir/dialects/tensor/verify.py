@@ -57,9 +57,9 @@ def _text(shape: Sequence[int | None]) -> str:
     return "x".join("?" if n is None else str(n) for n in shape) or "no dimensions"
 
 
-def _same_element(op: Operation, a: SSAValue, b: SSAValue) -> None:
-    if element_of(a) != element_of(b):
-        raise VerifyException(f"{a.type} and {b.type} differ in their elements")
+def _same_element(op: Operation, lhs: SSAValue, rhs: SSAValue) -> None:
+    if element_of(lhs) != element_of(rhs):
+        raise VerifyException(f"{lhs.type} and {rhs.type} differ in their elements")
 
 
 def _pad(op: tensor.PadOp) -> None:

@@ -42,17 +42,17 @@ class YieldOp(IRDLOperation):
     assembly_format = "$inputs attr-dict `:` type($inputs)"
 
 
-def _parse_pairs(p: Parser) -> Pairs:
+def _parse_pairs(parser: Parser) -> Pairs:
     """`(%inner = %outer, ...)`, or nothing."""
     names: list[Parser.UnresolvedArgument] = []
     values: list[UnresolvedOperand] = []
 
     def pair() -> None:
-        names.append(p.parse_argument(expect_type=False))
-        p.parse_punctuation("=")
-        values.append(p.parse_unresolved_operand())
+        names.append(parser.parse_argument(expect_type=False))
+        parser.parse_punctuation("=")
+        values.append(parser.parse_unresolved_operand())
 
-    p.parse_optional_comma_separated_list(p.Delimiter.PAREN, pair, " in values of a region")
+    parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, pair, " in values of a region")
     return names, values
 
 
@@ -110,24 +110,26 @@ class IfOp(IRDLOperation):
     else_branch = region_def()
 
     @classmethod
-    def parse(cls, p: Parser) -> IfOp:
-        condition = p.parse_unresolved_operand()
-        _, values = _parse_pairs(p)
-        start = p.pos
+    def parse(cls, parser: Parser) -> IfOp:
+        condition = parser.parse_unresolved_operand()
+        _, values = _parse_pairs(parser)
+        start = parser.pos
         type: Attribute | None = None
         types: list[Attribute] = []
-        if p.parse_optional_punctuation(":") is not None:
-            type = p.parse_type()
+        if parser.parse_optional_punctuation(":") is not None:
+            type = parser.parse_type()
             if values:
-                types = list(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type, " in types of values"))
-        p.parse_punctuation("->", " in 'tosa.cond_if'")
-        results = syntax.parse_types(p)
-        operands = [p.resolve_operand(condition, type or _TRUTH), *p.resolve_operands(values, types, start)]
-        then = p.parse_region()
-        p.parse_keyword("else", " in 'tosa.cond_if'")
-        otherwise = p.parse_region()
+                types = list(
+                    parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in types of values")
+                )
+        parser.parse_punctuation("->", " in 'tosa.cond_if'")
+        results = syntax.parse_types(parser)
+        operands = [parser.resolve_operand(condition, type or _TRUTH), *parser.resolve_operands(values, types, start)]
+        then = parser.parse_region()
+        parser.parse_keyword("else", " in 'tosa.cond_if'")
+        otherwise = parser.parse_region()
         return cls.create(operands=operands, result_types=results, regions=[then, otherwise],
-                          attributes=p.parse_optional_attr_dict())  # fmt: skip
+                          attributes=parser.parse_optional_attr_dict())  # fmt: skip
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -167,18 +169,20 @@ class WhileOp(IRDLOperation):
     body_graph = region_def()
 
     @classmethod
-    def parse(cls, p: Parser) -> WhileOp:
-        names, values = _parse_pairs(p)
-        p.parse_punctuation(":", " in 'tosa.while_loop'")
-        start = p.pos
-        types = list(p.parse_comma_separated_list(p.Delimiter.PAREN, p.parse_type, " in types of values"))
-        operands = p.resolve_operands(values, types, start)
-        p.parse_punctuation("->")
-        results = syntax.parse_types(p)
-        condition = p.parse_region([name.resolve(type) for name, type in zip(names, types, strict=True)])
-        p.parse_keyword("do", " in 'tosa.while_loop'")
-        body = p.parse_region()
-        attributes = p.parse_optional_attr_dict_with_keyword()
+    def parse(cls, parser: Parser) -> WhileOp:
+        names, values = _parse_pairs(parser)
+        parser.parse_punctuation(":", " in 'tosa.while_loop'")
+        start = parser.pos
+        types = list(
+            parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in types of values")
+        )
+        operands = parser.resolve_operands(values, types, start)
+        parser.parse_punctuation("->")
+        results = syntax.parse_types(parser)
+        condition = parser.parse_region([name.resolve(type) for name, type in zip(names, types, strict=True)])
+        parser.parse_keyword("do", " in 'tosa.while_loop'")
+        body = parser.parse_region()
+        attributes = parser.parse_optional_attr_dict_with_keyword()
         return cls.create(operands=operands, result_types=results, regions=[condition, body],
                           attributes=attributes.data if attributes else {})  # fmt: skip
 

@@ -269,9 +269,7 @@ class AnnotateOp(TransformOp):
     name = "transform.annotate"
     name_ = prop_def(StringAttr, prop_name="name")
     custom_directives = (Annotated,)
-    assembly_format = (
-        "custom<Annotated>($handles, $name) attr-dict `:` type($handles) custom<Absent>(type($results_))"
-    )
+    assembly_format = "custom<Annotated>($handles, $name) attr-dict `:` type($handles) custom<Absent>(type($results_))"
 
 
 @op_definition

@@ -45,22 +45,22 @@ class NamedSequenceOp(IRDLOperation):
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     @classmethod
-    def parse(cls, p: Parser) -> NamedSequenceOp:
-        visibility = p.parse_optional_visibility_keyword()
-        name = p.parse_symbol_name()
+    def parse(cls, parser: Parser) -> NamedSequenceOp:
+        visibility = parser.parse_optional_visibility_keyword()
+        name = parser.parse_symbol_name()
         arguments: list[Parser.Argument] = []
         attrs: list[DictionaryAttr] = []
 
         def argument() -> None:
-            arguments.append(p.parse_argument())
-            attrs.append(DictionaryAttr(p.parse_optional_attr_dict()))
+            arguments.append(parser.parse_argument())
+            attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()))
 
-        p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in the arguments of a sequence")
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in the arguments of a sequence")
         results: list[Attribute] = []
-        if p.parse_optional_punctuation("->") is not None:
-            results = syntax.parse_types(p)
-        attributes = syntax.parse_attributes(p)
-        body = p.parse_region(arguments)
+        if parser.parse_optional_punctuation("->") is not None:
+            results = syntax.parse_types(parser)
+        attributes = syntax.parse_attributes(parser)
+        body = parser.parse_region(arguments)
         return cls(
             properties={
                 "sym_name": name, "sym_visibility": visibility,
@@ -70,27 +70,27 @@ class NamedSequenceOp(IRDLOperation):
             attributes=attributes, regions=[body],
         )  # fmt: skip
 
-    def print(self, q: Printer) -> None:
-        syntax.print_visibility(q, self.sym_visibility)
-        q.print_string(" ")
-        q.print_symbol_name(self.sym_name.data)
+    def print(self, printer: Printer) -> None:
+        syntax.print_visibility(printer, self.sym_visibility)
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
         arguments = self.body.block.args
 
         def argument(i: int) -> None:
-            q.print_block_argument(arguments[i])
+            printer.print_block_argument(arguments[i])
             if self.arg_attrs is not None:
-                syntax.print_attributes(q, self.arg_attrs.data[i].data, keyword=False)
+                syntax.print_attributes(printer, self.arg_attrs.data[i].data, keyword=False)
 
-        with q.in_parens():
-            q.print_list(range(len(arguments)), argument)
+        with printer.in_parens():
+            printer.print_list(range(len(arguments)), argument)
         results = self.function_type.outputs.data
         if results:
-            q.print_string(" -> ")
-            with q.in_parens():
-                q.print_list(results, q.print_attribute)
-        syntax.print_attributes(q, self.attributes)
-        q.print_string(" ")
-        q.print_region(self.body, print_entry_block_args=False)
+            printer.print_string(" -> ")
+            with printer.in_parens():
+                printer.print_list(results, printer.print_attribute)
+        syntax.print_attributes(printer, self.attributes)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
 
 
 @op_definition

@@ -187,17 +187,17 @@ class AssumeIntOp(IRDLOperation):
     )
 
 
-def _assumption(p: Parser) -> DictionaryAttr:
+def _assumption(parser: Parser) -> DictionaryAttr:
     values: dict[str, Attribute] = {}
-    with p.in_angle_brackets():
-        while p._current_token.text != ">":
-            start = p.pos
-            key = p.parse_identifier(context_msg=" in an assumption")
+    with parser.in_angle_brackets():
+        while parser._current_token.text != ">":
+            start = parser.pos
+            key = parser.parse_identifier(context_msg=" in an assumption")
             if key not in ("umin", "umax", "udiv"):
-                p.raise_error(f"unknown assumption '{key}', expected umin, umax or udiv", start, p.pos)
-            p.parse_punctuation("=")
-            values[key] = IntegerAttr(p.parse_integer(), IndexType())
-            if p.parse_optional_punctuation(",") is None:
+                parser.raise_error(f"unknown assumption '{key}', expected umin, umax or udiv", start, parser.pos)
+            parser.parse_punctuation("=")
+            values[key] = IntegerAttr(parser.parse_integer(), IndexType())
+            if parser.parse_optional_punctuation(",") is None:
                 break
     return DictionaryAttr(values)
 

@@ -52,35 +52,35 @@ class FuncLikeOp(IRDLOperation):
         return not self.body.blocks
 
     @classmethod
-    def parse(cls, p: Parser) -> FuncLikeOp:
-        properties: dict[str, Attribute | None] = {"sym_visibility": p.parse_optional_visibility_keyword()}
-        properties["sym_name"] = p.parse_symbol_name()
+    def parse(cls, parser: Parser) -> FuncLikeOp:
+        properties: dict[str, Attribute | None] = {"sym_visibility": parser.parse_optional_visibility_keyword()}
+        properties["sym_name"] = parser.parse_symbol_name()
         arguments: list[Parser.Argument] = []
         types: list[Attribute] = []
         attrs: list[DictionaryAttr] = []
 
         def argument() -> None:
-            parsed = p.parse_optional_argument()
+            parsed = parser.parse_optional_argument()
             if parsed is None:
-                types.append(p.parse_type())
+                types.append(parser.parse_type())
             else:
                 arguments.append(parsed)
                 types.append(parsed.type)
-            attrs.append(DictionaryAttr(p.parse_optional_attr_dict()))
+            attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()))
 
-        start = p.pos
-        p.parse_comma_separated_list(p.Delimiter.PAREN, argument, " in function arguments")
+        start = parser.pos
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in function arguments")
         results: list[Attribute] = []
         tied: list[int] = []
         res_attrs: list[DictionaryAttr] = []
-        if p.parse_optional_punctuation("->") is not None:
-            _parse_results(p, arguments, types, results, tied, res_attrs)
-        attributes = syntax.parse_attributes(p)
+        if parser.parse_optional_punctuation("->") is not None:
+            _parse_results(parser, arguments, types, results, tied, res_attrs)
+        attributes = syntax.parse_attributes(parser)
         body = Region()
-        if p._current_token.text == "{":
+        if parser._current_token.text == "{":
             if len(arguments) != len(types):
-                p.raise_error("the arguments of a function with a body have names", start, start + 1)
-            body = p.parse_region(arguments)
+                parser.raise_error("the arguments of a function with a body have names", start, start + 1)
+            body = parser.parse_region(arguments)
             visibility = properties["sym_visibility"]
             if not isinstance(visibility, StringAttr) or visibility.data != "private":
                 attrs = syntax.exact_names(arguments, body.blocks[0].args, attrs)
@@ -164,7 +164,7 @@ class FuncOp(FuncLikeOp):
 
 
 def _parse_results(
-    p: Parser,
+    parser: Parser,
     arguments: list[Parser.Argument],
     types: list[Attribute],
     results: list[Attribute],
@@ -175,22 +175,22 @@ def _parse_results(
     names = [UnresolvedOperand(a.name, 0) for a in arguments]
 
     def one() -> None:
-        name = p.parse_optional_unresolved_operand()
+        name = parser.parse_optional_unresolved_operand()
         if name is None:
-            results.append(p.parse_type())
+            results.append(parser.parse_type())
             tied.append(-1)
         else:
             known = [n.operand_name for n in names]
             if name.operand_name not in known:
-                p.raise_error(f"result is tied to %{name.operand_name}, which is not an argument",
+                parser.raise_error(f"result is tied to %{name.operand_name}, which is not an argument",
                               name.span.start, name.span.end)  # fmt: skip
             tied.append(known.index(name.operand_name))
-            results.append(p.parse_type() if p.parse_optional_keyword("as") else types[tied[-1]])
-        attrs.append(DictionaryAttr(p.parse_optional_attr_dict()) if in_list else syntax.EMPTY_DICT)
+            results.append(parser.parse_type() if parser.parse_optional_keyword("as") else types[tied[-1]])
+        attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()) if in_list else syntax.EMPTY_DICT)
 
-    in_list = p._current_token.text == "("
+    in_list = parser._current_token.text == "("
     if in_list:
-        p.parse_comma_separated_list(p.Delimiter.PAREN, one, " in function results")
+        parser.parse_comma_separated_list(parser.Delimiter.PAREN, one, " in function results")
     else:
         one()
 

@@ -42,9 +42,9 @@ class UninitializedAttr(ParametrizedAttribute):
     type: Attribute
 
     @classmethod
-    def parse_parameters(cls, p: AttrParser) -> Sequence[Attribute]:
-        p.parse_punctuation(":", " and the type of the value")
-        return [p.parse_type()]
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        parser.parse_punctuation(":", " and the type of the value")
+        return [parser.parse_type()]
 
     def print_parameters(self, printer: Printer) -> None:
         printer.print_string(" : ")

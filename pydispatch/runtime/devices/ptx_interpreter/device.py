@@ -57,7 +57,8 @@ class PtxInterpreterDevice(AcceleratorDevice):
         read.read(data, where)
 
     def describe(self) -> Mapping[str, Any]:
-        """Return a description of the device: its name, compute capability, limit of shared memory, and race detection.
+        """Return a description of the device: its name, compute capability, limit of shared memory, and race
+        detection.
         """
         context = self._context
         major, minor = context.capability

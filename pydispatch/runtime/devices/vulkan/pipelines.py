@@ -242,9 +242,7 @@ class Executables:
             self.release()
 
 
-def _destroy(
-    context: LogicalDevice, pipelines: list[Any], modules: list[Any], layouts: list[tuple[Any, Any]]
-) -> None:
+def _destroy(context: LogicalDevice, pipelines: list[Any], modules: list[Any], layouts: list[tuple[Any, Any]]) -> None:
     calls, handle, null = context.calls, context.handle, context.ffi.NULL
     for pipeline in pipelines:
         calls.vkDestroyPipeline(handle, pipeline, null)

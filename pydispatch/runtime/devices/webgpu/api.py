@@ -149,9 +149,7 @@ class Errors:
         self.said.clear()
         if is_lost or _LOST in message:
             self._lost = is_lost or message
-            raise DeviceLostError(
-                f"{self.name} was lost ({plain(self._lost)}); open it again with pydispatch.device()"
-            )
+            raise DeviceLostError(f"{self.name} was lost ({plain(self._lost)}); open it again with pydispatch.device()")
         raise error_of(kind, f"{what}: {plain(message)}")
 
 

@@ -164,9 +164,7 @@ class Kernels:
             found = kernel.made[read_only, is_folded] = made, group
         return found
 
-    def _shader(
-        self, kernel: Kernel, is_same: bool, is_folded: bool = False, merged: Merged | None = None
-    ) -> Any:
+    def _shader(self, kernel: Kernel, is_same: bool, is_folded: bool = False, merged: Merged | None = None) -> Any:
         """Return the shader module of a kernel. is_same: with its buffers as they are declared. is_folded: of its own,
         for grids of another form. merged: of its own, over fewer buffers.
         """

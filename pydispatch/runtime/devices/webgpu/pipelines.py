@@ -118,7 +118,9 @@ class Pipelines:
 
 
 def _shader_error(message: str, where: str) -> str:
-    """Return the message of wgpu about a shader, after the place, with the lines that show it. where: names the text.
+    """Return the message of wgpu about a shader, after the place, with the lines that show it.
+
+    where: names the text.
     """
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
     lines = [line for line in lines if line not in ("Validation Error", "Caused by:")]

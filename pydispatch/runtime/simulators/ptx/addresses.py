@@ -22,28 +22,30 @@ _SPACES = {
 }  # fmt: skip
 
 
-def space_of(i: Instruction) -> str:
+def space_of(instruction: Instruction) -> str:
     """Return the state space of an instruction: global (includes const and kernel parameters), shared, local or
     generic.
     """
-    return next((_SPACES[m] for m in i.modifiers if m in _SPACES), "generic")
+    return next((_SPACES[m] for m in instruction.modifiers if m in _SPACES), "generic")
 
 
-def finder(b: Builder, i: Instruction, operand: Operand | None, size: int, write: bool, atomic: bool = False) -> Finder:
+def finder(
+    builder: Builder, instruction: Instruction, operand: Operand | None, size: int, write: bool, atomic: bool = False
+) -> Finder:
     """Return a function that resolves an address operand of `size` bytes for each thread. size is also the
     alignment."""
     if not isinstance(operand, Address):
-        b.fail(i, "has no [address] where one is expected")
-    space = space_of(i)
+        builder.fail(instruction, "has no [address] where one is expected")
+    space = space_of(instruction)
     if isinstance(operand.base, Register):
-        width = b.register_size(operand.base) or 8
-        base, offset = b.source(i, operand.base, f"u{8 * width}"), operand.offset
+        width = builder.register_size(operand.base) or 8
+        base, offset = builder.source(instruction, operand.base, f"u{8 * width}"), operand.offset
     elif operand.base is None:
-        base, offset = b.constant(np.uint64(operand.offset & (1 << 64) - 1)), 0
+        base, offset = builder.constant(np.uint64(operand.offset & (1 << 64) - 1)), 0
     else:
-        base, offset = b.source(i, operand.base, "u64"), operand.offset
-    strong = atomic or any(m in ("volatile", "relaxed", "acquire", "release", "mmio") for m in i.modifiers)
-    slow = Slow(i, space, size, write, strong, atomic)
+        base, offset = builder.source(instruction, operand.base, "u64"), operand.offset
+    strong = atomic or any(m in ("volatile", "relaxed", "acquire", "release", "mmio") for m in instruction.modifiers)
+    slow = Slow(instruction, space, size, write, strong, atomic)
     if space in ("shared", "local"):
         return _window(base, offset, slow)
     return _global(base, offset, slow)
@@ -104,9 +106,18 @@ def _global(base: int, offset: int, slow: Slow) -> Finder:
 class Slow:
     """Slow path of address lookup, which handles one allocation at a time and reports faults."""
 
-    def __init__(self, i: Instruction, space: str, size: int, write: bool, strong: bool, atomic: bool = False) -> None:
-        self.i, self.space, self.size, self.write, self.strong, self.atomic = i, space, size, write, strong, atomic
-        words = i.modifiers
+    def __init__(
+        self, instruction: Instruction, space: str, size: int, write: bool, strong: bool, atomic: bool = False
+    ) -> None:
+        self.i, self.space, self.size, self.write, self.strong, self.atomic = (
+            instruction,
+            space,
+            size,
+            write,
+            strong,
+            atomic,
+        )
+        words = instruction.modifiers
         self._releases = ("release" in words or "acq_rel" in words) and ("gpu" in words or "sys" in words)
 
     def note(self, frame: Frame, positions: Any, store: Allocation, at: Any) -> None:

@@ -50,21 +50,23 @@ class Barriers:
         self._counts = np.zeros((batch.count, 16), np.int64)
         self.idle = True
 
-    def arrive(self, group: Group, frame: Frame, i: Instruction, ident: Any, count: Any, wait: Waiting | None) -> None:
+    def arrive(
+        self, group: Group, frame: Frame, instruction: Instruction, ident: Any, count: Any, wait: Waiting | None
+    ) -> None:
         """Threads of a group arrive; with `wait` they block until the barrier opens."""
         batch = self._batch
         self.idle = False
         slots = batch.block_slots()[frame.threads]
         idents = np.broadcast_to(np.asarray(ident, np.int64), slots.shape)
         if (idents > 15).any():
-            frame.fault(i, int(np.argmax(idents > 15)), f"names barrier {int(idents.max())}; 15 is the last")
+            frame.fault(instruction, int(np.argmax(idents > 15)), f"names barrier {int(idents.max())}; 15 is the last")
         np.add.at(self._arrived, (slots, idents), 1)
         if count is not None:
             counts = np.broadcast_to(np.asarray(count, np.int64), slots.shape)
             bad = (counts % 32 != 0) | (counts == 0)
             if bad.any():
                 at = int(np.argmax(bad))
-                frame.fault(i, at, f"waits for {int(counts[at])} threads; the number is a multiple of 32")
+                frame.fault(instruction, at, f"waits for {int(counts[at])} threads; the number is a multiple of 32")
             self._counts[slots, idents] = counts
         if wait is not None:
             wait.slots, wait.idents = slots, idents

@@ -150,39 +150,39 @@ class Builder:
     def view(self, storage: int, dtype: np.dtype[Any], offset: int = 0) -> int:
         return self._slot((storage, dtype.str, offset), View(storage, dtype, offset))
 
-    def source(self, i: Instruction, operand: Operand | None, type_: str | np.dtype[Any]) -> int:
+    def source(self, instruction: Instruction, operand: Operand | None, type_: str | np.dtype[Any]) -> int:
         """Return the slot of an operand that an instruction reads as a type: the low bytes of a wider register."""
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if isinstance(operand, Immediate):
             return self.constant(literal(operand, dtype))
         if isinstance(operand, Symbol):
-            return self._symbol(i, operand, dtype)
+            return self._symbol(instruction, operand, dtype)
         if isinstance(operand, Not):
-            return self._negated(i, operand)
+            return self._negated(instruction, operand)
         if not isinstance(operand, Register):
-            self.fail(i, f"has an operand of an unexpected kind: {operand}")
+            self.fail(instruction, f"has an operand of an unexpected kind: {operand}")
         storage = self._index.get(operand.name)
         if storage is None:
             if not self._is_special(operand.name):
-                self.fail(i, f"reads {operand.name}, which is not declared")
+                self.fail(instruction, f"reads {operand.name}, which is not declared")
             return self.special(operand.name, dtype)
         have = self.storages[storage].dtype
         if (have == BOOL) != (dtype == BOOL) or have.itemsize < dtype.itemsize or have.kind == "V":
-            self.fail(i, f"reads {operand.name} of {_bits(have)} as {_bits(dtype)}")
+            self.fail(instruction, f"reads {operand.name} of {_bits(have)} as {_bits(dtype)}")
         slot = self.view(storage, dtype)
         self.reads.add(slot)
         return slot
 
-    def _symbol(self, i: Instruction, operand: Symbol, dtype: np.dtype[Any]) -> int:
+    def _symbol(self, instruction: Instruction, operand: Symbol, dtype: np.dtype[Any]) -> int:
         address = self.symbols.get(operand.name)
         if address is None:
-            self.fail(i, f"names '{operand.name}', which is not declared")
+            self.fail(instruction, f"names '{operand.name}', which is not declared")
         if isinstance(address, Special):
             return self.special(address.name, dtype, address.offset + operand.offset)
         return self.constant(literal(Immediate(address + operand.offset), dtype))
 
-    def _negated(self, i: Instruction, operand: Not) -> int:
-        plain, slot = self.source(i, operand.operand, BOOL), self.scratch()
+    def _negated(self, instruction: Instruction, operand: Not) -> int:
+        plain, slot = self.source(instruction, operand.operand, BOOL), self.scratch()
 
         def step(regs: list[Any]) -> None:
             regs[slot] = np.logical_not(regs[plain])
@@ -190,7 +190,9 @@ class Builder:
         self._prelude.append(step)
         return slot
 
-    def target(self, i: Instruction, operand: Operand | None, type_: str | np.dtype[Any], widen: bool = False) -> int:
+    def target(
+        self, instruction: Instruction, operand: Operand | None, type_: str | np.dtype[Any], widen: bool = False
+    ) -> int:
         """Return the slot of a result. widen: a wider register gets the sign-extended value."""
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if operand is None or (isinstance(operand, Register) and operand.name == "_"):
@@ -199,12 +201,12 @@ class Builder:
             return slot
         storage = self._index.get(operand.name) if isinstance(operand, Register) else None
         if storage is None:
-            self.fail(i, f"cannot write to {operand}")
+            self.fail(instruction, f"cannot write to {operand}")
         have = self.storages[storage].dtype
         if widen and have.itemsize > dtype.itemsize and have.kind == "u":
             dtype = np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{have.itemsize}")
         if (have == BOOL) != (dtype == BOOL) or have.itemsize != dtype.itemsize or have.kind == "V":
-            self.fail(i, f"writes {_bits(dtype)} to {operand.name} of {_bits(have)}")  # type: ignore[union-attr]
+            self.fail(instruction, f"writes {_bits(dtype)} to {operand.name} of {_bits(have)}")  # type: ignore[union-attr]
         slot = self.view(storage, dtype)
         self.writes.add(slot)
         return slot
@@ -214,11 +216,14 @@ class Builder:
         storage = self._index.get(operand.name) if isinstance(operand, Register) else None
         return None if storage is None else self.storages[storage].dtype.itemsize
 
-    def operands(self, i: Instruction, least: int, most: int | None = None) -> tuple[Operand | None, ...]:
+    def operands(self, instruction: Instruction, least: int, most: int | None = None) -> tuple[Operand | None, ...]:
         """Return the operands of an instruction, after checking their number."""
-        if not least <= len(i.operands) <= (most or least):
-            self.fail(i, f"has {len(i.operands)} operands, expected {least}" + (f" to {most}" if most else ""))
-        return i.operands
+        if not least <= len(instruction.operands) <= (most or least):
+            self.fail(
+                instruction,
+                f"has {len(instruction.operands)} operands, expected {least}" + (f" to {most}" if most else ""),
+            )
+        return instruction.operands
 
     def take(self, step: Step) -> Step:
         """Take the steps that compute the operands of a closure, and return the closure preceded by them."""

@@ -19,15 +19,15 @@ Items = tuple[Operand | None, ...]
 Label = Callable[[str], int]
 
 
-def is_call(i: Instruction) -> bool:
+def is_call(instruction: Instruction) -> bool:
     """Return whether the callee runs here as PTX, and not as a function of the host's."""
-    _, callee, _, _ = parts(i)
+    _, callee, _, _ = parts(instruction)
     return not (isinstance(callee, Symbol) and callee.name in HOST)
 
 
-def parts(i: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]:
+def parts(instruction: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]:
     """(results, callee, arguments, prototype) of `call (r), f, (a, b), proto;`."""
-    operands = list(i.operands)
+    operands = list(instruction.operands)
     results: Items = ()
     if operands and isinstance(first := operands[0], Arguments):
         results = first.items
@@ -40,31 +40,31 @@ def parts(i: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]
     return results, callee, arguments, operands[0] if operands else None
 
 
-def call(b: Builder, i: Instruction, function: Function) -> Callable[[Label, int], End]:
+def call(builder: Builder, instruction: Instruction, function: Function) -> Callable[[Label, int], End]:
     """Compile a call to the end of its block: the group waits in its activation until the callee's threads return."""
-    made = _Call(b, i)
+    made = _Call(builder, instruction)
     return lambda label, after: lambda batch, group, frame: made.run(batch, group, frame, after)
 
 
 class _Call:
     """Call instruction. targets: registers that receive the results. sources: registers that hold the arguments."""
 
-    def __init__(self, b: Builder, i: Instruction) -> None:
-        self.i = i
-        results, callee, arguments, _ = parts(i)
-        self.targets = [_register(b, i, operand) for operand in results]
+    def __init__(self, builder: Builder, instruction: Instruction) -> None:
+        self.i = instruction
+        results, callee, arguments, _ = parts(instruction)
+        self.targets = [_register(builder, instruction, operand) for operand in results]
         for storage in self.targets:
-            b.writes.add(_whole(b, storage))
-        self.sources = [_argument(b, i, operand) for operand in arguments]
+            builder.writes.add(_whole(builder, storage))
+        self.sources = [_argument(builder, instruction, operand) for operand in arguments]
         self.address, self.name = -1, ""
         if isinstance(callee, Symbol):
             self.name = callee.name
-            if self.name not in b.symbols:
-                b.fail(i, f"calls '{self.name}', which is not declared")
-            if problem := _why_not(self.name, b.functions.get(self.name)):
-                b.fail(i, f"calls '{self.name}', {problem}")
+            if self.name not in builder.symbols:
+                builder.fail(instruction, f"calls '{self.name}', which is not declared")
+            if problem := _why_not(self.name, builder.functions.get(self.name)):
+                builder.fail(instruction, f"calls '{self.name}', {problem}")
         else:
-            self.address = b.source(i, callee, "u64")
+            self.address = builder.source(instruction, callee, "u64")
 
     def run(self, batch: Batch, group: Group, frame: Frame, after: int) -> int:
         image = batch.launch.kernel.loaded
@@ -130,9 +130,9 @@ def _placed(code: Code, name: str) -> int:
     return code.placed[index]
 
 
-def _whole(b: Builder, storage: int) -> int:
+def _whole(builder: Builder, storage: int) -> int:
     """Return the slot of a whole register or .param variable."""
-    return b.view(storage, np.dtype("u1") if b.storages[storage].count else b.storages[storage].dtype)
+    return builder.view(storage, np.dtype("u1") if builder.storages[storage].count else builder.storages[storage].dtype)
 
 
 def _copy(target: Any, index: Any, value: Any) -> None:
@@ -150,20 +150,20 @@ def _copy(target: Any, index: Any, value: Any) -> None:
         target[index] = np.ascontiguousarray(value[:, : target.itemsize]).view(target.dtype)[:, 0]
 
 
-def _register(b: Builder, i: Instruction, operand: Operand | None) -> int:
+def _register(builder: Builder, instruction: Instruction, operand: Operand | None) -> int:
     name = operand.name if isinstance(operand, Register | Symbol) else ""
-    storage = b.storage(name)
+    storage = builder.storage(name)
     if storage is None:
-        b.fail(i, f"has {operand} as result, expected a register or .param variable")
+        builder.fail(instruction, f"has {operand} as result, expected a register or .param variable")
     return storage
 
 
-def _argument(b: Builder, i: Instruction, operand: Operand | None) -> tuple[int | None, int]:
+def _argument(builder: Builder, instruction: Instruction, operand: Operand | None) -> tuple[int | None, int]:
     """(storage, slot): a `.param` variable whole, or a register's or literal's value."""
-    if isinstance(operand, Symbol) and (storage := b.storage(operand.name)) is not None:
-        slot = _whole(b, storage)
-        b.reads.add(slot)
+    if isinstance(operand, Symbol) and (storage := builder.storage(operand.name)) is not None:
+        slot = _whole(builder, storage)
+        builder.reads.add(slot)
         return storage, slot
-    if isinstance(operand, Register) and (size := b.register_size(operand)):
-        return None, b.source(i, operand, f"b{8 * size}")
-    return None, b.source(i, operand, "b64")
+    if isinstance(operand, Register) and (size := builder.register_size(operand)):
+        return None, builder.source(instruction, operand, f"b{8 * size}")
+    return None, builder.source(instruction, operand, "b64")

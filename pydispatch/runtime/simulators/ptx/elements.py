@@ -37,7 +37,8 @@ def is_float(type_: str) -> bool:
 
 
 def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
-    """Return a literal as a scalar of dtype: 0f and 0d literals by their bits where these have its size, else by value.
+    """Return a literal as a scalar of dtype: 0f and 0d literals by their bits where these have its size,
+    else by value.
     """
     number, bits = value.value, value.bits
     if dtype == BOOL:

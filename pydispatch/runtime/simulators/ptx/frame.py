@@ -106,7 +106,8 @@ class Frame:
         return self._shared
 
     def lanes(self) -> Any:
-        """Return the position of each lane of each warp of the batch in this frame, int64 [warps * 32]; -1 when absent.
+        """Return the position of each lane of each warp of the batch in this frame, int64 [warps * 32]; -1
+        when absent.
         """
         if self._lanes is None:
             batch = self.batch
@@ -114,6 +115,6 @@ class Frame:
             self._lanes[batch.lane_numbers()[self.threads]] = np.arange(self.n)
         return self._lanes
 
-    def fault(self, i: Instruction, position: int, why: str) -> NoReturn:
+    def fault(self, instruction: Instruction, position: int, why: str) -> NoReturn:
         """KernelError about one thread of the frame."""
-        self.batch.fault(self.code, i, int(self.threads[position]), why)
+        self.batch.fault(self.code, instruction, int(self.threads[position]), why)

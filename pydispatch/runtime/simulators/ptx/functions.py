@@ -19,32 +19,32 @@ _FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfF
 
 
 @handles("call")
-def host_call(b: Builder, i: Instruction) -> Step:
-    operands = [operand for operand in i.operands if operand is not None]
+def host_call(builder: Builder, instruction: Instruction) -> Step:
+    operands = [operand for operand in instruction.operands if operand is not None]
     at = next(k for k, operand in enumerate(operands) if isinstance(operand, Symbol))
     callee = operands[at]
     assert isinstance(callee, Symbol)
     arguments = operands[at + 1] if at + 1 < len(operands) else None
     if not isinstance(arguments, Arguments):
-        b.fail(i, "passes no arguments")
+        builder.fail(instruction, "passes no arguments")
     slots = []
     for operand in arguments.items:
-        storage = b.storage(operand.name) if isinstance(operand, Symbol) else None
+        storage = builder.storage(operand.name) if isinstance(operand, Symbol) else None
         if storage is None:
-            b.fail(i, "passes what is no .param variable")
-        size = min(8, b.storages[storage].count)
-        slot = b.view(storage, np.dtype(f"u{size}"))
-        b.reads.add(slot)
+            builder.fail(instruction, "passes what is no .param variable")
+        size = min(8, builder.storages[storage].count)
+        slot = builder.view(storage, np.dtype(f"u{size}"))
+        builder.reads.add(slot)
         slots.append(slot)
     if callee.name == "vprintf":
-        return lambda regs: _print(regs[0], i, regs[slots[0]], regs[slots[1]])
+        return lambda regs: _print(regs[0], instruction, regs[slots[0]], regs[slots[1]])
 
     def fail(regs: list[Any]) -> None:
         frame = regs[0]
         words = [int(np.broadcast_to(regs[slot], frame.n)[0]) for slot in slots[:4]]
         text = _string(frame, words[0]) if words else "?"
         where = f" ({_string(frame, words[1])}:{words[2]})" if len(words) > 2 else ""
-        frame.fault(i, 0, f"assertion '{text}' does not hold{where}")
+        frame.fault(instruction, 0, f"assertion '{text}' does not hold{where}")
 
     return fail
 
@@ -60,7 +60,7 @@ def _string(frame: Frame, address: int) -> str:
     return found.decode("utf-8", "replace")
 
 
-def _print(frame: Frame, i: Instruction, formats: Any, values: Any) -> None:
+def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) -> None:
     """printf of each thread, in their order, to standard output."""
     formats, values = np.broadcast_to(formats, frame.n), np.broadcast_to(values, frame.n)
     for position in range(frame.n):

@@ -29,14 +29,14 @@ LOADED = (
 _MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
 
 
-def waits_for(i: Instruction) -> int | None:
+def waits_for(instruction: Instruction) -> int | None:
     """Return the index of the operand with the lane mask of a synchronising instruction; -1: the whole warp; None:
     none.
     """
-    if i.opcode in ("mma", "ldmatrix", "stmatrix", "wmma", "movmatrix"):
+    if instruction.opcode in ("mma", "ldmatrix", "stmatrix", "wmma", "movmatrix"):
         return -1
-    if i.opcode == "bar" and i.modifiers[:2] == ("warp", "sync"):
+    if instruction.opcode == "bar" and instruction.modifiers[:2] == ("warp", "sync"):
         return 0
-    if "sync" in i.modifiers:
-        return _MASKS.get(i.opcode)
+    if "sync" in instruction.modifiers:
+        return _MASKS.get(instruction.opcode)
     return None

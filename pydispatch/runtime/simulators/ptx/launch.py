@@ -23,6 +23,7 @@ THREADS_AT_ONCE = 16384
 _SHARED_AT_ONCE = 64 << 20
 _CHECK_EVERY = 1 << 14
 
+
 class Launch:
     """Launch of a kernel, which checks its arguments and runs it.
 

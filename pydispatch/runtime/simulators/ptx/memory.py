@@ -151,7 +151,9 @@ class Memory:
         return f"; nearest: {address - nearest.end} bytes past the end of the {nearest}"
 
     def view(self, address: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """Return the bytes at an address in place, uint8 [nbytes]. InvalidArgumentError when they leave the allocation.
+        """Return the bytes at an address in place, uint8 [nbytes].
+
+        InvalidArgumentError when they leave the allocation.
         """
         allocation = self.find(address)
         if allocation is None or nbytes < 0 or nbytes > allocation.end - address:

@@ -100,9 +100,16 @@ class Races:
         return threads // size * self._warps_per_block + threads % size // 32
 
     def access(
-        self, frame: Frame, i: Instruction, positions: Any, store: Allocation, at: Any, size: int, write: bool,
+        self,
+        frame: Frame,
+        instruction: Instruction,
+        positions: Any,
+        store: Allocation,
+        at: Any,
+        size: int,
+        write: bool,
         strong: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Threads of a frame touch size bytes at byte offsets at of a range."""
         if store.kind in ("const", "local"):
             return
@@ -115,7 +122,7 @@ class Races:
         now["fence"] = self._fences[blocks]
         warps = self._warp(numbers)
         now["warp"] = [self._warps.get(int(warp), 0) for warp in warps] if self._warps else 0
-        now["line"], now["strong"] = i.line, strong
+        now["line"], now["strong"] = instruction.line, strong
         table, at = self._table(store), np.asarray(at)
         table.allow(at, size)
         first = at // table.step

@@ -23,12 +23,12 @@ Label = Callable[[str], int]
 Make = Callable[[Label, int], End]
 
 
-def is_terminator(i: Instruction) -> bool:
-    if i.opcode in ("bar", "barrier"):
-        return i.modifiers[:1] != ("warp",)
-    if i.opcode == "call":
-        return is_call(i)
-    return i.opcode in TERMINATORS
+def is_terminator(instruction: Instruction) -> bool:
+    if instruction.opcode in ("bar", "barrier"):
+        return instruction.modifiers[:1] != ("warp",)
+    if instruction.opcode == "call":
+        return is_call(instruction)
+    return instruction.opcode in TERMINATORS
 
 
 def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
@@ -47,29 +47,31 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
     return end
 
 
-def _bra(b: Builder, i: Instruction, function: Function) -> Make:
-    operand = b.operands(i, 1)[0]
+def _bra(builder: Builder, instruction: Instruction, function: Function) -> Make:
+    operand = builder.operands(instruction, 1)[0]
     if not isinstance(operand, Symbol):
-        b.fail(i, "jumps to no label")
+        builder.fail(instruction, "jumps to no label")
     name = operand.name
-    if i.guard is None:
+    if instruction.guard is None:
 
         def jump(label: Label, after: int) -> End:
             target = label(name)
             return lambda batch, group, frame: target
 
         return jump
-    wanted = not isinstance(i.guard, Not)
-    slot = b.source(i, i.guard.operand if isinstance(i.guard, Not) else i.guard, BOOL)
+    wanted = not isinstance(instruction.guard, Not)
+    slot = builder.source(
+        instruction, instruction.guard.operand if isinstance(instruction.guard, Not) else instruction.guard, BOOL
+    )
     return lambda label, after: branch_if(slot, wanted, label(name), after)
 
 
-def _brx(b: Builder, i: Instruction, function: Function) -> Make:
-    index, table = b.operands(i, 2)
-    slot = b.source(i, index, "u32")
+def _brx(builder: Builder, instruction: Instruction, function: Function) -> Make:
+    index, table = builder.operands(instruction, 2)
+    slot = builder.source(instruction, index, "u32")
     names = function.tables.get(table.name) if isinstance(table, Symbol) else None
     if names is None:
-        b.fail(i, "names no .branchtargets of this function")
+        builder.fail(instruction, "names no .branchtargets of this function")
     targets_of = names
 
     def make(label: Label, after: int) -> End:
@@ -79,7 +81,7 @@ def _brx(b: Builder, i: Instruction, function: Function) -> Make:
             chosen = np.broadcast_to(frame.regs[slot], frame.n)
             if (chosen >= len(targets)).any():
                 at = int(np.argmax(chosen >= len(targets)))
-                frame.fault(i, at, f"the index is {int(chosen[at])}, the list has {len(targets)} targets")
+                frame.fault(instruction, at, f"the index is {int(chosen[at])}, the list has {len(targets)} targets")
             first = int(chosen[0])
             if (chosen == first).all():
                 return targets[first]
@@ -95,7 +97,7 @@ def _brx(b: Builder, i: Instruction, function: Function) -> Make:
     return make
 
 
-def _return(b: Builder, i: Instruction, function: Function) -> Make:
+def _return(builder: Builder, instruction: Instruction, function: Function) -> Make:
     def end(batch: Batch, group: Group, frame: Frame) -> int:
         batch.returned(group)
         return -1
@@ -103,7 +105,7 @@ def _return(b: Builder, i: Instruction, function: Function) -> Make:
     return lambda label, after: end
 
 
-def _exit(b: Builder, i: Instruction, function: Function) -> Make:
+def _exit(builder: Builder, instruction: Instruction, function: Function) -> Make:
     def end(batch: Batch, group: Group, frame: Frame) -> int:
         batch.exited(group)
         return -1
@@ -111,37 +113,37 @@ def _exit(b: Builder, i: Instruction, function: Function) -> Make:
     return lambda label, after: end
 
 
-def _trap(b: Builder, i: Instruction, function: Function) -> Make:
+def _trap(builder: Builder, instruction: Instruction, function: Function) -> Make:
     def end(batch: Batch, group: Group, frame: Frame) -> int:
-        frame.fault(i, 0, "the kernel gave up")
+        frame.fault(instruction, 0, "the kernel gave up")
 
     return lambda label, after: end
 
 
-def _barrier(b: Builder, i: Instruction, function: Function) -> Make:
+def _barrier(builder: Builder, instruction: Instruction, function: Function) -> Make:
     """bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q."""
-    kinds = [m for m in i.modifiers if m in ("sync", "arrive", "red")]
-    if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in i.modifiers):
-        b.fail(i)
+    kinds = [m for m in instruction.modifiers if m in ("sync", "arrive", "red")]
+    if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in instruction.modifiers):
+        builder.fail(instruction)
     kind = kinds[0]
-    operands = list(b.operands(i, 1, 4))
+    operands = list(builder.operands(instruction, 1, 4))
     result = value = None
     operation = ""
     if kind == "red":
-        operation = next((m for m in i.modifiers if m in ("popc", "and", "or")), "")
+        operation = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
         if len(operands) < 3 or not operation:
-            b.fail(i, "has too few operands")
+            builder.fail(instruction, "has too few operands")
         target = operands.pop(0)
-        value = b.source(i, operands.pop(), BOOL)
-        b.target(i, target, "u32" if operation == "popc" else "pred")
-        result = b.storage(target.name) if isinstance(target, Register) else None
+        value = builder.source(instruction, operands.pop(), BOOL)
+        builder.target(instruction, target, "u32" if operation == "popc" else "pred")
+        result = builder.storage(target.name) if isinstance(target, Register) else None
         if result is None:
-            b.fail(i, "has no register for its result")
+            builder.fail(instruction, "has no register for its result")
     number = operands[0]
     if isinstance(number, Immediate) and not 0 <= number.value <= 15:
-        b.fail(i, f"names barrier {number.value}; 15 is the last")
-    ident = b.source(i, number, "u32")
-    count = b.source(i, operands[1], "u32") if len(operands) > 1 else None
+        builder.fail(instruction, f"names barrier {number.value}; 15 is the last")
+    ident = builder.source(instruction, number, "u32")
+    count = builder.source(instruction, operands[1], "u32") if len(operands) > 1 else None
 
     def make(label: Label, after: int) -> End:
         def end(batch: Batch, group: Group, frame: Frame) -> int:
@@ -152,15 +154,15 @@ def _barrier(b: Builder, i: Instruction, function: Function) -> Make:
             regs = frame.regs
             number, needed = regs[ident], None if count is None else regs[count]
             if kind == "arrive":
-                barriers.arrive(group, frame, i, number, needed, None)
+                barriers.arrive(group, frame, instruction, number, needed, None)
                 return after
             group.leave_frame()
-            wait = Waiting(group.activation, after, group.positions(), None, None, i)
+            wait = Waiting(group.activation, after, group.positions(), None, None, instruction)
             if value is not None:
                 assert result is not None
                 brought = np.broadcast_to(regs[value], frame.n).copy()
                 wait.operands = (operation, brought, frame.code.placed[result])
-            barriers.arrive(group, frame, i, number, needed, wait)
+            barriers.arrive(group, frame, instruction, number, needed, wait)
             return -1
 
         return end

@@ -22,7 +22,7 @@ class Racing(Protocol):
     """The search for data races, as instructions report to it. The frames are those of `frame.py`."""
 
     def access(
-        self, frame: Any, i: Instruction, positions: Any, store: Allocation, at: Any, size: int, write: bool,
+        self, frame: Any, instruction: Instruction, positions: Any, store: Allocation, at: Any, size: int, write: bool,
         strong: bool,
     ) -> None:  # fmt: skip
         """Threads of a frame read or write a range."""
@@ -118,9 +118,9 @@ class Threads:
         own = (inside % bx, inside // bx % by, inside // (bx * by))
         return f"block {self.block_of(thread)}, thread {own}"
 
-    def fault(self, code: Code, i: Instruction, thread: int, why: str) -> NoReturn:
+    def fault(self, code: Code, instruction: Instruction, thread: int, why: str) -> NoReturn:
         """KernelError about one thread: kernel, line, instruction, block and thread."""
         kernel = self.launch.kernel.name
         inside = "" if code.name == kernel else f", in '{code.name}'"
-        where = f"{code.builder.module}:{i.line}: '{code.builder.text(i)}' by {self.place(thread)}"
+        where = f"{code.builder.module}:{instruction.line}: '{code.builder.text(instruction)}' by {self.place(thread)}"
         raise KernelError(f"kernel '{kernel}'{inside}: {where}: {why}", workgroup=self.block_of(thread))

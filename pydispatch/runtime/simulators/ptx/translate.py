@@ -76,56 +76,56 @@ class Translator:
         self._next()
         self._terminate(Instruction("ret", (), (), self.function.line))
 
-    def _note(self, block: Block, i: Instruction, guarded: bool, steps: int = 1) -> None:
+    def _note(self, block: Block, instruction: Instruction, guarded: bool, steps: int = 1) -> None:
         b = self.b
         block.accesses.append((b.reads, b.writes, guarded))
         block.count += steps
-        block.line = block.line or i.line
+        block.line = block.line or instruction.line
         b.reads, b.writes = set(), set()
 
-    def _instruction(self, i: Instruction) -> None:
-        if is_terminator(i):
-            self._terminate(i)
+    def _instruction(self, instruction: Instruction) -> None:
+        if is_terminator(instruction):
+            self._terminate(instruction)
             return
-        handler = HANDLERS.get(i.opcode)
+        handler = HANDLERS.get(instruction.opcode)
         if handler is None:
-            self.b.fail(i)
+            self.b.fail(instruction)
         b = self.b
-        mask = instruction_set.waits_for(i)
+        mask = instruction_set.waits_for(instruction)
         if mask is not None:
-            if i.guard is not None:
-                self._skip_unless(i)
+            if instruction.guard is not None:
+                self._skip_unless(instruction)
             block = self._next()
-            block.sync = (b.source(i, i.operands[mask], "b32") if mask >= 0 else -1, i)
-            block.steps.append(b.take(handler(b, i)))
-            self._note(block, i, False)
-            self._closed = i.guard is not None  # What is skipped is one block.
+            block.sync = (b.source(instruction, instruction.operands[mask], "b32") if mask >= 0 else -1, instruction)
+            block.steps.append(b.take(handler(b, instruction)))
+            self._note(block, instruction, False)
+            self._closed = instruction.guard is not None  # What is skipped is one block.
             return
-        step = b.take(handler(b, i))
+        step = b.take(handler(b, instruction))
         block = self.blocks[-1] if not self._closed else self._next()
-        if i.guard is not None:
-            step = guarded(b, i, step)
+        if instruction.guard is not None:
+            step = guarded(b, instruction, step)
         block.steps.append(step)
-        self._note(block, i, i.guard is not None)
+        self._note(block, instruction, instruction.guard is not None)
 
-    def _skip_unless(self, i: Instruction) -> None:
+    def _skip_unless(self, instruction: Instruction) -> None:
         """Emit a branch around a guarded instruction that is not a closure of its own."""
-        assert i.guard is not None
+        assert instruction.guard is not None
         block = self.blocks[-1] if not self._closed else self._next()
-        slot, wanted = guard_of(self.b, i)
-        self._note(block, i, False)
+        slot, wanted = guard_of(self.b, instruction)
+        self._note(block, instruction, False)
         self._jumps.append((block, lambda _, after: branch_if(slot, not wanted, after + 1, after)))
         self._closed = True
         self._next()
 
-    def _terminate(self, i: Instruction) -> None:
-        if i.guard is not None and i.opcode != "bra":
-            self._skip_unless(i)
+    def _terminate(self, instruction: Instruction) -> None:
+        if instruction.guard is not None and instruction.opcode != "bra":
+            self._skip_unless(instruction)
         block = self.blocks[-1] if not self._closed else self._next()
-        make = TERMINATORS[i.opcode](self.b, i, self.function)
+        make = TERMINATORS[instruction.opcode](self.b, instruction, self.function)
         if self.b._prelude:
             block.steps.append(self.b.take(lambda regs: None))
-        self._note(block, i, False)
+        self._note(block, instruction, False)
         self._jumps.append((block, make))
         self._closed = True
 
@@ -207,18 +207,18 @@ class Translator:
         block.accesses = []
 
 
-def guard_of(b: Builder, i: Instruction) -> tuple[int, bool]:
+def guard_of(builder: Builder, instruction: Instruction) -> tuple[int, bool]:
     """Return the slot of an instruction's guard and the value at which the instruction runs."""
-    wanted = not isinstance(i.guard, Not)
-    register = i.guard.operand if isinstance(i.guard, Not) else i.guard
+    wanted = not isinstance(instruction.guard, Not)
+    register = instruction.guard.operand if isinstance(instruction.guard, Not) else instruction.guard
     assert isinstance(register, Register)
-    return b.source(i, register, BOOL), wanted
+    return builder.source(instruction, register, BOOL), wanted
 
 
-def guarded(b: Builder, i: Instruction, step: Step) -> Step:
+def guarded(builder: Builder, instruction: Instruction, step: Step) -> Step:
     """Return the closure for only the threads whose guard holds: on copies of the registers unless all do."""
-    used, written = sorted(b.reads | b.writes), sorted(b.writes)
-    slot, wanted = guard_of(b, i)
+    used, written = sorted(builder.reads | builder.writes), sorted(builder.writes)
+    slot, wanted = guard_of(builder, instruction)
 
     def run(regs: list[Any]) -> None:
         guard = regs[slot]

@@ -150,7 +150,7 @@ ROWS = [
     Row(
         "reduce_window",
         f'"stablehlo.reduce_window"($0, $1) <{{window_dimensions = array<i64: 2, 3>, '
-        f'window_strides = array<i64: 1, 3>}}> ({pair("maximum")})',
+        f"window_strides = array<i64: 1, 3>}}> ({pair('maximum')})",
         (X, "small c:"),
         ("3x2x$E",),
         windowed,

@@ -103,7 +103,7 @@ class ImportCalls:
         self.signatures = signatures_of(functions, exports)
         self._load = load
 
-    def call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+    def call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
         """Emit a call of an import through the thunk, with a structure of results, arguments and fields, and return the
         results. A status other than 0 ends the workgroup.
 
@@ -111,57 +111,59 @@ class ImportCalls:
         """
         ordinal = self._ordinal(callee)
         results = list(callee.function_type.outputs.data)
-        arguments = c_arguments(f, callee, operands)
-        made = self._layout(f, callee)
+        arguments = c_arguments(emitter, callee, operands)
+        made = self._layout(emitter, callee)
         params = "null"
         if made.size:
             align = max(made.align, 16)
-            params = f.once(
-                ("params", made.size, align), lambda: f.alloca(f"[{made.size} x i8]", made.size, align)
+            params = emitter.once(
+                ("params", made.size, align), lambda: emitter.alloca(f"[{made.size} x i8]", made.size, align)
             )  # fmt: skip
         for (type_, operand, _), member in zip(arguments, made.members[made.results :], strict=True):
             if type_ == "i1":
-                type_, operand = "i8", f.body.let(f"zext i1 {operand} to i8")
-            place = _at(f, params, member.offset)
-            f.body.emit(f"store {type_} {operand}, ptr {place}, align {member.size}")
-        function = self._entry(f, _FUNCTIONS, ordinal)
+                type_, operand = "i8", emitter.body.let(f"zext i1 {operand} to i8")
+            place = _at(emitter, params, member.offset)
+            emitter.body.emit(f"store {type_} {operand}, ptr {place}, align {member.size}")
+        function = self._entry(emitter, _FUNCTIONS, ordinal)
         if self.table[ordinal].optional:
-            missing = f.body.let(f"icmp eq ptr {function}, null")
-            stop_on_failure(f, f.body.let(f"select i1 {missing}, i32 {MISSING_IMPORT}, i32 0"))
-        thunk, context = self._load(f, "%env", _THUNK, "ptr", 8), self._entry(f, _CONTEXTS, ordinal)
-        stop_on_failure(f, f.body.let(f"call i32 {thunk}(ptr {function}, ptr {params}, ptr {context}, ptr null)"))
-        return [_result(f, params, m.offset, t) for m, t in zip(made.members, results, strict=False)]
+            missing = emitter.body.let(f"icmp eq ptr {function}, null")
+            stop_on_failure(emitter, emitter.body.let(f"select i1 {missing}, i32 {MISSING_IMPORT}, i32 0"))
+        thunk, context = self._load(emitter, "%env", _THUNK, "ptr", 8), self._entry(emitter, _CONTEXTS, ordinal)
+        stop_on_failure(
+            emitter, emitter.body.let(f"call i32 {thunk}(ptr {function}, ptr {params}, ptr {context}, ptr null)")
+        )
+        return [_result(emitter, params, m.offset, t) for m, t in zip(made.members, results, strict=False)]
 
-    def available(self, f: FunctionEmitter, callee: FuncOp) -> str:
+    def available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
         """Return whether the import is there, as an i1."""
         ordinal = self._ordinal(callee)
         if not self.table[ordinal].optional:
             return "true"
-        return f.body.let(f"icmp ne ptr {self._entry(f, _FUNCTIONS, ordinal)}, null")
+        return emitter.body.let(f"icmp ne ptr {self._entry(emitter, _FUNCTIONS, ordinal)}, null")
 
     def _ordinal(self, callee: FuncOp) -> int:
         symbol = bare_symbol(callee)
         return next(i for i, entry in enumerate(self.table) if entry.symbol == symbol)
 
-    def _entry(self, f: FunctionEmitter, table: int, ordinal: int) -> str:
-        return self._load(f, self._load(f, "%env", table, "ptr", 8), 8 * ordinal, "ptr", 8)
+    def _entry(self, emitter: FunctionEmitter, table: int, ordinal: int) -> str:
+        return self._load(emitter, self._load(emitter, "%env", table, "ptr", 8), 8 * ordinal, "ptr", 8)
 
-    def _layout(self, f: FunctionEmitter, callee: FuncOp) -> Layout:
+    def _layout(self, emitter: FunctionEmitter, callee: FuncOp) -> Layout:
         signature = signature_of(callee)
         try:
             return layout(signature.results, signature.arguments, signature.fields)
         except ValueError as error:
-            raise f.error(f"import '{signature.symbol}': {error}", "pass memrefs for everything else") from None
+            raise emitter.error(f"import '{signature.symbol}': {error}", "pass memrefs for everything else") from None
 
 
-def _at(f: FunctionEmitter, params: str, offset: int) -> str:
-    return f.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}") if offset else params
+def _at(emitter: FunctionEmitter, params: str, offset: int) -> str:
+    return emitter.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}") if offset else params
 
 
-def _result(f: FunctionEmitter, params: str, offset: int, type_: Attribute) -> str:
+def _result(emitter: FunctionEmitter, params: str, offset: int, type_: Attribute) -> str:
     stored = memory(type_)
-    value = f.body.let(f"load {stored}, ptr {_at(f, params, offset)}, align {_alignment(stored)}")
-    return f.body.let(f"icmp ne i8 {value}, 0") if stored != scalar(type_) else value
+    value = emitter.body.let(f"load {stored}, ptr {_at(emitter, params, offset)}, align {_alignment(stored)}")
+    return emitter.body.let(f"icmp ne i8 {value}, 0") if stored != scalar(type_) else value
 
 
 def _alignment(type_: str) -> int:

@@ -73,91 +73,101 @@ class CpuPlatform(Platform[FunctionEmitter]):
         linkage = "hidden" if self._executable is None else "internal"
         return f"define {linkage} i32 @{quoted(export_symbol(name))}({names}) #0"
 
-    def export_return(self, f: FunctionEmitter, status: str | None) -> None:
-        f.body.terminate(f"ret i32 {status or 0}")
+    def export_return(self, emitter: FunctionEmitter, status: str | None) -> None:
+        emitter.body.terminate(f"ret i32 {status or 0}")
 
-    def _field_of(self, f: FunctionEmitter, base: str, offset: int, type_: str, align: int, note: str = "") -> str:
+    def _field_of(
+        self, emitter: FunctionEmitter, base: str, offset: int, type_: str, align: int, note: str = ""
+    ) -> str:
         """Load a field of one of the state structures, which do not change while a workgroup runs."""
 
         def make() -> str:
-            empty = f.once("empty", lambda: str(f.module.metadata("!{}")))
-            place = base if offset == 0 else f.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
-            return f.body.let_entry(f"load {type_}, ptr {place}, align {align}, !invariant.load !{empty}{note}")
+            empty = emitter.once("empty", lambda: str(emitter.module.metadata("!{}")))
+            place = base if offset == 0 else emitter.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
+            return emitter.body.let_entry(f"load {type_}, ptr {place}, align {align}, !invariant.load !{empty}{note}")
 
-        return f.once((base, offset, type_), make)
+        return emitter.once((base, offset, type_), make)
 
-    def binding(self, f: FunctionEmitter, ordinal: int, align: int) -> str:
+    def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
         self.alignment = max(self.alignment, align)
-        table = self._field_of(f, "%dispatch", _BINDINGS, "ptr", 8)
-        declared = f.once(("align", align), lambda: str(f.module.metadata(f"!{{i64 {align}}}")))
-        return self._field_of(f, table, 8 * ordinal, "ptr", 8, f", !align !{declared}")
+        table = self._field_of(emitter, "%dispatch", _BINDINGS, "ptr", 8)
+        declared = emitter.once(("align", align), lambda: str(emitter.module.metadata(f"!{{i64 {align}}}")))
+        return self._field_of(emitter, table, 8 * ordinal, "ptr", 8, f", !align !{declared}")
 
-    def constant(self, f: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
-        table = self._field_of(f, "%dispatch", _STATE_CONSTANTS, "ptr", 8)
-        return self._word(f, table, ordinal, type_, words)
+    def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
+        table = self._field_of(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", 8)
+        return self._word(emitter, table, ordinal, type_, words)
 
-    def _word(self, f: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
+    def _word(self, emitter: FunctionEmitter, words: str, ordinal: int, type_: Attribute, count: int) -> str:
         """Load a scalar from word `ordinal` on; narrow scalars are the low bits of a word, an index is one unsigned
         word or two.
         """
         width = 32 * count if isinstance(type_, IndexType) else bit_width(type_)
         if width == 64 or (width == 32 and not isinstance(type_, IndexType)):
-            return self._field_of(f, words, 4 * ordinal, scalar(type_), 4)
+            return self._field_of(emitter, words, 4 * ordinal, scalar(type_), 4)
         if width > 32:
             note = "split it into i32 or i64 constants"
-            raise f.error(f"a constant of type {type_} is not made of 32-bit words", note)
-        word = self._field_of(f, words, 4 * ordinal, "i32", 4)
+            raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
+        word = self._field_of(emitter, words, 4 * ordinal, "i32", 4)
 
         def make() -> str:
             if isinstance(type_, IndexType):
-                return f.body.let_entry(f"zext i32 {word} to i64")
-            narrow = f.body.let_entry(f"trunc i32 {word} to i{width}")
-            return f.body.let_entry(f"bitcast i{width} {narrow} to {scalar(type_)}") if is_float(type_) else narrow
+                return emitter.body.let_entry(f"zext i32 {word} to i64")
+            narrow = emitter.body.let_entry(f"trunc i32 {word} to i{width}")
+            return (
+                emitter.body.let_entry(f"bitcast i{width} {narrow} to {scalar(type_)}") if is_float(type_) else narrow
+            )
 
-        return f.once((words, ordinal, str(type_)), make)
+        return emitter.once((words, ordinal, str(type_)), make)
 
-    def executable_constant(self, f: FunctionEmitter, key: str, type_: Attribute) -> str:
+    def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
         if key not in self._constants:
             known = ", ".join(self._constants) or "none"
-            raise f.error(f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known}")
+            raise emitter.error(
+                f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known}"
+            )
         ordinal = self._constants.index(key)
         wide = not isinstance(type_, IndexType) and bit_width(type_) > 32
         if wide and self._constants[ordinal : ordinal + 2] != (key, key):
-            raise f.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
-        return self._word(f, self._field_of(f, "%env", _CONSTANTS, "ptr", 8), ordinal, type_, 2 if wide else 1)
+            raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
+        return self._word(
+            emitter, self._field_of(emitter, "%env", _CONSTANTS, "ptr", 8), ordinal, type_, 2 if wide else 1
+        )
 
-    def grid(self, f: FunctionEmitter, what: str, dimension: int) -> str:
+    def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
         base, fields = _GRID[what]
         offset, type_ = fields[dimension]
-        value = self._field_of(f, base, offset, type_, 4 if type_ == "i32" else 2)
-        return f.once((what, dimension), lambda: f.body.let_entry(f"zext {type_} {value} to i64"))
+        value = self._field_of(emitter, base, offset, type_, 4 if type_ == "i32" else 2)
+        return emitter.once((what, dimension), lambda: emitter.body.let_entry(f"zext {type_} {value} to i64"))
 
-    def workgroup_memory(self, f: FunctionEmitter, byte_size: int, align: int) -> str:
+    def workgroup_memory(self, emitter: FunctionEmitter, byte_size: int, align: int) -> str:
         """Reserve a slice of the module's local memory, and return a pointer to it; no slices overlap, whichever
         functions they are in.
         """
         self.local_memory = -(-self.local_memory // max(align, 64)) * max(align, 64)
         start, self.local_memory = self.local_memory, self.local_memory + byte_size
         if self.local_memory > MAX_PAGES * PAGE:
-            raise f.error(f"workgroup memory of {self.local_memory} bytes, the limit is {MAX_PAGES * PAGE}")
-        base = self._field_of(f, "%workgroup", _LOCAL_MEMORY, "ptr", 8)
-        return f.body.let_entry(f"getelementptr inbounds i8, ptr {base}, i64 {start}")
+            raise emitter.error(f"workgroup memory of {self.local_memory} bytes, the limit is {MAX_PAGES * PAGE}")
+        base = self._field_of(emitter, "%workgroup", _LOCAL_MEMORY, "ptr", 8)
+        return emitter.body.let_entry(f"getelementptr inbounds i8, ptr {base}, i64 {start}")
 
-    def barrier(self, f: FunctionEmitter) -> None:
+    def barrier(self, emitter: FunctionEmitter) -> None:
         """Emit nothing, since one thread runs the whole workgroup."""
 
-    def field(self, f: FunctionEmitter, name: str) -> tuple[str, str]:
+    def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
         if name == "processor_id":
-            return "i32", self._field_of(f, "%workgroup", _PROCESSOR_ID, "i32", 4)
+            return "i32", self._field_of(emitter, "%workgroup", _PROCESSOR_ID, "i32", 4)
         if name == "processor_data":
-            return "ptr", f.once("processor", lambda: f.body.let_entry(f"getelementptr i8, ptr %env, i64 {_PROCESSOR}"))
-        raise f.error(f"unknown entry '{name}' in hal.import.fields", "known are: processor_id, processor_data")
+            return "ptr", emitter.once(
+                "processor", lambda: emitter.body.let_entry(f"getelementptr i8, ptr %env, i64 {_PROCESSOR}")
+            )
+        raise emitter.error(f"unknown entry '{name}' in hal.import.fields", "known are: processor_id, processor_data")
 
-    def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
-        return self.import_calls.call(f, callee, operands)
+    def import_call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+        return self.import_calls.call(emitter, callee, operands)
 
-    def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
-        return self.import_calls.available(f, callee)
+    def import_available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
+        return self.import_calls.available(emitter, callee)
 
     @property
     def pages(self) -> list[int]:
@@ -169,7 +179,5 @@ class CpuPlatform(Platform[FunctionEmitter]):
         if self._executable is None:
             return
         functions = [export_symbol(export.name) for export in self._exports]
-        tables = library(
-            self._executable, self._exports, self.imports, len(self._constants), self.pages, functions
-        )
+        tables = library(self._executable, self._exports, self.imports, len(self._constants), self.pages, functions)
         module.globals.update(tables)

@@ -111,113 +111,116 @@ class CudaPlatform(Platform[FunctionEmitter]):
             attributes += f' "nvvm.minctasm"="{groups.value.data}"'
         return f'define ptx_kernel void @"{entry_symbol(name)}"({", ".join(parameters)}) {attributes}'
 
-    def export_return(self, f: FunctionEmitter, status: str | None) -> None:
+    def export_return(self, emitter: FunctionEmitter, status: str | None) -> None:
         assert status is None
-        f.body.terminate("ret void")
+        emitter.body.terminate("ret void")
 
-    def binding(self, f: FunctionEmitter, ordinal: int, align: int) -> str:
-        have = len(self._exports[f.name].layout.bindings)
+    def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
+        have = len(self._exports[emitter.name].layout.bindings)
         if ordinal >= have:
-            raise f.error(f"binding {ordinal} is not in the layout of export '{f.name}', which has {have}")
+            raise emitter.error(f"binding {ordinal} is not in the layout of export '{emitter.name}', which has {have}")
         return f"%b{ordinal}"
 
-    def constant(self, f: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
-        have = self._exports[f.name].layout.constants
+    def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
+        have = self._exports[emitter.name].layout.constants
         if ordinal + words > have:
-            raise f.error(f"constant {ordinal} is not in the layout of export '{f.name}', which has {have} words")
-        let = f.body.let_entry
+            raise emitter.error(
+                f"constant {ordinal} is not in the layout of export '{emitter.name}', which has {have} words"
+            )
+        let = emitter.body.let_entry
 
         def make() -> str:
             whole = f"%c{ordinal}"
             if words == 2:
                 low, high = let(f"zext i32 %c{ordinal} to i64"), let(f"zext i32 %c{ordinal + 1} to i64")
                 whole = let(f"or i64 {low}, {let(f'shl i64 {high}, 32')}")
-            return self._scalar(f, whole, type_, words)
+            return self._scalar(emitter, whole, type_, words)
 
-        return f.once(("constant", ordinal, words, str(type_)), make)
+        return emitter.once(("constant", ordinal, words, str(type_)), make)
 
-    def _scalar(self, f: FunctionEmitter, whole: str, type_: Attribute, words: int) -> str:
+    def _scalar(self, emitter: FunctionEmitter, whole: str, type_: Attribute, words: int) -> str:
         """Emit the conversion of one word or two to the scalar in their low bits."""
-        let, wide = f.body.let_entry, 32 * words
+        let, wide = emitter.body.let_entry, 32 * words
         if isinstance(type_, IndexType):
             return whole if words == 2 else let(f"zext i32 {whole} to i64")
         width = bit_width(type_)
         if width > 32 and width != 64:
             note = "split it into i32 or i64 constants"
-            raise f.error(f"a constant of type {type_} is not made of 32-bit words", note)
+            raise emitter.error(f"a constant of type {type_} is not made of 32-bit words", note)
         narrow = whole if width == wide else let(f"trunc i{wide} {whole} to i{width}")
         spelled = scalar(type_)
         return let(f"bitcast i{width} {narrow} to {spelled}") if is_float(type_) and spelled[0] != "i" else narrow
 
-    def executable_constant(self, f: FunctionEmitter, key: str, type_: Attribute) -> str:
+    def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
         if key not in self._constants:
             known = ", ".join(self._constants) or "none"
-            raise f.error(f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known}")
+            raise emitter.error(
+                f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {known}"
+            )
         words = self._constants.count(key)
         if words == 1 and not isinstance(type_, IndexType) and bit_width(type_) > 32:
-            raise f.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
+            raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
 
         def make() -> str:
-            load = f.body.let_entry(f'load i{32 * words}, ptr addrspace(4) @"{key}", align {4 * words}')
-            return self._scalar(f, load, type_, words)
+            load = emitter.body.let_entry(f'load i{32 * words}, ptr addrspace(4) @"{key}", align {4 * words}')
+            return self._scalar(emitter, load, type_, words)
 
-        return f.once(("executable constant", key, str(type_)), make)
+        return emitter.once(("executable constant", key, str(type_)), make)
 
-    def grid(self, f: FunctionEmitter, what: str, dimension: int) -> str:
+    def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
         if what == "size":
-            return str(max(1, self._exports[f.name].workgroup_size[dimension]))
-        limit = self._sizes[f.name][dimension] if what == "thread" else _LIMITS[what][dimension]
+            return str(max(1, self._exports[emitter.name].workgroup_size[dimension]))
+        limit = self._sizes[emitter.name][dimension] if what == "thread" else _LIMITS[what][dimension]
         name = f"llvm.nvvm.read.ptx.sreg.{_GRID[what]}.{'xyz'[dimension]}"
-        f.module.declare(name, f"declare i32 @{name}()")
+        emitter.module.declare(name, f"declare i32 @{name}()")
 
         def make() -> str:
             lowest = 1 if what == "count" else 0
             highest = limit - 2**32 if limit == 2**31 else limit
-            number = f.body.let_entry(f"call range(i32 {lowest}, {highest}) i32 @{name}()")
-            return f.body.let_entry(f"zext nneg i32 {number} to i64")
+            number = emitter.body.let_entry(f"call range(i32 {lowest}, {highest}) i32 @{name}()")
+            return emitter.body.let_entry(f"zext nneg i32 {number} to i64")
 
-        return f.once((what, dimension), make)
+        return emitter.once((what, dimension), make)
 
-    def workgroup_memory(self, f: FunctionEmitter, byte_size: int, align: int) -> str:
+    def workgroup_memory(self, emitter: FunctionEmitter, byte_size: int, align: int) -> str:
         align = max(align, 16)
-        start = -(-self.shared[f.name] // align) * align
+        start = -(-self.shared[emitter.name] // align) * align
         byte_size = -(-byte_size // 4) * 4  # atomic operations are on words
-        self.shared[f.name] = start + byte_size
-        if f.name in self._dynamic:
+        self.shared[emitter.name] = start + byte_size
+        if emitter.name in self._dynamic:
             base = "@pyd_shared"
-            f.module.globals[base] = f"{base} = external addrspace(3) global [0 x i8], align 128"
-            place = f.body.let_entry(f"getelementptr i8, ptr addrspace(3) {base}, i64 {start}")
+            emitter.module.globals[base] = f"{base} = external addrspace(3) global [0 x i8], align 128"
+            place = emitter.body.let_entry(f"getelementptr i8, ptr addrspace(3) {base}, i64 {start}")
         else:
-            place = f'@"{entry_symbol(f.name)}.shared{start}"'
+            place = f'@"{entry_symbol(emitter.name)}.shared{start}"'
             size = f"[{max(1, byte_size)} x i8]"
-            f.module.globals[place] = f"{place} = internal addrspace(3) global {size} poison, align {align}"
-        return f.body.let_entry(f"addrspacecast ptr addrspace(3) {place} to ptr")
+            emitter.module.globals[place] = f"{place} = internal addrspace(3) global {size} poison, align {align}"
+        return emitter.body.let_entry(f"addrspacecast ptr addrspace(3) {place} to ptr")
 
-    def barrier(self, f: FunctionEmitter) -> None:
-        if self._sizes[f.name] == (1, 1, 1):
+    def barrier(self, emitter: FunctionEmitter) -> None:
+        if self._sizes[emitter.name] == (1, 1, 1):
             return
         name = "llvm.nvvm.barrier.cta.sync.aligned.all"
-        f.module.declare(name, f"declare void @{name}(i32)")
-        f.body.emit(f"call void @{name}(i32 0)")
+        emitter.module.declare(name, f"declare void @{name}(i32)")
+        emitter.body.emit(f"call void @{name}(i32 0)")
 
-    def field(self, f: FunctionEmitter, name: str) -> tuple[str, str]:
-        raise f.error(f"'{name}' (hal.import.fields) is something that only CPUs have", "declare it without")
+    def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
+        raise emitter.error(f"'{name}' (hal.import.fields) is something that only CPUs have", "declare it without")
 
-    def import_call(self, f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
+    def import_call(self, emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[str]:
         name = bare_symbol(callee)
-        if is_optional(callee) and not is_guarded(f.op, callee):
-            raise f.error(
+        if is_optional(callee) and not is_guarded(emitter.op, callee):
+            raise emitter.error(
                 f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
-                f"put it into scf.if on pyd.import.available @{callee.sym_name.data}, or give it a "
-                "hal.import.fallback",
+                f"put it into scf.if on pyd.import.available @{callee.sym_name.data}, or give it a hal.import.fallback",
             )
-        return linked_call(f, callee, operands, name)
+        return linked_call(emitter, callee, operands, name)
 
-    def import_available(self, f: FunctionEmitter, callee: FuncOp) -> str:
+    def import_available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
         if not is_optional(callee):
             return "true"
         name = AVAILABLE + bare_symbol(callee)
-        return f.once(name, lambda: f.body.let(f"icmp ne i32 {f.intrinsic(name, 'i32')}, 0"))
+        return emitter.once(name, lambda: emitter.body.let(f"icmp ne i32 {emitter.intrinsic(name, 'i32')}, 0"))
 
     def finish(self, module: ModuleWriter) -> None:
         """Add a global variable for each executable constant."""

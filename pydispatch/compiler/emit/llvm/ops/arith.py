@@ -31,48 +31,48 @@ def fast(op: Operation) -> str:
     return "fast " if len(found.split()) == 7 else found
 
 
-def int_type(f: FunctionEmitter, type_: Attribute) -> str:
+def int_type(emitter: FunctionEmitter, type_: Attribute) -> str:
     if not is_integer(type_):
-        raise unsupported_type(f, type_)
+        raise unsupported_type(emitter, type_)
     return scalar(type_)
 
 
-def float_type(f: FunctionEmitter, type_: Attribute) -> str:
+def float_type(emitter: FunctionEmitter, type_: Attribute) -> str:
     if not is_float(type_):
-        raise unsupported_type(f, type_)
+        raise unsupported_type(emitter, type_)
     return scalar(type_)
 
 
-def unsupported_type(f: FunctionEmitter, type_: Attribute) -> Exception:
-    return f.error(
-        f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
+def unsupported_type(emitter: FunctionEmitter, type_: Attribute) -> Exception:
+    return emitter.error(
+        f"operation '{op_name(emitter.op)}' on {type_} cannot be compiled into a kernel",
         "kernel IR computes on scalars; vectors come from parallel loops",
     )
 
 
-def _constant(f: FunctionEmitter, op: Operation) -> None:
+def _constant(emitter: FunctionEmitter, op: Operation) -> None:
     value, type_ = attribute(op, "value"), op.results[0].type
     if isinstance(value, IntegerAttr):
-        int_type(f, type_)
-        f.define(op.results[0], int_constant(int(value.value.data), type_))
+        int_type(emitter, type_)
+        emitter.define(op.results[0], int_constant(int(value.value.data), type_))
     elif isinstance(value, FloatAttr):
-        float_type(f, type_)
-        f.define(op.results[0], float_constant(float(value.value.data), type_))
+        float_type(emitter, type_)
+        emitter.define(op.results[0], float_constant(float(value.value.data), type_))
     else:
-        raise unsupported_type(f, type_)
+        raise unsupported_type(emitter, type_)
 
 
 def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        type_ = int_type(f, op.results[0].type)
-        a, b = f.get(op.operands[0]), f.get(op.operands[1])
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        type_ = int_type(emitter, op.results[0].type)
+        a, b = emitter.get(op.operands[0]), emitter.get(op.operands[1])
         known_a, known_b = as_index(a), as_index(b)
         if foldable and isinstance(known_a, int) and isinstance(known_b, int):
-            f.define(op.results[0], int_constant(foldable(known_a, known_b), op.results[0].type))
+            emitter.define(op.results[0], int_constant(foldable(known_a, known_b), op.results[0].type))
             return
         overflow = flags(op, "overflowFlags")
         exact = "exact " if attribute(op, "isExact") is not None else ""
-        f.define(op.results[0], f.body.let(f"{instruction} {overflow}{exact}{type_} {a}, {b}"))
+        emitter.define(op.results[0], emitter.body.let(f"{instruction} {overflow}{exact}{type_} {a}, {b}"))
 
     return lower
 
@@ -80,69 +80,79 @@ def _int(instruction: str, foldable: Callable[[int, int], int] | None = None) ->
 def _shift(instruction: str) -> Lowering:
     """Return the lowering of a shift. A shift by the width or more yields 0, or copies of the sign for `ashr`."""
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         result = op.results[0]
-        type_, width = int_type(f, result.type), bit_width(result.type)
-        a, b = f.get(op.operands[0]), f.get(op.operands[1])
-        known, let = as_index(b), f.body.let
+        type_, width = int_type(emitter, result.type), bit_width(result.type)
+        a, b = emitter.get(op.operands[0]), emitter.get(op.operands[1])
+        known, let = as_index(b), emitter.body.let
         if type_ == "i1":
-            kept = f.body.let(f"xor i1 {b}, true")
-            f.define(result, a if instruction == "ashr" else let(f"and i1 {a}, {kept}"))
+            kept = emitter.body.let(f"xor i1 {b}, true")
+            emitter.define(result, a if instruction == "ashr" else let(f"and i1 {a}, {kept}"))
         elif isinstance(known, int) and 0 <= known < width:
-            f.define(result, let(f"{instruction} {flags(op, 'overflowFlags')}{type_} {a}, {b}"))
+            emitter.define(result, let(f"{instruction} {flags(op, 'overflowFlags')}{type_} {a}, {b}"))
         elif instruction == "ashr":
-            count = f.intrinsic(f"llvm.umin.{type_}", type_, (type_, b), (type_, int_constant(width - 1, result.type)))
-            f.define(result, let(f"ashr {type_} {a}, {count}"))
+            count = emitter.intrinsic(
+                f"llvm.umin.{type_}", type_, (type_, b), (type_, int_constant(width - 1, result.type))
+            )
+            emitter.define(result, let(f"ashr {type_} {a}, {count}"))
         else:
             fits = let(f"icmp ult {type_} {b}, {int_constant(width, result.type)}")
             count = b
-            if f.platform.shifts_by_words and width > 32:
+            if emitter.platform.shifts_by_words and width > 32:
                 most = int_constant(width - 1, result.type)
-                count = f.intrinsic(f"llvm.umin.{type_}", type_, (type_, b), (type_, most))
-            f.define(result, let(f"select i1 {fits}, {type_} {let(f'{instruction} {type_} {a}, {count}')}, {type_} 0"))
+                count = emitter.intrinsic(f"llvm.umin.{type_}", type_, (type_, b), (type_, most))
+            emitter.define(
+                result, let(f"select i1 {fits}, {type_} {let(f'{instruction} {type_} {a}, {count}')}, {type_} 0")
+            )
 
     return lower
 
 
 def _float(instruction: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        operands = ", ".join(f.get(o) for o in op.operands)
-        f.define(op.results[0], f.body.let(f"{instruction} {fast(op)}{scalar(op.results[0].type)} {operands}"))
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        operands = ", ".join(emitter.get(o) for o in op.operands)
+        emitter.define(
+            op.results[0], emitter.body.let(f"{instruction} {fast(op)}{scalar(op.results[0].type)} {operands}")
+        )
 
     return natively(lower)
 
 
-def _remf(f: FunctionEmitter, op: Operation) -> None:
+def _remf(emitter: FunctionEmitter, op: Operation) -> None:
     """C's fmod, which is exact; LLVM's frem, its call on CPUs, is a quotient times the divisor on GPUs."""
-    if f.platform.arch != "nvptx64":
-        _FREM(f, op)
+    if emitter.platform.arch != "nvptx64":
+        _FREM(emitter, op)
         return
     type_ = scalar(op.results[0].type)
-    symbol = f.platform.math_call("fmod" if type_ == "double" else "fmodf")
-    f.define(op.results[0], f.intrinsic(symbol, type_, *((type_, f.get(o)) for o in op.operands)))
+    symbol = emitter.platform.math_call("fmod" if type_ == "double" else "fmodf")
+    emitter.define(op.results[0], emitter.intrinsic(symbol, type_, *((type_, emitter.get(o)) for o in op.operands)))
 
 
 _FREM = _float("frem")
 
 
-def _negf(f: FunctionEmitter, op: Operation) -> None:
-    f.define(op.results[0], f.body.let(f"fneg {fast(op)}{scalar(op.results[0].type)} {f.get(op.operands[0])}"))
+def _negf(emitter: FunctionEmitter, op: Operation) -> None:
+    emitter.define(
+        op.results[0], emitter.body.let(f"fneg {fast(op)}{scalar(op.results[0].type)} {emitter.get(op.operands[0])}")
+    )
 
 
 def _intrinsic_int(name: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        type_ = int_type(f, op.results[0].type)
-        arguments = [(type_, f.get(operand)) for operand in op.operands]
-        f.define(op.results[0], f.intrinsic(f"llvm.{name}.{type_}", type_, *arguments))
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        type_ = int_type(emitter, op.results[0].type)
+        arguments = [(type_, emitter.get(operand)) for operand in op.operands]
+        emitter.define(op.results[0], emitter.intrinsic(f"llvm.{name}.{type_}", type_, *arguments))
 
     return lower
 
 
 def _intrinsic_float(name: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_ = scalar(op.results[0].type)
-        operands = ((type_, f.get(o)) for o in op.operands)
-        f.define(op.results[0], f.intrinsic(f"llvm.{name}.{FLOAT_SUFFIX[type_]}", type_, *operands, flags=fast(op)))
+        operands = ((type_, emitter.get(o)) for o in op.operands)
+        emitter.define(
+            op.results[0], emitter.intrinsic(f"llvm.{name}.{FLOAT_SUFFIX[type_]}", type_, *operands, flags=fast(op))
+        )
 
     return natively(lower)
 
@@ -153,92 +163,97 @@ def _extreme(name: str) -> Lowering:
     """
     plain = _intrinsic_float(name)
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        order = order_of(f, op.results[0])
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        order = order_of(emitter, op.results[0])
         if order is None:
-            plain(f, op)
+            plain(emitter, op)
         else:
-            f.define(op.results[0], order.combined(f))
+            emitter.define(op.results[0], order.combined(emitter))
 
     return lower
 
 
 def _wide_product(extension: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         width = bit_width(op.results[0].type)
-        type_, wide = int_type(f, op.results[0].type), f"i{2 * width}"
-        factors = [f.body.let(f"{extension} {type_} {f.get(o)} to {wide}") for o in op.operands]
-        product = f.body.let(f"mul {wide} {factors[0]}, {factors[1]}")
-        f.define(op.results[0], f.body.let(f"trunc {wide} {product} to {type_}"))
-        upper = f.body.let(f"lshr {wide} {product}, {width}")
-        f.define(op.results[1], f.body.let(f"trunc {wide} {upper} to {type_}"))
+        type_, wide = int_type(emitter, op.results[0].type), f"i{2 * width}"
+        factors = [emitter.body.let(f"{extension} {type_} {emitter.get(o)} to {wide}") for o in op.operands]
+        product = emitter.body.let(f"mul {wide} {factors[0]}, {factors[1]}")
+        emitter.define(op.results[0], emitter.body.let(f"trunc {wide} {product} to {type_}"))
+        upper = emitter.body.let(f"lshr {wide} {product}, {width}")
+        emitter.define(op.results[1], emitter.body.let(f"trunc {wide} {upper} to {type_}"))
 
     return lower
 
 
-def _addui_extended(f: FunctionEmitter, op: Operation) -> None:
-    type_ = int_type(f, op.results[0].type)
+def _addui_extended(emitter: FunctionEmitter, op: Operation) -> None:
+    type_ = int_type(emitter, op.results[0].type)
     pair = f"{{ {type_}, i1 }}"
-    both = f.intrinsic(f"llvm.uadd.with.overflow.{type_}", pair, *((type_, f.get(o)) for o in op.operands))
-    f.define(op.results[0], f.body.let(f"extractvalue {pair} {both}, 0"))
-    f.define(op.results[1], f.body.let(f"extractvalue {pair} {both}, 1"))
+    both = emitter.intrinsic(f"llvm.uadd.with.overflow.{type_}", pair, *((type_, emitter.get(o)) for o in op.operands))
+    emitter.define(op.results[0], emitter.body.let(f"extractvalue {pair} {both}, 0"))
+    emitter.define(op.results[1], emitter.body.let(f"extractvalue {pair} {both}, 1"))
 
 
-def _cmpi(f: FunctionEmitter, op: Operation) -> None:
+def _cmpi(emitter: FunctionEmitter, op: Operation) -> None:
     predicate = INT_PREDICATES[integer(op, "predicate")]
-    type_ = int_type(f, op.operands[0].type)
-    f.define(op.results[0], f.body.let(f"icmp {predicate} {type_} {f.get(op.operands[0])}, {f.get(op.operands[1])}"))
+    type_ = int_type(emitter, op.operands[0].type)
+    emitter.define(
+        op.results[0],
+        emitter.body.let(f"icmp {predicate} {type_} {emitter.get(op.operands[0])}, {emitter.get(op.operands[1])}"),
+    )
 
 
-def _cmpf(f: FunctionEmitter, op: Operation) -> None:
+def _cmpf(emitter: FunctionEmitter, op: Operation) -> None:
     predicate, type_ = FLOAT_PREDICATES[integer(op, "predicate")], scalar(op.operands[0].type)
-    a, b = (f.get(o) for o in op.operands)
-    f.define(op.results[0], f.body.let(f"fcmp {fast(op)}{predicate} {type_} {a}, {b}"))
+    a, b = (emitter.get(o) for o in op.operands)
+    emitter.define(op.results[0], emitter.body.let(f"fcmp {fast(op)}{predicate} {type_} {a}, {b}"))
 
 
-def _select(f: FunctionEmitter, op: Operation) -> None:
-    condition, (then, other) = f.get(op.operands[0]), op.operands[1:]
+def _select(emitter: FunctionEmitter, op: Operation) -> None:
+    condition, (then, other) = emitter.get(op.operands[0]), op.operands[1:]
     if scalar(op.operands[0].type) != "i1":
-        raise unsupported_type(f, op.operands[0].type)
+        raise unsupported_type(emitter, op.operands[0].type)
     result = op.results[0]
-    a, b = f.values[then], f.values[other]
+    a, b = emitter.values[then], emitter.values[other]
     note = ""
     if attribute(op, UNPREDICTABLE) is not None:
-        note = f", !unpredictable !{f.once('empty', lambda: str(f.module.metadata('!{}')))}"
+        note = f", !unpredictable !{emitter.once('empty', lambda: str(emitter.module.metadata('!{}')))}"
     parts = [
-        left if left == right else f.body.let(f"select i1 {condition}, {type_} {left}, {type_} {right}{note}")
+        left if left == right else emitter.body.let(f"select i1 {condition}, {type_} {left}, {type_} {right}{note}")
         for type_, left, right in zip(
             components(result.type), flatten(a, result.type), flatten(b, result.type), strict=True
         )
     ]
-    f.define(result, unflatten(parts, result.type))
+    emitter.define(result, unflatten(parts, result.type))
     if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:
-        chosen = f.memref(result)
-        f.define(result, chosen.rooted(a.root, a.read_only and b.read_only))
+        chosen = emitter.memref(result)
+        emitter.define(result, chosen.rooted(a.root, a.read_only and b.read_only))
 
 
 def _cast(instruction: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
-        f.define(op.results[0], f.body.let(f"{instruction} {source} {f.get(op.operands[0])} to {target}"))
+        emitter.define(
+            op.results[0], emitter.body.let(f"{instruction} {source} {emitter.get(op.operands[0])} to {target}")
+        )
 
     return lower
 
 
 def _index_cast(extension: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        source, target = int_type(f, op.operands[0].type), int_type(f, op.results[0].type)
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        source, target = int_type(emitter, op.operands[0].type), int_type(emitter, op.results[0].type)
         from_width, to_width = bit_width(op.operands[0].type), bit_width(op.results[0].type)
-        operand = f.get(op.operands[0])
+        operand = emitter.get(op.operands[0])
         known = as_index(operand)
         if isinstance(known, int):
             known = known & ((1 << from_width) - 1) if extension == "zext" else known
-            f.define(op.results[0], int_constant(known, op.results[0].type))
+            emitter.define(op.results[0], int_constant(known, op.results[0].type))
         elif from_width == to_width:
-            f.define(op.results[0], operand)
+            emitter.define(op.results[0], operand)
         else:
             instruction = "trunc" if to_width < from_width else extension
-            f.define(op.results[0], f.body.let(f"{instruction} {source} {operand} to {target}"))
+            emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {target}"))
 
     return lower
 
@@ -247,72 +262,78 @@ INEXACT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
 """Conversions to integers whose greatest value is no float of the type."""
 
 
-def _saturated(f: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
+def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
     """Emit a conversion to an integer by selects: where the limits are inexact, LLVM lowers a saturating conversion of
     a vector on x86 to branches for each lane.
     """
     bits, signed = int(target[1:]), instruction == "fptosi"
     least, beyond = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
-    inside = f.body.let(f"freeze {target} {f.body.let(f'{instruction} {type_} {operand} to {target}')}")
-    over = f.body.let(f"fcmp oge {type_} {operand}, {beyond}.0")
-    value = f.body.let(f"select i1 {over}, {target} {beyond - 1}, {target} {inside}")
+    inside = emitter.body.let(f"freeze {target} {emitter.body.let(f'{instruction} {type_} {operand} to {target}')}")
+    over = emitter.body.let(f"fcmp oge {type_} {operand}, {beyond}.0")
+    value = emitter.body.let(f"select i1 {over}, {target} {beyond - 1}, {target} {inside}")
     if signed:
-        under = f.body.let(f"fcmp olt {type_} {operand}, {least}.0")
-        value = f.body.let(f"select i1 {under}, {target} {least}, {target} {value}")
-        none = f.body.let(f"fcmp uno {type_} {operand}, {operand}")
+        under = emitter.body.let(f"fcmp olt {type_} {operand}, {least}.0")
+        value = emitter.body.let(f"select i1 {under}, {target} {least}, {target} {value}")
+        none = emitter.body.let(f"fcmp uno {type_} {operand}, {operand}")
     else:
-        none = f.body.let(f"fcmp ule {type_} {operand}, -1.0")
-    return f.body.let(f"select i1 {none}, {target} 0, {target} {value}")
+        none = emitter.body.let(f"fcmp ule {type_} {operand}, -1.0")
+    return emitter.body.let(f"select i1 {none}, {target} 0, {target} {value}")
 
 
 def _float_to_int(instruction: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        type_, operand = scalar(op.operands[0].type), f.get(op.operands[0])
-        target = int_type(f, op.results[0].type)
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        type_, operand = scalar(op.operands[0].type), emitter.get(op.operands[0])
+        target = int_type(emitter, op.results[0].type)
         wide = "i32" if target == "i1" else target  # LLVM's code for one bit is wrong on GPUs
-        if type_ == "half" and f.platform.arch == "x86_64":  # LLVM's code with AVX512-FP16 makes the least i16 of NaN
-            type_, operand = "float", f.body.let(f"fpext half {operand} to float")
-        if (type_, wide) in INEXACT and f.platform.arch == "x86_64":
-            value = _saturated(f, instruction, type_, operand, wide)
+        if (
+            type_ == "half" and emitter.platform.arch == "x86_64"
+        ):  # LLVM's code with AVX512-FP16 makes the least i16 of NaN
+            type_, operand = "float", emitter.body.let(f"fpext half {operand} to float")
+        if (type_, wide) in INEXACT and emitter.platform.arch == "x86_64":
+            value = _saturated(emitter, instruction, type_, operand, wide)
         else:
-            value = f.intrinsic(f"llvm.{instruction}.sat.{wide}.{FLOAT_SUFFIX[type_]}", wide, (type_, operand))
+            value = emitter.intrinsic(f"llvm.{instruction}.sat.{wide}.{FLOAT_SUFFIX[type_]}", wide, (type_, operand))
         if target == "i1":
-            value = f.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
-        f.define(op.results[0], value)
+            value = emitter.body.let(f"icmp {'slt' if instruction == 'fptosi' else 'ne'} i32 {value}, 0")
+        emitter.define(op.results[0], value)
 
     return natively(lower)
 
 
 def _int_to_float(instruction: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        source, target = int_type(f, op.operands[0].type), op.results[0].type
-        if int(source[1:]) > 64 and f.platform.arch == "nvptx64":
-            raise f.error(f"a float of {source} cannot be made in a kernel for this target", "use 64 bits at most")
-        if type(target) in native(f.platform).arithmetic:
-            operand = f.get(op.operands[0])
-            f.define(op.results[0], f.body.let(f"{instruction} {source} {operand} to {scalar(target)}"))
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        source, target = int_type(emitter, op.operands[0].type), op.results[0].type
+        if int(source[1:]) > 64 and emitter.platform.arch == "nvptx64":
+            raise emitter.error(
+                f"a float of {source} cannot be made in a kernel for this target", "use 64 bits at most"
+            )
+        if type(target) in native(emitter.platform).arithmetic:
+            operand = emitter.get(op.operands[0])
+            emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {scalar(target)}"))
         else:
-            expand(f, op)
+            expand(emitter, op)
 
     return lower
 
 
-def _convert_float(f: FunctionEmitter, op: Operation) -> None:
-    source, target, direct = op.operands[0].type, op.results[0].type, native(f.platform).conversions
-    float_type(f, source)
-    float_type(f, target)
+def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
+    source, target, direct = op.operands[0].type, op.results[0].type, native(emitter.platform).conversions
+    float_type(emitter, source)
+    float_type(emitter, target)
     if type(source) in direct and type(target) in direct:
         instruction = "fpext" if bit_width(target) > bit_width(source) else "fptrunc"
-        operand = f.get(op.operands[0])
-        f.define(op.results[0], f.body.let(f"{instruction} {scalar(source)} {operand} to {scalar(target)}"))
+        operand = emitter.get(op.operands[0])
+        emitter.define(op.results[0], emitter.body.let(f"{instruction} {scalar(source)} {operand} to {scalar(target)}"))
     else:
-        expand(f, op)
+        expand(emitter, op)
 
 
-def _bitcast(f: FunctionEmitter, op: Operation) -> None:
+def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     source, target = scalar(op.operands[0].type), scalar(op.results[0].type)
-    operand = f.get(op.operands[0])
-    f.define(op.results[0], operand if source == target else f.body.let(f"bitcast {source} {operand} to {target}"))
+    operand = emitter.get(op.operands[0])
+    emitter.define(
+        op.results[0], operand if source == target else emitter.body.let(f"bitcast {source} {operand} to {target}")
+    )
 
 
 ROWS: dict[str, Lowering] = {

@@ -33,73 +33,78 @@ class Piece:
         return f"<{self.lanes} x {scalar(self.element)}>"
 
 
-def vector_bits(f: FunctionEmitter) -> int:
+def vector_bits(emitter: FunctionEmitter) -> int:
     """Return the width of the target's vectors."""
-    return next((bits for name, bits in VECTOR_BITS.items() if name in f.platform.features), 128)
+    return next((bits for name, bits in VECTOR_BITS.items() if name in emitter.platform.features), 128)
 
 
-def pieces_of(f: FunctionEmitter, size: int, element: Attribute) -> list[Piece]:
+def pieces_of(emitter: FunctionEmitter, size: int, element: Attribute) -> list[Piece]:
     """Return a row cut into vectors; the last may be narrower."""
-    lanes = max(1, vector_bits(f) // bit_width(element))
+    lanes = max(1, vector_bits(emitter) // bit_width(element))
     return [Piece(first, min(lanes, size - first), element) for first in range(0, size, lanes)]
 
 
-
-def address(f: FunctionEmitter, m: MemRef, *indices: Index) -> str:
+def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
     """Return a pointer to an element: what is known goes last, so that it ends in the instruction's displacement."""
-    known, open_ = m.offset if isinstance(m.offset, int) else 0, m.offset if isinstance(m.offset, str) else 0
-    for index, stride in zip(indices, m.strides, strict=True):
+    known, open_ = (
+        memref.offset if isinstance(memref.offset, int) else 0,
+        memref.offset if isinstance(memref.offset, str) else 0,
+    )
+    for index, stride in zip(indices, memref.strides, strict=True):
         if isinstance(index, int) and isinstance(stride, int):
             known += index * stride
         else:
-            open_ = f.body.plus(open_, f.body.times(index, stride))
-    pointer = m.aligned
+            open_ = emitter.body.plus(open_, emitter.body.times(index, stride))
+    pointer = memref.aligned
     for part in (open_, known):
         if part != 0:
-            pointer = f.body.let(f"getelementptr inbounds {memory(m.element)}, ptr {pointer}, i64 {part}")
+            pointer = emitter.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {pointer}, i64 {part}")
     return pointer
 
 
-def load(f: FunctionEmitter, m: MemRef, type_: str, *indices: Index, block: bool = False) -> str:
+def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, block: bool = False) -> str:
     """block: of the sums; else of an operand."""
-    access = f.access(m, block=block)
-    return f.body.let(f"load {type_}, ptr {address(f, m, *indices)}, align {alignment(m.element)}{access}")
+    access = emitter.access(memref, block=block)
+    return emitter.body.let(
+        f"load {type_}, ptr {address(emitter, memref, *indices)}, align {alignment(memref.element)}{access}"
+    )
 
 
-def prefetch(f: FunctionEmitter, pointer: str, offset: int) -> None:
+def prefetch(emitter: FunctionEmitter, pointer: str, offset: int) -> None:
     """Prefetch the line that is `offset` bytes behind an address, and may lie in no object, into the first cache."""
-    name, pointer = "llvm.prefetch.p0", f.body.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-    f.module.declare(name, f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)")
-    f.body.emit(f"call void @{name}(ptr {pointer}, i32 0, i32 3, i32 1)")
+    name, pointer = "llvm.prefetch.p0", emitter.body.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+    emitter.module.declare(name, f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)")
+    emitter.body.emit(f"call void @{name}(ptr {pointer}, i32 0, i32 3, i32 1)")
 
 
-def splat(f: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
+def splat(emitter: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
     vector = f"<{lanes} x {type_}>"
-    one = f.body.let(f"insertelement {vector} poison, {type_} {value}, i64 0")
-    return f.body.let(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
+    one = emitter.body.let(f"insertelement {vector} poison, {type_} {value}, i64 0")
+    return emitter.body.let(f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer")
 
 
-def initial(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], fresh: bool) -> list[str]:
+def initial(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], fresh: bool) -> list[str]:
     if fresh:
         return ["zeroinitializer"] * (rows * len(pieces))
-    return [load(f, c, piece.type, row, piece.first, block=True) for row in range(rows) for piece in pieces]
+    return [load(emitter, memref, piece.type, row, piece.first, block=True) for row in range(rows) for piece in pieces]
 
 
-def write(f: FunctionEmitter, c: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]) -> None:
+def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], values: Sequence[str]) -> None:
     rest = iter(values)
     for row in range(rows):
         for piece in pieces:
-            place = address(f, c, row, piece.first)
-            access = f.access(c, block=True)
-            f.body.emit(f"store {piece.type} {next(rest)}, ptr {place}, align {alignment(c.element)}{access}")
-
+            place = address(emitter, memref, row, piece.first)
+            access = emitter.access(memref, block=True)
+            emitter.body.emit(
+                f"store {piece.type} {next(rest)}, ptr {place}, align {alignment(memref.element)}{access}"
+            )
 
 
 Step = Callable[[Index, list[str]], list[str]]
 
 
 def run_steps(
-    f: FunctionEmitter, size: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
+    emitter: FunctionEmitter, size: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
 ) -> list[str]:
     """`step` for 0 <= k < size, in order, `unroll` of them per turn; carries one value of each type."""
     if isinstance(size, int) and size <= unroll:
@@ -108,28 +113,28 @@ def run_steps(
         return start
     whole: Index = size - size % unroll if isinstance(size, int) else size
     if unroll > 1 and not isinstance(size, int):
-        whole = f.body.let(f"and i64 {size}, {-unroll}")
-    values = loop(f, 0, whole, types, start, unroll, step)
+        whole = emitter.body.let(f"and i64 {size}, {-unroll}")
+    values = loop(emitter, 0, whole, types, start, unroll, step)
     if whole == size:
         return values
-    return loop(f, whole, size, types, values, 1, step)
+    return loop(emitter, whole, size, types, values, 1, step)
 
 
 def loop(
-    f: FunctionEmitter, low: Index, high: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
+    emitter: FunctionEmitter, low: Index, high: Index, types: Sequence[str], start: list[str], unroll: int, step: Step
 ) -> list[str]:
-    loop = Loop(f, (low, high, unroll))
+    loop = Loop(emitter, (low, high, unroll))
     loop.begin()
-    phis = [f.body.phi(type_) for type_ in types]
+    phis = [emitter.body.phi(type_) for type_ in types]
     for phi, value in zip(phis, start, strict=True):
         phi.incoming.append((value, loop.before))
     loop.enter()
     values = [phi.name for phi in phis]
     for k in range(unroll):
-        values = step(f.body.plus(loop.counter, k), values)
+        values = step(emitter.body.plus(loop.counter, k), values)
     for phi, value in zip(phis, values, strict=True):
-        phi.incoming.append((value, f.body.label))
-    loop.end(kept_whole(f))
+        phi.incoming.append((value, emitter.body.label))
+    loop.end(kept_whole(emitter))
     return [phi.name for phi in phis]
 
 
@@ -137,29 +142,49 @@ Steps = Callable[[tuple[Index, ...], list[str]], list[str]]
 
 
 def run_all(
-    f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, pieces: Sequence[Piece], fresh: bool, step: Steps
+    emitter: FunctionEmitter,
+    lhs: MemRef,
+    rhs: MemRef,
+    accumulator: MemRef,
+    pieces: Sequence[Piece],
+    fresh: bool,
+    step: Steps,
 ) -> None:
     """Run all steps of K on a register block of sums, then store the sums row by row."""
-    rows = c.sizes[0]
+    rows = accumulator.sizes[0]
     assert isinstance(rows, int)
     types = [piece.type for _ in range(rows) for piece in pieces]
-    write(f, c, rows, pieces, run_dims(f, a, b, c, types, initial(f, c, rows, pieces, fresh), step))
+    write(
+        emitter,
+        accumulator,
+        rows,
+        pieces,
+        run_dims(emitter, lhs, rhs, accumulator, types, initial(emitter, accumulator, rows, pieces, fresh), step),
+    )
 
 
 def run_dims(
-    f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, types: Sequence[str], start: list[str], step: Steps
+    emitter: FunctionEmitter,
+    lhs: MemRef,
+    rhs: MemRef,
+    accumulator: MemRef,
+    types: Sequence[str],
+    start: list[str],
+    step: Steps,
 ) -> list[str]:
     """Emit `step` for all steps of K, of which the last dimension is innermost, and return the values after the last
     step. types: of the values; start: the values before the first step.
     """
-    dims = len(b.sizes) - (2 if a.element != c.element else 1)
-    sizes = [x if isinstance(x, int) else y for x, y in zip(a.sizes[1 : dims + 1], b.sizes[:dims], strict=True)]
+    dims = len(rhs.sizes) - (2 if lhs.element != accumulator.element else 1)
+    sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
 
     def level(at: tuple[Index, ...], values: list[str]) -> list[str]:
         size = sizes[len(at)]
         if len(at) == dims - 1:
-            return run_steps(f, size, types, values, unrolling(len(types)), lambda k, inner: step((*at, k), inner))
-        return run_steps(f, size, types, values, 1, lambda i, inner: level((*at, i), inner))
+            return run_steps(
+                emitter, size, types, values, unrolling(len(types)), lambda k, inner: step((*at, k), inner)
+            )
+        return run_steps(emitter, size, types, values, 1, lambda i, inner: level((*at, i), inner))
 
     return level((), start)
 
@@ -169,13 +194,13 @@ def unrolling(independent: int) -> int:
     return 1 << max(1, min(8, BUSY // max(1, independent))).bit_length() - 1
 
 
-def block_of(f: FunctionEmitter, c: MemRef) -> tuple[int, int]:
-    rows, columns = c.sizes
-    if not isinstance(rows, int) or not isinstance(columns, int) or (c.strides[1] != 1 and columns > 1):
-        raise f.error("the block of pyd.contract must be static with contiguous rows")
+def block_of(emitter: FunctionEmitter, memref: MemRef) -> tuple[int, int]:
+    rows, columns = memref.sizes
+    if not isinstance(rows, int) or not isinstance(columns, int) or (memref.strides[1] != 1 and columns > 1):
+        raise emitter.error("the block of pyd.contract must be static with contiguous rows")
     return rows, columns
 
 
-def shuffled(f: FunctionEmitter, type_: str, x: str, y: str, lanes: Sequence[int]) -> str:
+def shuffled(emitter: FunctionEmitter, type_: str, x: str, y: str, lanes: Sequence[int]) -> str:
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
-    return f.body.let(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{mask}>")
+    return emitter.body.let(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{mask}>")

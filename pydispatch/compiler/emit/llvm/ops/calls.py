@@ -29,7 +29,9 @@ from pydispatch.compiler.kernel_ir.types import bit_width, checked_memref, is_fl
 from pydispatch.ir.functions import CALLS
 
 
-def c_arguments(f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[tuple[str, str, Attribute | None]]:
+def c_arguments(
+    emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]
+) -> list[tuple[str, str, Attribute | None]]:
     """(LLVM type, operand, scalar type or None) of every C argument, fields included."""
     bare = is_set(callee, "llvm.bareptr")
     arguments: list[tuple[str, str, Attribute | None]] = []
@@ -37,23 +39,23 @@ def c_arguments(f: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> li
         if not isinstance(value, MemRef):
             arguments.append((scalar(type_), value, type_))
         elif bare:
-            arguments.append(("ptr", first_element(f, value), None))
+            arguments.append(("ptr", first_element(emitter, value), None))
         else:
             checked_memref(type_)
             whole = (value.offset, *value.sizes, *value.strides)
             arguments += [("ptr", value.base, None), ("ptr", value.aligned, None)]
             arguments += [("i64", str(part), None) for part in whole]
     for name in import_fields(callee):
-        arguments.append((*f.platform.field(f, name), None))
+        arguments.append((*emitter.platform.field(emitter, name), None))
     return arguments
 
 
-def first_element(f: FunctionEmitter, memref: MemRef) -> str:
+def first_element(emitter: FunctionEmitter, memref: MemRef) -> str:
     """Return a pointer to the element at index 0."""
-    return address(f, memref, [0] * len(memref.sizes))
+    return address(emitter, memref, [0] * len(memref.sizes))
 
 
-def extension(f: FunctionEmitter, type_: Attribute | None, attributes: Attribute | None) -> str:
+def extension(emitter: FunctionEmitter, type_: Attribute | None, attributes: Attribute | None) -> str:
     """Return the attribute by which a narrow integer is extended, "" for none: see the top of this file."""
     if type_ is None or not is_integer(type_) or bit_width(type_) > 32:
         return ""
@@ -62,7 +64,7 @@ def extension(f: FunctionEmitter, type_: Attribute | None, attributes: Attribute
         if f"llvm.{word}" in stated:
             return f"{word} "
     if bit_width(type_) == 32:
-        return "signext " if f.platform.arch == "riscv64" else ""
+        return "signext " if emitter.platform.arch == "riscv64" else ""
     return "zeroext " if bit_width(type_) == 1 else "signext "
 
 
@@ -70,112 +72,115 @@ def _nth(attributes: Attribute | None, number: int) -> Attribute | None:
     return attributes.data[number] if isinstance(attributes, ArrayAttr) and number < len(attributes.data) else None
 
 
-def linked_call(f: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
+def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
     """Emit a plain C call of the symbol `name`, and return its results."""
     outputs = callee.function_type.outputs.data
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
-        raise f.error(
+        raise emitter.error(
             f"function '{name}' returns {', '.join(map(str, outputs))}: C returns at most one scalar",
             "pass a memref<...> for it to write its results into",
         )
     arg_attrs, res_attrs = attribute(callee, "arg_attrs"), attribute(callee, "res_attrs")
     spelled: list[tuple[str, str, str]] = []
     rest = iter([number for number, value in enumerate(operands) if not isinstance(value, MemRef)])
-    for type_, operand, source in c_arguments(f, callee, operands):
+    for type_, operand, source in c_arguments(emitter, callee, operands):
         attrs = _nth(arg_attrs, next(rest)) if source is not None else None
-        if _as_bits(f, source):
-            bits = operand if type_[0] == "i" else f.body.let(f"bitcast {type_} {operand} to i16")
+        if _as_bits(emitter, source):
+            bits = operand if type_[0] == "i" else emitter.body.let(f"bitcast {type_} {operand} to i16")
             spelled.append((f"i{bit_width(source)}", "zeroext ", bits))  # type: ignore[arg-type]
         else:
-            spelled.append((type_, extension(f, source, attrs), operand))
+            spelled.append((type_, extension(emitter, source, attrs), operand))
     result = "void"
-    if outputs and _as_bits(f, outputs[0]):
+    if outputs and _as_bits(emitter, outputs[0]):
         result = f"zeroext i{bit_width(outputs[0])}"
     elif outputs:
-        result = extension(f, outputs[0], _nth(res_attrs, 0)) + scalar(outputs[0])
+        result = extension(emitter, outputs[0], _nth(res_attrs, 0)) + scalar(outputs[0])
     parameters = ", ".join(f"{type_} {extend}".rstrip() for type_, extend, _ in spelled)
-    f.module.declare(name, f"declare hidden {result} @{quoted(name)}({parameters})")
+    emitter.module.declare(name, f"declare hidden {result} @{quoted(name)}({parameters})")
     given = ", ".join(f"{type_} {extend}{operand}" for type_, extend, operand in spelled)
     call = f"call {result} @{quoted(name)}({given})"
     if not outputs:
-        f.body.emit(call)
+        emitter.body.emit(call)
         return []
-    value = f.body.let(call)
-    if _as_bits(f, outputs[0]) and scalar(outputs[0])[0] != "i":
-        value = f.body.let(f"bitcast i16 {value} to {scalar(outputs[0])}")
+    value = emitter.body.let(call)
+    if _as_bits(emitter, outputs[0]) and scalar(outputs[0])[0] != "i":
+        value = emitter.body.let(f"bitcast i16 {value} to {scalar(outputs[0])}")
     return [value]
 
 
-def _as_bits(f: FunctionEmitter, type_: Attribute | None) -> bool:
+def _as_bits(emitter: FunctionEmitter, type_: Attribute | None) -> bool:
     """Return whether a float of 16 bits and less is passed as an integer."""
-    return f.platform.halves_as_bits and type_ is not None and is_float(type_) and bit_width(type_) <= 16
+    return emitter.platform.halves_as_bits and type_ is not None and is_float(type_) and bit_width(type_) <= 16
 
 
-def _helper_call(f: FunctionEmitter, callee: FuncOp, op: Operation) -> list[str]:
+def _helper_call(emitter: FunctionEmitter, callee: FuncOp, op: Operation) -> list[str]:
     """Emit a call of a function of the program, and return its results. It gets the platform's parameters first, and
     may return a status first.
     """
     name = callee.sym_name.data
-    f.module.need(name)
-    arguments = list(f.platform.parameters)
+    emitter.module.need(name)
+    arguments = list(emitter.platform.parameters)
     for operand in op.operands:
         types = components(operand.type)
-        arguments += [f"{type_} {part}" for type_, part in zip(types, f.flat([operand]), strict=True)]
-    parts, type_ = f.result_parts(name), f.result_type(name)
+        arguments += [f"{type_} {part}" for type_, part in zip(types, emitter.flat([operand]), strict=True)]
+    parts, type_ = emitter.result_parts(name), emitter.result_type(name)
     call = f"call {type_} @{helper_symbol(name)}({', '.join(arguments)})"
     if not parts:
-        f.body.emit(call)
+        emitter.body.emit(call)
         return []
-    value = f.body.let(call)
+    value = emitter.body.let(call)
     values = [value] if len(parts) == 1 else [
-        f.body.let(f"extractvalue {type_} {value}, {number}") for number in range(len(parts))
+        emitter.body.let(f"extractvalue {type_} {value}, {number}") for number in range(len(parts))
     ]  # fmt: skip
-    if f.module.fallible(name):
-        stop_on_failure(f, values.pop(0))
+    if emitter.module.fallible(name):
+        stop_on_failure(emitter, values.pop(0))
     return values
 
 
-def stop_on_failure(f: FunctionEmitter, status: str) -> None:
+def stop_on_failure(emitter: FunctionEmitter, status: str) -> None:
     """Leave the function with `status` unless it is zero."""
-    failed, fine = f.body.new_label("failed"), f.body.new_label("fine")
-    bad = f.body.let(f"icmp ne i32 {status}, 0")
-    weights = f.once("unlikely", lambda: str(f.module.metadata('!{!"branch_weights", i32 1, i32 1048575}')))
-    f.body.cond_br(bad, failed, fine, f", !prof !{weights}")
-    f.body.start(failed)
-    f.fail(status)
-    f.body.start(fine)
+    failed, fine = emitter.body.new_label("failed"), emitter.body.new_label("fine")
+    bad = emitter.body.let(f"icmp ne i32 {status}, 0")
+    weights = emitter.once("unlikely", lambda: str(emitter.module.metadata('!{!"branch_weights", i32 1, i32 1048575}')))
+    emitter.body.cond_br(bad, failed, fine, f", !prof !{weights}")
+    emitter.body.start(failed)
+    emitter.fail(status)
+    emitter.body.start(fine)
 
 
-def _callee(f: FunctionEmitter, op: Operation) -> FuncOp:
+def _callee(emitter: FunctionEmitter, op: Operation) -> FuncOp:
     name = symbol(op, "callee")
-    callee = f.module.functions.get(name)
+    callee = emitter.module.functions.get(name)
     if callee is None:
-        raise f.error(f"call of '{name}', which the executable does not declare", "declare it: func.func private @...")
+        raise emitter.error(
+            f"call of '{name}', which the executable does not declare", "declare it: func.func private @..."
+        )
     return callee
 
 
-def _available(f: FunctionEmitter, op: Operation) -> None:
-    """Define whether a callee is available: always true for the program's and linked functions, a query for an import.
+def _available(emitter: FunctionEmitter, op: Operation) -> None:
+    """Define whether a callee is available: always true for the program's and linked functions, a query
+    for an import.
     """
-    callee = _callee(f, op)
-    f.define(op.results[0], f.platform.import_available(f, callee) if is_import(callee) else "true")
+    callee = _callee(emitter, op)
+    emitter.define(op.results[0], emitter.platform.import_available(emitter, callee) if is_import(callee) else "true")
 
 
-def _call(f: FunctionEmitter, op: Operation) -> None:
-    callee, name = _callee(f, op), symbol(op, "callee")
+def _call(emitter: FunctionEmitter, op: Operation) -> None:
+    callee, name = _callee(emitter, op), symbol(op, "callee")
     given = [operand.type for operand in op.operands]
     if given != list(callee.function_type.inputs.data):
-        raise f.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
-    operands = [f.values[operand] for operand in op.operands]
+        raise emitter.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
+    operands = [emitter.values[operand] for operand in op.operands]
     if not is_declaration(callee):
-        values = _helper_call(f, callee, op)
+        values = _helper_call(emitter, callee, op)
     elif is_import(callee):
-        values = f.platform.import_call(f, callee, operands)
+        values = emitter.platform.import_call(emitter, callee, operands)
     else:
-        values = linked_call(f, callee, operands, import_symbol(callee))
+        values = linked_call(emitter, callee, operands, import_symbol(callee))
     rest = iter(values)
     for result in op.results:
-        f.define(result, unflatten([next(rest) for _ in components(result.type)], result.type))
+        emitter.define(result, unflatten([next(rest) for _ in components(result.type)], result.type))
 
 
 ROWS: dict[str, Lowering] = {**dict.fromkeys(CALLS, _call), AVAILABLE: _available}

@@ -46,29 +46,29 @@ SHORT = ("math.rsqrt", "math.roundeven")
 """Functions without constants."""
 
 
-def _contract(f: FunctionEmitter, op: Operation) -> None:
-    a, b, c = (f.memref(operand) for operand in op.operands)
+def _contract(emitter: FunctionEmitter, op: Operation) -> None:
+    a, b, c = (emitter.memref(operand) for operand in op.operands)
     if c.read_only:
-        raise f.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
+        raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     fresh = attribute(op, "accumulate") is None
     if a.element != c.element:
         unsigned = attribute(op, "unsigned_a") is not None, attribute(op, "unsigned_b") is not None
-        shape = tile_shape(f, op)
-        if shape is None or not holds_block(f, shape, a, b, c):
-            multiply_groups(f, a, b, c, fresh, unsigned)
-        elif rest := multiply_tiles(f, a, b, c, fresh, unsigned, shape[2]):
-            multiply_groups(f, *rest, c, False, unsigned)
+        shape = tile_shape(emitter, op)
+        if shape is None or not holds_block(emitter, shape, a, b, c):
+            multiply_groups(emitter, a, b, c, fresh, unsigned)
+        elif rest := multiply_tiles(emitter, a, b, c, fresh, unsigned, shape[2]):
+            multiply_groups(emitter, *rest, c, False, unsigned)
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):
         ahead = attribute(op, "prefetch")
-        _along_columns(f, a, b, c, fresh, ahead.value.data if isinstance(ahead, IntegerAttr) else 0)
+        _along_columns(emitter, a, b, c, fresh, ahead.value.data if isinstance(ahead, IntegerAttr) else 0)
     elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:
-        _along_k(f, a, b, c, fresh)
+        _along_k(emitter, a, b, c, fresh)
     else:
-        raise f.error("pyd.contract needs rows of B, or K, of one dimension, in both A and B, to be contiguous")
-    _clobber_vectors(f)
+        raise emitter.error("pyd.contract needs rows of B, or K, of one dimension, in both A and B, to be contiguous")
+    _clobber_vectors(emitter)
 
 
-def _clobber_vectors(f: FunctionEmitter) -> None:
+def _clobber_vectors(emitter: FunctionEmitter) -> None:
     """Declare that a product clobbers all vector registers if the code after it has many constants.
 
     LLVM hoists these constants out of the loop over blocks and then moves and spills sums in every step of K:
@@ -76,22 +76,24 @@ def _clobber_vectors(f: FunctionEmitter) -> None:
     With few constants the sums stay in registers for the code after the product: a convolution of 8x14x14x32 with bias
     and relu takes 225 us, or 310 next to buffers that alias the block's memory, and 420 through memory alone.
     """
-    if clobbered := f.once("vector registers", lambda: _vector_registers(f) if _constants(f) > FEW_CONSTANTS else ""):
-        f.body.emit(f'call void asm sideeffect "", "{clobbered}"() nounwind')
+    if clobbered := emitter.once(
+        "vector registers", lambda: _vector_registers(emitter) if _constants(emitter) > FEW_CONSTANTS else ""
+    ):
+        emitter.body.emit(f'call void asm sideeffect "", "{clobbered}"() nounwind')
 
 
-def _vector_registers(f: FunctionEmitter) -> str:
+def _vector_registers(emitter: FunctionEmitter) -> str:
     """Return the vector registers of the target as the clobber list of inline assembly."""
-    arch, has = f.platform.arch, f.platform.features
+    arch, has = emitter.platform.arch, emitter.platform.features
     count = {"x86_64": 32 if "avx512f" in has else 16, "aarch64": 32, "riscv64": 32 * ("v" in has)}.get(arch, 0)
     return ",".join(f"~{{{'xmm' if arch == 'x86_64' else 'v'}{number}}}" for number in range(count))
 
 
-def _constants(f: FunctionEmitter) -> int:
+def _constants(emitter: FunctionEmitter) -> int:
     """About how many scalar constants the function has whose products these are."""
     found: set[Attribute] = set()
     functions = 0
-    for op in walk(f.function):
+    for op in walk(emitter.function):
         if isinstance(op, arith.ConstantOp) and not isinstance(op.result.type, IndexType):
             found.add(op.value)
         functions += info_of(op).cost is Cost.FUNCTION and op.name not in SHORT
@@ -101,111 +103,119 @@ def _constants(f: FunctionEmitter) -> int:
 # The forms
 
 
-def _widened(f: FunctionEmitter, m: MemRef, piece: Piece, *indices: Index) -> str:
+def _widened(emitter: FunctionEmitter, memref: MemRef, piece: Piece, *indices: Index) -> str:
     """Load an operand, widened where its elements are shorter floats than those of the sums."""
-    if m.element == piece.element:
-        return load(f, m, piece.type, *indices)
-    type_ = f"<{piece.lanes} x {memory(m.element)}>"
-    return f.body.let(f"fpext {type_} {load(f, m, type_, *indices)} to {piece.type}")
+    if memref.element == piece.element:
+        return load(emitter, memref, piece.type, *indices)
+    type_ = f"<{piece.lanes} x {memory(memref.element)}>"
+    return emitter.body.let(f"fpext {type_} {load(emitter, memref, type_, *indices)} to {piece.type}")
 
 
-def _multiply_add(f: FunctionEmitter, piece: Piece, a: str, b: str, acc: str) -> str:
+def _multiply_add(emitter: FunctionEmitter, piece: Piece, lhs: str, rhs: str, acc: str) -> str:
     if is_float(piece.element):
         suffix = f"v{piece.lanes}f{bit_width(piece.element)}"
-        return f.intrinsic(f"llvm.fmuladd.{suffix}", piece.type, *((piece.type, value) for value in (a, b, acc)))
-    product = f.body.let(f"mul {piece.type} {a}, {b}")
-    return f.body.let(f"add {piece.type} {acc}, {product}")
+        return emitter.intrinsic(
+            f"llvm.fmuladd.{suffix}", piece.type, *((piece.type, value) for value in (lhs, rhs, acc))
+        )
+    product = emitter.body.let(f"mul {piece.type} {lhs}, {rhs}")
+    return emitter.body.let(f"add {piece.type} {acc}, {product}")
 
 
-def _along_columns(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, ahead: int) -> None:
+def _along_columns(
+    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, ahead: int
+) -> None:
     """Vectors of B's rows times broadcast elements of A. ahead: bytes between a row and what is fetched with it."""
-    rows, columns = block_of(f, c)
-    pieces = pieces_of(f, columns, c.element)
-    element = scalar(a.element)
+    rows, columns = block_of(emitter, accumulator)
+    pieces = pieces_of(emitter, columns, accumulator.element)
+    element = scalar(lhs.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        vectors = [_widened(f, b, piece, *k, piece.first) for piece in pieces]
+        vectors = [_widened(emitter, rhs, piece, *k, piece.first) for piece in pieces]
         if ahead:
-            for at in range(0, columns * bit_width(b.element) // 8, LINE):
-                prefetch(f, address(f, b, *k, 0), ahead + at)
+            for at in range(0, columns * bit_width(rhs.element) // 8, LINE):
+                prefetch(emitter, address(emitter, rhs, *k, 0), ahead + at)
         out: list[str] = []
         for row in range(rows):
-            factor = load(f, a, element, row, *k)
-            wide = {lanes: splat(f, factor, element, lanes) for lanes in {piece.lanes for piece in pieces}}
+            factor = load(emitter, lhs, element, row, *k)
+            wide = {lanes: splat(emitter, factor, element, lanes) for lanes in {piece.lanes for piece in pieces}}
             for number, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + number]
-                out.append(_multiply_add(f, piece, wide[piece.lanes], vectors[number], acc))
+                out.append(_multiply_add(emitter, piece, wide[piece.lanes], vectors[number], acc))
         return out
 
-    run_all(f, a, b, c, pieces, fresh, step)
+    run_all(emitter, lhs, rhs, accumulator, pieces, fresh, step)
 
 
-def _along_k(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool) -> None:
-    """Multiply rows of A by columns of B, both contiguous: lanes hold partial sums over K, which are added at the end.
+def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool) -> None:
+    """Multiply rows of A by columns of B, both contiguous: lanes hold partial sums over K, which are
+    added at the end.
     """
-    rows, columns = c.sizes
+    rows, columns = accumulator.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
-    element = scalar(c.element)
-    lanes = max(1, vector_bits(f) // bit_width(c.element))
-    piece = Piece(0, lanes, c.element)
-    size = a.sizes[1] if isinstance(a.sizes[1], int) else b.sizes[0]
+    element = scalar(accumulator.element)
+    lanes = max(1, vector_bits(emitter) // bit_width(accumulator.element))
+    piece = Piece(0, lanes, accumulator.element)
+    size = lhs.sizes[1] if isinstance(lhs.sizes[1], int) else rhs.sizes[0]
     parts = unrolling(rows * columns)
     step_size = lanes * parts
     zero = "zeroinitializer"
 
     def products(k: Index, unit: Piece, values: list[str]) -> list[str]:
-        left = [load(f, a, unit.type, row, k) for row in range(rows)]
-        right = [load(f, b, unit.type, k, column) for column in range(columns)]
+        left = [load(emitter, lhs, unit.type, row, k) for row in range(rows)]
+        right = [load(emitter, rhs, unit.type, k, column) for column in range(columns)]
         pairs = ((i, j) for i in range(rows) for j in range(columns))
-        return [_multiply_add(f, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
+        return [_multiply_add(emitter, unit, left[i], right[j], acc) for (i, j), acc in zip(pairs, values, strict=True)]
 
     def step(block: Index, values: list[str]) -> list[str]:
         out: list[str] = []
         for part in range(parts):
-            k = f.body.plus(f.body.times(block, step_size), part * lanes)
+            k = emitter.body.plus(emitter.body.times(block, step_size), part * lanes)
             out += products(k, piece, values[part * rows * columns : (part + 1) * rows * columns])
         return out
 
-    blocks: Index = size // step_size if isinstance(size, int) else f.body.let(f"udiv i64 {size}, {step_size}")
+    blocks: Index = size // step_size if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {step_size}")
     count = rows * columns
-    sums = run_steps(f, blocks, [piece.type] * (count * parts), [zero] * (count * parts), 1, step)
+    sums = run_steps(emitter, blocks, [piece.type] * (count * parts), [zero] * (count * parts), 1, step)
     while len(sums) > count:  # halves onto halves
         half = len(sums) // 2
-        sums = [_sum(f, piece.type, x, y, c.element) for x, y in zip(sums[:half], sums[half:], strict=True)]
+        sums = [
+            _sum(emitter, piece.type, x, y, accumulator.element) for x, y in zip(sums[:half], sums[half:], strict=True)
+        ]
 
     def vectors_left(block: Index, values: list[str]) -> list[str]:
-        return products(f.body.times(block, lanes), piece, values)
+        return products(emitter.body.times(block, lanes), piece, values)
 
-    done = f.body.times(blocks, parts)
-    all_vectors: Index = size // lanes if isinstance(size, int) else f.body.let(f"udiv i64 {size}, {lanes}")
+    done = emitter.body.times(blocks, parts)
+    all_vectors: Index = size // lanes if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {lanes}")
     if parts > 1 and done != all_vectors:
-        sums = loop(f, done, all_vectors, [piece.type] * count, sums, 1, vectors_left)
-    totals = _sums_of_lanes(f, piece, sums)
-    tail = f.body.times(all_vectors, lanes)
+        sums = loop(emitter, done, all_vectors, [piece.type] * count, sums, 1, vectors_left)
+    totals = _sums_of_lanes(emitter, piece, sums)
+    tail = emitter.body.times(all_vectors, lanes)
     if tail != size:
-        one = Piece(0, 1, c.element)
-        singles = [f.body.let(f"insertelement {one.type} poison, {element} {v}, i64 0") for v in totals]
-        singles = loop(f, tail, size, [one.type] * count, singles, 1, lambda k, values: products(k, one, values))
-        totals = [f.body.let(f"extractelement {one.type} {v}, i64 0") for v in singles]
+        one = Piece(0, 1, accumulator.element)
+        singles = [emitter.body.let(f"insertelement {one.type} poison, {element} {v}, i64 0") for v in totals]
+        singles = loop(emitter, tail, size, [one.type] * count, singles, 1, lambda k, values: products(k, one, values))
+        totals = [emitter.body.let(f"extractelement {one.type} {v}, i64 0") for v in singles]
     for number, total in enumerate(totals):
-        place = address(f, c, number // columns, number % columns)
+        place = address(emitter, accumulator, number // columns, number % columns)
+        attributes = f"align {alignment(accumulator.element)}{emitter.access(accumulator, block=True)}"
         if not fresh:
-            before = f.body.let(f"load {element}, ptr {place}, align {alignment(c.element)}{f.access(c, block=True)}")
-            total = _sum(f, element, before, total, c.element)
-        f.body.emit(f"store {element} {total}, ptr {place}, align {alignment(c.element)}{f.access(c, block=True)}")
+            before = emitter.body.let(f"load {element}, ptr {place}, {attributes}")
+            total = _sum(emitter, element, before, total, accumulator.element)
+        emitter.body.emit(f"store {element} {total}, ptr {place}, {attributes}")
 
 
-def _sum(f: FunctionEmitter, type_: str, a: str, b: str, element: Attribute) -> str:
-    return f.body.let(f"{'fadd' if is_float(element) else 'add'} {type_} {a}, {b}")
+def _sum(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, element: Attribute) -> str:
+    return emitter.body.let(f"{'fadd' if is_float(element) else 'add'} {type_} {lhs}, {rhs}")
 
 
-def _sums_of_lanes(f: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
+def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) -> list[str]:
     """Emit the sum of the lanes of each vector: the upper half is added to the lower one, until a lane is left. Halves
     of two vectors share one addition: the bits are those of one vector after the other.
     """
     element, lanes = piece.element, piece.lanes
     if len(values) > lanes:
-        return _sums_of_lanes(f, piece, values[:lanes]) + _sums_of_lanes(f, piece, values[lanes:])
+        return _sums_of_lanes(emitter, piece, values[:lanes]) + _sums_of_lanes(emitter, piece, values[lanes:])
     # Vectors, each with the numbers of the values whose parts it has; a part is `width` lanes.
     count = 1 << (len(values) - 1).bit_length()
     vectors = [(value, [number]) for number, value in enumerate(values + ["poison"] * (count - len(values)))]
@@ -223,12 +233,12 @@ def _sums_of_lanes(f: FunctionEmitter, piece: Piece, values: list[str]) -> list[
                     for lane in range(start, min(start + block, lanes), width):
                         low += range(number * lanes + lane, number * lanes + lane + half)
                         owners.append(owned[lane // width])
-            x, y = (shuffled(f, type_, pair[0][0], pair[-1][0], [lane + by for lane in low]) for by in (0, half))
-            vectors.append((_sum(f, f"<{len(low)} x {scalar(element)}>", x, y, element), owners))
+            x, y = (shuffled(emitter, type_, pair[0][0], pair[-1][0], [lane + by for lane in low]) for by in (0, half))
+            vectors.append((_sum(emitter, f"<{len(low)} x {scalar(element)}>", x, y, element), owners))
         lanes, width = len(low), half
     (total, owners), type_ = vectors[0], f"<{lanes} x {scalar(element)}>"
     places = (owners.index(number) for number in range(len(values)))
-    return [f.body.let(f"extractelement {type_} {total}, i64 {place}") for place in places]
+    return [emitter.body.let(f"extractelement {type_} {total}, i64 {place}") for place in places]
 
 
 ROWS: dict[str, Lowering] = {"pyd.contract": _contract}

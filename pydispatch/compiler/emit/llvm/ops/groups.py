@@ -41,78 +41,82 @@ Unsigned = tuple[bool, ...]
 """Whether bytes of A, and of B, are unsigned."""
 
 
-def multiply_groups(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned: Unsigned) -> None:
+def multiply_groups(
+    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, unsigned: Unsigned
+) -> None:
     """Multiply groups of two, four or eight steps of K with one instruction where the machine has one."""
-    if b.sizes[-1] == MATRIX:
-        _multiply_matrices(f, a, b, c, fresh, unsigned)
+    if rhs.sizes[-1] == MATRIX:
+        _multiply_matrices(emitter, lhs, rhs, accumulator, fresh, unsigned)
         return
-    rows, columns = block_of(f, c)
-    group, narrow = b.sizes[-1], memory(b.element)
+    rows, columns = block_of(emitter, accumulator)
+    group, narrow = rhs.sizes[-1], memory(rhs.element)
     assert isinstance(group, int)
-    pieces = pieces_of(f, columns, c.element)
+    pieces = pieces_of(emitter, columns, accumulator.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
-        vectors = [load(f, b, f"<{group * piece.lanes} x {narrow}>", *k, piece.first, 0) for piece in pieces]
+        vectors = [load(emitter, rhs, f"<{group * piece.lanes} x {narrow}>", *k, piece.first, 0) for piece in pieces]
         out: list[str] = []
         for row in range(rows):
-            steps = load(f, a, "i32", row, *k, 0)
+            steps = load(emitter, lhs, "i32", row, *k, 0)
             for number, piece in enumerate(pieces):
                 acc = values[row * len(pieces) + number]
-                wide = splat(f, steps, "i32", piece.lanes)
-                left = f.body.let(f"bitcast <{piece.lanes} x i32> {wide} to <{group * piece.lanes} x {narrow}>")
-                out.append(_group_products(f, piece, (group, narrow, unsigned), left, vectors[number], acc))
+                wide = splat(emitter, steps, "i32", piece.lanes)
+                left = emitter.body.let(f"bitcast <{piece.lanes} x i32> {wide} to <{group * piece.lanes} x {narrow}>")
+                out.append(_group_products(emitter, piece, (group, narrow, unsigned), left, vectors[number], acc))
         return out
 
-    run_all(f, a, b, c, pieces, fresh, step)
+    run_all(emitter, lhs, rhs, accumulator, pieces, fresh, step)
 
 
 def _group_products(
-    f: FunctionEmitter, piece: Piece, form: tuple[int, str, Unsigned], a: str, b: str, acc: str
+    emitter: FunctionEmitter, piece: Piece, form: tuple[int, str, Unsigned], lhs: str, rhs: str, acc: str
 ) -> str:
     """acc[i] + the sum of a[g i + s] b[g i + s] over 0 <= s < g for each lane i. form: (g, element, which are
     unsigned)."""
     group, narrow, unsigned = form
     lanes, type_ = piece.lanes, f"<{group * piece.lanes} x {narrow}>"
     if is_float(piece.element):
-        return _pairs_of_halves(f, piece, type_, (a, b), acc)
-    if group == 4 and (name := _byte_products(f, lanes, unsigned)):
-        first, second = (b, a) if unsigned == (False, True) else (a, b)  # instructions take unsigned bytes first
-        return f.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
-    has = f.platform.features
-    if group == 2 and f.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in has):
-        products = f.intrinsic(PMADD[lanes], piece.type, (type_, a), (type_, b))
-        return f.body.let(f"add {piece.type} {acc}, {products}")
+        return _pairs_of_halves(emitter, piece, type_, (lhs, rhs), acc)
+    if group == 4 and (name := _byte_products(emitter, lanes, unsigned)):
+        first, second = (
+            (rhs, lhs) if unsigned == (False, True) else (lhs, rhs)
+        )  # instructions take unsigned bytes first
+        return emitter.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
+    has = emitter.platform.features
+    if group == 2 and emitter.platform.arch == "x86_64" and lanes in PMADD and (lanes < 16 or "avx512bw" in has):
+        products = emitter.intrinsic(PMADD[lanes], piece.type, (type_, lhs), (type_, rhs))
+        return emitter.body.let(f"add {piece.type} {acc}, {products}")
     for step in range(group):
         mask = ", ".join(f"i32 {group * lane + step}" for lane in range(lanes))
         factors = []
-        for value, extend in zip((a, b), ("zext" if u else "sext" for u in unsigned), strict=True):
-            part = f.body.let(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{mask}>")
-            factors.append(f.body.let(f"{extend} <{lanes} x {narrow}> {part} to {piece.type}"))
-        product = f.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}")
-        acc = f.body.let(f"add {piece.type} {acc}, {product}")
+        for value, extend in zip((lhs, rhs), ("zext" if u else "sext" for u in unsigned), strict=True):
+            part = emitter.body.let(f"shufflevector {type_} {value}, {type_} poison, <{lanes} x i32> <{mask}>")
+            factors.append(emitter.body.let(f"{extend} <{lanes} x {narrow}> {part} to {piece.type}"))
+        product = emitter.body.let(f"mul {piece.type} {factors[0]}, {factors[1]}")
+        acc = emitter.body.let(f"add {piece.type} {acc}, {product}")
     return acc
 
 
-def _pairs_of_halves(f: FunctionEmitter, piece: Piece, type_: str, factors: tuple[str, str], acc: str) -> str:
+def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors: tuple[str, str], acc: str) -> str:
     """acc[i] + a[2 i] b[2 i] + a[2 i + 1] b[2 i + 1], of bf16, which are the upper halves of f32."""
     words = f"<{piece.lanes} x i32>"
-    pairs = [f.body.let(f"bitcast {type_} {factor} to {words}") for factor in factors]
+    pairs = [emitter.body.let(f"bitcast {type_} {factor} to {words}") for factor in factors]
     for what, by in (("shl", 16), ("and", -65536)):
         amount = ", ".join(f"i32 {by}" for _ in range(piece.lanes))
-        halves = [f.body.let(f"{what} {words} {pair}, <{amount}>") for pair in pairs]
-        wide = [(piece.type, f.body.let(f"bitcast {words} {half} to {piece.type}")) for half in halves]
-        acc = f.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *wide, (piece.type, acc))
+        halves = [emitter.body.let(f"{what} {words} {pair}, <{amount}>") for pair in pairs]
+        wide = [(piece.type, emitter.body.let(f"bitcast {words} {half} to {piece.type}")) for half in halves]
+        acc = emitter.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *wide, (piece.type, acc))
     return acc
 
 
-def _byte_products(f: FunctionEmitter, lanes: int, unsigned: Unsigned) -> str:
+def _byte_products(emitter: FunctionEmitter, lanes: int, unsigned: Unsigned) -> str:
     """Return the intrinsic that adds four products of bytes to each lane, "" where the machine has none."""
-    has = f.platform.features
+    has = emitter.platform.features
     mixed = unsigned[0] != unsigned[1]
-    if f.platform.arch == "x86_64" and mixed and lanes in VPDPBUSD:
+    if emitter.platform.arch == "x86_64" and mixed and lanes in VPDPBUSD:
         needs = {"avx512vnni"} if lanes == 16 else {"avx512vnni", "avx512vl"}
         return VPDPBUSD[lanes] if needs <= has or (lanes < 16 and "avxvnni" in has) else ""
-    if f.platform.arch == "aarch64" and lanes == 4:
+    if emitter.platform.arch == "aarch64" and lanes == 4:
         name, feature = ("usdot", "i8mm") if mixed else ("udot" if unsigned[0] else "sdot", "dotprod")
         return f"llvm.aarch64.neon.{name}.v4i32.v16i8" if feature in has else ""
     return ""
@@ -121,27 +125,29 @@ def _byte_products(f: FunctionEmitter, lanes: int, unsigned: Unsigned) -> str:
 # Products of 2x8 and 8x2 bytes
 
 
-def _multiply_matrices(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned: Unsigned) -> None:
+def _multiply_matrices(
+    emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, fresh: bool, unsigned: Unsigned
+) -> None:
     """Eight steps of K of two rows and two columns in one instruction. A vector of sums has both columns of the first
     row, then those of the second one; the other way round where the instruction takes B first, which is unsigned. An
     odd last row, or column, is its own neighbour."""
-    if f.platform.arch != "aarch64" or "i8mm" not in f.platform.features:
-        raise f.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
-    rows, columns = block_of(f, c)
-    pieces, turned = pieces_of(f, columns, c.element), unsigned == (False, True)
+    if emitter.platform.arch != "aarch64" or "i8mm" not in emitter.platform.features:
+        raise emitter.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
+    rows, columns = block_of(emitter, accumulator)
+    pieces, turned = pieces_of(emitter, columns, accumulator.element), unsigned == (False, True)
     name = f"llvm.aarch64.neon.{'us' if unsigned[0] != unsigned[1] else 'u' if unsigned[0] else 's'}mmla.v4i32.v16i8"
 
     def joined(first: str, second: str) -> str:
         lanes = ", ".join(f"i32 {lane}" for lane in range(2 * MATRIX))
-        return f.body.let(f"shufflevector {HALF} {first}, {HALF} {second}, <{2 * MATRIX} x i32> <{lanes}>")
+        return emitter.body.let(f"shufflevector {HALF} {first}, {HALF} {second}, <{2 * MATRIX} x i32> <{lanes}>")
 
     def row_pair(k: tuple[Index, ...], row: int) -> str:
-        return joined(*(load(f, a, HALF, min(each, rows - 1), *k, 0) for each in (row, row + 1)))
+        return joined(*(load(emitter, lhs, HALF, min(each, rows - 1), *k, 0) for each in (row, row + 1)))
 
     def column_pair(k: tuple[Index, ...], column: int) -> str:
         if column + 1 < columns:
-            return load(f, b, BYTES, *k, column, 0)
-        last = load(f, b, HALF, *k, column, 0)
+            return load(emitter, rhs, BYTES, *k, column, 0)
+        last = load(emitter, rhs, HALF, *k, column, 0)
         return joined(last, last)
 
     down, along = range(0, rows, 2), range(0, columns, 2)
@@ -155,17 +161,17 @@ def _multiply_matrices(f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fres
             x = left[row] = left.get(row) or row_pair(k, row)
             y = right[column] = right.get(column) or column_pair(k, column)
             factors = ((BYTES, y), (BYTES, x)) if turned else ((BYTES, x), (BYTES, y))
-            out[row, column] = f.intrinsic(name, SUMS, (SUMS, before[row, column]), *factors)
+            out[row, column] = emitter.intrinsic(name, SUMS, (SUMS, before[row, column]), *factors)
         return [out[place] for place in places]
 
     start = ["zeroinitializer"] * len(places)
     if not fresh:
-        start = _matrices_of(f, initial(f, c, rows, pieces, fresh), pieces, turned)
-    sums = run_dims(f, a, b, c, [SUMS] * len(places), start, step)
-    write(f, c, rows, pieces, _rows_of(f, sums, rows, pieces, turned))
+        start = _matrices_of(emitter, initial(emitter, accumulator, rows, pieces, fresh), pieces, turned)
+    sums = run_dims(emitter, lhs, rhs, accumulator, [SUMS] * len(places), start, step)
+    write(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, turned))
 
 
-def _matrices_of(f: FunctionEmitter, values: Sequence[str], pieces: Sequence[Piece], turned: bool) -> list[str]:
+def _matrices_of(emitter: FunctionEmitter, values: Sequence[str], pieces: Sequence[Piece], turned: bool) -> list[str]:
     """Return the vectors of sums of two rows and columns each, from rows in pieces."""
     out: list[str] = []
     by_row = [values[at : at + len(pieces)] for at in range(0, len(values), len(pieces))]
@@ -175,11 +181,13 @@ def _matrices_of(f: FunctionEmitter, values: Sequence[str], pieces: Sequence[Pie
             for column in range(0, piece.lanes, 2):
                 last = min(column + 1, piece.lanes - 1)
                 lanes = [column, last, piece.lanes + column, piece.lanes + last]
-                out.append(shuffled(f, piece.type, x, y, [lanes[i] for i in TURNED] if turned else lanes))
+                out.append(shuffled(emitter, piece.type, x, y, [lanes[i] for i in TURNED] if turned else lanes))
     return out
 
 
-def _rows_of(f: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], turned: bool) -> list[str]:
+def _rows_of(
+    emitter: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], turned: bool
+) -> list[str]:
     """Return rows in pieces from vectors of sums of two rows and columns each."""
     out: list[str] = []
     width = sum(-(-piece.lanes // 2) for piece in pieces)
@@ -189,5 +197,5 @@ def _rows_of(f: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequenc
             vectors = [next(of_row) for _ in range(0, piece.lanes, 2)]
             lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
             lanes = [lane - lane % 4 + TURNED[lane % 4] for lane in lanes] if turned else lanes
-            out.append(shuffled(f, SUMS, vectors[0], vectors[-1], lanes))
+            out.append(shuffled(emitter, SUMS, vectors[0], vectors[-1], lanes))
     return out

@@ -20,7 +20,7 @@ def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
     return (op.operands[0] if has_offset else None), list(op.operands[1 if has_offset else 0 :])
 
 
-def _subspan(f: FunctionEmitter, op: Operation) -> None:
+def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower a subspan to a memref whose storage begins `offset` bytes into the binding.
 
     If the type has a dynamic offset, the memref's offset is the subspan's in elements, and its base is the binding.
@@ -28,50 +28,56 @@ def _subspan(f: FunctionEmitter, op: Operation) -> None:
     """
     memref = checked_memref(op.results[0].type)
     ordinal = integer(op, "binding")
-    facts = f.bindings[ordinal]
+    facts = emitter.bindings[ordinal]
     offset_value, dims = _split(op)
-    pointer = f.platform.binding(f, ordinal, facts.alignment)
-    byte_offset: Index = 0 if offset_value is None else f.index(offset_value)
+    pointer = emitter.platform.binding(emitter, ordinal, facts.alignment)
+    byte_offset: Index = 0 if offset_value is None else emitter.index(offset_value)
     offset, sizes, strides = layout_of(memref)
     if offset is None:
-        offset_in_elements = _elements(f, byte_offset, byte_size(memref.element_type))
+        offset_in_elements = _elements(emitter, byte_offset, byte_size(memref.element_type))
     else:
         offset_in_elements = offset
-        pointer = f.body.byte_address(pointer, byte_offset)
+        pointer = emitter.body.byte_address(pointer, byte_offset)
     rest = iter(dims)
-    extents: list[Index] = [f.index(next(rest)) if size is None else size for size in sizes]
+    extents: list[Index] = [emitter.index(next(rest)) if size is None else size for size in sizes]
     memory(memref.element_type)
-    f.define(
+    emitter.define(
         op.results[0],
         MemRef(
-            pointer, pointer, offset_in_elements, tuple(extents), _strides(f, extents, strides), memref.element_type,
-            f"binding {ordinal}", facts.read_only,
+            pointer,
+            pointer,
+            offset_in_elements,
+            tuple(extents),
+            _strides(emitter, extents, strides),
+            memref.element_type,
+            f"binding {ordinal}",
+            facts.read_only,
         ),
-    )  # fmt: skip
+    )
 
 
-def _elements(f: FunctionEmitter, offset: Index, size: int) -> Index:
+def _elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
     if isinstance(offset, int):
         return offset // size
-    return offset if size == 1 else f.body.let(f"lshr exact i64 {offset}, {size.bit_length() - 1}")
+    return offset if size == 1 else emitter.body.let(f"lshr exact i64 {offset}, {size.bit_length() - 1}")
 
 
-def _strides(f: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
+def _strides(emitter: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
     """Open strides are those of a contiguous buffer."""
     found: list[Index] = []
     running: Index = 1
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
         found.insert(0, running if stride is None else stride)
-        running = f.body.times(found[0], extent)
+        running = emitter.body.times(found[0], extent)
     return tuple(found)
 
 
-def _constant(f: FunctionEmitter, op: Operation) -> None:
+def _constant(emitter: FunctionEmitter, op: Operation) -> None:
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
-    f.define(op.results[0], f.platform.constant(f, ordinal, type_, _words(f, op, ordinal)))
+    emitter.define(op.results[0], emitter.platform.constant(emitter, ordinal, type_, _words(emitter, op, ordinal)))
 
 
-def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
+def _words(emitter: FunctionEmitter, op: Operation, ordinal: int) -> int:
     """Return how many words a constant takes.
 
     An index in a hand-written kernel (the load names its layout) is one word; in a kernel that was lowered from
@@ -82,24 +88,24 @@ def _words(f: FunctionEmitter, op: Operation, ordinal: int) -> int:
         return 2 if bit_width(type_) > 32 else 1
     if attribute(op, "layout") is not None:
         return 1
-    others = (o for o in walk(f.function) if o is not op and o.name == op.name)
+    others = (o for o in walk(emitter.function) if o is not op and o.name == op.name)
     taken = any(integer(other, "ordinal") == ordinal + 1 for other in others)
-    return 2 if ordinal + 1 < f.platform.constant_words and not taken else 1
+    return 2 if ordinal + 1 < emitter.platform.constant_words and not taken else 1
 
 
-def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
-    f.define(op.results[0], f.platform.executable_constant(f, symbol(op, "key"), op.results[0].type))
+def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
+    emitter.define(op.results[0], emitter.platform.executable_constant(emitter, symbol(op, "key"), op.results[0].type))
 
 
 def _grid(what: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        f.define(op.results[0], f.platform.grid(f, what, integer(op, "dimension")))
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        emitter.define(op.results[0], emitter.platform.grid(emitter, what, integer(op, "dimension")))
 
     return lower
 
 
-def _barrier(f: FunctionEmitter, op: Operation) -> None:
-    f.platform.barrier(f)
+def _barrier(emitter: FunctionEmitter, op: Operation) -> None:
+    emitter.platform.barrier(emitter)
 
 
 ROWS: dict[str, Lowering] = {

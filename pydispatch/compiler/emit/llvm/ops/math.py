@@ -15,20 +15,22 @@ from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.kernel_ir.math.definitions import COMPOSED, TESTS
 
 
-def _intrinsic(f: FunctionEmitter, op: Operation, name: str) -> None:
+def _intrinsic(emitter: FunctionEmitter, op: Operation, name: str) -> None:
     """llvm.`name`."""
     type_ = scalar(op.results[0].type)
-    operands = ((type_, f.get(o)) for o in op.operands)
-    f.define(op.results[0], f.intrinsic(f"llvm.{name}.{FLOAT_SUFFIX[type_]}", type_, *operands, flags=fast(op)))
+    operands = ((type_, emitter.get(o)) for o in op.operands)
+    emitter.define(
+        op.results[0], emitter.intrinsic(f"llvm.{name}.{FLOAT_SUFFIX[type_]}", type_, *operands, flags=fast(op))
+    )
 
 
-def _c_function(f: FunctionEmitter, op: Operation, *names: str) -> None:
+def _c_function(emitter: FunctionEmitter, op: Operation, *names: str) -> None:
     """C's functions of these names, one for each result."""
     type_ = scalar(op.operands[0].type)
-    operands = [(type_, f.get(o)) for o in op.operands]
+    operands = [(type_, emitter.get(o)) for o in op.operands]
     for result, name in zip(op.results, names, strict=True):
-        symbol = f.platform.math_call(name if type_ == "double" else f"{name}f")
-        f.define(result, f.intrinsic(symbol, type_, *operands, flags=fast(op)))
+        symbol = emitter.platform.math_call(name if type_ == "double" else f"{name}f")
+        emitter.define(result, emitter.intrinsic(symbol, type_, *operands, flags=fast(op)))
 
 
 def _inline(name: str) -> Lowering:
@@ -44,26 +46,29 @@ def _where(feature: str, name: str) -> Lowering:
     LLVM would call it.
     """
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        if f.platform.arch != "x86_64" or feature in f.platform.features:
-            _intrinsic(f, op, name)
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        if emitter.platform.arch != "x86_64" or feature in emitter.platform.features:
+            _intrinsic(emitter, op, name)
         else:
-            _c_function(f, op, name)
+            _c_function(emitter, op, name)
 
     return natively(lower)
 
 
 def _bits(name: str, *extra: tuple[str, str]) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        type_ = int_type(f, op.results[0].type)
-        f.define(op.results[0], f.intrinsic(f"llvm.{name}.{type_}", type_, (type_, f.get(op.operands[0])), *extra))
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        type_ = int_type(emitter, op.results[0].type)
+        emitter.define(
+            op.results[0],
+            emitter.intrinsic(f"llvm.{name}.{type_}", type_, (type_, emitter.get(op.operands[0])), *extra),
+        )
 
     return lower
 
 
-def _power(f: FunctionEmitter, op: Operation) -> None:
-    exponent = as_index(f.get(op.operands[1]))
-    expand(f, op, exponent if isinstance(exponent, int) else None)
+def _power(emitter: FunctionEmitter, op: Operation) -> None:
+    exponent = as_index(emitter.get(op.operands[1]))
+    expand(emitter, op, exponent if isinstance(exponent, int) else None)
 
 
 _CALLS = (

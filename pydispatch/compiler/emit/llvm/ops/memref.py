@@ -31,117 +31,126 @@ from pydispatch.compiler.kernel_ir.types import (
 )
 
 
-def _offset(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
+def _offset(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Index:
     """Return the linear offset of the element at `indices`, in elements."""
     if len(indices) != len(memref.strides):
-        raise f.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
+        raise emitter.error(f"a memref of rank {len(memref.strides)} is indexed with {len(indices)} values")
     offset: Index = memref.offset
     for index, stride in zip(indices, memref.strides, strict=True):
-        offset = f.body.plus(offset, f.body.times(index, stride))
+        offset = emitter.body.plus(offset, emitter.body.times(index, stride))
     return offset
 
 
-def address(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
+def address(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> str:
     """Return a pointer to an element that has bytes of its own."""
-    return _pointer(f, memref, _offset(f, memref, indices))
+    return _pointer(emitter, memref, _offset(emitter, memref, indices))
 
 
-def _pointer(f: FunctionEmitter, memref: MemRef, offset: Index) -> str:
+def _pointer(emitter: FunctionEmitter, memref: MemRef, offset: Index) -> str:
     if offset == 0:
         return memref.aligned
-    return f.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {memref.aligned}, i64 {offset}")
+    return emitter.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {memref.aligned}, i64 {offset}")
 
 
-def _packed_place(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
+def _packed_place(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
     """(pointer to the byte, i8 shift) of an element that shares a byte; the first element has the low bits."""
-    width, offset = bit_width(memref.element), _offset(f, memref, indices)
-    byte = f.body.shift_right(offset, 3 - width.bit_length() + 1)
-    within = f.body.low_bits(offset, 8 // width - 1)
+    width, offset = bit_width(memref.element), _offset(emitter, memref, indices)
+    byte = emitter.body.shift_right(offset, 3 - width.bit_length() + 1)
+    within = emitter.body.low_bits(offset, 8 // width - 1)
     if isinstance(within, int):
-        return _pointer(f, memref, byte), within * width
-    return _pointer(f, memref, byte), f.body.let(f"mul i8 {f.body.let(f'trunc i64 {within} to i8')}, {width}")
+        return _pointer(emitter, memref, byte), within * width
+    return _pointer(emitter, memref, byte), emitter.body.let(
+        f"mul i8 {emitter.body.let(f'trunc i64 {within} to i8')}, {width}"
+    )
 
 
-def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: int = 1) -> str:
+def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], least: int = 1) -> str:
     """Load the element at `indices`. least: bytes that its address is said to be a multiple of."""
     element = memref.element
     if packed(element):
-        pointer, shift = _packed_place(f, memref, indices)
-        if f.platform.concurrent and not memref.read_only and memref.root != "stack":
+        pointer, shift = _packed_place(emitter, memref, indices)
+        if emitter.platform.concurrent and not memref.read_only and memref.root != "stack":
             # Others may write their elements of the byte.
-            byte = f.body.let(f"load atomic i8, ptr {pointer} {f.platform.atomic_scope}monotonic, align 1")
+            byte = emitter.body.let(f"load atomic i8, ptr {pointer} {emitter.platform.atomic_scope}monotonic, align 1")
         else:
-            byte = f.body.let(f"load i8, ptr {pointer}, align 1{f.access(memref)}")
-        return f.body.let(f"trunc i8 {f.body.let(f'lshr i8 {byte}, {shift}')} to {scalar(element)}")
+            byte = emitter.body.let(f"load i8, ptr {pointer}, align 1{emitter.access(memref)}")
+        return emitter.body.let(f"trunc i8 {emitter.body.let(f'lshr i8 {byte}, {shift}')} to {scalar(element)}")
     stored, align = memory(element), max(least, alignment(element))
-    value = f.body.let(f"load {stored}, ptr {address(f, memref, indices)}, align {align}{f.access(memref)}")
+    value = emitter.body.let(
+        f"load {stored}, ptr {address(emitter, memref, indices)}, align {align}{emitter.access(memref)}"
+    )
     if bit_width(element) == 1:
-        return f.body.let(f"icmp ne i8 {value}, 0")
-    return f.body.let(f"trunc i8 {value} to {scalar(element)}") if bit_width(element) < 8 else value
+        return emitter.body.let(f"icmp ne i8 {value}, 0")
+    return emitter.body.let(f"trunc i8 {value} to {scalar(element)}") if bit_width(element) < 8 else value
 
 
 def store(
-    f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], least: int = 1, own_byte: bool = False
+    emitter: FunctionEmitter,
+    value: str,
+    memref: MemRef,
+    indices: Sequence[Index],
+    least: int = 1,
+    own_byte: bool = False,
 ) -> None:
     """Write the element at `indices` and no other, also where elements share a byte. own_byte: no other iteration
     writes elements of that byte."""
     element = memref.element
     if packed(element):
-        alone = own_byte or memref.root == "stack" or not f.platform.concurrent
-        _store_packed(f, value, memref, indices, alone)
+        alone = own_byte or memref.root == "stack" or not emitter.platform.concurrent
+        _store_packed(emitter, value, memref, indices, alone)
         return
     if bit_width(element) < 8:
-        value = f.body.let(f"zext {scalar(element)} {value} to i8")
+        value = emitter.body.let(f"zext {scalar(element)} {value} to i8")
     stored, align = memory(element), max(least, alignment(element))
-    pointer = address(f, memref, indices)
-    f.body.emit(f"store {stored} {value}, ptr {pointer}, align {align}{f.access(memref)}")
+    pointer = address(emitter, memref, indices)
+    emitter.body.emit(f"store {stored} {value}, ptr {pointer}, align {align}{emitter.access(memref)}")
 
 
-def _store_packed(f: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], alone: bool) -> None:
+def _store_packed(emitter: FunctionEmitter, value: str, memref: MemRef, indices: Sequence[Index], alone: bool) -> None:
     """Not said to be independent of other iterations: neighbours meet in one byte unless an iteration writes all of
     it. Where they may do so at once, bits are cleared and set by atomic operations; that no other iteration reads them
     cleared is the contract of every store."""
-    pointer, shift = _packed_place(f, memref, indices)
-    access, let = f.access(memref, shared=True), f.body.let
+    pointer, shift = _packed_place(emitter, memref, indices)
+    access, let = emitter.access(memref, shared=True), emitter.body.let
     mask = (1 << bit_width(memref.element)) - 1
     wide = let(f"zext {scalar(memref.element)} {value} to i8")
     moved = let(f"shl i8 {wide}, {shift}")
     others = ~(mask << shift) if isinstance(shift, int) else let(f"xor i8 {let(f'shl i8 {mask}, {shift}')}, -1")
     if not alone:
-        scope = f.platform.atomic_scope
+        scope = emitter.platform.atomic_scope
         let(f"atomicrmw and ptr {pointer}, i8 {others} {scope}monotonic")
         let(f"atomicrmw or ptr {pointer}, i8 {moved} {scope}monotonic")
         return
     kept = let(f"and i8 {let(f'load i8, ptr {pointer}, align 1{access}')}, {others}")
-    f.body.emit(f"store i8 {let(f'or i8 {kept}, {moved}')}, ptr {pointer}, align 1{access}")
+    emitter.body.emit(f"store i8 {let(f'or i8 {kept}, {moved}')}, ptr {pointer}, align 1{access}")
 
 
-def _load(f: FunctionEmitter, op: Operation) -> None:
-    indices = [f.index(o) for o in op.operands[1:]]
-    f.define(op.results[0], load(f, f.memref(op.operands[0]), indices, integer(op, "alignment", 1)))
+def _load(emitter: FunctionEmitter, op: Operation) -> None:
+    indices = [emitter.index(o) for o in op.operands[1:]]
+    emitter.define(op.results[0], load(emitter, emitter.memref(op.operands[0]), indices, integer(op, "alignment", 1)))
 
 
-def _store(f: FunctionEmitter, op: Operation) -> None:
-    target = f.memref(op.operands[1])
+def _store(emitter: FunctionEmitter, op: Operation) -> None:
+    target = emitter.memref(op.operands[1])
     if target.read_only:
-        raise f.error("a store into a binding that is only read", READ_ONLY_NOTE)
-    indices = [f.index(o) for o in op.operands[2:]]
+        raise emitter.error("a store into a binding that is only read", READ_ONLY_NOTE)
+    indices = [emitter.index(o) for o in op.operands[2:]]
     own = attribute(op, OWN_BYTE) is not None
-    store(f, f.get(op.operands[0]), target, indices, integer(op, "alignment", 1), own)
+    store(emitter, emitter.get(op.operands[0]), target, indices, integer(op, "alignment", 1), own)
 
 
-def _static(f: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
+def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int]:
     """(type, bytes) of storage to be made."""
     memref = checked_memref(type_)
     _, sizes, strides = layout_of(memref)
     if any(part is None for part in (*sizes, *strides)):
-        raise f.error(
+        raise emitter.error(
             f"storage of type {memref} has no size known while compiling",
             "kernels have no allocator: take the largest size, or pass scratch memory as a binding",
         )
     contiguous = [prod(size for size in sizes[i + 1 :] if size is not None) for i in range(len(sizes))]
     if list(strides) != contiguous or layout_of(memref)[0] != 0:
-        raise f.error(f"storage of type {memref} must have the identity layout")
+        raise emitter.error(f"storage of type {memref} must have the identity layout")
     return memref, storage_bytes(memref.element_type, prod(size for size in sizes if size is not None))
 
 
@@ -151,39 +160,41 @@ def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
     return MemRef(pointer, pointer, 0, *known, memref.element_type, root)
 
 
-def _alloc(f: FunctionEmitter, op: Operation) -> None:
+def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
-    memref, size = _static(f, op.results[0].type)
+    memref, size = _static(emitter, op.results[0].type)
     align = max(integer(op, "alignment", 1), alignment(memref.element_type))
     if is_common(op, memref):
-        pointer = f.platform.workgroup_memory(f, size, align)
-        f.define(op.results[0], _fresh(pointer, memref, "stack" if f.groups else "workgroup"))
+        pointer = emitter.platform.workgroup_memory(emitter, size, align)
+        emitter.define(op.results[0], _fresh(pointer, memref, "stack" if emitter.groups else "workgroup"))
         return
-    pointer = f.alloca(f"[{max(size, 1)} x i8]", size, max(align, 16))
-    f.define(op.results[0], _fresh(pointer, memref, "stack"))
+    pointer = emitter.alloca(f"[{max(size, 1)} x i8]", size, max(align, 16))
+    emitter.define(op.results[0], _fresh(pointer, memref, "stack"))
 
 
-def _nothing(f: FunctionEmitter, op: Operation) -> None:
+def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
     """dealloc: storage lives as long as the workgroup."""
 
 
-def _global(f: FunctionEmitter, op: Operation) -> None:
+def _global(emitter: FunctionEmitter, op: Operation) -> None:
     name = attribute(op, "name")
-    found = f.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
+    found = emitter.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
     if found is None:
-        raise f.error(f"memref.get_global of an unknown global {name}")
-    memref, size = _static(f, op.results[0].type)
+        raise emitter.error(f"memref.get_global of an unknown global {name}")
+    memref, size = _static(emitter, op.results[0].type)
     llvm_name = "@" + f'"{symbol(op, "name")}.constant"'
-    f.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(f, found, memref, size)}")
+    emitter.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(emitter, found, memref, size)}")
     root = f"global {symbol(op, 'name')}"
-    f.define(op.results[0], _fresh(llvm_name, memref, root).rooted(root, read_only=True))  # `_initializer` sees to it
+    emitter.define(
+        op.results[0], _fresh(llvm_name, memref, root).rooted(root, read_only=True)
+    )  # `_initializer` sees to it
 
 
-def _initializer(f: FunctionEmitter, op: Operation, memref: MemRefType, size: int) -> str:
+def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType, size: int) -> str:
     values = attribute(op, "initial_value")
     if attribute(op, "constant") is None or not isinstance(values, DenseIntOrFPElementsAttr):
-        raise f.error(
+        raise emitter.error(
             f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
             "workgroups share no state: use a binding for data that kernels write",
         )
@@ -209,27 +220,27 @@ def _bytes(codes: list[int], type_: Attribute) -> list[str]:
     return [str(byte - 256 if byte > 127 else byte) for byte in data]
 
 
-def _copy(f: FunctionEmitter, op: Operation) -> None:
+def _copy(emitter: FunctionEmitter, op: Operation) -> None:
     """Elementwise; LLVM turns the innermost loop into vectors."""
-    source, target = f.memref(op.operands[0]), f.memref(op.operands[1])
+    source, target = emitter.memref(op.operands[0]), emitter.memref(op.operands[1])
     if target.read_only:
-        raise f.error("a copy into a binding that is only read", READ_ONLY_NOTE)
+        raise emitter.error("a copy into a binding that is only read", READ_ONLY_NOTE)
     sizes = [s if isinstance(s, int) else t for s, t in zip(source.sizes, target.sizes, strict=True)]
 
     def body(point: list[str]) -> None:
         indices: list[Index] = list(point)
-        store(f, load(f, source, indices), target, indices)
+        store(emitter, load(emitter, source, indices), target, indices)
 
-    nest(f, [(0, size, 1) for size in sizes], body)
+    nest(emitter, [(0, size, 1) for size in sizes], body)
 
 
-def _assume_alignment(f: FunctionEmitter, op: Operation) -> None:
+def _assume_alignment(emitter: FunctionEmitter, op: Operation) -> None:
     """Forward the operands of `memref.assume_alignment`, a hint that the compiler does not check.
 
     Only the declared alignment of bindings is used.
     """
     for result in op.results:
-        f.define(result, f.values[op.operands[0]])
+        emitter.define(result, emitter.values[op.operands[0]])
 
 
 ROWS: dict[str, Lowering] = {

@@ -18,65 +18,65 @@ from pydispatch.ir.dialects.scf.parallel import ForallOp
 from pydispatch.ir.op_info import Cost, info_of
 
 
-def _independent(f: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
+def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
     """Plain loops, the innermost marked as one whose iterations are independent."""
     block = op.regions[0].blocks[0]
 
     def body(indices: list[str]) -> None:
         for argument, value in zip(block.args, indices, strict=True):
-            f.define(argument, value)
-        f.region(op.regions[0], lambda terminator: None)
+            emitter.define(argument, value)
+        emitter.region(op.regions[0], lambda terminator: None)
 
-    nest(f, bounds, body, parallel=True, long=any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op)))
+    nest(emitter, bounds, body, parallel=True, long=any(info_of(inner).cost is Cost.FUNCTION for inner in walk(op)))
 
 
-def _parallel(f: FunctionEmitter, op: Operation) -> None:
+def _parallel(emitter: FunctionEmitter, op: Operation) -> None:
     loop = cast(scf.ParallelOp, op)
     bounds: list[Range] = [
-        (f.index(lower), f.index(upper), f.index(step))
+        (emitter.index(lower), emitter.index(upper), emitter.index(step))
         for lower, upper, step in zip(loop.lowerBound, loop.upperBound, loop.step, strict=True)
     ]
     if loop.initVals:
-        _reduce(f, loop, bounds)
+        _reduce(emitter, loop, bounds)
     else:
-        _independent(f, op, bounds)
+        _independent(emitter, op, bounds)
 
 
-def _reduce(f: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> None:
+def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> None:
     """Plain loops that carry the results, in order: the same bits whatever runs them."""
     block = loop.body.blocks[0]
     last = block.last_op
     if last is None or len(last.regions) != len(loop.initVals):
         combined = len(last.regions) if last else 0
-        raise f.error(f"scf.reduce combines {combined} values, the loop carries {len(loop.initVals)}")
-    is_long = is_vectorised(f, bounds[-1])
-    orders = [reduction_order(f, region) if is_long else None for region in last.regions]
+        raise emitter.error(f"scf.reduce combines {combined} values, the loop carries {len(loop.initVals)}")
+    is_long = is_vectorised(emitter, bounds[-1])
+    orders = [reduction_order(emitter, region) if is_long else None for region in last.regions]
     types = [scalar(value.type) if order is None else order.integer
              for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip
-    starts = [f.get(value) if order is None else order.integer_of(f, f.get(value))
+    starts = [emitter.get(value) if order is None else order.integer_of(emitter, emitter.get(value))
               for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip
 
     def level(depth: int, carried: list[str]) -> list[str]:
         if depth == len(bounds):
-            return _iteration(f, loop, carried, orders)
-        nested = Loop(f, bounds[depth])
+            return _iteration(emitter, loop, carried, orders)
+        nested = Loop(emitter, bounds[depth])
         nested.begin()
-        phis = [f.body.phi(type_) for type_ in types]
+        phis = [emitter.body.phi(type_) for type_ in types]
         for phi, value in zip(phis, carried, strict=True):
             phi.incoming.append((value, nested.before))
         nested.enter()
-        f.define(block.args[depth], nested.counter)
+        emitter.define(block.args[depth], nested.counter)
         for phi, value in zip(phis, level(depth + 1, [phi.name for phi in phis]), strict=True):
-            phi.incoming.append((value, f.body.label))
-        nested.end(known_lanes(f, loop.results, is_long and depth == len(bounds) - 1))
+            phi.incoming.append((value, emitter.body.label))
+        nested.end(known_lanes(emitter, loop.results, is_long and depth == len(bounds) - 1))
         return [phi.name for phi in phis]
 
     for result, value, order in zip(loop.results, level(0, starts), orders, strict=True):
-        f.define(result, value if order is None else order.float_of(f, value))
+        emitter.define(result, value if order is None else order.float_of(emitter, value))
 
 
 def _iteration(
-    f: FunctionEmitter, loop: scf.ParallelOp, carried: list[str], orders: Sequence[Order | None]
+    emitter: FunctionEmitter, loop: scf.ParallelOp, carried: list[str], orders: Sequence[Order | None]
 ) -> list[str]:
     """Emit the body once, and return its results combined with `carried`."""
     combined: list[str] = []
@@ -84,30 +84,30 @@ def _iteration(
     def leave(terminator: Operation) -> None:
         for region, value, operand, order in zip(terminator.regions, carried, terminator.operands, orders, strict=True):
             left, right = region.blocks[0].args
-            f.define(left, value)
-            f.define(right, f.get(operand))
+            emitter.define(left, value)
+            emitter.define(right, emitter.get(operand))
             if order is None:
-                f.region(region, lambda end: combined.append(f.get(end.operands[0])))
+                emitter.region(region, lambda end: combined.append(emitter.get(end.operands[0])))
             else:
-                combined.append(order.combined(f))
+                combined.append(order.combined(emitter))
 
-    f.region(loop.body, leave)
+    emitter.region(loop.body, leave)
     return combined
 
 
-def _forall(f: FunctionEmitter, op: Operation) -> None:
+def _forall(emitter: FunctionEmitter, op: Operation) -> None:
     loop = cast(ForallOp, op)
     if loop.outputs:
-        raise f.error(
+        raise emitter.error(
             "scf.forall with shared_outs cannot be compiled into a kernel",
             "its results are tensors: write into memrefs instead",
         )
 
     def known(bound: int | SSAValue) -> Index:
-        return bound if isinstance(bound, int) else f.index(bound)
+        return bound if isinstance(bound, int) else emitter.index(bound)
 
     sides = [[known(bound) for bound in loop.bounds(which)] for which in ("lower", "upper", "step")]
-    _independent(f, op, list(zip(*sides, strict=True)))
+    _independent(emitter, op, list(zip(*sides, strict=True)))
 
 
 ROWS: dict[str, Lowering] = {"scf.parallel": _parallel, "scf.forall": _forall}

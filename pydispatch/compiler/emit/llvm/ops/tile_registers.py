@@ -38,14 +38,14 @@ Shape = tuple[int, int, int]
 """Rows and columns of a block, and groups of K that are multiplied at once."""
 
 
-def tile_shape(f: FunctionEmitter, op: Operation) -> Shape | None:
+def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
     """Return the shape that the matrix registers are configured for at an operation; None where they are not configured
     or do not exist.
     """
-    if "amx-tile" not in f.platform.features:
+    if "amx-tile" not in emitter.platform.features:
         return None
     at: Operation | None = op
-    while at is not None and at is not f.function:
+    while at is not None and at is not emitter.function:
         before = at.prev_op
         while before is not None:
             if isinstance(before, ConfigureTilesOp):
@@ -57,93 +57,108 @@ def tile_shape(f: FunctionEmitter, op: Operation) -> Shape | None:
     return None
 
 
-def holds_block(f: FunctionEmitter, shape: Shape, a: MemRef, b: MemRef, c: MemRef) -> bool:
+def holds_block(emitter: FunctionEmitter, shape: Shape, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> bool:
     """Return whether a product of groups is one that registers of a shape multiply."""
-    group = GROUP * 8 // bit_width(b.element)
+    group = GROUP * 8 // bit_width(rhs.element)
     return (
-        FEATURES.get(str(b.element), "") in f.platform.features and c.sizes == shape[:2] and b.sizes[-1] == group
-        and a.strides[-2:] == (group, 1) and b.strides[-2:] == (group, 1)
-    )  # fmt: skip
+        FEATURES.get(str(rhs.element), "") in emitter.platform.features
+        and accumulator.sizes == shape[:2]
+        and rhs.sizes[-1] == group
+        and lhs.strides[-2:] == (group, 1)
+        and rhs.strides[-2:] == (group, 1)
+    )
 
 
 def multiply_tiles(
-    f: FunctionEmitter, a: MemRef, b: MemRef, c: MemRef, fresh: bool, unsigned: tuple[bool, bool], steps: int
+    emitter: FunctionEmitter,
+    lhs: MemRef,
+    rhs: MemRef,
+    accumulator: MemRef,
+    fresh: bool,
+    unsigned: tuple[bool, bool],
+    steps: int,
 ) -> tuple[MemRef, MemRef] | None:
     """c (=, +=) a b, over as many groups of the last dimension of K as are a multiple of `steps`. What of A and B is
     left, None where that is nothing."""
-    rows, columns = block_of(f, c)
+    rows, columns = block_of(emitter, accumulator)
     down, along = (range(-(-size // SIDE)) for size in (rows, columns))
     places = [(i, j) for i in down for j in along]
     for i, j in places:
         if fresh:
-            _call(f, "tilezero", SUMS + 2 * i + j)
+            _call(emitter, "tilezero", SUMS + 2 * i + j)
         else:
-            _move(f, "tileloadd64", SUMS + 2 * i + j, c, (SIDE * i, SIDE * j), c.strides[0])
-    dims = len(b.sizes) - 2
-    sizes = [x if isinstance(x, int) else y for x, y in zip(a.sizes[1 : dims + 1], b.sizes[:dims], strict=True)]
+            _move(emitter, "tileloadd64", SUMS + 2 * i + j, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
+    dims = len(rhs.sizes) - 2
+    sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
     size = sizes[-1]
-    count: Index = size // steps if isinstance(size, int) else f.body.let(f"udiv i64 {size}, {steps}")
+    count: Index = size // steps if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {steps}")
 
-    product = BYTES[unsigned] if bit_width(b.element) == 8 else "tdpbf16ps"
+    product = BYTES[unsigned] if bit_width(rhs.element) == 8 else "tdpbf16ps"
 
     def multiply(at: tuple[Index, ...]) -> None:
         for i in down:
-            _move(f, "tileloadd64", OF_A + i, a, (SIDE * i, *at, 0), a.strides[0])
+            _move(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *at, 0), lhs.strides[0])
         for j in along:
-            _move(f, "tileloadd64", OF_B + j, b, (*at, SIDE * j, 0), b.strides[-3])
+            _move(emitter, "tileloadd64", OF_B + j, rhs, (*at, SIDE * j, 0), rhs.strides[-3])
         for i, j in places:
-            _call(f, product, SUMS + 2 * i + j, OF_A + i, OF_B + j)
+            _call(emitter, product, SUMS + 2 * i + j, OF_A + i, OF_B + j)
 
     def level(at: tuple[Index, ...]) -> None:
         last = len(at) == dims - 1
 
         def each(index: Index, values: list[str]) -> list[str]:
             if last:
-                multiply((*at, f.body.times(index, steps)))
+                multiply((*at, emitter.body.times(index, steps)))
             else:
                 level((*at, index))
             return values
 
-        run_steps(f, count if last else sizes[len(at)], [], [], 2 if last else 1, each)
+        run_steps(emitter, count if last else sizes[len(at)], [], [], 2 if last else 1, each)
 
     level(())
     for i, j in places:
-        _move(f, "tilestored64", SUMS + 2 * i + j, c, (SIDE * i, SIDE * j), c.strides[0])
-    done = f.body.times(count, steps)
-    return None if done == size else (_from(f, a, dims, done), _from(f, b, dims - 1, done))
+        _move(emitter, "tilestored64", SUMS + 2 * i + j, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
+    done = emitter.body.times(count, steps)
+    return None if done == size else (_from(emitter, lhs, dims, done), _from(emitter, rhs, dims - 1, done))
 
 
-def _from(f: FunctionEmitter, m: MemRef, dim: int, start: Index) -> MemRef:
+def _from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index) -> MemRef:
     """Return the slice of a memref from `start` on along a dimension."""
-    size = f.body.minus(m.sizes[dim], start)
-    offset = f.body.plus(m.offset, f.body.times(start, m.strides[dim]))
-    return replace(m, offset=offset, sizes=(*m.sizes[:dim], size, *m.sizes[dim + 1 :]))
+    size = emitter.body.minus(memref.sizes[dim], start)
+    offset = emitter.body.plus(memref.offset, emitter.body.times(start, memref.strides[dim]))
+    return replace(memref, offset=offset, sizes=(*memref.sizes[:dim], size, *memref.sizes[dim + 1 :]))
 
 
-def _move(f: FunctionEmitter, name: str, register: int, m: MemRef, at: tuple[Index, ...], stride: Index) -> None:
+def _move(
+    emitter: FunctionEmitter, name: str, register: int, memref: MemRef, at: tuple[Index, ...], stride: Index
+) -> None:
     """Load or stores a register, whose rows are `stride` elements apart."""
-    pointer, size = address(f, m, *at), bit_width(m.element) // 8
-    f.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}(i8 immarg, ptr, i64)")
-    f.body.emit(f"call void @llvm.x86.{name}(i8 {register}, ptr {pointer}, i64 {f.body.times(stride, size)})")
+    pointer, size = address(emitter, memref, *at), bit_width(memref.element) // 8
+    emitter.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}(i8 immarg, ptr, i64)")
+    emitter.body.emit(
+        f"call void @llvm.x86.{name}(i8 {register}, ptr {pointer}, i64 {emitter.body.times(stride, size)})"
+    )
 
 
-def _call(f: FunctionEmitter, name: str, *registers: int) -> None:
+def _call(emitter: FunctionEmitter, name: str, *registers: int) -> None:
     types = ", ".join("i8 immarg" for _ in registers)
-    f.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}({types})")
-    f.body.emit(f"call void @llvm.x86.{name}({', '.join(f'i8 {number}' for number in registers)})")
+    emitter.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}({types})")
+    emitter.body.emit(f"call void @llvm.x86.{name}({', '.join(f'i8 {number}' for number in registers)})")
 
 
-def _configure(f: FunctionEmitter, op: Operation) -> None:
-    if "amx-tile" not in f.platform.features:
+def _configure(emitter: FunctionEmitter, op: Operation) -> None:
+    if "amx-tile" not in emitter.platform.features:
         return
-    if not f.exported:
-        raise f.error("pyd.configure_tiles in a function that is called", "put it into the function of the dispatch")
+    if not emitter.exported:
+        raise emitter.error(
+            "pyd.configure_tiles in a function that is called", "put it into the function of the dispatch"
+        )
     assert isinstance(op, ConfigureTilesOp)
     text = "".join(f"\\{byte:02X}" for byte in configuration(*op.shape))
     name = f"tiles.{'.'.join(map(str, op.shape))}"
-    f.module.globals[name] = f'@{name} = private unnamed_addr constant [64 x i8] c"{text}", align 64'
-    f.module.declare("llvm.x86.ldtilecfg", "declare void @llvm.x86.ldtilecfg(ptr)")
-    f.body.emit(f"call void @llvm.x86.ldtilecfg(ptr @{name})")
+    emitter.module.globals[name] = f'@{name} = private unnamed_addr constant [64 x i8] c"{text}", align 64'
+    emitter.module.declare("llvm.x86.ldtilecfg", "declare void @llvm.x86.ldtilecfg(ptr)")
+    emitter.body.emit(f"call void @llvm.x86.ldtilecfg(ptr @{name})")
 
 
 def configuration(rows: int, columns: int, steps: int) -> bytes:
@@ -160,9 +175,9 @@ def configuration(rows: int, columns: int, steps: int) -> bytes:
     return struct.pack("<BB14x16H16B", 1, 0, *width, *height)
 
 
-def _release(f: FunctionEmitter, op: Operation) -> None:
-    if "amx-tile" in f.platform.features:
-        _call(f, "tilerelease")
+def _release(emitter: FunctionEmitter, op: Operation) -> None:
+    if "amx-tile" in emitter.platform.features:
+        _call(emitter, "tilerelease")
 
 
 ROWS: dict[str, Lowering] = {"pyd.configure_tiles": _configure, "pyd.release_tiles": _release}

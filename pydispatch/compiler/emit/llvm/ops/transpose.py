@@ -15,52 +15,55 @@ MOST_LANES = 16
 """Rows of a square that is turned in registers: with more, they would not fit."""
 
 
-def _transpose(f: FunctionEmitter, op: Operation) -> None:
-    source, target = (f.memref(operand) for operand in op.operands)
+def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
+    source, target = (emitter.memref(operand) for operand in op.operands)
     if target.read_only:
-        raise f.error("pyd.transpose into a binding that is only read", READ_ONLY_NOTE)
+        raise emitter.error("pyd.transpose into a binding that is only read", READ_ONLY_NOTE)
     if bit_width(source.element) % 8:
-        raise f.error(f"pyd.transpose moves whole bytes, got {source.element}")
+        raise emitter.error(f"pyd.transpose moves whole bytes, got {source.element}")
     if source.strides[1] != 1 or target.strides[1] != 1:
-        raise f.error("pyd.transpose needs rows that are contiguous in both of its operands")
+        raise emitter.error("pyd.transpose needs rows that are contiguous in both of its operands")
     rows, columns = source.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
-    side = min(MOST_LANES, vector_bits(f) // bit_width(source.element))
+    side = min(MOST_LANES, vector_bits(emitter) // bit_width(source.element))
     while rows % side or columns % side:
         side //= 2
     for row in range(0, rows, side):
         for column in range(0, columns, side):
-            _square(f, source, target, row, column, side)
+            _square(emitter, source, target, row, column, side)
 
 
-def _square(f: FunctionEmitter, source: MemRef, target: MemRef, row: int, column: int, side: int) -> None:
+def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, column: int, side: int) -> None:
     type_, align = f"<{side} x {memory(source.element)}>", alignment(source.element)
     values = [
-        f.body.let(f"load {type_}, ptr {address(f, source, row + i, column)}, align {align}{f.access(source)}")
+        emitter.body.let(
+            f"load {type_}, ptr {address(emitter, source, row + i, column)}, align {align}{emitter.access(source)}"
+        )
         for i in range(side)
     ]
     distance = side // 2
     while distance:
         for i in range(side):
             if not i & distance:
-                values[i], values[i + distance] = _exchange(f, type_, values[i], values[i + distance], side, distance)
+                values[i], values[i + distance] = _exchange(
+                    emitter, type_, values[i], values[i + distance], side, distance
+                )
         distance //= 2
     for i, value in enumerate(values):
-        f.body.emit(
-            f"store {type_} {value}, ptr {address(f, target, column + i, row)}, align {align}{f.access(target)}"
-        )
+        pointer = address(emitter, target, column + i, row)
+        emitter.body.emit(f"store {type_} {value}, ptr {pointer}, align {align}{emitter.access(target)}")
 
 
-def _exchange(f: FunctionEmitter, type_: str, low: str, high: str, side: int, distance: int) -> tuple[str, str]:
+def _exchange(emitter: FunctionEmitter, type_: str, low: str, high: str, side: int, distance: int) -> tuple[str, str]:
     """Return two rows `distance` apart with their off-diagonal squares exchanged."""
     upper = [c if not c & distance else side + c - distance for c in range(side)]
     lower = [c + distance if not c & distance else side + c for c in range(side)]
-    return _shuffled(f, type_, low, high, upper), _shuffled(f, type_, low, high, lower)
+    return _shuffled(emitter, type_, low, high, upper), _shuffled(emitter, type_, low, high, lower)
 
 
-def _shuffled(f: FunctionEmitter, type_: str, a: str, b: str, lanes: list[int]) -> str:
+def _shuffled(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, lanes: list[int]) -> str:
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
-    return f.body.let(f"shufflevector {type_} {a}, {type_} {b}, <{len(lanes)} x i32> <{mask}>")
+    return emitter.body.let(f"shufflevector {type_} {lhs}, {type_} {rhs}, <{len(lanes)} x i32> <{mask}>")
 
 
 ROWS: dict[str, Lowering] = {"pyd.transpose": _transpose}

@@ -13,32 +13,32 @@ from pydispatch.compiler.kernel_ir.readers import mixed, segments
 from pydispatch.compiler.kernel_ir.types import checked_memref, layout_of
 
 
-def _reinterpret_cast(f: FunctionEmitter, op: Operation) -> None:
+def _reinterpret_cast(emitter: FunctionEmitter, op: Operation) -> None:
     _, *parts = segments(op, 4)
     names = ("static_offsets", "static_sizes", "static_strides")
-    (offset,), sizes, strides = (mixed(op, name, part, f.index) for name, part in zip(names, parts, strict=True))
-    f.define(op.results[0], f.memref(op.operands[0]).over(offset, tuple(sizes), tuple(strides)))
+    (offset,), sizes, strides = (mixed(op, name, part, emitter.index) for name, part in zip(names, parts, strict=True))
+    emitter.define(op.results[0], emitter.memref(op.operands[0]).over(offset, tuple(sizes), tuple(strides)))
 
 
-def _layout(f: FunctionEmitter, op: Operation) -> None:
-    source = f.memref(op.operands[0])
+def _layout(emitter: FunctionEmitter, op: Operation) -> None:
+    source = emitter.memref(op.operands[0])
     for result, value in zip(op.results, (source.offset, *source.sizes, *source.strides), strict=True):
-        f.define(result, str(value))
+        emitter.define(result, str(value))
 
 
-def _pointer_as_index(f: FunctionEmitter, op: Operation) -> None:
-    f.define(op.results[0], f.body.let(f"ptrtoint ptr {f.memref(op.operands[0]).aligned} to i64"))
+def _pointer_as_index(emitter: FunctionEmitter, op: Operation) -> None:
+    emitter.define(op.results[0], emitter.body.let(f"ptrtoint ptr {emitter.memref(op.operands[0]).aligned} to i64"))
 
 
-def _view(f: FunctionEmitter, op: Operation) -> None:
+def _view(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower a `memref.view` to a typed memref over the bytes of its source."""
-    source = f.memref(op.operands[0])
+    source = emitter.memref(op.operands[0])
     type_ = checked_memref(op.results[0].type)
-    pointer = f.body.byte_address(source.aligned, f.body.plus(source.offset, f.index(op.operands[1])))
+    pointer = emitter.body.byte_address(source.aligned, emitter.body.plus(source.offset, emitter.index(op.operands[1])))
     given = iter(op.operands[2:])
-    sizes: list[Index] = [f.index(next(given)) if size is None else size for size in layout_of(type_)[1]]
+    sizes: list[Index] = [emitter.index(next(given)) if size is None else size for size in layout_of(type_)[1]]
     made = replace(source, aligned=pointer, offset=0, element=type_.element_type)
-    f.define(op.results[0], made.over(0, tuple(sizes), f.body.strides(sizes)))
+    emitter.define(op.results[0], made.over(0, tuple(sizes), emitter.body.strides(sizes)))
 
 
 ROWS: dict[str, Lowering] = {

@@ -28,73 +28,81 @@ INSTRUCTIONS = {
 }  # fmt: skip
 
 
-def _atomic(f: FunctionEmitter, op: Operation) -> None:
-    kind, memref = KINDS[integer(op, "kind")], f.memref(op.operands[1])
+def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
+    kind, memref = KINDS[integer(op, "kind")], emitter.memref(op.operands[1])
     element = memref.element
     if problem := why_not(kind, element):
-        raise f.error(f"atomic '{kind}' on {element} cannot be compiled into a kernel for this target", problem)
-    writable(f, memref)
+        raise emitter.error(f"atomic '{kind}' on {element} cannot be compiled into a kernel for this target", problem)
+    writable(emitter, memref)
     if memref.root.kind == "function":
-        raise f.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
-    index, value = place(f, memref, [f.index(o) for o in op.operands[2:]]), f.get(op.operands[0])
-    bits = storage_bits(element) if memref.root.kind == "binding" else max(32, f.width(element))
+        raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
+    index, value = place(emitter, memref, [emitter.index(o) for o in op.operands[2:]]), emitter.get(op.operands[0])
+    bits = storage_bits(element) if memref.root.kind == "binding" else max(32, emitter.width(element))
     if bits == 64:
-        f.m.capability("Int64Atomics")
+        emitter.m.capability("Int64Atomics")
     if bits < 32:
-        f.define(op.results[0], _exchanged_part(f, kind, memref, index, value, bits))
+        emitter.define(op.results[0], _exchanged_part(emitter, kind, memref, index, value, bits))
         return
     if memref.root.kind == "binding":
-        pointer = buffer_pointer(f, memref.root, Unit(bits, False), index)
+        pointer = buffer_pointer(emitter, memref.root, Unit(bits, False), index)
     else:
-        pointer = variable_pointer(f, memref, index)
+        pointer = variable_pointer(emitter, memref, index)
     instruction = None if is_float(element) else INSTRUCTIONS.get(kind)
     if instruction is not None:
-        made = f.code.let(instruction, f.m.int(bits), pointer, f.m.integer(SCOPE_DEVICE), f.m.integer(0), value)
+        made = emitter.code.let(
+            instruction, emitter.m.int(bits), pointer, emitter.m.integer(SCOPE_DEVICE), emitter.m.integer(0), value
+        )
     else:
-        made = _exchanged(f, kind, element, pointer, value, bits)
-    f.define(op.results[0], made)
+        made = _exchanged(emitter, kind, element, pointer, value, bits)
+    emitter.define(op.results[0], made)
 
 
-def _word_of(f: FunctionEmitter, value: Id, element: Attribute, bits: int) -> Id:
+def _word_of(emitter: FunctionEmitter, value: Id, element: Attribute, bits: int) -> Id:
     """Return a register as an integer of `bits` bits; a float is bitcast."""
-    return f.code.let("Bitcast", f.m.int(bits), value) if is_native_float(element) else value
+    return emitter.code.let("Bitcast", emitter.m.int(bits), value) if is_native_float(element) else value
 
 
-def _exchanged(f: FunctionEmitter, kind: str, element: Attribute, pointer: Id, value: Id, bits: int) -> Id:
+def _exchanged(emitter: FunctionEmitter, kind: str, element: Attribute, pointer: Id, value: Id, bits: int) -> Id:
     """Exchange a word until no other write intervened, and return the old value of the element."""
 
     def new(seen: Id) -> tuple[Id, Id]:
-        old = f.code.let("Bitcast", f.type(element), seen) if is_native_float(element) else seen
-        return old, _word_of(f, combined(f, f.table, kind, element, old, value), element, bits)
+        old = emitter.code.let("Bitcast", emitter.type(element), seen) if is_native_float(element) else seen
+        return old, _word_of(emitter, combined(emitter, emitter.table, kind, element, old, value), element, bits)
 
-    return _loop(f, pointer, bits, new)
+    return _loop(emitter, pointer, bits, new)
 
 
-def _exchanged_part(f: FunctionEmitter, kind: str, memref: MemRef, index: Index, value: Id, bits: int) -> Id:
+def _exchanged_part(emitter: FunctionEmitter, kind: str, memref: MemRef, index: Index, value: Id, bits: int) -> Id:
     """Exchange an element that shares its 32-bit word of a binding with other elements."""
-    m, let, word = f.m, f.code.let, f.m.int(32)
-    within = f.times(f.divide(index, 32 // bits, remainder=True), bits)
+    m, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
+    within = emitter.times(emitter.divide(index, 32 // bits, remainder=True), bits)
     shift = within if isinstance(within, Id) else m.integer(within)
-    if isinstance(within, Id) and f.index_width == 64:
+    if isinstance(within, Id) and emitter.index_width == 64:
         shift = let("UConvert", word, shift)
-    pointer = buffer_pointer(f, memref.root, Unit(32, False), f.divide(index, 32 // bits))
+    pointer = buffer_pointer(emitter, memref.root, Unit(32, False), emitter.divide(index, 32 // bits))
     mask = m.integer((1 << bits) - 1)
     others = let("Not", word, let("ShiftLeftLogical", word, mask, shift))
 
     def new(seen: Id) -> tuple[Id, Id]:
-        old = wrap(f, let("ShiftRightLogical", word, seen, shift), bits, 32)
-        part = let("BitwiseAnd", word, combined(f, f.table, kind, memref.element, old, value), mask)
+        old = wrap(emitter, let("ShiftRightLogical", word, seen, shift), bits, 32)
+        part = let("BitwiseAnd", word, combined(emitter, emitter.table, kind, memref.element, old, value), mask)
         kept = let("BitwiseAnd", word, seen, others)
         return old, let("BitwiseOr", word, kept, let("ShiftLeftLogical", word, part, shift))
 
-    return _loop(f, pointer, 32, new)
+    return _loop(emitter, pointer, 32, new)
 
 
-def _loop(f: FunctionEmitter, pointer: Id, bits: int, new: Callable[[Id], tuple[Id, Id]]) -> Id:
+def _loop(emitter: FunctionEmitter, pointer: Id, bits: int, new: Callable[[Id], tuple[Id, Id]]) -> Id:
     """Write the loop of a compare-exchange, and return the old value. new: gets the word that was seen last, and gives
     the value in it and the word to store."""
-    code, m, word, scope, relaxed = f.code, f.m, f.m.int(bits), f.m.integer(SCOPE_DEVICE), f.m.integer(0)
-    f.iterations.unknown()
+    code, m, word, scope, relaxed = (
+        emitter.code,
+        emitter.m,
+        emitter.m.int(bits),
+        emitter.m.integer(SCOPE_DEVICE),
+        emitter.m.integer(0),
+    )
+    emitter.iterations.unknown()
     first, before = code.let("AtomicLoad", word, pointer, scope, relaxed), code.label
     head, body, again, after = (m.id() for _ in range(4))
     seen = m.id()

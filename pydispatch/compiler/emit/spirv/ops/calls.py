@@ -10,22 +10,23 @@ from pydispatch.compiler.kernel_ir.calls import AVAILABLE, import_symbol, is_dec
 from pydispatch.compiler.kernel_ir.readers import symbol
 
 
-def _call(f: FunctionEmitter, op: Operation) -> None:
+def _call(emitter: FunctionEmitter, op: Operation) -> None:
     name = symbol(op, "callee")
-    callee = f.module.functions.get(name)
+    callee = emitter.module.functions.get(name)
     if callee is None:
-        raise f.error(f"call of an unknown function '{name}'")
-    linked_call(f, op, callee, import_symbol(callee), is_import(callee))
+        raise emitter.error(f"call of an unknown function '{name}'")
+    linked_call(emitter, op, callee, import_symbol(callee), is_import(callee))
 
 
-def _available(f: FunctionEmitter, op: Operation) -> None:
+def _available(emitter: FunctionEmitter, op: Operation) -> None:
     """Linking decides."""
     name = symbol(op, "callee")
-    callee = f.module.functions.get(name)
+    callee = emitter.module.functions.get(name)
     if callee is None:
-        raise f.error(f"'{AVAILABLE}' of an unknown function '{name}'")
-    f.define(
-        op.results[0], f.m.truth(True) if not is_declaration(callee) else available(f, callee, import_symbol(callee))
+        raise emitter.error(f"'{AVAILABLE}' of an unknown function '{name}'")
+    emitter.define(
+        op.results[0],
+        emitter.m.truth(True) if not is_declaration(callee) else available(emitter, callee, import_symbol(callee)),
     )
 
 

@@ -14,59 +14,64 @@ from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
 
-def resized(f: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
+def resized(emitter: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
     """Convert a register to another width, keeping the sign."""
     if from_width == to_width:
         return value
     if from_width == 1:
-        type_ = f.m.int(to_width)
-        return f.code.let("Select", type_, value, f.m.integer(-1, to_width), f.m.integer(0, to_width))
+        type_ = emitter.m.int(to_width)
+        return emitter.code.let("Select", type_, value, emitter.m.integer(-1, to_width), emitter.m.integer(0, to_width))
     if to_width == 1:
-        type_ = f.m.int(from_width)
-        bit = f.code.let("BitwiseAnd", type_, value, f.m.integer(1, from_width))
-        return f.code.let("INotEqual", f.m.bool(), bit, f.m.integer(0, from_width))
+        type_ = emitter.m.int(from_width)
+        bit = emitter.code.let("BitwiseAnd", type_, value, emitter.m.integer(1, from_width))
+        return emitter.code.let("INotEqual", emitter.m.bool(), bit, emitter.m.integer(0, from_width))
     if (from_width, to_width) == (32, 64):
         # Mesa 22.3's lavapipe compares what SConvert extends with constants wrongly; GPUs make the same of both.
-        high = f.code.let("ShiftRightArithmetic", f.m.int(32), value, f.m.integer(31))
-        pair = f.code.let("CompositeConstruct", f.m.type("TypeVector", f.m.int(32), 2), value, high)
-        return f.code.let("Bitcast", f.m.int(64), pair)
-    return f.code.let("SConvert", f.m.int(to_width), value)
+        high = emitter.code.let("ShiftRightArithmetic", emitter.m.int(32), value, emitter.m.integer(31))
+        pair = emitter.code.let("CompositeConstruct", emitter.m.type("TypeVector", emitter.m.int(32), 2), value, high)
+        return emitter.code.let("Bitcast", emitter.m.int(64), pair)
+    return emitter.code.let("SConvert", emitter.m.int(to_width), value)
 
 
-def unsigned_resized(f: FunctionEmitter, value: Id, bits: int, from_width: int, to_width: int) -> Id:
+def unsigned_resized(emitter: FunctionEmitter, value: Id, bits: int, from_width: int, to_width: int) -> Id:
     """Convert a register to a number without sign in another, wider or equal, width."""
     if from_width == 1:
-        type_ = f.m.int(to_width)
-        return f.code.let("Select", type_, value, f.m.integer(1, to_width), f.m.integer(0, to_width))
-    plain = zero_extended(f, value, bits, from_width)
-    return plain if from_width == to_width else f.code.let("UConvert", f.m.int(to_width), plain)
+        type_ = emitter.m.int(to_width)
+        return emitter.code.let("Select", type_, value, emitter.m.integer(1, to_width), emitter.m.integer(0, to_width))
+    plain = zero_extended(emitter, value, bits, from_width)
+    return plain if from_width == to_width else emitter.code.let("UConvert", emitter.m.int(to_width), plain)
 
 
-def _extsi(f: FunctionEmitter, op: Operation) -> None:
+def _extsi(emitter: FunctionEmitter, op: Operation) -> None:
     source, target = op.operands[0].type, op.results[0].type
-    bits_of(f, source)
-    f.define(op.results[0], resized(f, f.get(op.operands[0]), f.width(source), f.width(target)))
+    bits_of(emitter, source)
+    emitter.define(
+        op.results[0], resized(emitter, emitter.get(op.operands[0]), emitter.width(source), emitter.width(target))
+    )
 
 
-def _extui(f: FunctionEmitter, op: Operation) -> None:
+def _extui(emitter: FunctionEmitter, op: Operation) -> None:
     source, target = op.operands[0].type, op.results[0].type
-    bits = bits_of(f, source)
-    f.define(op.results[0], unsigned_resized(f, f.get(op.operands[0]), bits, f.width(source), f.width(target)))
+    bits = bits_of(emitter, source)
+    emitter.define(
+        op.results[0],
+        unsigned_resized(emitter, emitter.get(op.operands[0]), bits, emitter.width(source), emitter.width(target)),
+    )
 
 
 def _bits(type_: Attribute) -> int:
     return type_.width.data if type(type_) is IntegerType else 0
 
 
-def _trunci(f: FunctionEmitter, op: Operation) -> None:
+def _trunci(emitter: FunctionEmitter, op: Operation) -> None:
     (operand,), (result,) = operands_of(op), op.results
     source, target = operand.type, result.type
     if _bits(target) == 32 and _bits(source) == 64:  # the rule where elements are read in pairs
-        f.values[result] = f.code.let("SConvert", f.m.int(32), f.get(operand))
+        emitter.values[result] = emitter.code.let("SConvert", emitter.m.int(32), emitter.get(operand))
         return
-    width = f.width(target)
-    value = resized(f, f.get(operand), f.width(source), width)
-    f.define(result, wrap(f, value, bits_of(f, target), width))
+    width = emitter.width(target)
+    value = resized(emitter, emitter.get(operand), emitter.width(source), width)
+    emitter.define(result, wrap(emitter, value, bits_of(emitter, target), width))
 
 
 def _index_cast(is_signed: bool) -> Lowering:
@@ -75,49 +80,49 @@ def _index_cast(is_signed: bool) -> Lowering:
     A wider integer saturates when it is cast to a 32-bit index, so that an out-of-bounds index stays out of bounds.
     """
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         source, target = op.operands[0].type, op.results[0].type
-        bits, to_bits = bits_of(f, source), bits_of(f, target)
-        from_width, to_width = f.width(source), f.width(target)
-        value = f.index(op.operands[0])
+        bits, to_bits = bits_of(emitter, source), bits_of(emitter, target)
+        from_width, to_width = emitter.width(source), emitter.width(target)
+        value = emitter.index(op.operands[0])
         if known(value):
             number = value if is_signed else value & ((1 << bits) - 1)
-            f.define(op.results[0], signed(number, to_bits))
+            emitter.define(op.results[0], signed(number, to_bits))
             return
-        value = f.get(op.operands[0])
+        value = emitter.get(op.operands[0])
         if isinstance(target, IndexType) and from_width > to_width:
-            value = _clamped(f, value)
+            value = _clamped(emitter, value)
         if not is_signed and to_bits > bits:
-            value = unsigned_resized(f, value, bits, from_width, to_width)
+            value = unsigned_resized(emitter, value, bits, from_width, to_width)
         else:
-            value = wrap(f, resized(f, value, from_width, to_width), to_bits, to_width)
-        f.define(op.results[0], value)
+            value = wrap(emitter, resized(emitter, value, from_width, to_width), to_bits, to_width)
+        emitter.define(op.results[0], value)
 
     return lower
 
 
-def _clamped(f: FunctionEmitter, value: Id) -> Id:
-    m, let = f.m, f.code.let
+def _clamped(emitter: FunctionEmitter, value: Id) -> Id:
+    m, let = emitter.m, emitter.code.let
     low, high = m.integer(-(1 << 31), 64), m.integer((1 << 31) - 1, 64)
     value = let("Select", m.int(64), let("SLessThan", m.bool(), value, low), low, value)
     return let("Select", m.int(64), let("SGreaterThan", m.bool(), value, high), high, value)
 
 
 def _float_to_int(is_signed: bool) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         source, target = op.operands[0].type, op.results[0].type
-        float_type, value = f.type(source), f.get(op.operands[0])
+        float_type, value = emitter.type(source), emitter.get(op.operands[0])
         double = isinstance(source, Float64Type)
-        bits, width = bits_of(f, target), f.width(target)
-        f.define(op.results[0], _saturated(f, float_type, value, double, bits, width, is_signed))
+        bits, width = bits_of(emitter, target), emitter.width(target)
+        emitter.define(op.results[0], _saturated(emitter, float_type, value, double, bits, width, is_signed))
 
     return natively(lower)
 
 
 def _saturated(
-    f: FunctionEmitter, float_type: Id, value: Id, double: bool, bits: int, width: int, is_signed: bool
+    emitter: FunctionEmitter, float_type: Id, value: Id, double: bool, bits: int, width: int, is_signed: bool
 ) -> Id:
-    m, let = f.m, f.code.let
+    m, let = emitter.m, emitter.code.let
     least = -(1 << (bits - 1)) if is_signed else 0
     most = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
 
@@ -136,47 +141,49 @@ def _saturated(
     result = let("Select", type_, too_low, m.integer(least, register), result)
     result = let("Select", type_, too_high, m.integer(most, register), result)
     result = let("Select", type_, is_nan, m.integer(0, register), result)
-    return wrap(f, result, bits, register) if width > 1 else resized(f, result, 32, 1)
+    return wrap(emitter, result, bits, register) if width > 1 else resized(emitter, result, 32, 1)
 
 
 def _int_to_float(is_signed: bool) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         source, target = op.operands[0].type, op.results[0].type
         if not is_native_float(target):
-            expand(f, op)
+            expand(emitter, op)
             return
-        bits, width = bits_of(f, source), f.width(source)
-        value = f.get(op.operands[0])
+        bits, width = bits_of(emitter, source), emitter.width(source)
+        value = emitter.get(op.operands[0])
         if width == 1:
-            value = resized(f, value, 1, 32) if is_signed else unsigned_resized(f, value, 1, 1, 32)
+            value = resized(emitter, value, 1, 32) if is_signed else unsigned_resized(emitter, value, 1, 1, 32)
         elif not is_signed:
-            value = zero_extended(f, value, bits, width)
-        f.define(op.results[0], f.code.let("ConvertSToF" if is_signed else "ConvertUToF", f.type(target), value))
+            value = zero_extended(emitter, value, bits, width)
+        emitter.define(
+            op.results[0], emitter.code.let("ConvertSToF" if is_signed else "ConvertUToF", emitter.type(target), value)
+        )
 
     return lower
 
 
-def _convert_float(f: FunctionEmitter, op: Operation) -> None:
+def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
     source, target = op.operands[0].type, op.results[0].type
     if is_native_float(source) and is_native_float(target):
-        f.define(op.results[0], f.code.let("FConvert", f.type(target), f.get(op.operands[0])))
+        emitter.define(op.results[0], emitter.code.let("FConvert", emitter.type(target), emitter.get(op.operands[0])))
     elif is_float(source) and is_float(target):
-        expand(f, op)
+        expand(emitter, op)
     else:
-        raise f.error(f"{op_name(op)} from {source} to {target} cannot be compiled into a kernel")
+        raise emitter.error(f"{op_name(op)} from {source} to {target} cannot be compiled into a kernel")
 
 
-def _bitcast(f: FunctionEmitter, op: Operation) -> None:
+def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     (operand,), (result,) = operands_of(op), op.results
     source, target = operand.type, result.type
     if type(target) is Float32Type and _bits(source) == 32:
-        f.values[result] = f.code.let("Bitcast", f.m.float(32), f.get(operand))
+        emitter.values[result] = emitter.code.let("Bitcast", emitter.m.float(32), emitter.get(operand))
         return
-    a, b = f.type(source), f.type(target)
-    value = f.get(operand)
+    a, b = emitter.type(source), emitter.type(target)
+    value = emitter.get(operand)
     if a != b and not (is_integer(source) and is_integer(target)):
-        value = f.code.let("Bitcast", b, value)
-    f.define(result, value)
+        value = emitter.code.let("Bitcast", b, value)
+    emitter.define(result, value)
 
 
 ROWS: dict[str, Lowering] = {

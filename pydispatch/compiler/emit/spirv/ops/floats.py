@@ -22,79 +22,83 @@ FLOAT_COMPARISONS = {
 }  # fmt: skip
 
 
-def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Id:
+def float_constant(emitter: FunctionEmitter, value: float, type_: Attribute) -> Id:
     """Return a float constant in the register of its type."""
     bits = float_bits(value, type_)
     if is_native_float(type_):
-        return f.m.number(bits, bit_width(type_))
-    return f.m.integer(signed(bits, bit_width(type_)))
+        return emitter.m.number(bits, bit_width(type_))
+    return emitter.m.integer(signed(bits, bit_width(type_)))
 
 
-def float_op(f: FunctionEmitter, instruction: str, type_: int, *operands: int, op: Operation | None = None) -> Id:
+def float_op(emitter: FunctionEmitter, instruction: str, type_: int, *operands: int, op: Operation | None = None) -> Id:
     """Float arithmetic as IEEE 754 has it: not fused, unless the flags of `op` say so."""
-    made = f.code.let(instruction, type_, *operands)
+    made = emitter.code.let(instruction, type_, *operands)
     given = flags(op, "fastmath").split() if op is not None else []
     if "contract" not in given and "fast" not in given:
-        f.m.decorate(made, "NoContraction")
+        emitter.m.decorate(made, "NoContraction")
     return made
 
 
 def _float(instruction: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (result,) = op.results
-        f.values[result] = float_op(f, instruction, f.type(result.type), *(f.get(o) for o in operands_of(op)), op=op)
+        emitter.values[result] = float_op(
+            emitter, instruction, emitter.type(result.type), *(emitter.get(o) for o in operands_of(op)), op=op
+        )
 
     return natively(lower)
 
 
-def _negf(f: FunctionEmitter, op: Operation) -> None:
-    f.define(op.results[0], f.code.let("FNegate", f.type(op.results[0].type), f.get(op.operands[0])))
+def _negf(emitter: FunctionEmitter, op: Operation) -> None:
+    emitter.define(
+        op.results[0], emitter.code.let("FNegate", emitter.type(op.results[0].type), emitter.get(op.operands[0]))
+    )
 
 
-def float_extreme(f: FunctionEmitter, name: str, type_: Id, a: Id, b: Id) -> Id:
+def float_extreme(emitter: FunctionEmitter, name: str, type_: Id, lhs: Id, rhs: Id) -> Id:
     """maximum, minimum: NaN when one is NaN, -0 below +0. maxnum, minnum: the other one when one is NaN."""
-    m, let = f.m, f.code.let
+    m, let = emitter.m, emitter.code.let
     larger = name.startswith("max")
-    chosen = let("Select", type_, let("FOrdGreaterThan" if larger else "FOrdLessThan", m.bool(), a, b), a, b)
+    chosen = let("Select", type_, let("FOrdGreaterThan" if larger else "FOrdLessThan", m.bool(), lhs, rhs), lhs, rhs)
     width = 32 if type_ == m.float(32) else 64
     # Equal numbers are zeros of either sign, or the same bits: and-ed for the larger, or-ed for the smaller.
-    bits = [let("Bitcast", m.int(width), x) for x in (a, b)]
+    bits = [let("Bitcast", m.int(width), x) for x in (lhs, rhs)]
     both = let("Bitcast", type_, let("BitwiseAnd" if larger else "BitwiseOr", m.int(width), *bits))
-    chosen = let("Select", type_, let("FOrdEqual", m.bool(), a, b), both, chosen)
-    b_is_nan = let("IsNan", m.bool(), b)
-    a_is_nan = let("IsNan", m.bool(), a)
+    chosen = let("Select", type_, let("FOrdEqual", m.bool(), lhs, rhs), both, chosen)
+    b_is_nan = let("IsNan", m.bool(), rhs)
+    a_is_nan = let("IsNan", m.bool(), lhs)
     if name.endswith("num"):
-        chosen = let("Select", type_, b_is_nan, a, chosen)
-        return let("Select", type_, a_is_nan, b, chosen)
-    chosen = let("Select", type_, b_is_nan, b, chosen)
-    return let("Select", type_, a_is_nan, a, chosen)
+        chosen = let("Select", type_, b_is_nan, lhs, chosen)
+        return let("Select", type_, a_is_nan, rhs, chosen)
+    chosen = let("Select", type_, b_is_nan, rhs, chosen)
+    return let("Select", type_, a_is_nan, lhs, chosen)
 
 
 def _float_extreme(name: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        given, type_ = flags(op, "fastmath").split(), f.type(op.results[0].type)
-        operands = [f.get(o) for o in op.operands]
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        given, type_ = flags(op, "fastmath").split(), emitter.type(op.results[0].type)
+        operands = [emitter.get(o) for o in op.operands]
         if ("nnan" in given and "nsz" in given) or "fast" in given:
-            made = f.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
+            made = emitter.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
         else:
-            made = float_extreme(f, name, type_, *operands)
-        f.define(op.results[0], made)
+            made = float_extreme(emitter, name, type_, *operands)
+        emitter.define(op.results[0], made)
 
     return natively(lower)
 
 
-def _cmpf(f: FunctionEmitter, op: Operation) -> None:
-    predicate, m, let = FLOAT_PREDICATES[integer(op, "predicate")], f.m, f.code.let
-    a, b = (f.get(o) for o in op.operands)
+def _cmpf(emitter: FunctionEmitter, op: Operation) -> None:
+    predicate, m, let = FLOAT_PREDICATES[integer(op, "predicate")], emitter.m, emitter.code.let
+    a, b = (emitter.get(o) for o in op.operands)
     if predicate in ("false", "true"):
-        f.define(op.results[0], m.truth(predicate == "true"))
+        emitter.define(op.results[0], m.truth(predicate == "true"))
     elif predicate in ("uno", "ord"):
         unordered = let("IsNan", m.bool(), a)
         if a != b:
             unordered = let("LogicalOr", m.bool(), unordered, let("IsNan", m.bool(), b))
-        f.define(op.results[0], unordered if predicate == "uno" else let("LogicalNot", m.bool(), unordered))
+        emitter.define(op.results[0], unordered if predicate == "uno" else let("LogicalNot", m.bool(), unordered))
     else:
-        f.define(op.results[0], let(FLOAT_COMPARISONS[predicate], m.bool(), a, b))
+        emitter.define(op.results[0], let(FLOAT_COMPARISONS[predicate], m.bool(), a, b))
 
 
 ROWS: dict[str, Lowering] = {

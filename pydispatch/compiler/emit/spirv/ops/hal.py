@@ -19,21 +19,22 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.formats.spirv.interface import are_spilled
 
 
-def _constant(f: FunctionEmitter, op: Operation) -> None:
+def _constant(emitter: FunctionEmitter, op: Operation) -> None:
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
-    count = constant_words(f, op)
-    f.define(
-        op.results[0], f.at_entry(("constant", ordinal, type_), lambda: _scalar(f, type_, count, _push(f, ordinal)))
+    count = constant_words(emitter, op)
+    emitter.define(
+        op.results[0],
+        emitter.at_entry(("constant", ordinal, type_), lambda: _scalar(emitter, type_, count, _push(emitter, ordinal))),
     )
 
 
-def _push(f: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
+def _push(emitter: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
     """Return a function that loads a word of a constant: from push constants, or from a buffer after the bindings when
     there are too many.
     """
-    m, count = f.m, f.layout.constants
+    m, count = emitter.m, emitter.layout.constants
     spilled = are_spilled(count)
-    storage, binding = "StorageBuffer" if spilled else "PushConstant", len(f.layout.bindings)
+    storage, binding = "StorageBuffer" if spilled else "PushConstant", len(emitter.layout.bindings)
 
     def make() -> Id:
         variable = m.variable(storage, m.block("constants", m.array(m.int(32), count, 4)))
@@ -45,15 +46,15 @@ def _push(f: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
 
     def word(number: int) -> Id:
         variable, pointer = m.once((storage, count, binding if spilled else 0), make), m.pointer(storage, m.int(32))
-        place = f.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(ordinal + number))
-        return f.code.let("Load", m.int(32), place)
+        place = emitter.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(ordinal + number))
+        return emitter.code.let("Load", m.int(32), place)
 
     return word
 
 
-def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[int], Id]) -> Id:
+def _scalar(emitter: FunctionEmitter, type_: Attribute, count: int, word: Callable[[int], Id]) -> Id:
     """Combine the words of a scalar. A narrow scalar is the low bits of a word; an index of 32 bits the low word."""
-    m, let, width = f.m, f.code.let, f.width(type_)
+    m, let, width = emitter.m, emitter.code.let, emitter.width(type_)
     low = word(0)
     if width == 64 and not is_native_float(type_):
         low = let("UConvert", m.int(64), low)
@@ -67,44 +68,46 @@ def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[in
     if is_native_float(type_):
         return let("Bitcast", m.float(32), low)
     if width == 1:
-        return resized(f, low, 32, 1)
-    return low if isinstance(type_, IndexType) else wrap(f, low, bit_width(type_), 32)
+        return resized(emitter, low, 32, 1)
+    return low if isinstance(type_, IndexType) else wrap(emitter, low, bit_width(type_), 32)
 
 
-def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
+def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower an executable constant to specialization constants, whose SpecIds are the numbers of its words."""
     key, type_ = symbol(op, "key"), op.results[0].type
-    ordinal, wide = executable_constant(f, op, f.module.constants)
+    ordinal, wide = executable_constant(emitter, op, emitter.module.constants)
 
     def word(number: int) -> Id:
-        return f.m.once(("specialized", ordinal + number), lambda: _specialized(f, ordinal + number))
+        return emitter.m.once(("specialized", ordinal + number), lambda: _specialized(emitter, ordinal + number))
 
-    value = f.at_entry(("executable constant", key, type_), lambda: _scalar(f, type_, 2 if wide else 1, word))
-    f.define(op.results[0], value)
+    value = emitter.at_entry(
+        ("executable constant", key, type_), lambda: _scalar(emitter, type_, 2 if wide else 1, word)
+    )
+    emitter.define(op.results[0], value)
 
 
-def _specialized(f: FunctionEmitter, number: int) -> Id:
-    m = f.m
+def _specialized(emitter: FunctionEmitter, number: int) -> Id:
+    m = emitter.m
     type_, made = m.int(32), m.id()
     m.globals += [4 << 16 | OP["SpecConstant"], type_, made, 0]
     m.decorate(made, "SpecId", number)
-    m.name(made, f.module.constants[number])
+    m.name(made, emitter.module.constants[number])
     return made
 
 
 def _grid(builtin: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        f.define(op.results[0], f.component(builtin, integer(op, "dimension")))
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        emitter.define(op.results[0], emitter.component(builtin, integer(op, "dimension")))
 
     return lower
 
 
-def _size(f: FunctionEmitter, op: Operation) -> None:
+def _size(emitter: FunctionEmitter, op: Operation) -> None:
     """Define a dimension of the workgroup size as the size that the kernel's export declares.
 
     The emitter chooses the actual number of invocations in a workgroup.
     """
-    f.define(op.results[0], max(1, f.declared_size[integer(op, "dimension")]))
+    emitter.define(op.results[0], max(1, emitter.declared_size[integer(op, "dimension")]))
 
 
 ROWS: dict[str, Lowering] = {

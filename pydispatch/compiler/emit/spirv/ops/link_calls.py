@@ -26,94 +26,94 @@ from pydispatch.compiler.kernel_ir.types import bit_width, packed
 LINKAGE, IMPORT = 41, 1
 
 
-def linked_call(f: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is_imported: bool) -> None:
+def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: str, is_imported: bool) -> None:
     """Lower a call of the external function `name`; raise CompileError if this target does not support the call."""
     name = name.removeprefix("?")
     outputs = callee.function_type.outputs.data
     given = [operand.type for operand in op.operands]
     if given != list(callee.function_type.inputs.data):
-        raise f.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
+        raise emitter.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
-        raise f.error(
+        raise emitter.error(
             f"function '{name}' returns {', '.join(map(str, outputs))}: in SPIR-V it returns at most one scalar",
             "pass a memref<...> for it to write its results into",
         )
     if import_fields(callee):
-        raise f.error(
+        raise emitter.error(
             f"'{name}' asks for {', '.join(import_fields(callee))} (hal.import.fields), which only CPUs have",
             "declare it without for this target",
         )
     if is_imported and is_optional(callee) and not is_guarded(op, callee):
-        raise f.error(
+        raise emitter.error(
             f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
             f"put it into scf.if after pyd.import.available @{callee.sym_name.data}, or give it a hal.import.fallback",
         )
     types: list[Id] = []
     arguments: list[Id] = []
     for operand in op.operands:
-        value = f.values[operand]
+        value = emitter.values[operand]
         if isinstance(value, MemRef):
-            passed = _buffer(f, name, value)
+            passed = _buffer(emitter, name, value)
         else:
-            passed = [(_type(f, operand.type), _scalar(f, operand))]
+            passed = [(_type(emitter, operand.type), _scalar(emitter, operand))]
         types += [type_ for type_, _ in passed]
         arguments += [argument for _, argument in passed]
-    result = _type(f, outputs[0]) if outputs else f.m.void()
-    declared = _declare(f, name, result, tuple(types))
-    f.iterations.unknown()
-    made = f.code.let("FunctionCall", result, declared, *arguments)
+    result = _type(emitter, outputs[0]) if outputs else emitter.m.void()
+    declared = _declare(emitter, name, result, tuple(types))
+    emitter.iterations.unknown()
+    made = emitter.code.let("FunctionCall", result, declared, *arguments)
     if outputs:
-        f.define(op.results[0], _returned(f, made, outputs[0]))
+        emitter.define(op.results[0], _returned(emitter, made, outputs[0]))
 
 
-def available(f: FunctionEmitter, callee: FuncOp, name: str) -> Id:
+def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
     """Return whether an external function is there, as a bool: linking decides it for an optional one, all others
     are there.
     """
     name = name.removeprefix("?")
     if not is_import(callee) or not is_optional(callee):
-        return f.m.truth(True)
+        return emitter.m.truth(True)
 
     def ask() -> Id:
-        return f.code.let("FunctionCall", f.m.bool(), _declare(f, f"?{name}", f.m.bool(), ()))
+        return emitter.code.let("FunctionCall", emitter.m.bool(), _declare(emitter, f"?{name}", emitter.m.bool(), ()))
 
-    return f.at_entry(("available", name), ask)
+    return emitter.at_entry(("available", name), ask)
 
 
-def _type(f: FunctionEmitter, type_: Attribute) -> Id:
+def _type(emitter: FunctionEmitter, type_: Attribute) -> Id:
     """Return the SPIR-V type that a scalar is passed as."""
-    return f.m.int(32) if isinstance(type_, IndexType) else f.type(type_)
+    return emitter.m.int(32) if isinstance(type_, IndexType) else emitter.type(type_)
 
 
-def _scalar(f: FunctionEmitter, operand: SSAValue) -> Id:
-    value = f.get(operand)
-    if isinstance(operand.type, IndexType) and f.index_width == 64:
-        return f.code.let("UConvert", f.m.int(32), value)
+def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
+    value = emitter.get(operand)
+    if isinstance(operand.type, IndexType) and emitter.index_width == 64:
+        return emitter.code.let("UConvert", emitter.m.int(32), value)
     return value
 
 
-def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]]:
+def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]]:
     """(type, value) of a buffer's variable and of its offset."""
     if memref.root.kind != "binding":
-        raise f.error(
+        raise emitter.error(
             f"the memref that '{name}' is called with lies in {memref.root.kind} memory; functions of this target take "
             "buffers",
             "let the function declare workgroup memory of its own, or pass scalars",
         )
     if packed(memref.element):
-        raise f.error(f"'{name}' is called with a buffer of {memref.element}, whose elements share bytes")
+        raise emitter.error(f"'{name}' is called with a buffer of {memref.element}, whose elements share bytes")
     unit = unit_of(memref.element)
-    variable = buffer_variable(f, memref.root, unit)
-    block = f.m.block(("buffer", unit), f.m.runtime_array(unit.type(f.m), unit.bits // 8))
-    offset = f.idx(place(f, memref, [0] * len(memref.strides)))
-    if f.index_width == 64:
-        offset = f.code.let("UConvert", f.m.int(32), offset)
-    return [(f.m.pointer("StorageBuffer", block), variable), (f.m.int(32), offset)]
+    variable = buffer_variable(emitter, memref.root, unit)
+    block = emitter.m.block(("buffer", unit), emitter.m.runtime_array(unit.type(emitter.m), unit.bits // 8))
+    offset = emitter.idx(place(emitter, memref, [0] * len(memref.strides)))
+    if emitter.index_width == 64:
+        offset = emitter.code.let("UConvert", emitter.m.int(32), offset)
+    return [(emitter.m.pointer("StorageBuffer", block), variable), (emitter.m.int(32), offset)]
 
 
-def _declare(f: FunctionEmitter, name: str, result: Id, types: tuple[Id, ...]) -> Id:
+def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, ...]) -> Id:
     """Declare a symbol with these types, once for the module, and return its id."""
-    m = f.m
+    m = emitter.m
 
     def make() -> Id:
         made = m.id()
@@ -130,11 +130,11 @@ def _declare(f: FunctionEmitter, name: str, result: Id, types: tuple[Id, ...]) -
     return m.once(("import", name, result, types), make)
 
 
-def _returned(f: FunctionEmitter, made: Id, type_: Attribute) -> Id:
+def _returned(emitter: FunctionEmitter, made: Id, type_: Attribute) -> Id:
     """Return a result as a register: an index may be wider, narrow integers get their sign."""
     if isinstance(type_, IndexType):
-        return f.code.let("UConvert", f.m.int(64), made) if f.index_width == 64 else made
-    width = f.width(type_)
+        return emitter.code.let("UConvert", emitter.m.int(64), made) if emitter.index_width == 64 else made
+    width = emitter.width(type_)
     if width != 32 or is_native_float(type_):
         return made
-    return wrap(f, made, bit_width(type_), 32) if bit_width(type_) < 32 else made
+    return wrap(emitter, made, bit_width(type_), 32) if bit_width(type_) < 32 else made

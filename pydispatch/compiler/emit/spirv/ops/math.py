@@ -22,48 +22,52 @@ def _glsl(name: str) -> Lowering:
 
     head, which = 5 << 16 | OP["ExtInst"], GLSL[name]
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (result,) = op.results
         if type(result.type) is Float32Type:
-            values, m = f.values, f.m
+            values, m = emitter.values, emitter.m
             operands: list[Any] = [values[o] for o in operands_of(op)]
             type_, glsl, made = m.float(32), m.glsl(), Id(m.bound)
             m.bound += 1
-            f.code.lines += (head + (len(operands) << 16), type_, made, glsl, which, *operands)
+            emitter.code.lines += (head + (len(operands) << 16), type_, made, glsl, which, *operands)
             values[result] = made
             return
-        f.define(result, f.code.glsl(name, f.type(result.type), *(f.get(o) for o in op.operands)))
+        emitter.define(
+            result, emitter.code.glsl(name, emitter.type(result.type), *(emitter.get(o) for o in op.operands))
+        )
 
     return natively(lower)
 
 
-def _absf(f: FunctionEmitter, op: Operation) -> None:
-    f.define(op.results[0], f.code.glsl("FAbs", f.type(op.results[0].type), f.get(op.operands[0])))
+def _absf(emitter: FunctionEmitter, op: Operation) -> None:
+    emitter.define(
+        op.results[0], emitter.code.glsl("FAbs", emitter.type(op.results[0].type), emitter.get(op.operands[0]))
+    )
 
 
-def _copysign(f: FunctionEmitter, op: Operation) -> None:
-    type_, width = f.type(op.results[0].type), f.width(op.results[0].type)
-    m, let, int_ = f.m, f.code.let, f.m.int(width)
-    magnitude, sign = (let("Bitcast", int_, f.get(o)) for o in op.operands)
+def _copysign(emitter: FunctionEmitter, op: Operation) -> None:
+    type_, width = emitter.type(op.results[0].type), emitter.width(op.results[0].type)
+    m, let, int_ = emitter.m, emitter.code.let, emitter.m.int(width)
+    magnitude, sign = (let("Bitcast", int_, emitter.get(o)) for o in op.operands)
     low = let("BitwiseAnd", int_, magnitude, m.integer((1 << (width - 1)) - 1, width))
     high = let("BitwiseAnd", int_, sign, m.integer(1 << (width - 1), width))
-    f.define(op.results[0], let("Bitcast", type_, let("BitwiseOr", int_, low, high)))
+    emitter.define(op.results[0], let("Bitcast", type_, let("BitwiseOr", int_, low, high)))
 
 
-def _absi(f: FunctionEmitter, op: Operation) -> None:
+def _absi(emitter: FunctionEmitter, op: Operation) -> None:
     type_ = op.results[0].type
-    bits, width, value = bits_of(f, type_), f.width(type_), f.get(op.operands[0])
+    bits, width, value = bits_of(emitter, type_), emitter.width(type_), emitter.get(op.operands[0])
     if width == 1:
-        f.define(op.results[0], value)
+        emitter.define(op.results[0], value)
         return
-    negative = f.code.let("SLessThan", f.m.bool(), value, f.m.integer(0, width))
-    negated = wrap(f, f.code.let("SNegate", f.m.int(width), value), bits, width)
-    f.define(op.results[0], f.code.let("Select", f.m.int(width), negative, negated, value))
+    negative = emitter.code.let("SLessThan", emitter.m.bool(), value, emitter.m.integer(0, width))
+    negated = wrap(emitter, emitter.code.let("SNegate", emitter.m.int(width), value), bits, width)
+    emitter.define(op.results[0], emitter.code.let("Select", emitter.m.int(width), negative, negated, value))
 
 
-def _halves(f: FunctionEmitter, value: Id) -> tuple[Id, Id]:
+def _halves(emitter: FunctionEmitter, value: Id) -> tuple[Id, Id]:
     """Return the low and the high word of a 64-bit number."""
-    m, let = f.m, f.code.let
+    m, let = emitter.m, emitter.code.let
     high = let("ShiftRightLogical", m.int(64), value, m.integer(32))
     return let("UConvert", m.int(32), value), let("UConvert", m.int(32), high)
 
@@ -71,49 +75,49 @@ def _halves(f: FunctionEmitter, value: Id) -> tuple[Id, Id]:
 def _count(kind: str) -> Lowering:
     """ctlz, cttz, ctpop. Of 0 the width."""
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
-        bits, width, m, let = bits_of(f, type_), f.width(type_), f.m, f.code.let
+        bits, width, m, let = bits_of(emitter, type_), emitter.width(type_), emitter.m, emitter.code.let
         if width == 1:
-            value = f.get(op.operands[0])
-            f.define(op.results[0], value if kind == "ctpop" else let("LogicalNot", m.bool(), value))
+            value = emitter.get(op.operands[0])
+            emitter.define(op.results[0], value if kind == "ctpop" else let("LogicalNot", m.bool(), value))
             return
-        value = zero_extended(f, f.get(op.operands[0]), bits, width)
+        value = zero_extended(emitter, emitter.get(op.operands[0]), bits, width)
         word = m.int(32)
         if width == 32:
-            found = _count32(f, kind, value, bits)
+            found = _count32(emitter, kind, value, bits)
         else:
-            low, high = _halves(f, value)
+            low, high = _halves(emitter, value)
             if kind == "ctpop":
                 found = let("IAdd", word, let("BitCount", word, low), let("BitCount", word, high))
             else:
                 first, second = (high, low) if kind == "ctlz" else (low, high)
                 empty = let("IEqual", m.bool(), first, m.integer(0))
-                more = let("IAdd", word, _count32(f, kind, second, 32), m.integer(32))
-                found = let("Select", word, empty, more, _count32(f, kind, first, 32))
+                more = let("IAdd", word, _count32(emitter, kind, second, 32), m.integer(32))
+                found = let("Select", word, empty, more, _count32(emitter, kind, first, 32))
                 if kind == "ctlz" and bits < 64:
                     found = let("ISub", word, found, m.integer(64 - bits))
                 if kind == "cttz" and bits < 64:
-                    found = f.code.glsl("UMin", word, found, m.integer(bits))
+                    found = emitter.code.glsl("UMin", word, found, m.integer(bits))
             found = let("UConvert", m.int(64), found)
-        f.define(op.results[0], wrap(f, found, bits, width))
+        emitter.define(op.results[0], wrap(emitter, found, bits, width))
 
     return lower
 
 
-def _count32(f: FunctionEmitter, kind: str, value: Id, bits: int) -> Id:
-    m, let, word = f.m, f.code.let, f.m.int(32)
+def _count32(emitter: FunctionEmitter, kind: str, value: Id, bits: int) -> Id:
+    m, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
     if kind == "ctpop":
         return let("BitCount", word, value)
     # Of 0 both give -1.
     if kind == "ctlz":
-        return let("ISub", word, m.integer(bits - 1), f.code.glsl("FindUMsb", word, value))
-    return f.code.glsl("UMin", word, f.code.glsl("FindILsb", word, value), m.integer(bits))
+        return let("ISub", word, m.integer(bits - 1), emitter.code.glsl("FindUMsb", word, value))
+    return emitter.code.glsl("UMin", word, emitter.code.glsl("FindILsb", word, value), m.integer(bits))
 
 
-def _power(f: FunctionEmitter, op: Operation) -> None:
-    exponent = f.index(op.operands[1])
-    expand(f, op, exponent if known(exponent) else None)
+def _power(emitter: FunctionEmitter, op: Operation) -> None:
+    exponent = emitter.index(op.operands[1])
+    expand(emitter, op, exponent if known(exponent) else None)
 
 
 ROWS: dict[str, Lowering] = {

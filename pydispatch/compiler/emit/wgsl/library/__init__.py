@@ -12,7 +12,8 @@ _CALL = re.compile(r"\bpyd_\w+(?=\()")
 
 @cache
 def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return, for each library function, its text with the comment before it and the names of the functions it calls.
+    """Return, for each library function, its text with the comment before it and the names of the
+    functions it calls.
     """
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
     for path in sorted(Path(__file__).parent.glob("*.wgsl")):

@@ -24,46 +24,46 @@ from pydispatch.compiler.kernel_ir.types import bit_width, is_integer
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-def bits_of(f: FunctionEmitter, type_: Attribute) -> int:
+def bits_of(emitter: FunctionEmitter, type_: Attribute) -> int:
     """Return the width of an integer type in bits; its register may be wider. Raises CompileError for other types."""
     if not is_integer(type_):
-        raise f.error(
-            f"operation '{op_name(f.op)}' on {type_} cannot be compiled into a kernel",
+        raise emitter.error(
+            f"operation '{op_name(emitter.op)}' on {type_} cannot be compiled into a kernel",
             "kernel IR computes on scalars; vectors come from parallel loops",
         )
-    return f.index_width if type(type_) is IndexType else min(bit_width(type_), f.width(type_))
+    return emitter.index_width if type(type_) is IndexType else min(bit_width(type_), emitter.width(type_))
 
 
-def wrap(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+def wrap(emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
     """Extend the low `bits` bits of a register with their sign, and return the register."""
     if bits == width:
         return value
     if width == 32:
-        return f.let(f"extractBits({value}, 0u, {bits}u)")
+        return emitter.let(f"extractBits({value}, 0u, {bits}u)")
     shift = unsigned(width - bits)
-    return f.call("pyd_i64_shift_right", f.call("pyd_i64_shift_left", value, shift), shift)
+    return emitter.call("pyd_i64_shift_right", emitter.call("pyd_i64_shift_left", value, shift), shift)
 
 
-def zero_extended(f: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+def zero_extended(emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
     """Extend the low `bits` bits of a register with zeros, and return the register."""
     if bits == width:
         return value
-    return f.let(f"{value} & {f.number((1 << bits) - 1, width)}")
+    return emitter.let(f"{value} & {emitter.number((1 << bits) - 1, width)}")
 
 
-def _constant(f: FunctionEmitter, op: Operation) -> None:
+def _constant(emitter: FunctionEmitter, op: Operation) -> None:
     value, (result,) = attribute(op, "value"), op.results
     type_ = result.type
     if type(type_) is IndexType and type(value) is IntegerAttr:
-        f.values[result] = signed(int(value.value.data), f.index_width)
+        emitter.values[result] = signed(int(value.value.data), emitter.index_width)
         return
-    f.width(type_)
+    emitter.width(type_)
     if isinstance(value, IntegerAttr):
-        f.define(result, signed(int(value.value.data), bits_of(f, type_)))
+        emitter.define(result, signed(int(value.value.data), bits_of(emitter, type_)))
     elif isinstance(value, FloatAttr):
-        f.define(result, float_constant(f, float(value.value.data), type_))
+        emitter.define(result, float_constant(emitter, float(value.value.data), type_))
     else:
-        raise f.error(f"a constant of type {type_} cannot be compiled into a kernel")
+        raise emitter.error(f"a constant of type {type_} cannot be compiled into a kernel")
 
 
 INDEX_ARITHMETIC: dict[str, Callable[[FunctionEmitter, Index, Index], Index]] = {
@@ -78,102 +78,106 @@ def _int(operator: str, foldable: Callable[[int, int], int], logical: str) -> Lo
     """logical: the operator on i1."""
     of_indices = INDEX_ARITHMETIC.get(operator)
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (first, second), (result,) = operands_of(op), op.results
         type_ = result.type
         if of_indices is not None and type(type_) is IndexType:
-            values: dict[SSAValue, Any] = f.values
-            values[result] = of_indices(f, values[first], values[second])
+            values: dict[SSAValue, Any] = emitter.values
+            values[result] = of_indices(emitter, values[first], values[second])
             return
-        a, b = f.index(first), f.index(second)
-        bits, width = bits_of(f, type_), f.width(type_)
+        a, b = emitter.index(first), emitter.index(second)
+        bits, width = bits_of(emitter, type_), emitter.width(type_)
         if known(a) and known(b):
-            f.define(result, signed(foldable(a, b), bits))  # type: ignore[arg-type]
+            emitter.define(result, signed(foldable(a, b), bits))  # type: ignore[arg-type]
             return
-        left, right = f.get(first), f.get(second)
+        left, right = emitter.get(first), emitter.get(second)
         if width == 1:
-            f.define(result, f.let(f"{left} {logical} {right}"))
+            emitter.define(result, emitter.let(f"{left} {logical} {right}"))
         elif width == 64 and operator in _WIDE:
-            f.define(result, wrap(f, f.call(_WIDE[operator], left, right), bits, width))
+            emitter.define(result, wrap(emitter, emitter.call(_WIDE[operator], left, right), bits, width))
         else:
-            value = f.let(f"{left} {operator} {right}")
-            f.define(result, value if operator in "&|^" else wrap(f, value, bits, width))
+            value = emitter.let(f"{left} {operator} {right}")
+            emitter.define(result, value if operator in "&|^" else wrap(emitter, value, bits, width))
 
     return lower
 
 
-def divided(f: FunctionEmitter, kind: str, bits: int, width: int, a: Index, b: Index) -> Name:
+def divided(emitter: FunctionEmitter, kind: str, bits: int, width: int, lhs: Index, rhs: Index) -> Name:
     """kind: i_div, u_div, i_rem, u_rem. By zero 0 and the dividend, the smallest number by -1 itself and 0."""
     is_signed, quotient = kind[0] == "i", kind.endswith("div")
-    left, right = (each if isinstance(each, Name) else f.number(each, width) for each in (a, b))
+    left, right = (each if isinstance(each, Name) else emitter.number(each, width) for each in (lhs, rhs))
     if not is_signed:
-        left, right = zero_extended(f, left, bits, width), zero_extended(f, right, bits, width)
-    if width == 32 and type(b) is int and b > 0 and type(left) is not Literal:
+        left, right = zero_extended(emitter, left, bits, width), zero_extended(emitter, right, bits, width)
+    if width == 32 and type(rhs) is int and rhs > 0 and type(left) is not Literal:
         if is_signed:
-            made = f.let(f"{left} {'/' if quotient else '%'} {b}")
-        elif b & (b - 1) == 0:
-            made = f.let(f"i32({as_unsigned(left)} >> {b.bit_length() - 1}u)" if quotient else f"{left} & {b - 1}")
+            made = emitter.let(f"{left} {'/' if quotient else '%'} {rhs}")
+        elif rhs & (rhs - 1) == 0:
+            made = emitter.let(
+                f"i32({as_unsigned(left)} >> {rhs.bit_length() - 1}u)" if quotient else f"{left} & {rhs - 1}"
+            )
         else:
-            made = f.let(f"i32({as_unsigned(left)} {'/' if quotient else '%'} {unsigned(b)})")
+            made = emitter.let(f"i32({as_unsigned(left)} {'/' if quotient else '%'} {unsigned(rhs)})")
     else:
-        made = f.call(f"pyd_{kind[0]}{width}_{kind[2:]}", left, right)
-    return wrap(f, made, bits, width)
+        made = emitter.call(f"pyd_{kind[0]}{width}_{kind[2:]}", left, right)
+    return wrap(emitter, made, bits, width)
 
 
 def _division(kind: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (first, second), (result,) = operands_of(op), op.results
         type_ = result.type
-        bits, width = bits_of(f, type_), f.width(type_)
-        a, b = f.index(first), f.index(second)
+        bits, width = bits_of(emitter, type_), emitter.width(type_)
+        a, b = emitter.index(first), emitter.index(second)
         if type(a) is int and type(b) is int and a >= 0 and b > 0:
-            f.define(result, a // b if kind.endswith("div") else a % b)
+            emitter.define(result, a // b if kind.endswith("div") else a % b)
         elif width == 1:
-            f.define(result, _division_of_bits(f, kind, f.get(first), f.get(second)))
+            emitter.define(result, _division_of_bits(emitter, kind, emitter.get(first), emitter.get(second)))
         elif IN_RANGE in op.attributes and bits == width == 32 and not known(b):
-            x, y = f.operands((first, second))
-            f.define(result, f.let(f"i32({as_unsigned(x)} {'/' if kind.endswith('div') else '%'} {as_unsigned(y)})"))
+            x, y = emitter.operands((first, second))
+            emitter.define(
+                result, emitter.let(f"i32({as_unsigned(x)} {'/' if kind.endswith('div') else '%'} {as_unsigned(y)})")
+            )
         else:
-            f.define(result, divided(f, kind, bits, width, a, b))
+            emitter.define(result, divided(emitter, kind, bits, width, a, b))
 
     return lower
 
 
-def _division_of_bits(f: FunctionEmitter, kind: str, a: Name, b: Name) -> Name:
+def _division_of_bits(emitter: FunctionEmitter, kind: str, lhs: Name, rhs: Name) -> Name:
     """i1: the only divisor is 1, or -1."""
-    return f.let(f"{a} & {b}" if kind.endswith("div") else f"{a} & !{b}")
+    return emitter.let(f"{lhs} & {rhs}" if kind.endswith("div") else f"{lhs} & !{rhs}")
 
 
 def _shift(kind: str) -> Lowering:
     """kind: i_shl, i_shr, u_shr. By the width or more: 0, or the sign."""
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (first, second), (result,) = operands_of(op), op.results
-        bits, width = bits_of(f, result.type), f.width(result.type)
-        count = f.index(second)
-        a, b = f.operands((first, second))
+        bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+        count = emitter.index(second)
+        a, b = emitter.operands((first, second))
         if width == 1:
-            f.define(result, a if kind == "i_shr" else f.let(f"{a} & !{b}"))
+            emitter.define(result, a if kind == "i_shr" else emitter.let(f"{a} & !{b}"))
             return
         if kind == "u_shr":
-            a = zero_extended(f, a, bits, width)
+            a = zero_extended(emitter, a, bits, width)
         fits = IN_RANGE in op.attributes or (type(count) is int and 0 <= count < bits)
         if fits and width == 32:
             amount = unsigned(count) if type(count) is int else as_unsigned(b)
-            made = f.let({"i_shl": f"{a} << {amount}", "i_shr": f"{a} >> {amount}",
+            made = emitter.let({"i_shl": f"{a} << {amount}", "i_shr": f"{a} >> {amount}",
                           "u_shr": f"i32({as_unsigned(a)} >> {amount})"}[kind])  # fmt: skip
-            f.define(result, wrap(f, made, bits, width))
+            emitter.define(result, wrap(emitter, made, bits, width))
             return
         if type(count) is int and 0 < count < bits and type(a) is not Literal:
-            f.define(result, wrap(f, f.let(_shifted(kind, a, count)), bits, width))
+            emitter.define(result, wrap(emitter, emitter.let(_shifted(kind, a, count)), bits, width))
             return
         if bits < width:  # a count that the register would still shift by
-            b = zero_extended(f, b, bits, width)
-        made = f.call(f"pyd_{kind[0]}{width}_{kind[2:]}", a, b)
+            b = zero_extended(emitter, b, bits, width)
+        made = emitter.call(f"pyd_{kind[0]}{width}_{kind[2:]}", a, b)
         if bits < width and kind == "i_shl":
-            beyond = f.let(f.less(b, f.number(bits, width), width))
-            made = f.let(f"select({f.number(0, width)}, {made}, {beyond})")
-        f.define(result, wrap(f, made, bits, width))
+            beyond = emitter.let(emitter.less(b, emitter.number(bits, width), width))
+            made = emitter.let(f"select({emitter.number(0, width)}, {made}, {beyond})")
+        emitter.define(result, wrap(emitter, made, bits, width))
 
     return lower
 
@@ -205,30 +209,30 @@ def _rounded(up: bool, kind: str = "i") -> Lowering:
     one. Divided by zero, the remainder is the dividend, and the quotient stays 0.
     """
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (first, second), (result,) = operands_of(op), op.results
-        bits, width = bits_of(f, result.type), f.width(result.type)
+        bits, width = bits_of(emitter, result.type), emitter.width(result.type)
         if width == 1:  # nothing is left to round
-            f.define(result, _division_of_bits(f, "i_div", f.get(first), f.get(second)))
+            emitter.define(result, _division_of_bits(emitter, "i_div", emitter.get(first), emitter.get(second)))
             return
-        a, b = f.index(first), f.index(second)
-        quotient, remainder = (divided(f, f"{kind}_{part}", bits, width, a, b) for part in ("div", "rem"))
-        zero = f.number(0, width)
+        a, b = emitter.index(first), emitter.index(second)
+        quotient, remainder = (divided(emitter, f"{kind}_{part}", bits, width, a, b) for part in ("div", "rem"))
+        zero = emitter.number(0, width)
         unlike = "any({0} != {1})" if width == 64 else "({0} != {1})"
-        right = f.get(second)
+        right = emitter.get(second)
         move = unlike.format(remainder, zero)
         if not known(b):
             move += " & " + unlike.format(right, zero)
         if kind == "i":
-            signs = f"({remainder} ^ {right})" if width == 32 else f"i32({remainder}.y ^ {f.let(right)}.y)"
+            signs = f"({remainder} ^ {right})" if width == 32 else f"i32({remainder}.y ^ {emitter.let(right)}.y)"
             move += f" & ({signs} {'>=' if up else '<'} 0)"
-        decided = f.let(move)
-        step = f.number(1, width)
+        decided = emitter.let(move)
+        step = emitter.number(1, width)
         if width == 64:
-            moved = f.call("pyd_i64_add" if up else "pyd_i64_sub", quotient, step)
+            moved = emitter.call("pyd_i64_add" if up else "pyd_i64_sub", quotient, step)
         else:
-            moved = f.let(f"{quotient} {'+' if up else '-'} {step}")
-        f.define(result, wrap(f, f.let(f"select({quotient}, {moved}, {decided})"), bits, width))
+            moved = emitter.let(f"{quotient} {'+' if up else '-'} {step}")
+        emitter.define(result, wrap(emitter, emitter.let(f"select({quotient}, {moved}, {decided})"), bits, width))
 
     return lower
 
@@ -238,24 +242,26 @@ def _extreme(is_signed: bool, larger: bool) -> Lowering:
     ones.
     """
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (first, second), (result,) = operands_of(op), op.results
-        bits_of(f, result.type)
-        width = f.width(result.type)
-        a, b = f.index(first), f.index(second)
+        bits_of(emitter, result.type)
+        width = emitter.width(result.type)
+        a, b = emitter.index(first), emitter.index(second)
         if type(a) is int and type(b) is int and is_signed:
-            f.define(result, max(a, b) if larger else min(a, b))
+            emitter.define(result, max(a, b) if larger else min(a, b))
             return
-        x, y = f.operands((first, second))
+        x, y = emitter.operands((first, second))
         if width == 1:  # true is -1 where there is a sign
-            f.define(result, f.let(f"{x} {'|' if larger != is_signed else '&'} {y}"))
+            emitter.define(result, emitter.let(f"{x} {'|' if larger != is_signed else '&'} {y}"))
         elif width == 32:
             name = "max" if larger else "min"
             words = f"{as_unsigned(x)}, {as_unsigned(y)}"
-            f.define(result, f.let(f"{name}({x}, {y})" if is_signed else f"i32({name}({words}))"))
+            emitter.define(result, emitter.let(f"{name}({x}, {y})" if is_signed else f"i32({name}({words}))"))
         else:
-            below = f.let(f.less(x, y, 64, not is_signed))
-            f.define(result, f.let(f"select({x}, {y}, {below})" if larger else f"select({y}, {x}, {below})"))
+            below = emitter.let(emitter.less(x, y, 64, not is_signed))
+            emitter.define(
+                result, emitter.let(f"select({x}, {y}, {below})" if larger else f"select({y}, {x}, {below})")
+            )
 
     return lower
 
@@ -263,91 +269,93 @@ def _extreme(is_signed: bool, larger: bool) -> Lowering:
 def _wide_product(is_signed: bool) -> Lowering:
     """Return the lowering of a product that gives its two halves."""
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
-        bits, width = bits_of(f, type_), f.width(type_)
-        a, b = f.operands(operands_of(op))
+        bits, width = bits_of(emitter, type_), emitter.width(type_)
+        a, b = emitter.operands(operands_of(op))
         if width == 1:
-            f.define(op.results[0], f.let(f"{a} & {b}"))
-            f.define(op.results[1], 0)
+            emitter.define(op.results[0], emitter.let(f"{a} & {b}"))
+            emitter.define(op.results[1], 0)
             return
         if bits > 16 and bits != 32:
             if bits % 2:
-                raise f.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
-            expand(f, op)
+                raise emitter.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
+            expand(emitter, op)
             return
         if bits == 32:
             product = ("pyd_i32_product", a, b) if is_signed else ("pyd_u32_product", as_unsigned(a), as_unsigned(b))
-            pair = f.call(*product)
-            f.define(op.results[0], f.let(f"i32({pair}.x)"))
-            f.define(op.results[1], f.let(f"i32({pair}.y)"))
+            pair = emitter.call(*product)
+            emitter.define(op.results[0], emitter.let(f"i32({pair}.x)"))
+            emitter.define(op.results[1], emitter.let(f"i32({pair}.y)"))
             return
         if not is_signed:
-            a, b = zero_extended(f, a, bits, width), zero_extended(f, b, bits, width)
-        whole = f.let(f"{a} * {b}")
+            a, b = zero_extended(emitter, a, bits, width), zero_extended(emitter, b, bits, width)
+        whole = emitter.let(f"{a} * {b}")
         high = f"{whole} >> {bits}u" if is_signed else f"i32(u32({whole}) >> {bits}u)"
-        f.define(op.results[0], wrap(f, whole, bits, 32))
-        f.define(op.results[1], wrap(f, f.let(high), bits, 32))
+        emitter.define(op.results[0], wrap(emitter, whole, bits, 32))
+        emitter.define(op.results[1], wrap(emitter, emitter.let(high), bits, 32))
 
     return lower
 
 
-def _addui_extended(f: FunctionEmitter, op: Operation) -> None:
+def _addui_extended(emitter: FunctionEmitter, op: Operation) -> None:
     type_ = op.results[0].type
-    bits, width = bits_of(f, type_), f.width(type_)
-    first, second = f.operands(operands_of(op))
+    bits, width = bits_of(emitter, type_), emitter.width(type_)
+    first, second = emitter.operands(operands_of(op))
     if width == 1:
-        f.define(op.results[0], f.let(f"{first} != {second}"))
-        f.define(op.results[1], f.let(f"{first} & {second}"))
+        emitter.define(op.results[0], emitter.let(f"{first} != {second}"))
+        emitter.define(op.results[1], emitter.let(f"{first} & {second}"))
         return
-    a, b = (zero_extended(f, each, bits, width) for each in (first, second))
-    total = f.let(f"{a} + {b}") if width == 32 else f.call("pyd_i64_add", a, b)
-    plain = zero_extended(f, total, bits, width)
-    f.define(op.results[0], wrap(f, total, bits, width))
-    f.define(op.results[1], f.let(f.less(plain, a, width, unsigned=True)))
+    a, b = (zero_extended(emitter, each, bits, width) for each in (first, second))
+    total = emitter.let(f"{a} + {b}") if width == 32 else emitter.call("pyd_i64_add", a, b)
+    plain = zero_extended(emitter, total, bits, width)
+    emitter.define(op.results[0], wrap(emitter, total, bits, width))
+    emitter.define(op.results[1], emitter.let(emitter.less(plain, a, width, unsigned=True)))
 
 
-def _cmpi(f: FunctionEmitter, op: Operation) -> None:
+def _cmpi(emitter: FunctionEmitter, op: Operation) -> None:
     (first, second), (result,) = operands_of(op), op.results
     predicate = INT_PREDICATES[integer(op, "predicate")]
-    a, b = f.operands((first, second))
-    f.define(result, f.let(compared(f, predicate, f.width(first.type), a, b)))
+    a, b = emitter.operands((first, second))
+    emitter.define(result, emitter.let(compared(emitter, predicate, emitter.width(first.type), a, b)))
 
 
-def compared(f: FunctionEmitter, predicate: str, width: int, a: Name, b: Name) -> str:
+def compared(emitter: FunctionEmitter, predicate: str, width: int, lhs: Name, rhs: Name) -> str:
     """Return the expression of an integer comparison. Sign-extended registers keep their unsigned order as well."""
     is_unsigned, order = predicate[0] == "u", predicate[-2:]
     if width == 1:
         if predicate in ("eq", "ne"):
-            return f"{a} {COMPARISONS[predicate]} {b}"
+            return f"{lhs} {COMPARISONS[predicate]} {rhs}"
         if predicate in ("slt", "sle", "ugt", "uge"):  # true is -1 where there is a sign
-            a, b = b, a
-        return f"!{a} {'&' if order in ('lt', 'gt') else '|'} {b}"
+            lhs, rhs = rhs, lhs
+        return f"!{lhs} {'&' if order in ('lt', 'gt') else '|'} {rhs}"
     if width == 64:
         if predicate in ("eq", "ne"):
-            return f"all({a} == {b})" if predicate == "eq" else f"any({a} != {b})"
+            return f"all({lhs} == {rhs})" if predicate == "eq" else f"any({lhs} != {rhs})"
         if order in ("gt", "le"):
-            a, b = b, a
-        below = f.less(a, b, 64, is_unsigned)
+            lhs, rhs = rhs, lhs
+        below = emitter.less(lhs, rhs, 64, is_unsigned)
         return below if order in ("lt", "gt") else f"!{below}"
     if is_unsigned:
-        return f"{as_unsigned(a)} {COMPARISONS[order]} {as_unsigned(b)}"
-    return f"{a} {COMPARISONS[order]} {b}"
+        return f"{as_unsigned(lhs)} {COMPARISONS[order]} {as_unsigned(rhs)}"
+    return f"{lhs} {COMPARISONS[order]} {rhs}"
 
 
-def _select(f: FunctionEmitter, op: Operation) -> None:
+def _select(emitter: FunctionEmitter, op: Operation) -> None:
     (test, then, other), (result,) = operands_of(op), op.results
-    condition = f.get(test)
-    if f.width(test.type) != 1:
-        raise f.error("arith.select takes an i1")
+    condition = emitter.get(test)
+    if emitter.width(test.type) != 1:
+        raise emitter.error("arith.select takes an i1")
     if isinstance(result.type, MemRefType):
-        roots = f.roots([then])
-        f.same_roots(roots, [other])
-        parts = zip(f.parts([then]), f.parts([other]), strict=True)
-        f.take([result], [a if a == b else f.let(f"select({b}, {a}, {condition})") for a, b in parts], roots)
+        roots = emitter.roots([then])
+        emitter.same_roots(roots, [other])
+        parts = zip(emitter.parts([then]), emitter.parts([other]), strict=True)
+        emitter.take(
+            [result], [a if a == b else emitter.let(f"select({b}, {a}, {condition})") for a, b in parts], roots
+        )
         return
-    a, b = f.get(then), f.get(other)
-    f.define(result, f.let(f"select({b}, {a}, {condition})"))
+    a, b = emitter.get(then), emitter.get(other)
+    emitter.define(result, emitter.let(f"select({b}, {a}, {condition})"))
 
 
 ROWS: dict[str, Lowering] = {

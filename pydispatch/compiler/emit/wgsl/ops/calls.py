@@ -23,25 +23,25 @@ from pydispatch.compiler.kernel_ir.types import packed
 from pydispatch.link.wgsl.link import Import, available_line, import_line
 
 
-def _call(f: FunctionEmitter, op: Operation) -> None:
-    callee = _callee(f, op)
+def _call(emitter: FunctionEmitter, op: Operation) -> None:
+    callee = _callee(emitter, op)
     name = import_symbol(callee).removeprefix("?")
     outputs = callee.function_type.outputs.data
     given = [operand.type for operand in op.operands]
     if given != list(callee.function_type.inputs.data):
-        raise f.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
+        raise emitter.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
-        raise f.error(
+        raise emitter.error(
             f"function '{name}' returns {', '.join(map(str, outputs))}: in WGSL it returns at most one scalar",
             "pass a memref<...> for it to write its results into",
         )
     if import_fields(callee):
-        raise f.error(
+        raise emitter.error(
             f"'{name}' asks for {', '.join(import_fields(callee))} (hal.import.fields), which only CPUs have",
             "declare it without for this target",
         )
     if is_import(callee) and is_optional(callee) and not is_guarded(op, callee):
-        raise f.error(
+        raise emitter.error(
             f"a call of the optional import '{name}' that nothing guards: kernels of this target cannot stop",
             f"put it into scf.if after pyd.import.available @{callee.sym_name.data}, or give it a hal.import.fallback",
         )
@@ -49,70 +49,70 @@ def _call(f: FunctionEmitter, op: Operation) -> None:
     arguments: list[str] = []
     buffers: list[tuple[str, bool]] = []
     for operand in op.operands:
-        value = f.values[operand]
+        value = emitter.values[operand]
         if isinstance(value, MemRef):
-            buffers.append(_buffer(f, name, value))
-            offset = f.idx(element_place(f, value, [0] * len(value.strides)))
+            buffers.append(_buffer(emitter, name, value))
+            offset = emitter.idx(element_place(emitter, value, [0] * len(value.strides)))
             types.append("u32")
-            arguments.append(f"{offset}.x" if f.index_width == 64 else as_unsigned(offset))
+            arguments.append(f"{offset}.x" if emitter.index_width == 64 else as_unsigned(offset))
         else:
-            types.append("i32" if f.is_f16(operand.type) else f.type(operand.type))
-            arguments.append(str(f.to_bits(f.get(operand), operand.type)))
-    result = "" if not outputs else "i32" if f.is_f16(outputs[0]) else f.type(outputs[0])
-    made = _declared(f, name, tuple(types), result, tuple(buffers))
-    f.iterations.unknown()
+            types.append("i32" if emitter.is_f16(operand.type) else emitter.type(operand.type))
+            arguments.append(str(emitter.to_bits(emitter.get(operand), operand.type)))
+    result = "" if not outputs else "i32" if emitter.is_f16(outputs[0]) else emitter.type(outputs[0])
+    made = _declared(emitter, name, tuple(types), result, tuple(buffers))
+    emitter.iterations.unknown()
     call = f"{made}({', '.join(arguments)})"
     if outputs:
-        f.define(op.results[0], f.from_bits(f.let(call), outputs[0]))
+        emitter.define(op.results[0], emitter.from_bits(emitter.let(call), outputs[0]))
     else:
-        f.do(f"{call};")
+        emitter.do(f"{call};")
 
 
-def _available(f: FunctionEmitter, op: Operation) -> None:
+def _available(emitter: FunctionEmitter, op: Operation) -> None:
     """Linking decides."""
-    callee = _callee(f, op)
+    callee = _callee(emitter, op)
     if not is_declaration(callee) or not is_import(callee) or not is_optional(callee):
-        f.define(op.results[0], f.number(1, 1))
+        emitter.define(op.results[0], emitter.number(1, 1))
         return
     name = import_symbol(callee).removeprefix("?")
-    made = f"available_{name}" if is_free(f"available_{name}") else f.module.unused("available_")
-    f.define(op.results[0], Name(f.module.declare(made, lambda: available_line(name, made))))
+    made = f"available_{name}" if is_free(f"available_{name}") else emitter.module.unused("available_")
+    emitter.define(op.results[0], Name(emitter.module.declare(made, lambda: available_line(name, made))))
 
 
-def _callee(f: FunctionEmitter, op: Operation) -> FuncOp:
+def _callee(emitter: FunctionEmitter, op: Operation) -> FuncOp:
     name = symbol(op, "callee")
-    callee = f.definitions.functions.get(name)
+    callee = emitter.definitions.functions.get(name)
     if callee is None:
-        raise f.error(f"call of an unknown function '{name}'")
+        raise emitter.error(f"call of an unknown function '{name}'")
     return callee
 
 
-def _buffer(f: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, bool]:
+def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, bool]:
     """Return the variable of a buffer, and whether the function may write it."""
     if memref.root.kind != "binding":
-        raise f.error(
+        raise emitter.error(
             f"the memref that '{name}' is called with lies in {memref.root.kind} memory; functions of this target take "
             "buffers",
             "let the function declare workgroup memory of its own, or pass scalars",
         )
     if packed(memref.element):
-        raise f.error(f"'{name}' is called with a buffer of {memref.element}, whose elements share bytes")
+        raise emitter.error(f"'{name}' is called with a buffer of {memref.element}, whose elements share bytes")
     binding = memref.root.binding
-    assert f.layout is not None
-    return variable(f, binding)[0], not f.layout.bindings[binding].read_only
+    assert emitter.layout is not None
+    return variable(emitter, binding)[0], not emitter.layout.bindings[binding].read_only
 
 
 def _declared(
-    f: FunctionEmitter, symbol: str, types: tuple[str, ...], result: str, buffers: tuple[tuple[str, bool], ...]
+    emitter: FunctionEmitter, symbol: str, types: tuple[str, ...], result: str, buffers: tuple[tuple[str, bool], ...]
 ) -> str:
     """Declare an import, once for each signature and set of buffers, and return its name."""
     key = (symbol, types, result, buffers)
-    found = f.module.imports.get(key)
+    found = emitter.module.imports.get(key)
     if found is None:
         stem = symbol if is_free(f"import_{symbol}") else "function"
-        found = f.module.imports[key] = f"import{len(f.module.imports)}_{stem}"
+        found = emitter.module.imports[key] = f"import{len(emitter.module.imports)}_{stem}"
         made = Import(symbol, found, types, result, buffers)
-        f.module.declare(found, lambda: import_line(made))
+        emitter.module.declare(found, lambda: import_line(made))
     return found
 
 

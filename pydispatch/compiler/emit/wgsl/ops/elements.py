@@ -14,53 +14,53 @@ from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned, unsigned
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
 
-def variable(f: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
+def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
     """(name, declaration) of a binding."""
-    buffer = f.buffers.get(binding, Buffer("u32"))
-    f.used_bindings[binding] = None
+    buffer = emitter.buffers.get(binding, Buffer("u32"))
+    emitter.used_bindings[binding] = None
     suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w", "f16": "h"}[buffer.word] + "a" * buffer.is_atomic
     name = f"binding{binding}_{suffix}"
     text = f"@group(0) @binding({binding}) var<storage, read_write> {name}: array<{buffer.type}>;"
-    return f.module.declare(name, lambda: text), buffer
+    return emitter.module.declare(name, lambda: text), buffer
 
 
-def element_place(f: ShaderFunction[Name], memref: MemRef, indices: Sequence[Index]) -> Index:
+def element_place(emitter: ShaderFunction[Name], memref: MemRef, indices: Sequence[Index]) -> Index:
     """Return the place of an element, in elements."""
     strides = memref.strides
     if len(indices) != len(strides):
-        raise f.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
-    offset: Index = f.plus(memref.base, memref.offset)
+        raise emitter.error(f"a memref of rank {len(strides)} is indexed with {len(indices)} values")
+    offset: Index = emitter.plus(memref.base, memref.offset)
     for index, stride in zip(indices, strides, strict=True):
-        offset = f.plus(offset, f.times(index, stride))
+        offset = emitter.plus(offset, emitter.times(index, stride))
     return offset
 
 
-def load(f: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Name:
+def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> Name:
     """Load the element at `indices` of a binding, and return it."""
-    element, index = memref.element, element_place(f, memref, indices)
-    name, buffer = variable(f, memref.root.binding)
+    element, index = memref.element, element_place(emitter, memref, indices)
+    name, buffer = variable(emitter, memref.root.binding)
     bits = element_bits(element)
     if buffer.word == "f16":
-        return f.let(f"{name}[{f.place(index)}]")
+        return emitter.let(f"{name}[{emitter.place(index)}]")
     if bits < 32:
-        number, shift = part(f, index, bits)
+        number, shift = part(emitter, index, bits)
         word = _word_at(buffer, name, number)
         width = bit_width(element)
         if width == 1:
-            return f.let(f"extractBits({word}, {shift}, 8u) != 0u")
-        return f.from_bits(f.let(f"extractBits(i32({word}), {shift}, {min(bits, width)}u)"), element)
+            return emitter.let(f"extractBits({word}, {shift}, 8u) != 0u")
+        return emitter.from_bits(emitter.let(f"extractBits(i32({word}), {shift}, {min(bits, width)}u)"), element)
     if bits == 64:
         if buffer.word == "vec2u":
-            return f.let(f"{name}[{f.place(index)}]")
-        first = f.times(index, 2)
-        low, high = (_word_at(buffer, name, f.place(f.plus(first, n))) for n in (0, 1))
-        return f.let(f"vec2u({low}, {high})")
-    word = _word_at(buffer, name, f.place(index))
-    wanted = f.type(element) if f.width(element) == 32 else "i32"
+            return emitter.let(f"{name}[{emitter.place(index)}]")
+        first = emitter.times(index, 2)
+        low, high = (_word_at(buffer, name, emitter.place(emitter.plus(first, n))) for n in (0, 1))
+        return emitter.let(f"vec2u({low}, {high})")
+    word = _word_at(buffer, name, emitter.place(index))
+    wanted = emitter.type(element) if emitter.width(element) == 32 else "i32"
     value = word if wanted == buffer.word else f"bitcast<{wanted}>({word})"
-    if f.width(element) == 64:  # an index of 64 bits never lies in 32
-        raise f.error(f"elements of type {element} cannot be read")
-    return f.let(_narrowed(value, element, bits))
+    if emitter.width(element) == 64:  # an index of 64 bits never lies in 32
+        raise emitter.error(f"elements of type {element} cannot be read")
+    return emitter.let(_narrowed(value, element, bits))
 
 
 def _narrowed(value: str, element: Attribute, bits: int) -> str:
@@ -72,44 +72,44 @@ def _word_at(buffer: Buffer, name: str, place: str) -> str:
     return f"atomicLoad(&{name}[{place}])" if buffer.is_atomic else f"{name}[{place}]"
 
 
-def part(f: FunctionEmitter, index: Index, bits: int) -> tuple[str, str]:
+def part(emitter: FunctionEmitter, index: Index, bits: int) -> tuple[str, str]:
     """Return (number of the word, bits before it) of an element that shares a word; the first has the low bits."""
     count = 32 // bits
-    number = f.divide(index, count)
-    within = f.divide(index, count, remainder=True)
+    number = emitter.divide(index, count)
+    within = emitter.divide(index, count, remainder=True)
     if known(within):
-        return f.place(number), unsigned(within * bits)
-    return f.place(number), f.let(f"u32({f.place(within)}) * {bits}u")
+        return emitter.place(number), unsigned(within * bits)
+    return emitter.place(number), emitter.let(f"u32({emitter.place(within)}) * {bits}u")
 
 
-def store(f: FunctionEmitter, value: Name, memref: MemRef, indices: Sequence[Index]) -> None:
+def store(emitter: FunctionEmitter, value: Name, memref: MemRef, indices: Sequence[Index]) -> None:
     """Write the element at `indices` of a binding and no other."""
-    element, index = memref.element, element_place(f, memref, indices)
-    name, buffer = variable(f, memref.root.binding)
+    element, index = memref.element, element_place(emitter, memref, indices)
+    name, buffer = variable(emitter, memref.root.binding)
     bits = element_bits(element)
     if buffer.word == "f16":
-        f.do(f"{name}[{f.place(index)}] = {value};")
+        emitter.do(f"{name}[{emitter.place(index)}] = {value};")
         return
     if bits < 32:
-        value = f.to_bits(value, element)
-        number, shift = part(f, index, bits)
+        value = emitter.to_bits(value, element)
+        number, shift = part(emitter, index, bits)
         mask = (1 << min(bits, bit_width(element))) - 1
         moved = as_unsigned(value) if mask == 1 else f"({as_unsigned(value)} & {unsigned(mask)})"
-        f.do(f"atomicAnd(&{name}[{number}], ~({unsigned((1 << bits) - 1)} << {shift}));")
-        f.do(f"atomicOr(&{name}[{number}], {moved} << {shift});")
+        emitter.do(f"atomicAnd(&{name}[{number}], ~({unsigned((1 << bits) - 1)} << {shift}));")
+        emitter.do(f"atomicOr(&{name}[{number}], {moved} << {shift});")
         return
     if bits == 64:
         if buffer.word == "vec2u":
-            f.do(f"{name}[{f.place(index)}] = {value};")
+            emitter.do(f"{name}[{emitter.place(index)}] = {value};")
             return
-        first = f.times(index, 2)
-        _write(f, buffer, f"{name}[{f.place(first)}]", f"{value}.x", "u32")
-        _write(f, buffer, f"{name}[{f.place(f.plus(first, 1))}]", f"{value}.y", "u32")
+        first = emitter.times(index, 2)
+        _write(emitter, buffer, f"{name}[{emitter.place(first)}]", f"{value}.x", "u32")
+        _write(emitter, buffer, f"{name}[{emitter.place(emitter.plus(first, 1))}]", f"{value}.y", "u32")
         return
-    _write(f, buffer, f"{name}[{f.place(index)}]", value, f.type(element))
+    _write(emitter, buffer, f"{name}[{emitter.place(index)}]", value, emitter.type(element))
 
 
-def _write(f: FunctionEmitter, buffer: Buffer, place: str, value: str, type_: str) -> None:
+def _write(emitter: FunctionEmitter, buffer: Buffer, place: str, value: str, type_: str) -> None:
     if type_ != buffer.word:
         value = f"bitcast<{buffer.word}>({value})"
-    f.do(f"atomicStore(&{place}, {value});" if buffer.is_atomic else f"{place} = {value};")
+    emitter.do(f"atomicStore(&{place}, {value});" if buffer.is_atomic else f"{place} = {value};")

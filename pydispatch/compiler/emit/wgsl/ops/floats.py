@@ -16,87 +16,87 @@ from pydispatch.compiler.kernel_ir.readers import integer as integer_of
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 
-def float_constant(f: FunctionEmitter, value: float, type_: Attribute) -> Name:
+def float_constant(emitter: FunctionEmitter, value: float, type_: Attribute) -> Name:
     """Return a float constant as a value of its type's register."""
     bits = float_bits(value, type_)
     if type(type_) is Float32Type:
         found = single(bits)
-        return found if found is not None else special(f, bits)
-    if f.is_f16(type_):
-        return f.at_entry(("f16", bits), lambda: f.call("pyd_f16", integer(signed(bits, 16))))
+        return found if found is not None else special(emitter, bits)
+    if emitter.is_f16(type_):
+        return emitter.at_entry(("f16", bits), lambda: emitter.call("pyd_f16", integer(signed(bits, 16))))
     return wide(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
 
 
-def special(f: FunctionEmitter, bits: int) -> Name:
+def special(emitter: FunctionEmitter, bits: int) -> Name:
     """Return an infinity or a NaN: through a name, since constants of WGSL are finite."""
 
     def make() -> Name:
-        held = f.let(unsigned(bits), "k")
-        return f.let(f"bitcast<f32>({held})", "k")
+        held = emitter.let(unsigned(bits), "k")
+        return emitter.let(f"bitcast<f32>({held})", "k")
 
-    return f.at_entry(("special", bits), make)
+    return emitter.at_entry(("special", bits), make)
 
 
 _CANCEL = frozenset(("arith.addf", "arith.subf", "arith.negf"))
 
 
-def as_written(f: FunctionEmitter, op: Operation, expression: str) -> str:
+def as_written(emitter: FunctionEmitter, op: Operation, expression: str) -> str:
     """Return an f32 that no compiler sees through, where a definition needs sums to be rounded as they are written:
     WGSL lets compilers regroup, and they take (x + c) - c to be x. Its bits meet a zero that only the device knows.
     """
-    if not f.is_definition or all(use.operation.name not in _CANCEL for use in op.results[0].uses):
+    if not emitter.is_definition or all(use.operation.name not in _CANCEL for use in op.results[0].uses):
         return expression
-    zero = f.module.declare(ZERO, lambda: f"var<private> {ZERO}: u32;")
+    zero = emitter.module.declare(ZERO, lambda: f"var<private> {ZERO}: u32;")
     return f"bitcast<f32>(bitcast<u32>({expression}) ^ {zero})"
 
 
 def _float(operator: str, name: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (result,) = op.results
-        a, b = f.operands(operands_of(op))
+        a, b = emitter.operands(operands_of(op))
         if type(result.type) is Float32Type:
-            f.values[result] = f.let(as_written(f, op, f"{a} {operator} {b}"))
+            emitter.values[result] = emitter.let(as_written(emitter, op, f"{a} {operator} {b}"))
         else:
-            f.values[result] = f.call(f"pyd_f64_{name}", a, b)
+            emitter.values[result] = emitter.call(f"pyd_f64_{name}", a, b)
 
     exactly = natively(lower)
 
-    def native(f: FunctionEmitter, op: Operation) -> None:
-        if operator != "/" and f.is_f16(op.results[0].type):
-            a, b = f.operands(operands_of(op))
-            f.define(op.results[0], f.let(f"{a} {operator} {b}"))
+    def native(emitter: FunctionEmitter, op: Operation) -> None:
+        if operator != "/" and emitter.is_f16(op.results[0].type):
+            a, b = emitter.operands(operands_of(op))
+            emitter.define(op.results[0], emitter.let(f"{a} {operator} {b}"))
         else:
-            exactly(f, op)
+            exactly(emitter, op)
 
     return native
 
 
-def _negf(f: FunctionEmitter, op: Operation) -> None:
-    (operand,) = f.operands(operands_of(op))
+def _negf(emitter: FunctionEmitter, op: Operation) -> None:
+    (operand,) = emitter.operands(operands_of(op))
     if type(op.results[0].type) is Float32Type:
-        f.define(op.results[0], f.let(f"-{operand}"))
+        emitter.define(op.results[0], emitter.let(f"-{operand}"))
     else:
-        f.define(op.results[0], f.let(f"{operand} ^ vec2u(0u, 0x80000000u)"))
+        emitter.define(op.results[0], emitter.let(f"{operand} ^ vec2u(0u, 0x80000000u)"))
 
 
 def _extreme(name: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         given = flags(op, "fastmath").split()
-        a, b = f.operands(operands_of(op))
+        a, b = emitter.operands(operands_of(op))
         if type(op.results[0].type) is not Float32Type:
-            made = f.call(f"pyd_f64_{name}", a, b)
+            made = emitter.call(f"pyd_f64_{name}", a, b)
         elif ("nnan" in given and "nsz" in given) or "fast" in given:
-            made = f.let(f"{name[:3]}({a}, {b})")
+            made = emitter.let(f"{name[:3]}({a}, {b})")
         else:
-            made = f.call(f"pyd_f32_{name}", a, b)
-        f.define(op.results[0], made)
+            made = emitter.call(f"pyd_f32_{name}", a, b)
+        emitter.define(op.results[0], made)
 
     return natively(lower)
 
 
-def is_nan(f: FunctionEmitter, type_: Attribute, value: Name) -> str:
+def is_nan(emitter: FunctionEmitter, type_: Attribute, value: Name) -> str:
     """Return whether an f32 or f64 is no number."""
-    return f"{f.module.library('pyd_f32_is_nan' if type(type_) is Float32Type else 'pyd_f64_is_nan')}({value})"
+    return f"{emitter.module.library('pyd_f32_is_nan' if type(type_) is Float32Type else 'pyd_f64_is_nan')}({value})"
 
 
 _ORDERED = {"oeq": "{a} == {b}", "ogt": "{a} > {b}", "oge": "{a} >= {b}", "olt": "{a} < {b}", "ole": "{a} <= {b}",
@@ -105,32 +105,32 @@ _ORDERED = {"oeq": "{a} == {b}", "ogt": "{a} > {b}", "oge": "{a} >= {b}", "olt":
 """On f32, by comparisons that NaN makes false."""
 
 
-def _cmpf(f: FunctionEmitter, op: Operation) -> None:
+def _cmpf(emitter: FunctionEmitter, op: Operation) -> None:
     predicate, type_ = FLOAT_PREDICATES[integer_of(op, "predicate")], op.operands[0].type
-    a, b = f.operands(operands_of(op))
+    a, b = emitter.operands(operands_of(op))
     if predicate in ("false", "true"):
-        f.define(op.results[0], int(predicate == "true"))
+        emitter.define(op.results[0], int(predicate == "true"))
     elif predicate in ("uno", "ord"):
-        either = is_nan(f, type_, a) if a == b else f"{is_nan(f, type_, a)} | {is_nan(f, type_, b)}"
-        f.define(op.results[0], f.let(either if predicate == "uno" else f"!({either})"))
+        either = is_nan(emitter, type_, a) if a == b else f"{is_nan(emitter, type_, a)} | {is_nan(emitter, type_, b)}"
+        emitter.define(op.results[0], emitter.let(either if predicate == "uno" else f"!({either})"))
     elif type(type_) is Float32Type:
-        f.define(op.results[0], f.let(_ORDERED[predicate].format(a=a, b=b)))
+        emitter.define(op.results[0], emitter.let(_ORDERED[predicate].format(a=a, b=b)))
     else:
-        f.define(op.results[0], _compared_double(f, predicate, a, b))
+        emitter.define(op.results[0], _compared_double(emitter, predicate, a, b))
 
 
-def _compared_double(f: FunctionEmitter, predicate: str, a: Name, b: Name) -> Name:
+def _compared_double(emitter: FunctionEmitter, predicate: str, lhs: Name, rhs: Name) -> Name:
     """Compare two f64 numbers with the functions `lt`, `le` and `eq`, which are false if an operand is NaN."""
     if predicate in ("one", "ueq"):
-        found = f.let(f"{f.call('pyd_f64_lt', a, b)} | {f.call('pyd_f64_lt', b, a)}")
-        return found if predicate == "one" else f.let(f"!{found}")
+        found = emitter.let(f"{emitter.call('pyd_f64_lt', lhs, rhs)} | {emitter.call('pyd_f64_lt', rhs, lhs)}")
+        return found if predicate == "one" else emitter.let(f"!{found}")
     inverse = {"une": "oeq", "ugt": "ole", "uge": "olt", "ult": "oge", "ule": "ogt"}.get(predicate)
     ordered = inverse or predicate
     if ordered in ("ogt", "oge"):
-        a, b = b, a
+        lhs, rhs = rhs, lhs
     name = {"oeq": "eq", "olt": "lt", "ogt": "lt", "ole": "le", "oge": "le"}[ordered]
-    found = f.call(f"pyd_f64_{name}", a, b)
-    return f.let(f"!{found}") if inverse else found
+    found = emitter.call(f"pyd_f64_{name}", lhs, rhs)
+    return emitter.let(f"!{found}") if inverse else found
 
 
 ROWS: dict[str, Lowering] = {

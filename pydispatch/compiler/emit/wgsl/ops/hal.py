@@ -16,62 +16,64 @@ from pydispatch.compiler.kernel_ir.readers import integer
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 
-def _constant(f: FunctionEmitter, op: Operation) -> None:
+def _constant(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower a layout constant to a load from a uniform buffer of four-word vectors."""
     ordinal, type_ = integer(op, "ordinal"), op.results[0].type
-    count = constant_words(f, op)
-    vectors = -(-f.layout.constants // 4)
+    count = constant_words(emitter, op)
+    vectors = -(-emitter.layout.constants // 4)
     name = f"constants{vectors if vectors > 1 else ''}"
 
     def word(number: int) -> str:
-        place, f.reads_constants = ordinal + number, True
-        f.module.declare(name, lambda: f"@group(3) @binding(0) var<uniform> {name}: array<vec4u, {vectors}>;")
+        place, emitter.reads_constants = ordinal + number, True
+        emitter.module.declare(name, lambda: f"@group(3) @binding(0) var<uniform> {name}: array<vec4u, {vectors}>;")
         return f"{name}[{place // 4}].{'xyzw'[place % 4]}"
 
-    f.define(op.results[0], f.at_entry(("constant", ordinal, type_), lambda: _scalar(f, type_, count, word)))
+    emitter.define(
+        op.results[0], emitter.at_entry(("constant", ordinal, type_), lambda: _scalar(emitter, type_, count, word))
+    )
 
 
-def _scalar(f: FunctionEmitter, type_: Attribute, count: int, word: Callable[[int], str]) -> Name:
+def _scalar(emitter: FunctionEmitter, type_: Attribute, count: int, word: Callable[[int], str]) -> Name:
     """Return a scalar from its words. A narrow one is the low bits of a word; an index of 32 bits the low word."""
-    width, low = f.width(type_), word(0)
+    width, low = emitter.width(type_), word(0)
     if width == 64:
-        return f.let(f"vec2u({low}, {word(1) if count == 2 else '0u'})")
+        return emitter.let(f"vec2u({low}, {word(1) if count == 2 else '0u'})")
     if type(type_) is Float32Type:
-        return f.let(f"bitcast<f32>({low})")
+        return emitter.let(f"bitcast<f32>({low})")
     if width == 1:
-        return f.let(f"({low} & 1u) != 0u")
-    value = f.let(f"i32({low})")
+        return emitter.let(f"({low} & 1u) != 0u")
+    value = emitter.let(f"i32({low})")
     if isinstance(type_, IndexType) or is_native_float(type_):
         return value
-    return f.from_bits(wrap(f, value, bit_width(type_), 32), type_)
+    return emitter.from_bits(wrap(emitter, value, bit_width(type_), 32), type_)
 
 
-def _executable_constant(f: FunctionEmitter, op: Operation) -> None:
+def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower an executable constant to overrides, whose ids are the numbers of its words."""
     type_ = op.results[0].type
-    ordinal, is_wide = executable_constant(f, op, f.constants)
+    ordinal, is_wide = executable_constant(emitter, op, emitter.constants)
 
     def word(number: int) -> str:
         name = f"constant{ordinal + number}"
-        return f.module.declare(name, lambda: f"@id({ordinal + number}) override {name}: u32 = 0u;")
+        return emitter.module.declare(name, lambda: f"@id({ordinal + number}) override {name}: u32 = 0u;")
 
     key = ("executable constant", ordinal, type_)
-    f.define(op.results[0], f.at_entry(key, lambda: _scalar(f, type_, 2 if is_wide else 1, word)))
+    emitter.define(op.results[0], emitter.at_entry(key, lambda: _scalar(emitter, type_, 2 if is_wide else 1, word)))
 
 
 def _grid(built_in: str) -> Lowering:
-    def lower(f: FunctionEmitter, op: Operation) -> None:
-        f.define(op.results[0], f.component(built_in, integer(op, "dimension")))
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
+        emitter.define(op.results[0], emitter.component(built_in, integer(op, "dimension")))
 
     return lower
 
 
-def _size(f: FunctionEmitter, op: Operation) -> None:
+def _size(emitter: FunctionEmitter, op: Operation) -> None:
     """Define a dimension of the workgroup size as the size that the kernel's export declares.
 
     The emitter chooses the actual number of invocations in a workgroup.
     """
-    f.define(op.results[0], max(1, f.declared_size[integer(op, "dimension")]))
+    emitter.define(op.results[0], max(1, emitter.declared_size[integer(op, "dimension")]))
 
 
 ROWS: dict[str, Lowering] = {

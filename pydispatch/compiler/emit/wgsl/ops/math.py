@@ -16,44 +16,50 @@ from pydispatch.compiler.kernel_ir.readers import operands_of
 
 
 def _exact(name: str, wide: str) -> Lowering:
-    """Return the lowering of a function that is exact, or right to the last place. wide: the name of its f64 version.
+    """Return the lowering of a function that is exact, or right to the last place.
+
+    wide: the name of its f64 version.
     """
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         (result,) = op.results
-        operands = f.operands(operands_of(op))
+        operands = emitter.operands(operands_of(op))
         if type(result.type) is Float32Type:
             called = f"{name}({', '.join(operands)})"
-            f.define(result, f.let(as_written(f, op, called) if name == "fma" else called))
+            emitter.define(result, emitter.let(as_written(emitter, op, called) if name == "fma" else called))
         else:
-            f.define(result, f.call(f"pyd_f64_{wide}", *operands))
-            f.iterations.add(60 if wide == "sqrt" else 0)
+            emitter.define(result, emitter.call(f"pyd_f64_{wide}", *operands))
+            emitter.iterations.add(60 if wide == "sqrt" else 0)
 
     return natively(lower)
 
 
-def _absf(f: FunctionEmitter, op: Operation) -> None:
-    (operand,) = f.operands(operands_of(op))
+def _absf(emitter: FunctionEmitter, op: Operation) -> None:
+    (operand,) = emitter.operands(operands_of(op))
     is_single = type(op.results[0].type) is Float32Type
-    f.define(op.results[0], f.let(f"abs({operand})" if is_single else f"{operand} & vec2u(0xffffffffu, 0x7fffffffu)"))
+    emitter.define(
+        op.results[0], emitter.let(f"abs({operand})" if is_single else f"{operand} & vec2u(0xffffffffu, 0x7fffffffu)")
+    )
 
 
-def _copysign(f: FunctionEmitter, op: Operation) -> None:
-    a, b = f.operands(operands_of(op))
+def _copysign(emitter: FunctionEmitter, op: Operation) -> None:
+    a, b = emitter.operands(operands_of(op))
     if type(op.results[0].type) is Float32Type:
-        f.define(op.results[0], f.call("pyd_f32_copysign", a, b))
+        emitter.define(op.results[0], emitter.call("pyd_f32_copysign", a, b))
         return
     sign = "vec2u(0u, 0x80000000u)"
-    f.define(op.results[0], f.let(f"({a} & ~{sign}) | ({b} & {sign})"))
+    emitter.define(op.results[0], emitter.let(f"({a} & ~{sign}) | ({b} & {sign})"))
 
 
-def _absi(f: FunctionEmitter, op: Operation) -> None:
+def _absi(emitter: FunctionEmitter, op: Operation) -> None:
     type_ = op.results[0].type
-    bits, width = bits_of(f, type_), f.width(type_)
-    (value,) = f.operands(operands_of(op))
+    bits, width = bits_of(emitter, type_), emitter.width(type_)
+    (value,) = emitter.operands(operands_of(op))
     if width > 1:
-        value = wrap(f, f.let(f"abs({value})") if width == 32 else f.call("pyd_i64_abs", value), bits, width)
-    f.define(op.results[0], value)
+        value = wrap(
+            emitter, emitter.let(f"abs({value})") if width == 32 else emitter.call("pyd_i64_abs", value), bits, width
+        )
+    emitter.define(op.results[0], value)
 
 
 def _count(kind: str) -> Lowering:
@@ -61,29 +67,29 @@ def _count(kind: str) -> Lowering:
     narrow = {"ctlz": "countLeadingZeros", "cttz": "countTrailingZeros", "ctpop": "countOneBits"}[kind]
     wide = {"ctlz": "pyd_i64_clz", "cttz": "pyd_i64_ctz", "ctpop": "pyd_i64_ones"}[kind]
 
-    def lower(f: FunctionEmitter, op: Operation) -> None:
+    def lower(emitter: FunctionEmitter, op: Operation) -> None:
         type_ = op.results[0].type
-        bits, width = bits_of(f, type_), f.width(type_)
-        (value,) = f.operands(operands_of(op))
+        bits, width = bits_of(emitter, type_), emitter.width(type_)
+        (value,) = emitter.operands(operands_of(op))
         if width == 1:
-            f.define(op.results[0], value if kind == "ctpop" else f.let(f"!{value}"))
+            emitter.define(op.results[0], value if kind == "ctpop" else emitter.let(f"!{value}"))
             return
-        value = zero_extended(f, value, bits, width)
-        found = f.let(f"i32({narrow}({as_unsigned(value)}))") if width == 32 else f.call(wide, value)
+        value = zero_extended(emitter, value, bits, width)
+        found = emitter.let(f"i32({narrow}({as_unsigned(value)}))") if width == 32 else emitter.call(wide, value)
         if kind == "ctlz" and bits < width:
-            found = f.let(f"{found} - {width - bits}")
+            found = emitter.let(f"{found} - {width - bits}")
         if kind == "cttz" and bits < width:
-            found = f.let(f"min({found}, {bits})")
+            found = emitter.let(f"min({found}, {bits})")
         if width == 64:
-            found = f.call("pyd_i64_from_i32", found)
-        f.define(op.results[0], wrap(f, found, bits, width))
+            found = emitter.call("pyd_i64_from_i32", found)
+        emitter.define(op.results[0], wrap(emitter, found, bits, width))
 
     return lower
 
 
-def _power(f: FunctionEmitter, op: Operation) -> None:
-    exponent = f.index(op.operands[1])
-    expand(f, op, exponent if known(exponent) else None)  # type: ignore[arg-type]
+def _power(emitter: FunctionEmitter, op: Operation) -> None:
+    exponent = emitter.index(op.operands[1])
+    expand(emitter, op, exponent if known(exponent) else None)  # type: ignore[arg-type]
 
 
 ROWS: dict[str, Lowering] = {

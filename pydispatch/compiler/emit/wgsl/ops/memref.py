@@ -16,122 +16,124 @@ from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
 from pydispatch.compiler.kernel_ir.types import is_float
 
 
-def writable(f: FunctionEmitter, memref: MemRef) -> None:
+def writable(emitter: FunctionEmitter, memref: MemRef) -> None:
     if memref.root.read_only:
         what = f"binding {memref.root.binding}" if memref.root.kind == "binding" else "a constant"
-        raise f.error(f"store into {what} that is only read", READ_ONLY_NOTE)
+        raise emitter.error(f"store into {what} that is only read", READ_ONLY_NOTE)
 
 
-def element_name(f: FunctionEmitter, memref: MemRef, op: Operation, first: int) -> str:
+def element_name(emitter: FunctionEmitter, memref: MemRef, op: Operation, first: int) -> str:
     """Return the expression of an element of memory that is one variable."""
-    index = elements.element_place(f, memref, [f.index(value) for value in operands_of(op)[first:]])
-    return f"{memref.root.variable}[{f.place(index)}]"
+    index = elements.element_place(emitter, memref, [emitter.index(value) for value in operands_of(op)[first:]])
+    return f"{memref.root.variable}[{emitter.place(index)}]"
 
 
-def _atomic_storage(f: FunctionEmitter, memref: MemRef) -> bool:
-    return memref.root.kind != "binding" and memref.root.key in f.atomic
+def _atomic_storage(emitter: FunctionEmitter, memref: MemRef) -> bool:
+    return memref.root.kind != "binding" and memref.root.key in emitter.atomic
 
 
-def _load(f: FunctionEmitter, op: Operation) -> None:
-    memref = f.memref(op.operands[0])
+def _load(emitter: FunctionEmitter, op: Operation) -> None:
+    memref = emitter.memref(op.operands[0])
     if memref.root.kind == "binding":
-        indices = [f.index(value) for value in operands_of(op)[1:]]
-        f.define(op.results[0], elements.load(f, memref, indices))
+        indices = [emitter.index(value) for value in operands_of(op)[1:]]
+        emitter.define(op.results[0], elements.load(emitter, memref, indices))
         return
-    place = element_name(f, memref, op, 1)
-    if not _atomic_storage(f, memref):
-        f.define(op.results[0], f.let(place))
+    place = element_name(emitter, memref, op, 1)
+    if not _atomic_storage(emitter, memref):
+        emitter.define(op.results[0], emitter.let(place))
         return
-    word = f.let(f"atomicLoad(&{place})")
-    f.define(op.results[0], from_word(f, word, f.atomic[memref.root.key].word, memref.element))
+    word = emitter.let(f"atomicLoad(&{place})")
+    emitter.define(op.results[0], from_word(emitter, word, emitter.atomic[memref.root.key].word, memref.element))
 
 
-def _store(f: FunctionEmitter, op: Operation) -> None:
-    memref, value = f.memref(op.operands[1]), f.get(op.operands[0])
-    writable(f, memref)
+def _store(emitter: FunctionEmitter, op: Operation) -> None:
+    memref, value = emitter.memref(op.operands[1]), emitter.get(op.operands[0])
+    writable(emitter, memref)
     if memref.root.kind == "binding":
-        elements.store(f, value, memref, [f.index(each) for each in operands_of(op)[2:]])
+        elements.store(emitter, value, memref, [emitter.index(each) for each in operands_of(op)[2:]])
         return
-    place = element_name(f, memref, op, 2)
-    atomic = f.atomic.get(memref.root.key) if memref.root.kind != "binding" else None
+    place = element_name(emitter, memref, op, 2)
+    atomic = emitter.atomic.get(memref.root.key) if memref.root.kind != "binding" else None
     if atomic:
-        f.do(f"atomicStore(&{place}, {to_word(f, value, atomic.word, memref.element)});")
+        emitter.do(f"atomicStore(&{place}, {to_word(emitter, value, atomic.word, memref.element)});")
     else:
-        f.do(f"{place} = {value};")
+        emitter.do(f"{place} = {value};")
 
 
-def from_word(f: FunctionEmitter, value: str, word: str, element: Attribute) -> Name:
+def from_word(emitter: FunctionEmitter, value: str, word: str, element: Attribute) -> Name:
     """Return the register of an element of a word, which is i32 or u32."""
     if type(element) is Float32Type:
-        return f.let(f"bitcast<f32>({value})")
-    return f.from_bits(f.let(value if word == "i32" else f"i32({value})"), element)
+        return emitter.let(f"bitcast<f32>({value})")
+    return emitter.from_bits(emitter.let(value if word == "i32" else f"i32({value})"), element)
 
 
-def to_word(f: FunctionEmitter, value: Name, word: str, element: Attribute) -> Name:
+def to_word(emitter: FunctionEmitter, value: Name, word: str, element: Attribute) -> Name:
     """Return a register as a word, which is i32 or u32."""
     if type(element) is Float32Type:
-        return f.let(f"bitcast<{word}>({value})")
-    value = f.to_bits(value, element)
-    return value if word == "i32" else f.let(as_unsigned(value))
+        return emitter.let(f"bitcast<{word}>({value})")
+    value = emitter.to_bits(value, element)
+    return value if word == "i32" else emitter.let(as_unsigned(value))
 
 
 # Storage
 
 
-def _alloc(f: FunctionEmitter, op: Operation) -> None:
+def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
-    memref, count = f.storage(op.results[0].type)
-    atomic = f.atomic.get(op)
-    held = atomic.type if atomic else f.type(memref.element_type)
+    memref, count = emitter.storage(op.results[0].type)
+    atomic = emitter.atomic.get(op)
+    held = atomic.type if atomic else emitter.type(memref.element_type)
     if is_common(op, memref):
-        name = f.module.unused("shared")
-        f.module.declare(name, lambda: f"var<workgroup> {name}: array<{held}, {count}>;")
-        f.workgroup_bytes += count * (8 if held == "vec2u" else 4)
+        name = emitter.module.unused("shared")
+        emitter.module.declare(name, lambda: f"var<workgroup> {name}: array<{held}, {count}>;")
+        emitter.workgroup_bytes += count * (8 if held == "vec2u" else 4)
         root = Root("workgroup", op, variable=name)
     else:
         if atomic:
-            raise f.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
-        f.check_private(memref, count)
-        private = f.fresh("own")
-        f.entry.append(f"  var {private}: array<{held}, {count}>;")
+            raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
+        emitter.check_private(memref, count)
+        private = emitter.fresh("own")
+        emitter.entry.append(f"  var {private}: array<{held}, {count}>;")
         root = Root("function", op, variable=private)
-    f.define(op.results[0], fresh(memref, root))
+    emitter.define(op.results[0], fresh(memref, root))
 
 
-def _nothing(f: FunctionEmitter, op: Operation) -> None:
+def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
     """dealloc: storage lives as long as the workgroup."""
 
 
-def _global(f: FunctionEmitter, op: Operation) -> None:
+def _global(emitter: FunctionEmitter, op: Operation) -> None:
     name = attribute(op, "name")
-    found = f.definitions.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
+    found = emitter.definitions.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
     if found is None:
-        raise f.error(f"memref.get_global of an unknown global {name}")
-    memref, count = f.storage(op.results[0].type)
-    held = f.type(memref.element_type)
+        raise emitter.error(f"memref.get_global of an unknown global {name}")
+    memref, count = emitter.storage(op.results[0].type)
+    held = emitter.type(memref.element_type)
     words = "".join(letter if letter.isalnum() else "_" for letter in symbol(op, "name"))
     variable = f"table_{words}_{held}"
 
     def make() -> str:
-        values = ", ".join(_elements(f, found, memref.element_type, count))
+        values = ", ".join(_elements(emitter, found, memref.element_type, count))
         return f"var<private> {variable}: array<{held}, {count}> = array<{held}, {count}>({values});"
 
-    f.module.declare(variable, make)
-    f.define(op.results[0], fresh(memref, Root("constant", ("global", variable), variable=variable, read_only=True)))
+    emitter.module.declare(variable, make)
+    emitter.define(
+        op.results[0], fresh(memref, Root("constant", ("global", variable), variable=variable, read_only=True))
+    )
 
 
-def _elements(f: FunctionEmitter, op: Operation, element: Attribute, count: int) -> list[Name]:
-    values = table_values(f, op, element, f.width(element), count)
+def _elements(emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> list[Name]:
+    values = table_values(emitter, op, element, emitter.width(element), count)
     if is_float(element):
-        return [float_constant(f, value, element) for value in values]
-    return [f.constant(value, element) for value in values]
+        return [float_constant(emitter, value, element) for value in values]
+    return [emitter.constant(value, element) for value in values]
 
 
-def _same(f: FunctionEmitter, op: Operation) -> None:
+def _same(emitter: FunctionEmitter, op: Operation) -> None:
     """Forward the operand of `memref.assume_alignment`, a hint that the compiler does not check."""
     for result in op.results:
-        f.define(result, f.values[op.operands[0]])
+        emitter.define(result, emitter.values[op.operands[0]])
 
 
 ROWS: dict[str, Lowering] = {

@@ -92,14 +92,18 @@ def block_of(frame: Frame, nest: Nest, pairs: bool = True) -> Block | None:
     return Block(value, dim, rows, columns, tuple(point))
 
 
-def _shared(g: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
+def _shared(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
     """Return the dimension, not the last, along which the most inputs are the same; -1 for none."""
     best, found = 0, -1
     for dim in range(len(point) - 1):
         size = dims[dim]
         if isinstance(size, int) and size < ROWS[-1]:
             continue
-        used = [dims_in(m) for n, m in enumerate(g.maps[: len(g.inputs)]) if g.block.args[n].uses and m.results]
+        used = [
+            dims_in(m)
+            for n, m in enumerate(generic.maps[: len(generic.inputs)])
+            if generic.block.args[n].uses and m.results
+        ]
         count = sum(point[dim] not in d for d in used)
         if count and count >= best:
             best, found = count, dim
@@ -115,7 +119,7 @@ def cut_block(block: Block, dims: Sequence[Index], build: Builder) -> Cut:
     return Cut(blocks, 1, width, tiles, build.times(blocks, tiles))
 
 
-def emit_block(e: Elements, nest: Nest, block: Block, build: Builder, group: Index, dims: list[Index]) -> None:
+def emit_block(elements: Elements, nest: Nest, block: Block, build: Builder, group: Index, dims: list[Index]) -> None:
     """Emit the code of workgroup number `group`: each invocation computes a block of elements."""
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
@@ -132,81 +136,85 @@ def emit_block(e: Elements, nest: Nest, block: Block, build: Builder, group: Ind
         rows = [build.least(row, build.minus(size, 1)) for row in rows]
     low = build.times(tile, width)
     if block.wide:
-        _emit_wide(e, nest, block, build, low, [*outer[: block.dim], first, *outer[block.dim + 1 :]])
+        _emit_wide(elements, nest, block, build, low, [*outer[: block.dim], first, *outer[block.dim + 1 :]])
         return
     high = build.plus(low, LANES)
     full = isinstance(dims[-1], int) and dims[-1] % width == 0
     if not full:
         high = build.least(high, dims[-1])
 
-    def lane(b: Builder, column: Index) -> None:
-        columns = [b.plus(column, LANES * c) for c in range(block.columns)]
+    def lane(builder: Builder, column: Index) -> None:
+        columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
         if not full:
-            columns = [column, *(b.least(c, b.minus(dims[-1], 1)) for c in columns[1:])]
+            columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
         places = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
-        for indices, result in zip(places, _reduce(e, b, block, places), strict=True):
-            where = _where(e, b, block, indices)
-            b.remember((block.value, tuple(where)), result)
+        for indices, result in zip(places, _reduce(elements, builder, block, places), strict=True):
+            where = _where(elements, builder, block, indices)
+            builder.remember((block.value, tuple(where)), result)
         for indices in places:
             for value, buffer in nest.stores:
-                e.store(b, e.at(b, value, indices), buffer, indices)
+                elements.store(builder, elements.at(builder, value, indices), buffer, indices)
 
     build.parallel(low, high, lane, limit=dims[-1])
 
 
-def _emit_wide(e: Elements, nest: Nest, block: Block, build: Builder, low: Index, outer: Sequence[Index]) -> None:
+def _emit_wide(
+    elements: Elements, nest: Nest, block: Block, build: Builder, low: Index, outer: Sequence[Index]
+) -> None:
     """Emit the code of a workgroup whose rows and columns all exist, with columns in pairs.
 
     An invocation computes two adjacent columns of every 2 * LANES. low: the first column of the workgroup. outer: the
     indices of the first row, without the column.
     """
     assert isinstance(block.value, OpResult)
-    value, g = block.value, view_of(e, block.value.op)
+    value, g = block.value, view_of(elements, block.value.op)
 
-    def lane(b: Builder, number: Index) -> None:
-        column = b.plus(low, b.times(number, 2))
+    def lane(builder: Builder, number: Index) -> None:
+        column = builder.plus(low, builder.times(number, 2))
         corner = _point(g, block, [*outer, column])
         offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
         dims = block.point[block.dim], block.point[-1]
-        results = reduce_wide(e, b, g, block.wide, corner, dims, offsets, b.plus(b.quotient(low, 2), number))
+        results = reduce_wide(
+            elements, builder, g, block.wide, corner, dims, offsets, builder.plus(builder.quotient(low, 2), number)
+        )
         for (row, step), result in zip(offsets, results, strict=True):
-            indices = [*outer, b.plus(column, step)]
-            indices[block.dim] = b.plus(outer[block.dim], row)
-            b.remember((value, tuple(_where(e, b, block, indices))), result)
+            indices = [*outer, builder.plus(column, step)]
+            indices[block.dim] = builder.plus(outer[block.dim], row)
+            builder.remember((value, tuple(_where(elements, builder, block, indices))), result)
             for stored, buffer in nest.stores:
-                e.store(b, e.at(b, stored, indices), buffer, indices)
+                elements.store(builder, elements.at(builder, stored, indices), buffer, indices)
 
     build.parallel(0, LANES, lane, limit=LANES)
 
 
-def _point(g: Structured, block: Block, indices: Sequence[Index]) -> list[Index]:
-    point: list[Index] = [0] * len(g.iterators)
+def _point(generic: Structured, block: Block, indices: Sequence[Index]) -> list[Index]:
+    point: list[Index] = [0] * len(generic.iterators)
     for position, index in zip(block.point, indices, strict=True):
         point[position] = index
     return point
 
 
-def _where(e: Elements, build: Builder, block: Block, indices: Sequence[Index]) -> list[Index]:
+def _where(elements: Elements, build: Builder, block: Block, indices: Sequence[Index]) -> list[Index]:
     """Return the indices of the reduction's result."""
     assert isinstance(block.value, OpResult)
-    g = view_of(e, block.value.op)
+    g = view_of(elements, block.value.op)
     return list(evaluate(build, g.output_maps[0], _point(g, block, indices)))
 
 
-def _reduce(e: Elements, build: Builder, block: Block, places: Sequence[Sequence[Index]]) -> list[SSAValue]:
+def _reduce(elements: Elements, build: Builder, block: Block, places: Sequence[Sequence[Index]]) -> list[SSAValue]:
     """Emit the reduction at several places, in one nest of loops, and return its results."""
     assert isinstance(block.value, OpResult)
-    g = view_of(e, block.value.op)
-    sizes = loop_sizes(e, g)
+    g = view_of(elements, block.value.op)
+    sizes = loop_sizes(elements, g)
     iterations = [_point(g, block, indices) for indices in places]
-    initial = [e.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
+    initial = [elements.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
     where: dict[int, Index] = {}
 
     def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
         results = []
         for point, value in zip(iterations, carried, strict=True):
             full = [where.get(number, index) for number, index in enumerate(point)]
-            results += body_at(e, inner, g, full, [value])
+            results += body_at(elements, inner, g, full, [value])
         return results
 
     def level(inner: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:

@@ -69,14 +69,14 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
     for cut in cuts:
         groups = build.most(groups, cut.workgroups)
 
-    def work(b: Builder, group: Index) -> None:
+    def work(builder: Builder, group: Index) -> None:
         for plan, cut in zip(plans, cuts, strict=True):
             if len(plans) == 1:
                 if isinstance(group, SSAValue):
-                    b.bounded(group, cut.workgroups)
-                _emit(frame, plan, cut, b, group)
+                    builder.bounded(group, cut.workgroups)
+                _emit(frame, plan, cut, builder, group)
             else:
-                b.when(b.less(group, cut.workgroups), partial(_guarded, frame, plan, cut, group))
+                builder.when(builder.less(group, cut.workgroups), partial(_guarded, frame, plan, cut, group))
 
     over_groups(frame, groups, work)
     return finish(frame, lambda other, b: b.least(_grid(frame, plans, other, b), MAX_GRID), plans)
@@ -138,10 +138,10 @@ def _large(frame: Frame) -> bool:
     return any(prod(max(1, size) for size in shape) >= LARGE for shape in shapes)
 
 
-def _grid(frame: Frame, plans: Sequence[Plan], e: Elements, build: Builder) -> Index:
+def _grid(frame: Frame, plans: Sequence[Plan], elements: Elements, build: Builder) -> Index:
     total: Index = 0
     for plan in plans:
-        total = build.most(total, cut_nest(frame, plan, e, build).workgroups)
+        total = build.most(total, cut_nest(frame, plan, elements, build).workgroups)
     return total
 
 
@@ -191,92 +191,92 @@ def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> N
     e.kept.clear()
 
 
-def _store(e: Elements, nest: Nest, build: Builder, indices: list[Index]) -> None:
+def _store(elements: Elements, nest: Nest, build: Builder, indices: list[Index]) -> None:
     for value, buffer in nest.stores:
-        if not is_stored(e, value, buffer):
-            e.store(build, e.at(build, value, indices), buffer, indices)
+        if not is_stored(elements, value, buffer):
+            elements.store(build, elements.at(build, value, indices), buffer, indices)
 
 
-def _elements(e: Elements, plan: Plan, cut: Cut, build: Builder, group: Index, dims: list[Index]) -> None:
+def _elements(elements: Elements, plan: Plan, cut: Cut, build: Builder, group: Index, dims: list[Index]) -> None:
     first = len(dims) - plan.inner
     inner = dims[first:]
     shape = [*dims[:first], build.product(inner)]
 
-    def row(b: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        def element(c: Builder, number: Index) -> None:
-            _store(e, plan.nest, c, [*outer, *(c.split(number, inner) if inner else [])])
+    def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
+        def element(builder: Builder, number: Index) -> None:
+            _store(elements, plan.nest, builder, [*outer, *(builder.split(number, inner) if inner else [])])
 
         if dims:
-            b.parallel(low, high, element, limit=shape[-1])
+            builder.parallel(low, high, element, limit=shape[-1])
         else:
-            element(b, 0)
+            element(builder, 0)
 
     emit_nest(build, group, cut, shape, max(0, len(shape) - 1), row)
 
 
-def _row(e: Elements, nest: Nest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
+def _row(elements: Elements, nest: Nest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
     """Emit one row, which a whole workgroup or one invocation computes: first its reductions, then its elements."""
-    e.row = list(indices)
-    nest.run_stages(e, build, indices)
+    elements.row = list(indices)
+    nest.run_stages(elements, build, indices)
     for value, buffer in nest.row_stores:
-        e.store(build, e.at(build, value, indices), buffer, indices)
-    if all(is_stored(e, value, buffer) for value, buffer in nest.stores):
+        elements.store(build, elements.at(build, value, indices), buffer, indices)
+    if all(is_stored(elements, value, buffer) for value, buffer in nest.stores):
         return
     inner = dims[nest.split :]
     if not inner:
-        _store(e, nest, build, indices)
+        _store(elements, nest, build, indices)
         return
     if build.in_parallel:
-        emit_inner(build, indices, inner, 0, inner[0], lambda b, where: _store(e, nest, b, where))
+        emit_inner(build, indices, inner, 0, inner[0], lambda b, where: _store(elements, nest, b, where))
         return
     size = build.product(inner)
-    build.parallel(0, size, lambda b, i: _store(e, nest, b, [*indices, *b.split(i, inner)]), limit=size)
+    build.parallel(0, size, lambda b, i: _store(elements, nest, b, [*indices, *b.split(i, inner)]), limit=size)
 
 
-def _lanes(e: Elements, nest: Nest, build: Builder, group: Index, dims: list[Index]) -> None:
+def _lanes(elements: Elements, nest: Nest, build: Builder, group: Index, dims: list[Index]) -> None:
     """Emit the rows of a workgroup, one row per invocation."""
     outer = build.product(dims[: nest.split])
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
-    def row(b: Builder, number: Index) -> None:
-        _row(e, nest, b, b.split(number, dims[: nest.split]), dims)
+    def row(builder: Builder, number: Index) -> None:
+        _row(elements, nest, builder, builder.split(number, dims[: nest.split]), dims)
 
     build.parallel(low, high, row, limit=outer)
 
 
-def _in_order(e: Elements, nest: Nest, build: Builder, group: Index) -> None:
+def _in_order(elements: Elements, nest: Nest, build: Builder, group: Index) -> None:
     """Emit a nest with sequential dimensions.
 
     An invocation takes a row of a recurrence, or an element of the slices of an ordered update.
     """
-    dims = side_by_side(e, nest, build)
+    dims = side_by_side(elements, nest, build)
     outer = build.product(dims)
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
-    def work(b: Builder, number: Index) -> None:
-        where = b.split(number, dims)
+    def work(builder: Builder, number: Index) -> None:
+        where = builder.split(number, dims)
         if isinstance(nest.space, RecurrenceOp):
-            write_rows(e, b, nest.space, dict(nest.stores), [where])
+            write_rows(elements, builder, nest.space, dict(nest.stores), [where])
             return
         update, (value, buffer) = nest.space, nest.stores[0]
         assert isinstance(update, UpdateStep)
         walk(
-            e, b, update, dims[0], where[0],
-            lambda c, leading: update.write(e, c, value, buffer, [*leading, *where[1:]]),
+            elements, builder, update, dims[0], where[0],
+            lambda c, leading: update.write(elements, c, value, buffer, [*leading, *where[1:]]),
         )  # fmt: skip
 
     build.parallel(low, high, work, limit=outer)
 
 
-def _update(e: Elements, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
+def _update(elements: Elements, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
     update, (value, buffer) = nest.space, nest.stores[0]
     assert isinstance(update, UpdateStep)
-    dims = update.dims(e)
+    dims = update.dims(elements)
 
-    def write(b: Builder, indices: list[Index]) -> None:
-        update.write(e, b, value, buffer, indices)
+    def write(builder: Builder, indices: list[Index]) -> None:
+        update.write(elements, builder, value, buffer, indices)
 
     split = max(0, len(dims) - 1)
     emit_nest(

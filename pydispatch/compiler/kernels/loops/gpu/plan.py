@@ -89,7 +89,7 @@ def plan_nest(frame: Frame, nest: Nest, pairs: bool) -> Plan:
     return Plan(nest, "elements", _together(dims))
 
 
-def row_size(nest: Nest, e: Elements) -> int:
+def row_size(nest: Nest, elements: Elements) -> int:
     """Return the size of the longest row of the results and of what they are computed from; one with a dynamic size
     counts as at least `LONG_ROW`.
     """
@@ -110,15 +110,15 @@ def row_size(nest: Nest, e: Elements) -> int:
     return max(sizes)
 
 
-def _is_tall(e: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
+def _is_tall(elements: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
     """Return whether few elements reduce much each: then a workgroup does one element."""
     results = prod(n for n in dims if isinstance(n, int))
     if results > FEW_RESULTS:
         return False
-    return results * 4 < _most_steps(e, nest)
+    return results * 4 < _most_steps(elements, nest)
 
 
-def _most_steps(e: Elements, nest: Nest) -> int:
+def _most_steps(elements: Elements, nest: Nest) -> int:
     """Return the steps of the longest reduction; open sizes count as a long row."""
     most, pending, seen = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
@@ -128,8 +128,8 @@ def _most_steps(e: Elements, nest: Nest) -> int:
         seen.add(at)
         pending += at.op.operands
         if at.op.name == "linalg.generic":
-            g = view_of(e, at.op)
-            sizes = loop_sizes(e, g)
+            g = view_of(elements, at.op)
+            sizes = loop_sizes(elements, g)
             found = [sizes[dim] for dim in g.loops]
             most = max(most, prod(n if isinstance(n, int) else LONG_ROW for n in found) if found else 0)
     return most
@@ -148,7 +148,7 @@ def _together(dims: Sequence[Index]) -> int:
     return max(1, count)
 
 
-def _orderless(e: Elements, nest: Nest) -> bool:
+def _orderless(elements: Elements, nest: Nest) -> bool:
     """Return whether all reductions of a row may be distributed."""
     pending, seen = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
@@ -158,18 +158,18 @@ def _orderless(e: Elements, nest: Nest) -> bool:
         seen.add(at)
         pending += at.op.operands
         if at.op.name == "linalg.generic":
-            g = view_of(e, at.op)
-            if g.loops and combiners(g, e.reassociate) is None:
+            g = view_of(elements, at.op)
+            if g.loops and combiners(g, elements.reassociate) is None:
                 return False
     return True
 
 
-def cut_nest(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
+def cut_nest(frame: Frame, plan: Plan, elements: Elements, build: Builder) -> Cut:
     """Return the cut of a nest: how many workgroups there are, and what each takes."""
     nest, backend = plan.nest, frame.backend
-    dims = nest.dims(e)
+    dims = nest.dims(elements)
     if plan.way in ("recurrence", "in order"):
-        blocks = build.ceil_quotient(build.product(side_by_side(e, nest, build)), INVOCATIONS)
+        blocks = build.ceil_quotient(build.product(side_by_side(elements, nest, build)), INVOCATIONS)
         return Cut(1, 1, INVOCATIONS, blocks, blocks)
     if plan.way == "bytes":
         ratio = packed(nest.stores[0][0])
@@ -179,7 +179,7 @@ def cut_nest(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
         return Cut(outer, 1, 0, 1, outer)
     if plan.block is not None:
         return cut_block(plan.block, dims, build)
-    inputs, loops = work_of(nest, e, build)
+    inputs, loops = work_of(nest, elements, build)
     own = sum(width_of(v) for v, _ in nest.stores) + inputs
     if plan.way == "lanes":
         outer = build.product(dims[: nest.split])
@@ -193,15 +193,15 @@ def cut_nest(frame: Frame, plan: Plan, e: Elements, build: Builder) -> Cut:
     return cut_elements(build, backend, shape, size)
 
 
-def side_by_side(e: Elements, nest: Nest, build: Builder) -> list[Index]:
+def side_by_side(elements: Elements, nest: Nest, build: Builder) -> list[Index]:
     """Return the sizes of what runs side by side: rows of a recurrence, or parts of an update in order and slices in
     these.
     """
     if isinstance(nest.space, RecurrenceOp):
-        return row_dims(e, nest.space)
+        return row_dims(elements, nest.space)
     assert isinstance(nest.space, UpdateStep)
-    inner = nest.space.dims(e)[nest.space.ordered :]
+    inner = nest.space.dims(elements)[nest.space.ordered :]
     known = [n for n in inner if isinstance(n, int)]
     room = MOST_INVOCATIONS // max(1, prod(known)) if len(known) == len(inner) else FEW_PARTS
     parts = 1 if packed(nest.stores[0][0]) > 1 else 1 << min(MOST_PARTS, max(1, room)).bit_length() - 1
-    return [parts_of(e, build, nest.space, parts), *inner]
+    return [parts_of(elements, build, nest.space, parts), *inner]

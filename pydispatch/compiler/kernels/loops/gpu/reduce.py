@@ -28,14 +28,14 @@ FEW = 32
 """Steps below which one invocation does a reduction alone."""
 
 
-def combiners(g: Structured, reassociate: bool) -> list[Operation] | None:
+def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
     """Return the operation that combines each result with what a step gives; None when there is more to it."""
-    last = g.block.last_op
+    last = generic.block.last_op
     assert last is not None
     found: list[Operation] = []
     for number, value in enumerate(last.operands):
-        argument = g.block.args[len(g.inputs) + number]
-        if not isinstance(value, OpResult) or value.op.parent_block() is not g.block:
+        argument = generic.block.args[len(generic.inputs) + number]
+        if not isinstance(value, OpResult) or value.op.parent_block() is not generic.block:
             return None
         op = value.op
         grouping = info_of(op).grouping
@@ -48,48 +48,54 @@ def combiners(g: Structured, reassociate: bool) -> list[Operation] | None:
 
 
 def distributed_reduction(
-    e: Elements, build: Builder, g: Structured, point: Sequence[Index | None]
+    elements: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]
 ) -> list[SSAValue] | None:
-    """Emit the reduction at `point` as a loop that is distributed, and return its results; None where it should not be.
+    """Emit the reduction at `point` as a loop that is distributed, and return its results; None where it
+    should not be.
     """
-    if build.in_parallel or combiners(g, e.reassociate) is None:
+    if build.in_parallel or combiners(generic, elements.reassociate) is None:
         return None
-    sizes = loop_sizes(e, g)
-    steps = [sizes[dim] for dim in g.loops]
+    sizes = loop_sizes(elements, generic)
+    steps = [sizes[dim] for dim in generic.loops]
     if all(isinstance(s, int) for s in steps) and prod(s for s in steps if isinstance(s, int)) < FEW:
         return None
-    if any(g.iterators[dim] == "parallel" for dim in g.loops):
+    if any(generic.iterators[dim] == "parallel" for dim in generic.loops):
         return None
     known = [0 if p is None else p for p in point]
-    initial = [e.at(build, o, evaluate(build, m, known)) for o, m in zip(g.outputs, g.output_maps, strict=True)]
-    sums = are_sums(e, g)
+    initial = [
+        elements.at(build, o, evaluate(build, m, known))
+        for o, m in zip(generic.outputs, generic.output_maps, strict=True)
+    ]
+    sums = are_sums(elements, generic)
     rest = prod(s for s in steps[1:] if isinstance(s, int))
     cut = max(1, BLOCK // max(1, rest)) if any(sums) and all(isinstance(s, int) for s in steps[1:]) else 0
     if not cut or (isinstance(steps[0], int) and steps[0] <= cut):
-        return _parallel(e, build, g, known, sizes, (0, steps[0]), initial)
+        return _parallel(elements, build, generic, known, sizes, (0, steps[0]), initial)
 
     def part(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
         high = inner.least(inner.plus(low, cut), steps[0])
-        return afresh(inner, carried, sums, lambda own: _parallel(e, inner, g, known, sizes, (low, high), own))
+        return afresh(
+            inner, carried, sums, lambda own: _parallel(elements, inner, generic, known, sizes, (low, high), own)
+        )
 
     return build.loop(0, steps[0], initial, part, step=cut, limit=steps[0])
 
 
 def _parallel(
-    e: Elements, build: Builder, g: Structured, known: Sequence[Index], sizes: Sequence[Index],
+    elements: Elements, build: Builder, generic: Structured, known: Sequence[Index], sizes: Sequence[Index],
     outermost: tuple[Index, Index], initial: list[SSAValue],
 ) -> list[SSAValue]:  # fmt: skip
     """Emit one loop that is distributed, over all steps that have their outermost index in a range, and return its
     results.
     """
-    block = Block(arg_types=[IndexType() for _ in g.loops])
+    block = Block(arg_types=[IndexType() for _ in generic.loops])
     inner = build.nested(block)
     inner.in_parallel = True
     where = list(known)
-    for dim, argument in zip(g.loops, block.args, strict=True):
+    for dim, argument in zip(generic.loops, block.args, strict=True):
         where[dim] = inner.counts(argument, sizes[dim])
     standins = [block.insert_arg(value.type, len(block.args)) for value in initial]
-    results = body_at(e, inner, g, where, standins)
+    results = body_at(elements, inner, generic, where, standins)
     values, regions = [], []
     for result, standin in zip(results, standins, strict=True):
         assert isinstance(result, OpResult)
@@ -102,8 +108,8 @@ def _parallel(
         block.erase_arg(standin, safe_erase=False)
     inner.add(scf.ReduceOp(values, regions))
     zero, one = build.index(0), build.index(1)
-    low = [build.value(outermost[0]), *[zero] * (len(g.loops) - 1)]
-    high = [build.value(s) for s in (outermost[1], *(sizes[dim] for dim in g.loops[1:]))]
+    low = [build.value(outermost[0]), *[zero] * (len(generic.loops) - 1)]
+    high = [build.value(s) for s in (outermost[1], *(sizes[dim] for dim in generic.loops[1:]))]
     loop = scf.ParallelOp(low, high, [one] * len(low), Region(block), initial)
     build.add(loop)
     return list(loop.results)

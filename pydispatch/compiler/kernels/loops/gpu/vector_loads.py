@@ -47,38 +47,42 @@ class Wide:
     along: int
 
 
-def wide_inputs(e: Elements, g: Structured, dims: tuple[int, int]) -> tuple[Wide, ...]:
+def wide_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) -> tuple[Wide, ...]:
     """Return the inputs that can be read in pairs along the dimensions `dims`, of rows and columns, or the innermost
     loop; none of them when one that changes in that loop, or with the column, cannot.
     """
-    if not g.loops:
+    if not generic.loops:
         return ()
-    step, sizes = g.loops[-1], loop_sizes(e, g)
+    step, sizes = generic.loops[-1], loop_sizes(elements, generic)
     size = sizes[step]
     if not isinstance(size, int) or size % 2:
         return ()
     found: list[Wide] = []
-    for number, (value, map) in enumerate(zip(g.inputs, g.maps[: len(g.inputs)], strict=True)):
-        if not g.block.args[number].uses or not map.results or not {step, dims[1]} & dims_in(map):
+    for number, (value, map) in enumerate(zip(generic.inputs, generic.maps[: len(generic.inputs)], strict=True)):
+        if not generic.block.args[number].uses or not map.results or not {step, dims[1]} & dims_in(map):
             continue
         positions = [r.position for r in map.results if isinstance(r, AffineDimExpr)]
-        if len(set(positions)) != len(map.results) or positions[-1] not in (step, *dims) or not _is_plain(e, value):
+        if (
+            len(set(positions)) != len(map.results)
+            or positions[-1] not in (step, *dims)
+            or not _is_plain(elements, value)
+        ):
             return ()
         shape = tensor_type(value).get_shape()
-        factors = [0] * len(g.iterators)
+        factors = [0] * len(generic.iterators)
         for place, position in enumerate(positions):
             factors[position] = prod(shape[place + 1 :])
         found.append(Wide(number, tuple(factors), positions[-1]))
     return tuple(found)
 
 
-def _is_plain(e: Elements, value: SSAValue) -> bool:
+def _is_plain(elements: Elements, value: SSAValue) -> bool:
     """Return whether a value is a read-only buffer of 32-bit elements, with rows of an even number of them."""
     type_ = tensor_type(value)
     shape = type_.get_shape()
     if not isinstance(value, BlockArgument) or type_.element_type not in (Float32Type(), i32):
         return False
-    buffer, index_map = e.buffer_of(value)
+    buffer, index_map = elements.buffer_of(value)
     if not isinstance(buffer.owner, hal.InterfaceBindingSubspanOp) or index_map is not None:
         return False
     flags = buffer.owner.properties.get("flags")
@@ -86,33 +90,33 @@ def _is_plain(e: Elements, value: SSAValue) -> bool:
     return read_only and all(size > 0 for size in shape) and shape[-1] % 2 == 0
 
 
-def _pairs_of(e: Elements, value: SSAValue) -> SSAValue:
+def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
     """Return the buffer of a value as one row of 64-bit integers."""
     key = ("pairs", value)
-    known = e.entry.recall(key)
+    known = elements.entry.recall(key)
     if known is not None:
         return known
-    owner = e.buffer_of(value)[0].owner
+    owner = elements.buffer_of(value)[0].owner
     assert isinstance(owner, Operation)
     count = prod(tensor_type(value).get_shape()) // 2
     view = hal.InterfaceBindingSubspanOp(
-        operands=[[e.entry.index(0)], []],
+        operands=[[elements.entry.index(0)], []],
         result_types=[MemRefType(i64, [count])],
         properties={name: owner.properties[name] for name in ("binding", "flags")},
     )
-    made = e.entry.add(view)
-    e.entry.remember(key, made)
+    made = elements.entry.add(view)
+    elements.entry.remember(key, made)
     return made
 
 
-def _fused(e: Elements, g: Structured, wide: Sequence[Wide]) -> bool:
+def _fused(elements: Elements, generic: Structured, wide: Sequence[Wide]) -> bool:
     """Return whether the body is one product added to what is carried, of floats, both factors read in pairs."""
-    ops = list(g.block.ops)
-    if not e.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
+    ops = list(generic.block.ops)
+    if not elements.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
         return False
     product, total = ops[0].results[0], ops[1].results[0]
-    carried = g.block.args[len(g.inputs)]
-    factors = [g.block.args[w.number] for w in wide]
+    carried = generic.block.args[len(generic.inputs)]
+    factors = [generic.block.args[w.number] for w in wide]
     return (
         len(factors) == 2
         and set(ops[0].operands) == set(factors)
@@ -122,9 +126,9 @@ def _fused(e: Elements, g: Structured, wide: Sequence[Wide]) -> bool:
 
 
 def reduce_wide(
-    e: Elements,
+    elements: Elements,
     build: Builder,
-    g: Structured,
+    generic: Structured,
     wide: Sequence[Wide],
     corner: Sequence[Index],
     dims: tuple[int, int],
@@ -135,17 +139,19 @@ def reduce_wide(
     results. dims: which dimensions rows and columns are; half: the column of the corner over two.
     """
     iterations = _iterations(build, corner, dims, offsets)
-    initial = [e.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
-    sizes, where, step = loop_sizes(e, g), dict[int, Index](), g.loops[-1]
-    size, fused = sizes[step], _fused(e, g, wide)
+    initial = [
+        elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point)) for point in iterations
+    ]
+    sizes, where, step = loop_sizes(elements, generic), dict[int, Index](), generic.loops[-1]
+    size, fused = sizes[step], _fused(elements, generic, wide)
     assert isinstance(size, int)
     many = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))
 
-    def unrolled(b: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
+    def unrolled(builder: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
         places, values = values[len(offsets) :], values[: len(offsets)]
-        read = [_Pairs(e, b, g, w, at) for w, at in zip(wide, places, strict=True)]
+        read = [_Pairs(elements, builder, generic, w, at) for w, at in zip(wide, places, strict=True)]
         for within in range(many):
-            where[step] = b.plus(index, within)
+            where[step] = builder.plus(index, within)
             for number, ((row, column), point) in enumerate(zip(offsets, iterations, strict=True)):
                 steps = {dims[0]: row, dims[1]: column, step: within}
                 taken = [
@@ -154,40 +160,44 @@ def reduce_wide(
                 ]
                 if fused:
                     left, right = taken
-                    values[number] = b.add(math.FmaOp(left, right, values[number]))
+                    values[number] = builder.add(math.FmaOp(left, right, values[number]))
                     continue
                 full = [where.get(dim, index) for dim, index in enumerate(point)]
                 for w, element in zip(wide, taken, strict=True):
-                    b.remember((g.inputs[w.number], tuple(evaluate(b, g.maps[w.number], full))), element)
-                values[number] = body_at(e, b, g, full, [values[number]])[0]
-        following = [b.plus(at, w.factors[step] * many // 2) for w, at in zip(wide, places, strict=True)]
-        return [*values, *(b.value(at) for at in following)]
+                    builder.remember(
+                        (generic.inputs[w.number], tuple(evaluate(builder, generic.maps[w.number], full))), element
+                    )
+                values[number] = body_at(elements, builder, generic, full, [values[number]])[0]
+        following = [builder.plus(at, w.factors[step] * many // 2) for w, at in zip(wide, places, strict=True)]
+        return [*values, *(builder.value(at) for at in following)]
 
-    def level(b: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
-        dim = g.loops[depth]
+    def level(builder: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
+        dim = generic.loops[depth]
         if dim == step:
             here = [where.get(number, index) for number, index in enumerate(corner)]
-            places = [_place(b, w, here, dims, step, half) for w in wide]
-            return b.loop(0, size, [*carried, *places], unrolled, step=many)[: len(offsets)]
+            places = [_place(builder, w, here, dims, step, half) for w in wide]
+            return builder.loop(0, size, [*carried, *places], unrolled, step=many)[: len(offsets)]
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
             where[dim] = index
             return level(deeper, depth + 1, values)
 
-        return b.loop(0, sizes[dim], carried, body)
+        return builder.loop(0, sizes[dim], carried, body)
 
     return level(build, 0, initial)
 
 
-def _place(b: Builder, w: Wide, corner: Sequence[Index], dims: tuple[int, int], step: int, half: Index) -> SSAValue:
+def _place(
+    builder: Builder, wide: Wide, corner: Sequence[Index], dims: tuple[int, int], step: int, half: Index
+) -> SSAValue:
     """Return the index of the corner's pair in the first step of the innermost loop."""
-    total: Index = half if w.along == dims[1] else 0
-    if w.along == dims[0]:
-        total = b.quotient(corner[dims[0]], 2)
-    for dim, factor in enumerate(w.factors):
-        if factor and dim not in (w.along, step):
-            total = b.plus(total, b.times(corner[dim], factor // 2))
-    return b.value(total)
+    total: Index = half if wide.along == dims[1] else 0
+    if wide.along == dims[0]:
+        total = builder.quotient(corner[dims[0]], 2)
+    for dim, factor in enumerate(wide.factors):
+        if factor and dim not in (wide.along, step):
+            total = builder.plus(total, builder.times(corner[dim], factor // 2))
+    return builder.value(total)
 
 
 def _iterations(
@@ -205,10 +215,10 @@ def _iterations(
 class _Pairs:
     """Elements of one input in one iteration of the innermost loop; each pair is loaded once."""
 
-    def __init__(self, e: Elements, build: Builder, g: Structured, w: Wide, place: SSAValue) -> None:
+    def __init__(self, elements: Elements, build: Builder, generic: Structured, wide: Wide, place: SSAValue) -> None:
         self.build, self.place = build, place
-        self.buffer = _pairs_of(e, g.inputs[w.number])
-        self.element = g.block.args[w.number].type
+        self.buffer = _pairs_of(elements, generic.inputs[wide.number])
+        self.element = generic.block.args[wide.number].type
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:

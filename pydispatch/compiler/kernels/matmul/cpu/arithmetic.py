@@ -64,30 +64,40 @@ UNSIGNED = {
 """`Level.bytes` -> whether the bytes of A, and of B, are unsigned in a product that the machine has; best first."""
 
 
-def arithmetic_of(c: Contraction, level: Level) -> Arithmetic | None:
+def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     """Return how a contraction is computed; None for types that have no block."""
-    if "bf16" in level.matrices and (steps := _matrix_steps(c, 2)) and _lies_plainly(c) and _are_halves(c):
+    if (
+        "bf16" in level.matrices
+        and (steps := _matrix_steps(contraction, 2))
+        and _lies_plainly(contraction)
+        and _are_halves(contraction)
+    ):
         return Arithmetic(BFloat16Type(), Float32Type(), 2, matrix_steps=steps)
-    if c.acc in HALVES:
+    if contraction.acc in HALVES:
         return Arithmetic(Float32Type(), Float32Type())
-    if isinstance(c.acc, Float32Type | Float64Type):
-        return Arithmetic(c.acc, c.acc)
-    if not isinstance(c.acc, IntegerType) or c.acc.width.data not in (8, 16, 32, 64):
+    if isinstance(contraction.acc, Float32Type | Float64Type):
+        return Arithmetic(contraction.acc, contraction.acc)
+    if not isinstance(contraction.acc, IntegerType) or contraction.acc.width.data not in (8, 16, 32, 64):
         return None
-    return (c.acc == i32 and _grouped(c, level)) or Arithmetic(c.acc, c.acc)
+    return (contraction.acc == i32 and _grouped(contraction, level)) or Arithmetic(contraction.acc, contraction.acc)
 
 
-def halves_of_b(c: Contraction, level: Level) -> SSAValue | None:
+def halves_of_b(contraction: Contraction, level: Level) -> SSAValue | None:
     """Return the tensor of f16 or bf16 that B is an element of, which blocks widen in registers, into sums of f32; None
     where B is something else, and where blocks multiply it as it is.
     """
-    value, element = c.generic.inputs[c.b.main], c.generic.block.args[c.b.main]
+    value, element = contraction.generic.inputs[contraction.b.main], contraction.generic.block.args[contraction.b.main]
     if not level.halves or not isinstance(value.type, TensorType):
         return None
     if element.type in HALVES:
-        return value if (c.b.direct and c.acc == element.type) or _is_widened(c.b.value, element, c.acc) else None
-    before = _widened_tensor(value) if c.b.direct and c.acc == element.type else None
-    return before if before is not None and _element(before) in HALVES and c.acc == Float32Type() else None
+        return (
+            value
+            if (contraction.b.direct and contraction.acc == element.type)
+            or _is_widened(contraction.b.value, element, contraction.acc)
+            else None
+        )
+    before = _widened_tensor(value) if contraction.b.direct and contraction.acc == element.type else None
+    return before if before is not None and _element(before) in HALVES and contraction.acc == Float32Type() else None
 
 
 def _element(value: SSAValue) -> Attribute | None:
@@ -113,14 +123,15 @@ def _widened_tensor(value: SSAValue) -> SSAValue | None:
     return g.inputs[0] if last is not None and _is_widened(last.operands[0], g.block.args[0], Float32Type()) else None
 
 
-def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
-    """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the factors' values do not fit.
+def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
+    """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the factors' values
+    do not fit.
     """
-    a, b = (factor_range(factor) for factor in (c.a, c.b))
-    if a is None or b is None or not _lies_plainly(c):
+    a, b = (factor_range(factor) for factor in (contraction.a, contraction.b))
+    if a is None or b is None or not _lies_plainly(contraction):
         return None
     if level.bytes and a[1] - a[0] < 256 and b[1] - b[0] < 256:
-        steps = _matrix_steps(c, 4) if "i8" in level.matrices else 0
+        steps = _matrix_steps(contraction, 4) if "i8" in level.matrices else 0
         ways = [
             Arithmetic(
                 i8, i32, level.byte_steps, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128), steps
@@ -132,16 +143,25 @@ def _grouped(c: Contraction, level: Level) -> Arithmetic | None:
     return Arithmetic(i16, i32, 2) if short else None
 
 
-def _lies_plainly(c: Contraction) -> bool:
+def _lies_plainly(contraction: Contraction) -> bool:
     """Return whether steps of K, and columns, are coordinates of the factors: groups can be packed."""
-    plain = all(any(f.coordinates[p].is_plain(c.k) for p in f.where(c.k)) for f in (c.a, c.b))
-    return plain and c.n is not None and c.b.coordinates[c.b.where(c.n)[0]].is_plain(c.n)
+    plain = all(
+        any(f.coordinates[p].is_plain(contraction.k) for p in f.where(contraction.k))
+        for f in (contraction.a, contraction.b)
+    )
+    return (
+        plain
+        and contraction.n is not None
+        and contraction.b.coordinates[contraction.b.where(contraction.n)[0]].is_plain(contraction.n)
+    )
 
 
-def _are_halves(c: Contraction) -> bool:
+def _are_halves(contraction: Contraction) -> bool:
     """Return whether both factors are bf16, or widened from it into sums of f32."""
     sums = BFloat16Type(), Float32Type()
-    return c.acc in sums and all(narrow_of(f.value, BFloat16Type()) is not None for f in (c.a, c.b))
+    return contraction.acc in sums and all(
+        narrow_of(f.value, BFloat16Type()) is not None for f in (contraction.a, contraction.b)
+    )
 
 
 def narrow_of(value: SSAValue, type_: Attribute) -> SSAValue | None:
@@ -161,12 +181,14 @@ def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic
     return isinstance(value, OpResult) and isinstance(value.op, extend) and value.op.operands[0] is element
 
 
-def _matrix_steps(c: Contraction, group: int) -> int:
+def _matrix_steps(contraction: Contraction, group: int) -> int:
     """Return how many groups of steps of K matrix registers multiply at once: the most of which K is a multiple. 0
     where it is one of too few, or unknown: then it would end in steps of another length.
     """
-    place = next((p for p in c.a.where(c.k) if c.a.coordinates[p].is_plain(c.k)), None)
-    type_ = c.generic.inputs[c.a.main].type
+    place = next(
+        (p for p in contraction.a.where(contraction.k) if contraction.a.coordinates[p].is_plain(contraction.k)), None
+    )
+    type_ = contraction.generic.inputs[contraction.a.main].type
     if place is None or not isinstance(type_, TensorType):
         return 0
     groups = -(-type_.get_shape()[place] // group)

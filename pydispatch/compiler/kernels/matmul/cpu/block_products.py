@@ -84,16 +84,16 @@ class BlockProducts:
         steps, around, window = self._reductions()
         properties = self._properties(sides, accumulate)
 
-        def level(b: Builder, dims: Sequence[int], at: dict[int, Index]) -> None:
+        def level(builder: Builder, dims: Sequence[int], at: dict[int, Index]) -> None:
             if dims:
-                w.loop(b, w.sizes[dims[0]], 1, lambda inner, i: level(inner, dims[1:], {**at, dims[0]: i}))
+                w.loop(builder, w.sizes[dims[0]], 1, lambda inner, i: level(inner, dims[1:], {**at, dims[0]: i}))
                 return
             rows = at if w.c.m is None else {**at, w.c.m: place.row}
-            left = self._view(b, sides[0], rows, (height, steps), window, None)
+            left = self._view(builder, sides[0], rows, (height, steps), window, None)
             columns = at if w.c.n is None else {**at, w.c.n: place.column}
-            right = self._view(b, sides[1], columns, (width, steps), window, place)
-            sums = view_as(b, *target, [height, width], [width, 1])
-            b.add(ContractOp(operands=[left, right, sums], properties=properties))
+            right = self._view(builder, sides[1], columns, (width, steps), window, place)
+            sums = view_as(builder, *target, [height, width], [width, 1])
+            builder.add(ContractOp(operands=[left, right, sums], properties=properties))
 
         level(build, around, {})
 

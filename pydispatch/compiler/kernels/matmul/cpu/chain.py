@@ -91,8 +91,8 @@ class _Chained:
     def _scores(self, build: Builder, outer: list[Index], low: Index, valid: Index, buffer: SSAValue) -> None:
         e = self.frame.elements
 
-        def store(b: Builder, element: SSAValue, places: list[Index]) -> None:
-            e.store(b, element, buffer, [self._place(b, low, places)])
+        def store(builder: Builder, element: SSAValue, places: list[Index]) -> None:
+            e.store(builder, element, buffer, [self._place(builder, low, places)])
 
         output = Output(self.chain.scores, list(range(len(shape_of(self.chain.scores)))), store)
         writer = Writer(self.frame, build, self.first, [output])
@@ -107,18 +107,18 @@ class _Chained:
         keep(self.frame, nest)
         dims = e.dims(chain.rows)
 
-        def element(b: Builder, indices: list[Index]) -> None:
-            e.store(b, e.at(b, chain.rows, indices), buffer, [self._place(b, low, indices)])
+        def element(builder: Builder, indices: list[Index]) -> None:
+            e.store(builder, e.at(builder, chain.rows, indices), buffer, [self._place(builder, low, indices)])
 
-        def row(b: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        def row(builder: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
             indices: list[Index] = [0] * (len(dims) - 1)
             for d, index in zip(chain.outer, outer, strict=True):
                 indices[d] = index
             if self.axis is not None:
-                indices[self.axis] = b.plus(low, i)
+                indices[self.axis] = builder.plus(low, i)
             e.row = list(indices)
-            nest.run_stages(e, b, indices)
-            emit_inner(b, indices, dims[-1:], 0, self.columns, element)
+            nest.run_stages(e, builder, indices)
+            emit_inner(builder, indices, dims[-1:], 0, self.columns, element)
             return []
 
         build.loop(0, valid, [], row, limit=self.rows)

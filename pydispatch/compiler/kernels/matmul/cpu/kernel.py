@@ -69,8 +69,12 @@ def _lower(
     return frame.finish(lambda e, build: groups(plans, build, loop_sizes(e, c.generic)))
 
 
-def _plans(frame: Frame, c: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
-    return [] if any(argument >= 0 for argument in frame.updated) else plans_of(c, frame.elements, level, schedule)
+def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
+    return (
+        []
+        if any(argument >= 0 for argument in frame.updated)
+        else plans_of(contraction, frame.elements, level, schedule)
+    )
 
 
 def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | None:

@@ -25,9 +25,9 @@ class Output:
     store: Callable[[Builder, SSAValue, list[Index]], None]
 
     @staticmethod
-    def to(e: Elements, value: SSAValue, dims: list[int], buffer: SSAValue) -> Output:
+    def to(elements: Elements, value: SSAValue, dims: list[int], buffer: SSAValue) -> Output:
         """Return the output that stores a value in a memref of its shape."""
-        return Output(value, dims, lambda build, element, places: e.store(build, element, buffer, places))
+        return Output(value, dims, lambda build, element, places: elements.store(build, element, buffer, places))
 
 
 def outputs_of(frame: Frame, results: Sequence[list[int]]) -> list[Output]:

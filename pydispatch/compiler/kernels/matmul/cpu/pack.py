@@ -126,9 +126,9 @@ class Packing:
         w, n, nr = self.w, self.w.c.n, self.w.t.nr
         assert n is not None
 
-        def panel(b: Builder, j: Index) -> None:
-            start = w.starts(b, n, j, nr)
-            columns = w.left(b, n, start, nr)
+        def panel(builder: Builder, j: Index) -> None:
+            start = w.starts(builder, n, j, nr)
+            columns = w.left(builder, n, start, nr)
 
             def column(inner: Builder, i: Index, exists: bool = True) -> None:
                 index = inner.plus(start, i)
@@ -139,15 +139,15 @@ class Packing:
 
             if isinstance(columns, int):
                 if columns == nr and self._lies_along_k(position):
-                    self._turned(b, at, Column(start, j, 0))
+                    self._turned(builder, at, Column(start, j, 0))
                 else:
-                    b.parallel(0, columns, column)
-                    b.parallel(columns, nr, missing)
+                    builder.parallel(0, columns, column)
+                    builder.parallel(columns, nr, missing)
                 return
-            partial = b.less(columns, nr)
-            b.when(partial, lambda g: g.parallel(0, columns, column))
-            b.when(partial, lambda g: g.parallel(columns, nr, missing))
-            b.when(opposite(b, partial), lambda g: g.parallel(0, nr, column))
+            partial = builder.less(columns, nr)
+            builder.when(partial, lambda g: g.parallel(0, columns, column))
+            builder.when(partial, lambda g: g.parallel(columns, nr, missing))
+            builder.when(opposite(builder, partial), lambda g: g.parallel(0, nr, column))
 
         build.parallel(0, build.ceil_quotient(w.valid[n], nr), panel)
 
@@ -180,17 +180,23 @@ class Packing:
             if index is not column.index:
                 to = build.plus(to, build.times(index, stride))
 
-        def block(b: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            rows = source.buffer, b.plus(from_, k), source.strides[-2]
-            turn(b, rows, (side.buffer, b.plus(to, b.times(k, side.strides[-1])), side.strides[-1]), w.t.nr, SIDE)
+        def block(builder: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            rows = source.buffer, builder.plus(from_, k), source.strides[-2]
+            turn(
+                builder,
+                rows,
+                (side.buffer, builder.plus(to, builder.times(k, side.strides[-1])), side.strides[-1]),
+                w.t.nr,
+                SIDE,
+            )
             return []
 
         whole = build.times(build.quotient(size, SIDE), SIDE)
         build.loop(0, whole, [], block, SIDE)
 
-        def rest(b: Builder, i: Index) -> None:
-            each = Column(b.plus(column.index, i), column.panel, i)
-            b.parallel(whole, size, lambda p, k: self._copy(p, [*at, each, k]))
+        def rest(builder: Builder, i: Index) -> None:
+            each = Column(builder.plus(column.index, i), column.panel, i)
+            builder.parallel(whole, size, lambda p, k: self._copy(p, [*at, each, k]))
 
         if whole != size:
             build.parallel(0, w.t.nr, rest)
@@ -199,8 +205,8 @@ class Packing:
         """Pack the steps of K in groups; the last group is padded with zeros."""
         size, group = self._extent(build, position), self.group
 
-        def some(b: Builder, first: Index, count: int) -> None:
-            self._level(b, position + 1, [*at, Group(first, count)])  # type: ignore[list-item]
+        def some(builder: Builder, first: Index, count: int) -> None:
+            self._level(builder, position + 1, [*at, Group(first, count)])  # type: ignore[list-item]
 
         build.parallel(0, build.quotient(size, group), lambda b, i: some(b, b.times(i, group), group))
         left = build.remainder(size, group)
@@ -253,19 +259,21 @@ class Packing:
         w.e.store(build, value, self.side.buffer, [offset])
 
 
-def factor_at(e: Elements, build: Builder, c: Contraction, factor: Factor, where: Sequence[Index]) -> SSAValue:
+def factor_at(
+    elements: Elements, build: Builder, contraction: Contraction, factor: Factor, where: Sequence[Index]
+) -> SSAValue:
     """Return the value of a factor where its coordinates are `where`."""
     mapping: dict[SSAValue, SSAValue] = {}
     for number, places in factor.inputs.items():
-        operand = c.generic.inputs[number]
+        operand = contraction.generic.inputs[number]
         if isinstance(operand.type, TensorType):
             indices = [where[p] if isinstance(p, int) else p.constant for p in places]
-            mapping[c.generic.block.args[number]] = e.at(build, operand, indices)
+            mapping[contraction.generic.block.args[number]] = elements.at(build, operand, indices)
         else:
-            mapping[c.generic.block.args[number]] = e.scalar(operand)
+            mapping[contraction.generic.block.args[number]] = elements.scalar(operand)
     for op in factor.code:
-        clone_op(e, build, op, mapping, [])
-    return resolve(e, mapping, factor.value)
+        clone_op(elements, build, op, mapping, [])
+    return resolve(elements, mapping, factor.value)
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
@@ -291,8 +299,8 @@ def across(
 ) -> None:
     """`body` for rows x columns points; columns of the full width have a loop of known length."""
 
-    def nest(b: Builder, width: Index) -> None:
-        b.parallel(0, rows, lambda r, i: r.parallel(0, width, lambda p, j: body(p, i, j)))
+    def nest(builder: Builder, width: Index) -> None:
+        builder.parallel(0, rows, lambda r, i: r.parallel(0, width, lambda p, j: body(p, i, j)))
 
     if isinstance(columns, int):
         nest(build, columns)

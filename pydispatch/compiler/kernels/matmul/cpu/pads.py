@@ -25,16 +25,16 @@ class Pads:
     n: the dimension that vectors lie along; near: that of a block's neighbours.
     """
 
-    def __init__(self, e: Elements, g: Structured, n: int, near: int | None) -> None:
-        self.e, self.g, self.near = e, g, near
-        self.sizes = loop_sizes(e, g)
+    def __init__(self, elements: Elements, generic: Structured, n: int, near: int | None) -> None:
+        self.e, self.g, self.near = elements, generic, near
+        self.sizes = loop_sizes(elements, generic)
         self.found: list[tuple[int, Any]] = []
-        for number, value in enumerate(g.inputs):
-            if not isinstance(value, OpResult) or value.op.name != "tensor.pad" or e.is_materialized(value):
+        for number, value in enumerate(generic.inputs):
+            if not isinstance(value, OpResult) or value.op.name != "tensor.pad" or elements.is_materialized(value):
                 continue
-            low, high = pad_amounts(e, value.op)
+            low, high = pad_amounts(elements, value.op)
             padded = [i for i, (a, b) in enumerate(zip(low, high, strict=True)) if a != 0 or b != 0]
-            results = g.maps[number].results
+            results = generic.maps[number].results
             if padded and not any(n in _dims(results[i]) for i in padded):
                 self.found.append((number, value.op))
 
@@ -101,9 +101,9 @@ def _dims(expression: AffineExpr) -> set[int]:
     return {x.position for x in expression.dfs() if isinstance(x, AffineDimExpr)}
 
 
-def _both(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | bool:
-    if isinstance(a, bool):
-        return b if a else False
-    if isinstance(b, bool):
-        return a if b else False
-    return build.pure(arith.AndIOp(a, b))
+def _both(build: Builder, lhs: SSAValue | bool, rhs: SSAValue | bool) -> SSAValue | bool:
+    if isinstance(lhs, bool):
+        return rhs if lhs else False
+    if isinstance(rhs, bool):
+        return lhs if rhs else False
+    return build.pure(arith.AndIOp(lhs, rhs))

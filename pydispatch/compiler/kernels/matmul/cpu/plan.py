@@ -108,83 +108,106 @@ MANY, FEW = 256, 4
 """Rows that a plan is made for where there are at least a block of them, and where there are less."""
 
 
-def plans_of(c: Contraction, e: Elements, level: Level, schedule: Schedule | None = None) -> list[Plan]:
+def plans_of(
+    contraction: Contraction, elements: Elements, level: Level, schedule: Schedule | None = None
+) -> list[Plan]:
     """Return one plan; for rows that only the call knows up to three, first for a block and more, then for a single one
     and for less than a block. Empty for element types that have no block. schedule: of the first, or the only one.
     Raises IllegalSchedule.
     """
-    sizes = loop_sizes(e, c.generic)
-    if c.m is not None and not isinstance(sizes[c.m], int):
-        rest = [d for d in range(len(sizes)) if d != c.m]
-        plain = [c.a.coordinates[p].is_plain(c.m) for p in c.a.where(c.m)]
+    sizes = loop_sizes(elements, contraction.generic)
+    if contraction.m is not None and not isinstance(sizes[contraction.m], int):
+        rest = [d for d in range(len(sizes)) if d != contraction.m]
+        plain = [contraction.a.coordinates[p].is_plain(contraction.m) for p in contraction.a.where(contraction.m)]
         if plain == [True] and all(isinstance(sizes[d], int) and sizes[d] != 0 for d in rest):
-            many = plan_of(c, e, level, Rows(1, None), schedule)
+            many = plan_of(contraction, elements, level, Rows(1, None), schedule)
             if many is not None:
                 height = many.schedule.mr
                 found = [replace(many, rows=Rows(height, None))]
                 ranges = [Rows(1, 1), Rows(2, height - 1)] if height > 2 else [Rows(1, height - 1)] * (height > 1)
-                found += [p for r in ranges if (p := plan_of(c, e, level, r)) is not None]
+                found += [p for r in ranges if (p := plan_of(contraction, elements, level, r)) is not None]
                 return found
-    plan = plan_of(c, e, level, schedule=schedule)
+    plan = plan_of(contraction, elements, level, schedule=schedule)
     return [] if plan is None else [plan]
 
 
 def plan_of(
-    c: Contraction, e: Elements, level: Level, rows: Rows | None = None, schedule: Schedule | None = None
+    contraction: Contraction,
+    elements: Elements,
+    level: Level,
+    rows: Rows | None = None,
+    schedule: Schedule | None = None,
 ) -> Plan | None:
     """Return the plan of a contraction, with its types and the given schedule or the default. None for element types
     that have no block; raises IllegalSchedule.
     """
-    arithmetic = arithmetic_of(c, level)
+    arithmetic = arithmetic_of(contraction, level)
     if arithmetic is None:
         return None
-    sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(e, c.generic))
+    sizes = tuple(s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic))
     if rows is not None and rows.least == rows.most:
-        sizes = tuple(rows.least if d == c.m else s for d, s in enumerate(sizes))
+        sizes = tuple(rows.least if d == contraction.m else s for d, s in enumerate(sizes))
     grouped = arithmetic.group > 1
-    halves = None if grouped else halves_of_b(c, level)
-    panels = _panels(c, sizes, arithmetic, halves)
-    if grouped and panels is None and _widens_for_few(c, sizes, rows, arithmetic):
+    halves = None if grouped else halves_of_b(contraction, level)
+    panels = _panels(contraction, sizes, arithmetic, halves)
+    if grouped and panels is None and _widens_for_few(contraction, sizes, rows, arithmetic):
         arithmetic = Arithmetic(arithmetic.sums, arithmetic.sums)
-        halves = halves_of_b(c, level)
-        panels = _panels(c, sizes, arithmetic, halves)
-    problem = _problem(c, sizes, rows, arithmetic, panels)
+        halves = halves_of_b(contraction, level)
+        panels = _panels(contraction, sizes, arithmetic, halves)
+    problem = _problem(contraction, sizes, rows, arithmetic, panels)
     if halves is not None:
-        problem = replace(problem, b=_widened(c, problem, halves, level))
+        problem = replace(problem, b=_widened(contraction, problem, halves, level))
     if schedule is None:
         schedule = default_schedule(level, problem)
     elif reason := refusal(level, problem, schedule):
         raise IllegalSchedule(reason)
-    inside, around = [d for d in c.reductions if sizes[d] is not None], [d for d in c.reductions if sizes[d] is None]
+    inside, around = (
+        [d for d in contraction.reductions if sizes[d] is not None],
+        [d for d in contraction.reductions if sizes[d] is None],
+    )
     if schedule.batch == 1 and (schedule.pack_a or schedule.pack_b):
-        extents = extents_of(c, schedule, schedule.kc, sizes, inside)
+        extents = extents_of(contraction, schedule, schedule.kc, sizes, inside)
         room = level.near if schedule.pack_b and converts_once(problem, schedule) else level.room // 2
-        while inside and problem.size * max(_volume(c.a, extents), _volume(c.b, extents)) > room:
+        while inside and problem.size * max(_volume(contraction.a, extents), _volume(contraction.b, extents)) > room:
             around.append(inside.pop(0))
-            extents = extents_of(c, schedule, schedule.kc, sizes, inside)
-    k = sizes[c.k]
+            extents = extents_of(contraction, schedule, schedule.kc, sizes, inside)
+    k = sizes[contraction.k]
     single = not around and k is not None and schedule.kc >= k
     rows_of_k = problem.runs_along_k(schedule.pack_b)
     dims = tuple(inside), tuple(around)
     width = schedule.nr * (problem.b.size or problem.size)
     ahead = 0 if panels is None or arithmetic.group > 1 else fetched_ahead(level, schedule.mr, width)
-    batched = tuple(_repeated(c, sizes)) if schedule.batch > 1 else ()
-    return Plan(c, problem, schedule, arithmetic, rows_of_k, *dims, single, sizes, rows, panels, halves, ahead, batched)
+    batched = tuple(_repeated(contraction, sizes)) if schedule.batch > 1 else ()
+    return Plan(
+        contraction,
+        problem,
+        schedule,
+        arithmetic,
+        rows_of_k,
+        *dims,
+        single,
+        sizes,
+        rows,
+        panels,
+        halves,
+        ahead,
+        batched,
+    )
 
 
-def _repeated(c: Contraction, sizes: Sequence[int | None]) -> list[int]:
+def _repeated(contraction: Contraction, sizes: Sequence[int | None]) -> list[int]:
     """Return the outer dimensions of known size at whose indices B is the same; none where a reduction is not known."""
-    known = all(sizes[d] is not None for d in c.reductions)
-    return [d for d in c.outer if known and sizes[d] is not None and not c.b.where(d)]
+    known = all(sizes[d] is not None for d in contraction.reductions)
+    return [d for d in contraction.outer if known and sizes[d] is not None and not contraction.b.where(d)]
 
 
 def _widens_for_few(
-    c: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic
+    contraction: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic
 ) -> bool:  # fmt: skip
     """Return whether elements are better widened than packed in groups: bringing groups of one column next to those of
     others takes longer than a few rows' products. 1x2048x2048 of bytes along K took 2,711 us in groups.
     """
-    p = _problem(c, sizes, rows, Arithmetic(arithmetic.sums, arithmetic.sums))
+    p = _problem(contraction, sizes, rows, Arithmetic(arithmetic.sums, arithmetic.sums))
     most = p.most or p.m or 0
     if isinstance(arithmetic.compute, BFloat16Type):
         return 0 < most < MATRIX_ROWS
@@ -196,46 +219,65 @@ class IllegalSchedule(Exception):
 
 
 def _problem(
-    c: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic,
+    contraction: Contraction, sizes: Sequence[int | None], rows: Rows | None, arithmetic: Arithmetic,
     panels: Panels | None = None,
 ) -> Problem:  # fmt: skip
     """Return the properties of a contraction that decide its schedule."""
-    compute, plain = arithmetic.compute, arithmetic.plain(c.acc)
+    compute, plain = arithmetic.compute, arithmetic.plain(contraction.acc)
     size = (bit_width(arithmetic.sums) or 64) // 8
-    m = 1 if c.m is None else sizes[c.m] if rows is None else rows.typical
+    m = 1 if contraction.m is None else sizes[contraction.m] if rows is None else rows.typical
     narrow = (bit_width(arithmetic.compute) or 64) // 8
-    in_rows = arithmetic.matrix_steps > 0 and _is_packed_row(c, sizes, arithmetic)
+    in_rows = arithmetic.matrix_steps > 0 and _is_packed_row(contraction, sizes, arithmetic)
     least, most = (m or 0, m) if rows is None else (rows.least, rows.most)
     return Problem(
-        size=size, m=m, n=1 if c.n is None else sizes[c.n], k=sizes[c.k], least=least, most=most,
-        outer=prod(sizes[d] or 1 for d in c.outer), reductions=prod(sizes[d] or 1 for d in c.reductions),
-        a=replace(_operand(c.a, c, True, c.m, narrow), size=narrow) if in_rows else _operand(
-            c.a, c, plain and _in_place(c.a, c, compute), c.m, size),
-        b=_operand(c.b, c, panels is not None or (plain and _in_place(c.b, c, compute)), c.k, size),
-        panel=0 if panels is None else panels.layout.width, group=arithmetic.group,
-        matrix_steps=arithmetic.matrix_steps, repeated=prod(sizes[d] or 1 for d in _repeated(c, sizes)),
-    )  # fmt: skip
+        size=size,
+        m=m,
+        n=1 if contraction.n is None else sizes[contraction.n],
+        k=sizes[contraction.k],
+        least=least,
+        most=most,
+        outer=prod(sizes[d] or 1 for d in contraction.outer),
+        reductions=prod(sizes[d] or 1 for d in contraction.reductions),
+        a=replace(_operand(contraction.a, contraction, True, contraction.m, narrow), size=narrow)
+        if in_rows
+        else _operand(
+            contraction.a, contraction, plain and _in_place(contraction.a, contraction, compute), contraction.m, size
+        ),
+        b=_operand(
+            contraction.b,
+            contraction,
+            panels is not None or (plain and _in_place(contraction.b, contraction, compute)),
+            contraction.k,
+            size,
+        ),
+        panel=0 if panels is None else panels.layout.width,
+        group=arithmetic.group,
+        matrix_steps=arithmetic.matrix_steps,
+        repeated=prod(sizes[d] or 1 for d in _repeated(contraction, sizes)),
+    )
 
 
-def _operand(factor: Factor, c: Contraction, direct: bool, rows: int | None, size: int) -> Operand:
+def _operand(factor: Factor, contraction: Contraction, direct: bool, rows: int | None, size: int) -> Operand:
     """Return a factor whose rows lie along the dimension `rows`."""
-    type_ = c.generic.inputs[factor.main].type
+    type_ = contraction.generic.inputs[factor.main].type
     stride = 0
     if isinstance(type_, TensorType) and rows is not None and (at := factor.where(rows)):
         after = type_.get_shape()[at[0] + 1 :]
         stride = 0 if min(after, default=1) < 0 else prod(after) * factor.coordinates[at[0]].of(rows) * size
-    return Operand(direct, stride, factor.is_last(c.k), factor.is_last(c.n))
+    return Operand(direct, stride, factor.is_last(contraction.k), factor.is_last(contraction.n))
 
 
-def _widened(c: Contraction, p: Problem, halves: SSAValue, level: Level) -> Operand:
+def _widened(contraction: Contraction, problem: Problem, halves: SSAValue, level: Level) -> Operand:
     """B where blocks widen it: read in panels, or in place along N. Blocks of more than a few rows read so little of
     rows in memory that are pages apart that each read waits: 13x4096x4096 in 8,370 us, not 5,930, but 4x4096x4096 in
     2,490, not 3,860, and 8x768x3072, from the third-level cache, in 153, not 230 (Zen 5)."""
-    operand = _operand(c.b, c, True, c.k, HALF)
+    operand = _operand(contraction.b, contraction, True, contraction.k, HALF)
     cached = 0 if level.model.l3 is None else level.model.l3.bytes
-    near = operand.stride <= level.model.page or 3 * operand.stride * (p.k or UNKNOWN_STEPS) <= cached
-    rows = argument_of(halves) is not None and c.b.is_last(c.n) and (near or (p.m or 0) <= FEW)
-    return replace(operand, direct=p.panel > 0 or rows, size=HALF)
+    near = operand.stride <= level.model.page or 3 * operand.stride * (problem.k or UNKNOWN_STEPS) <= cached
+    rows = (
+        argument_of(halves) is not None and contraction.b.is_last(contraction.n) and (near or (problem.m or 0) <= FEW)
+    )
+    return replace(operand, direct=problem.panel > 0 or rows, size=HALF)
 
 
 HALF = 2
@@ -248,60 +290,75 @@ def argument_of(value: SSAValue) -> BlockArgument | None:
     return value if isinstance(value, BlockArgument) else None
 
 
-def _in_place(factor: Factor, c: Contraction, compute: Attribute) -> bool:
+def _in_place(factor: Factor, contraction: Contraction, compute: Attribute) -> bool:
     """Return whether a factor is an element of an argument and nothing else."""
-    value = c.generic.inputs[factor.main]
+    value = contraction.generic.inputs[factor.main]
     return (
         factor.direct and isinstance(value.type, TensorType) and value.type.element_type == compute
         and argument_of(value) is not None
     )  # fmt: skip
 
 
-def _is_packed_row(c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic) -> bool:
+def _is_packed_row(contraction: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic) -> bool:
     """Return whether A is an argument whose elements, whole groups of K side by side, are multiplied as they are."""
-    element, type_ = c.generic.block.args[c.a.main], c.generic.inputs[c.a.main].type
-    direct = set(c.a.inputs) == {c.a.main} and isinstance(type_, TensorType) and type_.has_static_shape()
-    same = not arithmetic.a_offset and is_packed_element(c.a.value, element, arithmetic, arithmetic.unsigned_a)
-    groups = c.a.is_last(c.k) and (sizes[c.k] or 1) % arithmetic.group == 0
-    return direct and same and groups and argument_of(c.generic.inputs[c.a.main]) is not None
+    element, type_ = (
+        contraction.generic.block.args[contraction.a.main],
+        contraction.generic.inputs[contraction.a.main].type,
+    )
+    direct = (
+        set(contraction.a.inputs) == {contraction.a.main} and isinstance(type_, TensorType) and type_.has_static_shape()
+    )
+    same = not arithmetic.a_offset and is_packed_element(
+        contraction.a.value, element, arithmetic, arithmetic.unsigned_a
+    )
+    groups = contraction.a.is_last(contraction.k) and (sizes[contraction.k] or 1) % arithmetic.group == 0
+    return direct and same and groups and argument_of(contraction.generic.inputs[contraction.a.main]) is not None
 
 
 def _panels(
-    c: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic, halves: SSAValue | None
+    contraction: Contraction, sizes: Sequence[int | None], arithmetic: Arithmetic, halves: SSAValue | None
 ) -> Panels | None:
     """Return the panels of columns that B lies in, as it is multiplied or as its `halves`."""
-    panels = panels_of(c.generic.inputs[c.b.main] if halves is None else halves)
-    if panels is None or c.n is None or c.b.where(c.n) != [panels.layout.axis]:
+    panels = panels_of(contraction.generic.inputs[contraction.b.main] if halves is None else halves)
+    if panels is None or contraction.n is None or contraction.b.where(contraction.n) != [panels.layout.axis]:
         return None
     layout = panels.layout
-    plain = c.b.coordinates[layout.axis].is_plain(c.n)
-    plain = plain and ((sizes[c.n] or 1) % layout.width == 0 or (layout.steps is None and sizes[c.n] is not None))
+    plain = contraction.b.coordinates[layout.axis].is_plain(contraction.n)
+    plain = plain and (
+        (sizes[contraction.n] or 1) % layout.width == 0 or (layout.steps is None and sizes[contraction.n] is not None)
+    )
     if layout.steps is None:
-        return panels if plain and (halves is not None or (arithmetic.plain(c.acc) and c.b.direct)) else None
-    groups = layout.group == arithmetic.group and c.b.where(c.k) == [layout.steps]
-    return panels if plain and groups and _is_packed(c, arithmetic) else None
+        return (
+            panels
+            if plain and (halves is not None or (arithmetic.plain(contraction.acc) and contraction.b.direct))
+            else None
+        )
+    groups = layout.group == arithmetic.group and contraction.b.where(contraction.k) == [layout.steps]
+    return panels if plain and groups and _is_packed(contraction, arithmetic) else None
 
 
-def _is_packed(c: Contraction, arithmetic: Arithmetic) -> bool:
+def _is_packed(contraction: Contraction, arithmetic: Arithmetic) -> bool:
     """Return whether the elements of B's tensor are those that packing would make of the factor."""
-    value, offset = c.b.value, 0
+    value, offset = contraction.b.value, 0
     if isinstance(value, OpResult) and isinstance(value.op, arith.AddiOp):
         constant = value.op.rhs.owner
         if isinstance(constant, arith.ConstantOp) and isinstance(constant.value, IntegerAttr):
             value, offset = value.op.lhs, constant.value.value.data
-    element = c.generic.block.args[c.b.main]
+    element = contraction.generic.block.args[contraction.b.main]
     return is_packed_element(value, element, arithmetic, arithmetic.unsigned_b) and offset == arithmetic.b_offset
 
 
 Extents = dict[int, int]
 
 
-def extents_of(c: Contraction, tiles: Tiles, kc: int, sizes: Sequence[int | None], inside: Sequence[int]) -> Extents:
+def extents_of(
+    contraction: Contraction, tiles: Tiles, kc: int, sizes: Sequence[int | None], inside: Sequence[int]
+) -> Extents:
     """Return how far each dimension runs inside a packed operand."""
     extents = dict.fromkeys(range(len(sizes)), 1)
     extents.update({d: max(1, sizes[d] or 1) for d in inside})
-    extents[c.k] = kc
-    for dim, tile in ((c.m, tiles.mt), (c.n, tiles.nt)):
+    extents[contraction.k] = kc
+    for dim, tile in ((contraction.m, tiles.mt), (contraction.n, tiles.nt)):
         if dim is not None:
             extents[dim] = tile
     return extents
@@ -328,7 +385,8 @@ def sizes_of(plan: Plan, sizes: Sequence[Index]) -> list[Index]:
 
 
 def holds(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
-    """Return whether A has at most as many rows as the plan is for; not for the plan of many rows, which has no limit.
+    """Return whether A has at most as many rows as the plan is for; not for the plan of many rows, which
+    has no limit.
     """
     assert plan.c.m is not None and plan.rows is not None and plan.rows.most is not None
     return build.less(sizes[plan.c.m], plan.rows.most + 1)

@@ -123,47 +123,47 @@ def lower_planes(source: func.FuncOp, backend: Backend) -> Kernel | None:
     return frame.finish(lambda e, build: ceil(_items(p), _share(p)))
 
 
-def _planes(g: Structured, frame: Frame) -> Planes | None:
-    sizes = loop_sizes(frame.elements, g)
-    out = [r.position for r in g.output_maps[0].results if isinstance(r, AffineDimExpr)]
+def _planes(generic: Structured, frame: Frame) -> Planes | None:
+    sizes = loop_sizes(frame.elements, generic)
+    out = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
     known = [n for n in sizes if isinstance(n, int) and n > 0]
-    if len(known) < len(sizes) or len(out) < 2 or len(out) != len(g.output_maps[0].results):
+    if len(known) < len(sizes) or len(out) < 2 or len(out) != len(generic.output_maps[0].results):
         return None
-    if prod(known[d] for d in g.loops) > MOST_STEPS or known[out[-1]] * known[out[-2]] < FEWEST_PLACES:
+    if prod(known[d] for d in generic.loops) > MOST_STEPS or known[out[-1]] * known[out[-2]] < FEWEST_PLACES:
         return None
-    reads = [i for i, map_ in enumerate(g.maps[: len(g.inputs)]) if {out[-1], out[-2]} & dims_in(map_)]
-    if len(reads) != 1 or not g.block.args[reads[0]].uses or {out[-1], out[-2]} & _start_dims(g):
+    reads = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if {out[-1], out[-2]} & dims_in(map_)]
+    if len(reads) != 1 or not generic.block.args[reads[0]].uses or {out[-1], out[-2]} & _start_dims(generic):
         return None
-    coordinates = [linear(r) for r in g.maps[reads[0]].results]
+    coordinates = [linear(r) for r in generic.maps[reads[0]].results]
     if len(coordinates) < 2 or any(c is None for c in coordinates):
         return None
     rest, last = [c for c in coordinates if c is not None][:-2], [c for c in coordinates if c is not None][-2:]
-    axes = [_axis(g, c, place, known) for c, place in zip(last, out[-2:], strict=True)]
-    if axes[0] is None or axes[1] is None or {d for c in rest for d, _ in c.terms} & {*out[-2:], *g.loops}:
+    axes = [_axis(generic, c, place, known) for c, place in zip(last, out[-2:], strict=True)]
+    if axes[0] is None or axes[1] is None or {d for c in rest for d, _ in c.terms} & {*out[-2:], *generic.loops}:
         return None
-    if {a.step for a in axes if a is not None} - {None} != set(g.loops):
+    if {a.step for a in axes if a is not None} - {None} != set(generic.loops):
         return None
-    width = max(bits_of(tensor_type(v).element_type) // 8 for v in (*g.op.results, g.inputs[reads[0]]))
-    if width < 1 or bits_of(tensor_type(g.inputs[reads[0]]).element_type) < 8:
+    width = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, generic.inputs[reads[0]]))
+    if width < 1 or bits_of(tensor_type(generic.inputs[reads[0]]).element_type) < 8:
         return None
     row = (axes[1].size + max(axes[1].phases.values())) * width * len(axes[0].phases) * len(axes[1].phases)
     most = max(1, PLANE // row - max(axes[0].phases.values()))
     rows = ceil(axes[0].size, ceil(axes[0].size, most))
-    return Planes(g, known, reads[0], (axes[0], axes[1]), tuple(out[:-2]), rows)
+    return Planes(generic, known, reads[0], (axes[0], axes[1]), tuple(out[:-2]), rows)
 
 
-def _start_dims(g: Structured) -> set[int]:
+def _start_dims(generic: Structured) -> set[int]:
     """Return the dimensions that the initial value of the sums depends on; none for a value that is the same
     everywhere.
     """
-    owner = g.outputs[0].owner
+    owner = generic.outputs[0].owner
     same = isinstance(owner, Operation) and owner.name == "tensor.splat"
-    return set() if same else dims_in(g.output_maps[0])
+    return set() if same else dims_in(generic.output_maps[0])
 
 
-def _axis(g: Structured, coordinate: Linear, place: int, sizes: list[int]) -> Axis | None:
+def _axis(generic: Structured, coordinate: Linear, place: int, sizes: list[int]) -> Axis | None:
     """Return the axis of a window that a coordinate is: places times a stride, and steps times a dilation."""
-    steps = [d for d, _ in coordinate.terms if d in g.loops]
+    steps = [d for d, _ in coordinate.terms if d in generic.loops]
     if coordinate.constant or not coordinate.of(place) or len(coordinate.terms) != 1 + len(steps) or len(steps) > 1:
         return None
     if not steps:
@@ -171,26 +171,26 @@ def _axis(g: Structured, coordinate: Linear, place: int, sizes: list[int]) -> Ax
     return Axis(place, steps[0], sizes[place], sizes[steps[0]], coordinate.of(place), coordinate.of(steps[0]))
 
 
-def _items(p: Planes) -> int:
+def _items(planes: Planes) -> int:
     """Return the number of tiles of all planes."""
-    return prod(p.sizes[d] for d in p.outer) * ceil(p.axes[0].size, p.rows)
+    return prod(planes.sizes[d] for d in planes.outer) * ceil(planes.axes[0].size, planes.rows)
 
 
-def _share(p: Planes) -> int:
+def _share(planes: Planes) -> int:
     """Return the number of tiles of a workgroup."""
-    return max(1, WORK // (p.rows * p.axes[1].size * 4))
+    return max(1, WORK // (planes.rows * planes.axes[1].size * 4))
 
 
 class _Writer:
     """Emitter of a reduction over windows that copies its input into planes first."""
 
-    def __init__(self, frame: Frame, p: Planes) -> None:
-        self.frame, self.p, self.g, self.e = frame, p, p.g, frame.elements
-        self.value = p.g.inputs[p.input]
-        self.plane = p.height * p.length
-        size = self.plane * len(p.numbers)
+    def __init__(self, frame: Frame, planes: Planes) -> None:
+        self.frame, self.p, self.g, self.e = frame, planes, planes.g, frame.elements
+        self.value = planes.g.inputs[planes.input]
+        self.plane = planes.height * planes.length
+        size = self.plane * len(planes.numbers)
         self.planes = self.e.fresh(tensor_type(self.value).element_type, size)
-        self.sums = self.e.fresh(tensor_type(self.g.op.results[0]).element_type, p.rows * p.length)
+        self.sums = self.e.fresh(tensor_type(self.g.op.results[0]).element_type, planes.rows * planes.length)
 
     def run(self) -> None:
         build, p = self.frame.build, self.p
@@ -199,13 +199,13 @@ class _Writer:
         group = build.bounded(self.frame.workgroup(), groups)
         first = build.times(group, share)
 
-        def one(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            *outer, tile = b.split(number, [*(p.sizes[d] for d in p.outer), tiles])
+        def one(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            *outer, tile = builder.split(number, [*(p.sizes[d] for d in p.outer), tiles])
             at: list[Index] = [0] * len(self.g.iterators)
             for d, index in zip(p.outer, outer, strict=True):
                 at[d] = index
-            low = b.least(b.times(tile, p.rows), p.axes[0].size - p.rows)  # the last tile repeats some rows
-            fence = Builder(b.block, b.source, b, guarded=True)
+            low = builder.least(builder.times(tile, p.rows), p.axes[0].size - p.rows)  # the last tile repeats some rows
+            fence = Builder(builder.block, builder.source, builder, guarded=True)
             self._copy(fence, at, low)
             self._reduce(fence, at)
             self._store(fence, at, low)
@@ -225,44 +225,48 @@ class _Writer:
         for (phase, across), number in p.numbers.items():
             extent = columns.size + columns.phases[across]
 
-            def gap(c: Builder, start: Index, extent: int) -> None:
+            def gap(builder: Builder, start: Index, extent: int) -> None:
                 """Zeros between rows, which are computed with: subnormal numbers would take some CPUs very long."""
-                zero = c.pure(arith.ConstantOp(zero_attribute(tensor_type(self.value).element_type)))
-                c.parallel(extent, p.length, lambda d, x: self.e.store(d, zero, self.planes, [d.plus(start, x)]))
+                zero = builder.pure(arith.ConstantOp(zero_attribute(tensor_type(self.value).element_type)))
+                builder.parallel(extent, p.length, lambda d, x: self.e.store(d, zero, self.planes, [d.plus(start, x)]))
 
-            def row(b: Builder, y: Index, phase: int = phase, across: int = across, number: int = number,
+            def row(builder: Builder, y: Index, phase: int = phase, across: int = across, number: int = number,
                     extent: int = extent) -> None:  # fmt: skip
-                where = b.plus(b.times(b.plus(low, y), rows.stride), phase)
-                place = [*origin[:-2], b.minus(where, before[-2])]
-                place[:-2] = [b.minus(i, a) for i, a in zip(place[:-2], before, strict=False)]
-                start = b.plus(b.times(y, p.length), number * self.plane)
+                where = builder.plus(builder.times(builder.plus(low, y), rows.stride), phase)
+                place = [*origin[:-2], builder.minus(where, before[-2])]
+                place[:-2] = [builder.minus(i, a) for i, a in zip(place[:-2], before, strict=False)]
+                start = builder.plus(builder.times(y, p.length), number * self.plane)
                 begin = max(0, min(extent, ceil(before[-1] - across, columns.stride)))
                 end, width = extent, sizes[-1]
                 if padding is not None:
                     assert isinstance(width, int)  # `_source` reads a pad of known sizes only
                     end = max(begin, min(extent, ceil(width + before[-1] - across, columns.stride)))
 
-                def element(c: Builder, x: Index) -> None:
-                    column = c.plus(c.times(x, columns.stride), across - before[-1])
-                    self.e.store(c, self.e.at(c, source, [*place, column]), self.planes, [c.plus(start, x)])
+                def element(builder: Builder, x: Index) -> None:
+                    column = builder.plus(builder.times(x, columns.stride), across - before[-1])
+                    self.e.store(
+                        builder, self.e.at(builder, source, [*place, column]), self.planes, [builder.plus(start, x)]
+                    )
 
-                def fill(c: Builder, from_: int, to: int) -> None:
+                def fill(builder: Builder, from_: int, to: int) -> None:
                     if to > from_:
                         assert padding is not None
-                        c.parallel(from_, to, lambda d, x: self.e.store(d, padding, self.planes, [d.plus(start, x)]))
+                        builder.parallel(
+                            from_, to, lambda d, x: self.e.store(d, padding, self.planes, [d.plus(start, x)])
+                        )
 
-                def inside(c: Builder) -> None:
-                    fill(c, 0, begin)
-                    c.parallel(begin, end, element, limit=extent)
-                    fill(c, end, extent)
+                def inside(builder: Builder) -> None:
+                    fill(builder, 0, begin)
+                    builder.parallel(begin, end, element, limit=extent)
+                    fill(builder, end, extent)
 
                 exists: SSAValue | bool = True
                 if padding is not None:
-                    exists = both(b, b.less(before[-2] - 1, where), b.less(place[-1], sizes[-2]))
-                b.when(exists, inside)
-                b.when(opposite(b, exists), lambda c: fill(c, 0, extent))
+                    exists = both(builder, builder.less(before[-2] - 1, where), builder.less(place[-1], sizes[-2]))
+                builder.when(exists, inside)
+                builder.when(opposite(builder, exists), lambda c: fill(c, 0, extent))
                 if extent < p.length:
-                    gap(b, start, extent)
+                    gap(builder, start, extent)
 
             build.parallel(0, p.rows + rows.phases[phase], row)
 
@@ -290,8 +294,8 @@ class _Writer:
         p, g = self.p, self.g
         steps = [range(p.sizes[d]) for d in g.loops]
 
-        def place(b: Builder, q: Index) -> None:
-            value = self.e.at(b, g.outputs[0], evaluate(b, g.output_maps[0], at))
+        def place(builder: Builder, q: Index) -> None:
+            value = self.e.at(builder, g.outputs[0], evaluate(builder, g.output_maps[0], at))
             seen, names = [value], set[str]()
             for step in product(*steps):
                 point = list(at)
@@ -300,15 +304,15 @@ class _Writer:
                     point[d] = index
                 (phase, down), (across, right) = (a.of(0 if a.step is None else now[a.step]) for a in p.axes)
                 offset = p.numbers[phase, across] * self.plane + down * p.length + right
-                element = b.add(memref.LoadOp.get(self.planes, [b.value(b.plus(q, offset))]))
-                b.remember((self.value, tuple(evaluate(b, g.maps[p.input], point))), element)
-                before, value = value, in_order(body_at(self.e, b, g, point, [value])[0])
+                element = builder.add(memref.LoadOp.get(self.planes, [builder.value(builder.plus(q, offset))]))
+                builder.remember((self.value, tuple(evaluate(builder, g.maps[p.input], point))), element)
+                before, value = value, in_order(body_at(self.e, builder, g, point, [value])[0])
                 operand = operand_of(value, before)
                 names.add(value.owner.name if operand is not None and isinstance(value.owner, Operation) else "")
                 seen += [operand] if operand is not None else []
             if len(names) == 1 and "" not in names and len(seen) >= MIN_VALUES:
-                value = maximum_or_minimum(b, names.pop(), seen)
-            self.e.store(b, value, self.sums, [q])
+                value = maximum_or_minimum(builder, names.pop(), seen)
+            self.e.store(builder, value, self.sums, [q])
 
         build.parallel(0, (p.rows - 1) * p.length + p.axes[1].size, place)
 
@@ -316,16 +320,18 @@ class _Writer:
         """Compute the results of the dispatch from the sums of a tile."""
         p, result = self.p, self.g.op.results[0]
 
-        def element(b: Builder, y: Index, x: Index) -> None:
+        def element(builder: Builder, y: Index, x: Index) -> None:
             point = list(at)
-            point[p.axes[0].place], point[p.axes[1].place] = b.plus(low, y), x
-            where = evaluate(b, self.g.output_maps[0], point)
-            total = b.add(memref.LoadOp.get(self.sums, [b.value(b.plus(b.times(y, p.length), x))]))
-            b.remember((result, tuple(where)), total)
+            point[p.axes[0].place], point[p.axes[1].place] = builder.plus(low, y), x
+            where = evaluate(builder, self.g.output_maps[0], point)
+            total = builder.add(
+                memref.LoadOp.get(self.sums, [builder.value(builder.plus(builder.times(y, p.length), x))])
+            )
+            builder.remember((result, tuple(where)), total)
             for returned, buffer in zip(self.frame.returned, self.frame.results, strict=True):
-                self.e.store(b, self.e.at(b, returned, where), buffer, where)
+                self.e.store(builder, self.e.at(builder, returned, where), buffer, where)
 
-        def row(b: Builder, y: Index) -> None:
-            b.parallel(0, p.axes[1].size, lambda c, x: element(c, y, x))
+        def row(builder: Builder, y: Index) -> None:
+            builder.parallel(0, p.axes[1].size, lambda c, x: element(c, y, x))
 
         build.parallel(0, p.rows, row)

@@ -86,6 +86,6 @@ class Problem:
         return self.b.direct and bool(self.panel or (known and (self.b.along_n or (self.along_k and self.a.along_k))))
 
 
-def few_rows(p: Problem) -> bool:
+def few_rows(problem: Problem) -> bool:
     """Return whether a transposed B is used by so few rows that vectors along K are faster than transposing it."""
-    return p.m is not None and (p.m <= 4 or (p.m <= FEW_ROWS and (p.k or 0) >= 64))
+    return problem.m is not None and (problem.m <= 4 or (problem.m <= FEW_ROWS and (problem.k or 0) >= 64))

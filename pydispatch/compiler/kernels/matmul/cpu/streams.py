@@ -33,30 +33,37 @@ STEPS = (8, 4, 5, 7, 6, 3)
 4 in 2.6, with 16 in 3.0; 16x4096x4096 in 7.8 with 16, 8.1 with 8 (Zen 4)."""
 
 
-def streams(level: Level, p: Problem) -> bool:
+def streams(level: Level, problem: Problem) -> bool:
     """Return whether B, which may be read in place, is streamed: for up to two rows always, for more where its rows are
     further apart than the CPU prefetches and do not stay in the second-level cache."""
-    if not p.b_in_place or p.along_k or p.panel or not p.m or not p.n or (p.k or 0) < FEWEST_STEPS:
+    if (
+        not problem.b_in_place
+        or problem.along_k
+        or problem.panel
+        or not problem.m
+        or not problem.n
+        or (problem.k or 0) < FEWEST_STEPS
+    ):
         return False
-    if p.m <= 2:
+    if problem.m <= 2:
         return True
     most = MOST_ROWS * ceil(level.vector, level.model.datapath)
-    apart = p.b.stride > level.model.prefetch_stride
-    far = p.outer * p.b.stride * (p.k or 0) > 2 * level.model.l2.share
-    return apart and far and p.m <= most and p.reductions == p.repeated == 1
+    apart = problem.b.stride > level.model.prefetch_stride
+    far = problem.outer * problem.b.stride * (problem.k or 0) > 2 * level.model.l2.share
+    return apart and far and problem.m <= most and problem.reductions == problem.repeated == 1
 
 
-def streamed(level: Level, p: Problem, tiles: Tiles) -> Tiles:
+def streamed(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     """Return the blocks and tiles that stream B. tiles: those without streaming; up to two rows keep the block."""
-    assert p.m is not None and p.n is not None and p.k is not None
-    if p.m == 1 and _keeps_sums(level, p):
-        return Tiles(1, WIDE // p.size, 1, WIDE // p.size, p.k)
-    mr, nr = (tiles.mr, tiles.nr) if p.m <= 2 else _block(level, p.m, p.n, p.size)
-    rows = p.most if p.few and p.most is not None else p.m
+    assert problem.m is not None and problem.n is not None and problem.k is not None
+    if problem.m == 1 and _keeps_sums(level, problem):
+        return Tiles(1, WIDE // problem.size, 1, WIDE // problem.size, problem.k)
+    mr, nr = (tiles.mr, tiles.nr) if problem.m <= 2 else _block(level, problem.m, problem.n, problem.size)
+    rows = problem.most if problem.few and problem.most is not None else problem.m
     groups, work = GROUPS[0]
-    parts, page = max(1, groups // max(1, p.outer)), level.model.page // p.size
-    mt, nt = mr * ceil(rows, mr), nr * ceil(min(p.n, max(ceil(p.n, parts), page)), nr)
-    while p.outer * ceil(rows, mt) * ceil(p.n, nt) < groups and mt * nt * p.k > work:
+    parts, page = max(1, groups // max(1, problem.outer)), level.model.page // problem.size
+    mt, nt = mr * ceil(rows, mr), nr * ceil(min(problem.n, max(ceil(problem.n, parts), page)), nr)
+    while problem.outer * ceil(rows, mt) * ceil(problem.n, nt) < groups and mt * nt * problem.k > work:
         if mt > max(TILE_ROWS, mr):
             mt = mr * ceil(ceil(mt, 2), mr)
         elif rows > FEW and nt > max(TILE_COLUMNS, nr):
@@ -64,7 +71,7 @@ def streamed(level: Level, p: Problem, tiles: Tiles) -> Tiles:
         else:
             break
     choice = (*(2 * steps for steps in STEPS), *STEPS) if rows > FEW else STEPS
-    steps = next((steps for steps in choice if p.k % steps == 0), STEPS[0])
+    steps = next((steps for steps in choice if problem.k % steps == 0), STEPS[0])
     return Tiles(mr, nr, mt, nt, steps)
 
 
@@ -79,7 +86,7 @@ def _block(level: Level, m: int, n: int, size: int) -> tuple[int, int]:
     return min(rows, key=lambda mr: ceil(m, mr) * mr), min(n, vectors * level.vector // size)
 
 
-def _keeps_sums(level: Level, p: Problem) -> bool:
+def _keeps_sums(level: Level, problem: Problem) -> bool:
     """Return whether one row of A keeps the sums of columns in registers for all of K, see `WIDE`."""
-    fits = level.registers // 2 * level.vector >= WIDE and (p.n or 0) * p.size >= WIDE
-    return fits and p.b.stride <= level.model.prefetch_stride
+    fits = level.registers // 2 * level.vector >= WIDE and (problem.n or 0) * problem.size >= WIDE
+    return fits and problem.b.stride <= level.model.prefetch_stride

@@ -128,8 +128,8 @@ class Tiles:
     kc: int
 
 
-def ceil(a: int, b: int) -> int:
-    return -(-a // b)
+def ceil(lhs: int, rhs: int) -> int:
+    return -(-lhs // rhs)
 
 
 def _rows(level: Level, vectors: int, m: int | None, few_passes: bool) -> int:

@@ -100,15 +100,22 @@ def reduction_in(source: func.FuncOp) -> Structured | None:
     return found[0] if fit and last.operands else None
 
 
-def windows_of(g: Structured, frame: Frame) -> Windows | None:
+def windows_of(generic: Structured, frame: Frame) -> Windows | None:
     """Return the windows of a reduction, and how it is done; None when it has no windows or no channels beside each
     other.
     """
-    sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, g)]
-    if any(g.iterators[d] == "parallel" for d in g.loops) or bits_of(tensor_type(g.op.results[0]).element_type) < 8:
+    sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
+    if (
+        any(generic.iterators[d] == "parallel" for d in generic.loops)
+        or bits_of(tensor_type(generic.op.results[0]).element_type) < 8
+    ):
         return None
-    dims = [r.position for r in g.output_maps[0].results if isinstance(r, AffineDimExpr) and sizes[r.position] != 1]
-    reads = [(v, m) for i, (v, m) in enumerate(zip(g.inputs, g.maps, strict=False)) if g.block.args[i].uses]
+    dims = [
+        r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr) and sizes[r.position] != 1
+    ]
+    reads = [
+        (v, m) for i, (v, m) in enumerate(zip(generic.inputs, generic.maps, strict=False)) if generic.block.args[i].uses
+    ]
     maps = [m for v, m in reads if isinstance(v.type, TensorType) and m.results]
     seen = [m for m in maps if any(isinstance(r, AffineBinaryOpExpr) for r in m.results)]
     if not dims or not seen or any(dims[-1] not in dims_in(m) for m in seen):
@@ -119,7 +126,7 @@ def windows_of(g: Structured, frame: Frame) -> Windows | None:
     if None in lies or True not in lies or (length is not None and length < NARROWEST):
         return None
     written: list[int] = []
-    for d in reversed(g.loops):
+    for d in reversed(generic.loops):
         size = sizes[d]
         if size is None or prod(sizes[x] or 1 for x in written) * size > STEPS:
             break
@@ -129,13 +136,13 @@ def windows_of(g: Structured, frame: Frame) -> Windows | None:
     room = 1 if near is None else max(1, min(4, PRODUCTS // max(1, steps)))
     beside = sizes[near] if near is not None else 1
     width = room if beside is None else max(1, min(room, beside))
-    size = max(bits_of(tensor_type(v).element_type) // 8 for v in (*g.op.results, *frame.returned))
+    size = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
     chunk = max(64, SHARE // (size * max(1, steps)) // 64 * 64)
     if length is not None and length <= 2 * chunk:
         chunk = max(1, length)
     outer = tuple(d for d in dims if d not in (n, near))
-    around = tuple(d for d in g.loops if d not in written)
-    return Windows(g, n, near, outer, tuple(written), around, steps, width, chunk)
+    around = tuple(d for d in generic.loops if d not in written)
+    return Windows(generic, n, near, outer, tuple(written), around, steps, width, chunk)
 
 
 def _lies_along(map: AffineMap, n: int, sizes: Sequence[int | None]) -> bool | None:
@@ -148,38 +155,38 @@ def _lies_along(map: AffineMap, n: int, sizes: Sequence[int | None]) -> bool | N
     return True if alone and isinstance(last, AffineDimExpr) and last.position == n else None
 
 
-def _tiles(w: Windows, build: Builder, sizes: Sequence[Index]) -> tuple[Index, Index, Index]:
+def _tiles(windows: Windows, build: Builder, sizes: Sequence[Index]) -> tuple[Index, Index, Index]:
     """(tiles of a row, neighbours per tile, tiles of all rows)."""
-    beside: Index = 1 if w.near is None else sizes[w.near]
+    beside: Index = 1 if windows.near is None else sizes[windows.near]
     tile: Index = TILE
     if isinstance(beside, int):
         even = ceil(max(1, beside), ceil(max(1, beside), TILE))
-        tile = ceil(even, w.width) * w.width
+        tile = ceil(even, windows.width) * windows.width
     tiles = build.ceil_quotient(beside, tile)
-    return tiles, tile, build.times(build.product([sizes[d] for d in w.outer]), tiles)
+    return tiles, tile, build.times(build.product([sizes[d] for d in windows.outer]), tiles)
 
 
-def _share(w: Windows, build: Builder, sizes: Sequence[Index]) -> Index:
+def _share(windows: Windows, build: Builder, sizes: Sequence[Index]) -> Index:
     """Return the number of tiles of a workgroup."""
-    _, tile, _ = _tiles(w, build, sizes)
-    bytes_ = build.times(build.times(1 if w.near is None else tile, sizes[w.n]), 4)
+    _, tile, _ = _tiles(windows, build, sizes)
+    bytes_ = build.times(build.times(1 if windows.near is None else tile, sizes[windows.n]), 4)
     return build.most(build.quotient(WORK, build.most(bytes_, 1)), 1)
 
 
-def _groups(w: Windows, build: Builder, sizes: Sequence[Index]) -> Index:
-    return build.ceil_quotient(_tiles(w, build, sizes)[2], _share(w, build, sizes))
+def _groups(windows: Windows, build: Builder, sizes: Sequence[Index]) -> Index:
+    return build.ceil_quotient(_tiles(windows, build, sizes)[2], _share(windows, build, sizes))
 
 
 class _Writer:
     """Emitter of a reduction over windows that is vectorized along the channels."""
 
-    def __init__(self, frame: Frame, w: Windows, sizes: list[Index]) -> None:
-        self.frame, self.w, self.g, self.e, self.sizes = frame, w, w.g, frame.elements, sizes
-        self.pads = Pads(frame.elements, w.g, w.n, w.near)
+    def __init__(self, frame: Frame, windows: Windows, sizes: list[Index]) -> None:
+        self.frame, self.w, self.g, self.e, self.sizes = frame, windows, windows.g, frame.elements, sizes
+        self.pads = Pads(frame.elements, windows.g, windows.n, windows.near)
         self.edge = False
         self.sums: SSAValue | None = None
-        if w.around:
-            self.sums = self.e.fresh(tensor_type(w.g.op.results[0]).element_type, w.width * w.chunk)
+        if windows.around:
+            self.sums = self.e.fresh(tensor_type(windows.g.op.results[0]).element_type, windows.width * windows.chunk)
 
     def run(self) -> None:
         build, w = self.frame.build, self.w
@@ -188,14 +195,14 @@ class _Writer:
         group = build.bounded(self.frame.workgroup(), build.ceil_quotient(every, share))
         first = build.times(group, share)
 
-        def one(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            *outer, part = b.split(number, [*(self.sizes[d] for d in w.outer), tiles])
-            low = b.times(part, tile)
+        def one(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            *outer, part = builder.split(number, [*(self.sizes[d] for d in w.outer), tiles])
+            low = builder.times(part, tile)
             at: list[Index] = [0] * len(self.sizes)
             for d, index in zip(w.outer, outer, strict=True):
                 at[d] = index
             beside: Index = 1 if w.near is None else self.sizes[w.near]
-            self._row(b, at, low, b.least(tile, b.minus(beside, low)))
+            self._row(builder, at, low, builder.least(tile, builder.minus(beside, low)))
             return []
 
         build.loop(first, build.least(build.plus(first, share), every), [], one, limit=every)
@@ -204,17 +211,17 @@ class _Writer:
         """Emit the blocks of `count` neighbours from `low` on, with all channels, in chunks of channels."""
         w, size = self.w, self.sizes[self.w.n]
 
-        def blocks(b: Builder, start: Index, end: Index) -> None:
+        def blocks(builder: Builder, start: Index, end: Index) -> None:
             def many(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
                 self._block(inner, at, inner.plus(low, inner.times(i, w.width)), w.width, start, end)
                 return []
 
-            whole = b.quotient(count, w.width)
-            b.loop(0, whole, [], many)
-            done = b.times(whole, w.width)
+            whole = builder.quotient(count, w.width)
+            builder.loop(0, whole, [], many)
+            done = builder.times(whole, w.width)
             if isinstance(count, int) and isinstance(done, int):
                 if count > done:
-                    self._block(b, at, b.plus(low, done), count - done, start, end)
+                    self._block(builder, at, builder.plus(low, done), count - done, start, end)
                 return
             if w.width > 1:
 
@@ -222,15 +229,15 @@ class _Writer:
                     self._block(inner, at, inner.plus(low, i), 1, start, end)
                     return []
 
-                b.loop(done, count, [], single)
+                builder.loop(done, count, [], single)
 
         if isinstance(size, int) and size <= w.chunk:
             blocks(build, 0, size)
             return
 
-        def chunk(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            start = b.times(number, w.chunk)
-            blocks(b, start, b.least(b.plus(start, w.chunk), size))
+        def chunk(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            start = builder.times(number, w.chunk)
+            blocks(builder, start, builder.least(builder.plus(start, w.chunk), size))
             return []
 
         build.loop(0, build.ceil_quotient(size, w.chunk), [], chunk)
@@ -238,26 +245,26 @@ class _Writer:
     def _block(self, build: Builder, at: list[Index], low: Index, width: int, start: Index, end: Index) -> None:
         """`width` neighbours from `low`, the channels from `start` to `end`."""
 
-        def points(b: Builder, channel: Index) -> list[list[Index]]:
+        def points(builder: Builder, channel: Index) -> list[list[Index]]:
             found = []
             for i in range(width):
                 point = list(at)
                 point[self.w.n] = channel
                 if self.w.near is not None:
-                    point[self.w.near] = b.plus(low, i)
+                    point[self.w.near] = builder.plus(low, i)
                 found.append(point)
             return found
 
-        def whole(b: Builder, channel: Index) -> None:
-            where = points(b, channel)
-            self._store(b, where, self._steps(b, where, [self._initial(b, p) for p in where]))
+        def whole(builder: Builder, channel: Index) -> None:
+            where = points(builder, channel)
+            self._store(builder, where, self._steps(builder, where, [self._initial(builder, p) for p in where]))
 
-        def all_(b: Builder, edge: bool) -> None:
+        def all_(builder: Builder, edge: bool) -> None:
             self.edge = edge
             if self.w.around:
-                self._parts(b, at, points, start, end)
+                self._parts(builder, at, points, start, end)
             else:
-                b.parallel(start, end, whole, limit=self.sizes[self.w.n])
+                builder.parallel(start, end, whole, limit=self.sizes[self.w.n])
 
         inside = self.pads.inside(build, at, low, width)
         build.when(inside, lambda b: all_(b, False))
@@ -267,19 +274,19 @@ class _Writer:
         """Emit a block whose sums are in memory, because loops over reduced dimensions enclose its steps."""
         w, limit = self.w, self.sizes[self.w.n]
 
-        def places(b: Builder, where: Sequence[list[Index]]) -> list[SSAValue]:
-            return [b.value(b.plus(b.minus(p[w.n], start), i * w.chunk)) for i, p in enumerate(where)]
+        def places(builder: Builder, where: Sequence[list[Index]]) -> list[SSAValue]:
+            return [builder.value(builder.plus(builder.minus(p[w.n], start), i * w.chunk)) for i, p in enumerate(where)]
 
-        def begin(b: Builder, channel: Index) -> None:
-            where = points(b, channel)
-            for place, point in zip(places(b, where), where, strict=True):
-                self._put(b, self._initial(b, point), place)
+        def begin(builder: Builder, channel: Index) -> None:
+            where = points(builder, channel)
+            for place, point in zip(places(builder, where), where, strict=True):
+                self._put(builder, self._initial(builder, point), place)
 
-        def end_(b: Builder, channel: Index) -> None:
-            where = points(b, channel)
-            self._store(b, where, self._sums(b, places(b, where)))
+        def end_(builder: Builder, channel: Index) -> None:
+            where = points(builder, channel)
+            self._store(builder, where, self._sums(builder, places(builder, where)))
 
-        def around(b: Builder, dims: Sequence[int], inside: dict[int, Index]) -> None:
+        def around(builder: Builder, dims: Sequence[int], inside: dict[int, Index]) -> None:
             def step(inner: Builder, channel: Index) -> None:
                 where = points(inner, channel)
                 mine = places(inner, where)
@@ -292,9 +299,9 @@ class _Writer:
                 return []
 
             if dims:
-                b.loop(0, self.sizes[dims[0]], [], body)
+                builder.loop(0, self.sizes[dims[0]], [], body)
             else:
-                b.parallel(start, end, step, limit=limit)
+                builder.parallel(start, end, step, limit=limit)
 
         fence = Builder(build.block, build.source, build, guarded=True)
         fence.parallel(start, end, begin, limit=limit)

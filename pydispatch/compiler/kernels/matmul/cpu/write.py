@@ -61,9 +61,9 @@ class Writer:
         if c.m is not None:
             self.low[c.m], self.valid[c.m] = low, valid
 
-        def columns(b: Builder, j: Index) -> None:
-            self._tile(b, c.n, j, t.nt, t.nr)
-            self._compute(b)
+        def columns(builder: Builder, j: Index) -> None:
+            self._tile(builder, c.n, j, t.nt, t.nr)
+            self._compute(builder)
 
         self.loop(self.build, 1 if c.n is None else self.build.ceil_quotient(self.sizes[c.n], t.nt), 1, columns)
 
@@ -116,9 +116,9 @@ class Writer:
         count, every = self.plan.schedule.batch, build.product(sizes)
         first = build.times(self.batch, count)
 
-        def one(b: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            self.low.update(zip(dims, b.split(number, sizes), strict=True))
-            body(b)
+        def one(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            self.low.update(zip(dims, builder.split(number, sizes), strict=True))
+            body(builder)
             return []
 
         build.loop(first, build.least(build.plus(first, count), every), [], one, limit=every)
@@ -136,19 +136,19 @@ class Writer:
         sums = self.e.fresh(self.plan.sums, t.mt * t.nt + max(0, self._turned_height() - t.mr) * t.nr)
         corrections = Corrections(self, build)
 
-        def number(b: Builder, place: Place) -> Index:
-            return b.times(b.plus(b.times(place.block[1], t.mt // t.mr), place.block[0]), t.mr * t.nr)
+        def number(builder: Builder, place: Place) -> Index:
+            return builder.times(builder.plus(builder.times(place.block[1], t.mt // t.mr), place.block[0]), t.mr * t.nr)
 
         self._blocks(build, lambda b, place: self._start(b, place, sums, number(b, place)))
 
-        def level(b: Builder, rest: Sequence[int]) -> None:
+        def level(builder: Builder, rest: Sequence[int]) -> None:
             if rest:
 
                 def around(inner: Builder, i: Index) -> None:
                     self.low[rest[0]] = i
                     level(inner, rest[1:])
 
-                self.loop(b, self.sizes[rest[0]], 1, around)
+                self.loop(builder, self.sizes[rest[0]], 1, around)
                 return
 
             def part(inner: Builder, k: Index) -> None:
@@ -161,12 +161,12 @@ class Writer:
                 corrections.add(inner)
                 self._blocks(inner, lambda bb, place: self._multiply(bb, place, sums, number(bb, place), True))
 
-            self.loop(b, self.sizes[c.k], t.kc, part)
+            self.loop(builder, self.sizes[c.k], t.kc, part)
 
         level(build, self.plan.around)
 
-        def finish(b: Builder, place: Place) -> None:
-            self._finish(b, place, sums, number(b, place), corrections)
+        def finish(builder: Builder, place: Place) -> None:
+            self._finish(builder, place, sums, number(builder, place), corrections)
 
         self._blocks(build, finish, finishing=True)
 
@@ -254,8 +254,8 @@ class Writer:
         first = build.plus(self.low[self.c.n], start)
         buffer = self.e.fresh(tensor_type(value).element_type, self.t.nr)
 
-        def element(b: Builder, j: Index) -> None:
-            self.e.store(b, self.e.at(b, value, [b.plus(first, j)]), buffer, [j])
+        def element(builder: Builder, j: Index) -> None:
+            self.e.store(builder, self.e.at(builder, value, [builder.plus(first, j)]), buffer, [j])
 
         build.parallel(0, self.left(build, self.c.n, start, self.t.nr), element, limit=self.t.nr)
         self.e.materialize(value, buffer, lambda b, indices: [b.minus(indices[0], first)])
@@ -306,18 +306,16 @@ class Writer:
         if self._starts_at_zero():
             return
 
-        def element(b: Builder, i: Index, j: Index) -> None:
-            value = self.e.at(b, self.c.generic.outputs[0], self._point(b, place, i, j))
-            self.e.store(b, widened(b, value, sums), block, [self._in_block(b, offset, i, j)])
+        def element(builder: Builder, i: Index, j: Index) -> None:
+            value = self.e.at(builder, self.c.generic.outputs[0], self._point(builder, place, i, j))
+            self.e.store(builder, widened(builder, value, sums), block, [self._in_block(builder, offset, i, j)])
 
         self._each(build, place, element)
 
     def _in_block(self, build: Builder, offset: Index, i: Index, j: Index) -> Index:
         return build.plus(offset, build.plus(build.times(i, self.t.nr), j))
 
-    def _finish(
-        self, build: Builder, place: Place, block: SSAValue, offset: Index, corrections: Corrections
-    ) -> None:
+    def _finish(self, build: Builder, place: Place, block: SSAValue, offset: Index, corrections: Corrections) -> None:
         """Compute the results of the dispatch from a block and stores them."""
         result = self.c.op.results[0]
         height = self._turned_height()
@@ -325,15 +323,15 @@ class Writer:
         if height:
             turn(build, (block, offset, self.t.nr), (turned, 0, height), height, self.t.nr)
 
-        def element(b: Builder, i: Index, j: Index) -> None:
-            point = self._point(b, place, i, j)
-            at = b.plus(b.times(j, height), i) if height else self._in_block(b, offset, i, j)
-            total = b.add(memref.LoadOp.get(turned, [b.value(at)]))
-            total = corrections.applied(b, total, place.block, i, j)
-            b.remember((result, tuple(point)), narrowed(b, total, self.c.acc))
+        def element(builder: Builder, i: Index, j: Index) -> None:
+            point = self._point(builder, place, i, j)
+            at = builder.plus(builder.times(j, height), i) if height else self._in_block(builder, offset, i, j)
+            total = builder.add(memref.LoadOp.get(turned, [builder.value(at)]))
+            total = corrections.applied(builder, total, place.block, i, j)
+            builder.remember((result, tuple(point)), narrowed(builder, total, self.c.acc))
             for output in self.outputs:
                 places = [point[d] for d in output.dims]
-                output.store(b, self.e.at(b, output.value, places), places)
+                output.store(builder, self.e.at(builder, output.value, places), places)
 
         self._each(build, place, element, bool(height))
 

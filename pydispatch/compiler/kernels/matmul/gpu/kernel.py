@@ -87,17 +87,17 @@ class Writer:
             return
         build.when(build.less(0, iterations), lambda b: self._invocations(b, lambda i, at: self._take(i, at, 0)))
 
-        def iteration(b: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            self._invocations(b, self._put)
-            following = b.plus(index, 1)
+        def iteration(builder: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            self._invocations(builder, self._put)
+            following = builder.plus(index, 1)
 
             def prefetch(inner: Builder) -> None:
                 if isinstance(following, SSAValue):
                     inner.bounded(following, iterations)
                 self._invocations(inner, lambda i, at: self._take(i, at, following))
 
-            b.when(b.less(following, iterations), prefetch)
-            self._invocations(b, self._multiply)
+            builder.when(builder.less(following, iterations), prefetch)
+            self._invocations(builder, self._multiply)
             return []
 
         build.loop(0, iterations, [], iteration)
@@ -248,12 +248,12 @@ class _Axis:
         return inside, build.plus(index, offset - start)
 
 
-def _and(build: Builder, a: SSAValue | bool, b: SSAValue | bool) -> SSAValue | bool:
-    if isinstance(a, bool):
-        return b if a else False
-    if isinstance(b, bool):
-        return a if b else False
-    return build.pure(arith.AndIOp(a, b))
+def _and(build: Builder, lhs: SSAValue | bool, rhs: SSAValue | bool) -> SSAValue | bool:
+    if isinstance(lhs, bool):
+        return rhs if lhs else False
+    if isinstance(rhs, bool):
+        return lhs if rhs else False
+    return build.pure(arith.AndIOp(lhs, rhs))
 
 
 def _view(build: Builder, side: Staging, offset: Index, shape: Sequence[int], strides: Sequence[int]) -> SSAValue:

@@ -66,16 +66,16 @@ class Staging:
     """The tile of one factor. pitch: elements from row to row of the tile; its rows are of steps where the products
     are tensor cores' and the operand's rows are, else they are steps."""
 
-    def __init__(self, e: Elements, plan: Plan, side: Side, extent: int, pad_negative: bool) -> None:
-        self.e, self.plan, self.side, self.extent = e, plan, side, extent
+    def __init__(self, elements: Elements, plan: Plan, side: Side, extent: int, pad_negative: bool) -> None:
+        self.e, self.plan, self.side, self.extent = elements, plan, side, extent
         tile, bits = plan.tile, bit_width(plan.element) or 64
         self.by_rows = plan.form == "tensor" and side.steps
         long, short = (tile.depth, extent) if self.by_rows else (extent, tile.depth)
         self.pitch = long + max(1, LINE * 8 // bits)
         self.threads = tile.invocations
         self.runs = -(-extent * tile.depth // side.run // self.threads)
-        self.buffer = storage(e.entry, plan.element, short * self.pitch, WORKGROUP)
-        self.own = storage(e.entry, plan.element, self.runs * side.run, PRIVATE)
+        self.buffer = storage(elements.entry, plan.element, short * self.pitch, WORKGROUP)
+        self.own = storage(elements.entry, plan.element, self.runs * side.run, PRIVATE)
         self.negative = pad_negative
 
     def place(self, build: Builder, row: Index, step: Index) -> Index:
@@ -104,8 +104,8 @@ class Staging:
             found = Run(outer, run, number) if side.steps else Run(run, outer, number)
             units = (outer, inner) if side.steps else (inner, outer)
 
-            def one(b: Builder, found: Run = found, units: tuple[Index, Index] = units) -> None:
-                body(b, found, *units)
+            def one(builder: Builder, found: Run = found, units: tuple[Index, Index] = units) -> None:
+                body(builder, found, *units)
 
             spare = fast * slow < self.threads * self.runs
             build.when(build.less(outer, slow) if spare else True, one)
@@ -127,29 +127,31 @@ class Staging:
         side, tile = self.side, self.plan.tile
         rows, steps = joined(build, sizes, side.dims), joined(build, sizes, self.plan.steps)
 
-        def run(b: Builder, found: Run, row: Index, step: Index) -> None:
+        def run(builder: Builder, found: Run, row: Index, step: Index) -> None:
             row_run, step_run = (1, side.run) if side.steps else (side.run, 1)
-            first, _ = self._unit(b, low, self.extent, row, row_run, rows)
-            k, inside = self._unit(b, turn, tile.depth, step, step_run, steps)
+            first, _ = self._unit(builder, low, self.extent, row, row_run, rows)
+            k, inside = self._unit(builder, turn, tile.depth, step, step_run, steps)
             places: list[list[Index]] = []
             for part in range(side.run):
-                own_row = first if side.steps else b.linear(first, side.run, part)
-                own_step = b.linear(k, side.run, part) if side.steps else k
+                own_row = first if side.steps else builder.linear(first, side.run, part)
+                own_step = builder.linear(k, side.run, part) if side.steps else k
                 where = dict(at)
-                where.update(zip(side.dims, b.split(own_row, [sizes[d] for d in side.dims]), strict=True))
-                where.update(zip(self.plan.steps, b.split(own_step, [sizes[d] for d in self.plan.steps]), strict=True))
-                places.append(self._coordinates(b, where))
+                where.update(zip(side.dims, builder.split(own_row, [sizes[d] for d in side.dims]), strict=True))
+                where.update(
+                    zip(self.plan.steps, builder.split(own_step, [sizes[d] for d in self.plan.steps]), strict=True)
+                )
+                places.append(self._coordinates(builder, where))
             if side.run > 1:
                 main = self.plan.c.generic.inputs[side.factor.main]
-                for place, value in zip(places, self._neighbours(b, main, places), strict=True):
-                    b.remember((main, tuple(place)), value)
+                for place, value in zip(places, self._neighbours(builder, main, places), strict=True):
+                    builder.remember((main, tuple(place)), value)
             for part, place in enumerate(places):
-                value = fitted(b, factor_at(self.e, b, self.plan.c, side.factor, place), self.plan.element)
+                value = fitted(builder, factor_at(self.e, builder, self.plan.c, side.factor, place), self.plan.element)
                 if isinstance(inside, SSAValue):
-                    value = b.pure(arith.SelectOp(inside, value, self._nothing(b)))
+                    value = builder.pure(arith.SelectOp(inside, value, self._nothing(builder)))
                 elif not inside:
-                    value = self._nothing(b)
-                b.add(memref.StoreOp.get(value, self.own, [b.index(found.slot * side.run + part)]))
+                    value = self._nothing(builder)
+                builder.add(memref.StoreOp.get(value, self.own, [builder.index(found.slot * side.run + part)]))
 
         fence = Builder(build.block, build.source, build, guarded=True)
         self._runs(fence, point, run)
@@ -180,7 +182,8 @@ class Staging:
         return found
 
     def _neighbours(self, build: Builder, value: SSAValue, places: Sequence[list[Index]]) -> list[SSAValue]:
-        """Load the elements of a run together, and return them; those of a padded tensor are all under one condition.
+        """Load the elements of a run together, and return them; those of a padded tensor are all under one
+        condition.
         """
         value = source_of(value)
         if not isinstance(value, OpResult):
@@ -227,14 +230,14 @@ class Staging:
         """Emit stores of the elements that `take` loaded, from private memory into the tile in workgroup memory."""
         side, bits = self.side, bit_width(self.plan.element) or 64
 
-        def run(b: Builder, found: Run, row: Index, step: Index) -> None:
-            first, apart = self.place(b, found.row, found.step), self.strides[side.steps]
+        def run(builder: Builder, found: Run, row: Index, step: Index) -> None:
+            first, apart = self.place(builder, found.row, found.step), self.strides[side.steps]
             for part in range(side.run):
-                value = b.add(memref.LoadOp.get(self.own, [b.index(found.slot * side.run + part)]))
-                store = memref.StoreOp.get(value, self.buffer, [b.value(b.plus(first, part * apart))])
+                value = builder.add(memref.LoadOp.get(self.own, [builder.index(found.slot * side.run + part)]))
+                store = memref.StoreOp.get(value, self.buffer, [builder.value(builder.plus(first, part * apart))])
                 if part == 0 and apart == 1:
                     state_alignment(store, side.run * bits // 8)
-                b.add(store)
+                builder.add(store)
 
         fence = Builder(build.block, build.source, build, guarded=True)
         self._runs(fence, point, run)

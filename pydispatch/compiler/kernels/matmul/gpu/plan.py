@@ -113,22 +113,22 @@ class Plan:
     steps: tuple[int, ...]
 
 
-def plans_of(c: Contraction, e: Elements, architecture: int) -> list[Plan]:
+def plans_of(contraction: Contraction, elements: Elements, architecture: int) -> list[Plan]:
     """Return the plans of a contraction: one, or with a dynamic number of rows a second one for at most `FEW_ROWS`.
 
     The list is empty for a contraction without tiles, or one that is too small for them.
     """
-    plan = plan_of(c, e, architecture)
+    plan = plan_of(contraction, elements, architecture)
     if plan is None:
         return []
-    sizes = loop_sizes(e, c.generic)
+    sizes = loop_sizes(elements, contraction.generic)
     if all(isinstance(sizes[d], int) for d in plan.a.dims) or plan.tile.height <= FEW_ROWS or plan.element == i64:
         return [plan]
     warps = plan.tile.invocations // LANES
     tensor = plan.form == "tensor"
     columns = 16 if tensor and warps >= 4 else 32
     low = Tile(FEW_ROWS, warps * columns, 32 if tensor else 16, FEW_ROWS, columns, 0)
-    return [plan, plan_of(c, e, architecture, low) or plan]
+    return [plan, plan_of(contraction, elements, architecture, low) or plan]
 
 
 def few(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
@@ -136,32 +136,35 @@ def few(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
     return build.less(joined(build, sizes, plan.a.dims), FEW_ROWS + 1)
 
 
-def plan_of(c: Contraction, e: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
+def plan_of(contraction: Contraction, elements: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
     """Choose types and tiles; None for what has no tiles, or is too small for them. tile: one that is chosen."""
-    if c.m is None or c.n is None:
+    if contraction.m is None or contraction.n is None:
         return None
-    sizes = [s if isinstance(s, int) else None for s in loop_sizes(e, c.generic)]
-    rows = (*(d for d in c.outer if d in c.a.dims and d not in c.b.dims), c.m)
-    columns = (*(d for d in c.outer if d in c.b.dims and d not in c.a.dims), c.n)
-    outer = tuple(d for d in c.outer if d not in rows and d not in columns)
-    steps = (*c.reductions, c.k)
+    sizes = [s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic)]
+    rows = (*(d for d in contraction.outer if d in contraction.a.dims and d not in contraction.b.dims), contraction.m)
+    columns = (
+        *(d for d in contraction.outer if d in contraction.b.dims and d not in contraction.a.dims),
+        contraction.n,
+    )
+    outer = tuple(d for d in contraction.outer if d not in rows and d not in columns)
+    steps = (*contraction.reductions, contraction.k)
     height, width, depth = (_size(sizes, dims) for dims in (rows, columns, steps))
     if any(n is not None and n < NARROWEST for n in (height, width)) or (depth is not None and depth < SHORTEST):
         return None
-    types = _types(c, architecture)
+    types = _types(contraction, architecture)
     if types is None:
         return None
     form, element, sums, a, b = types
     bits = bit_width(element) or 64
     table = HALVES if form == "tensor" else LONG_WORDS if bits == 64 else WORDS
     tile = tile or choose(table, height, width, prod(sizes[d] or 1 for d in outer))
-    left, right = _sides(e, c, (a, b), (rows, columns), tile, sizes)
+    left, right = _sides(elements, contraction, (a, b), (rows, columns), tile, sizes)
     if form == "tensor" and min(left.run, right.run) == 1:  # single elements take many registers on their way
         if left.run == right.run and tile.height * tile.width > SINGLES.height * SINGLES.width:
             tile = SINGLES
         tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, 32))
-        left, right = _sides(e, c, (a, b), (rows, columns), tile, sizes)
-    return Plan(c, tile, form, element, sums, left, right, outer, steps)
+        left, right = _sides(elements, contraction, (a, b), (rows, columns), tile, sizes)
+    return Plan(contraction, tile, form, element, sums, left, right, outer, steps)
 
 
 def choose(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
@@ -180,11 +183,11 @@ def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
     return 0 if 0 in known else prod(known) if len(known) == len(dims) else None
 
 
-def _types(c: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:
+def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:
     """(form, elements in workgroup memory, sums, value of A's elements, and of B's)."""
-    a, b = c.a.value, c.b.value
-    if isinstance(c.acc, Float16Type | BFloat16Type | Float32Type):
-        halves = [_half(f) for f in (c.a, c.b)]
+    a, b = contraction.a.value, contraction.b.value
+    if isinstance(contraction.acc, Float16Type | BFloat16Type | Float32Type):
+        halves = [_half(f) for f in (contraction.a, contraction.b)]
         left, right = halves
         alike = left is not None and right is not None and left.type == right.type
         cores = architecture >= 80 or (architecture == 75 and left is not None and isinstance(left.type, Float16Type))
@@ -192,10 +195,10 @@ def _types(c: Contraction, architecture: int) -> tuple[str, Attribute, Attribute
             assert left is not None and right is not None
             return "tensor", left.type, Float32Type(), left, right
         return "fma", Float32Type(), Float32Type(), a, b
-    if isinstance(c.acc, Float64Type):
-        return "fma", c.acc, c.acc, a, b
-    if isinstance(c.acc, IntegerType) and c.acc.width.data in (8, 16, 32, 64):
-        sums = i64 if c.acc.width.data == 64 else i32
+    if isinstance(contraction.acc, Float64Type):
+        return "fma", contraction.acc, contraction.acc, a, b
+    if isinstance(contraction.acc, IntegerType) and contraction.acc.width.data in (8, 16, 32, 64):
+        sums = i64 if contraction.acc.width.data == 64 else i32
         return "fma", sums, sums, a, b
     return None
 
@@ -212,17 +215,17 @@ def _half(factor: Factor) -> SSAValue | None:
     return None
 
 
-def moved(e: Elements, value: SSAValue) -> BlockArgument | None:
+def moved(elements: Elements, value: SSAValue) -> BlockArgument | None:
     """Return the argument that a value is, or is a part of, under padding of other dimensions than the last: neighbours
     in the value are neighbours in memory, or all of them padding.
     """
-    while isinstance(value, OpResult) and not e.is_materialized(value):
+    while isinstance(value, OpResult) and not elements.is_materialized(value):
         if looks_through(value.op):
             value = value.op.operands[0]
             continue
         if value.op.name != "tensor.pad":
             return None
-        low, high = pad_amounts(e, value.op)
+        low, high = pad_amounts(elements, value.op)
         if low[-1] != 0 or high[-1] != 0:
             return None
         value = value.op.operands[0]
@@ -230,27 +233,35 @@ def moved(e: Elements, value: SSAValue) -> BlockArgument | None:
 
 
 def _sides(
-    e: Elements, c: Contraction, values: tuple[SSAValue, SSAValue], dims: tuple[tuple[int, ...], tuple[int, ...]],
-    tile: Tile, sizes: Sequence[int | None],
-) -> tuple[Side, Side]:  # fmt: skip
-    assert c.m is not None and c.n is not None
-    left = _side(e, c, replace(c.a, value=values[0]), dims[0], tile.height, tile, sizes, c.m)
-    return left, _side(e, c, replace(c.b, value=values[1]), dims[1], tile.width, tile, sizes, c.n)
+    elements: Elements,
+    contraction: Contraction,
+    values: tuple[SSAValue, SSAValue],
+    dims: tuple[tuple[int, ...], tuple[int, ...]],
+    tile: Tile,
+    sizes: Sequence[int | None],
+) -> tuple[Side, Side]:
+    assert contraction.m is not None and contraction.n is not None
+    left = _side(
+        elements, contraction, replace(contraction.a, value=values[0]), dims[0], tile.height, tile, sizes, contraction.m
+    )
+    return left, _side(
+        elements, contraction, replace(contraction.b, value=values[1]), dims[1], tile.width, tile, sizes, contraction.n
+    )
 
 
 def _side(
-    e: Elements, c: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile,
+    elements: Elements, contraction: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile,
     sizes: Sequence[int | None], last: int,
 ) -> Side:  # fmt: skip
     """Return the side of a factor: which neighbours an invocation moves together, 16 bytes where they are known to be
     aligned.
     """
-    value = c.generic.inputs[factor.main]
-    plain_steps = factor.is_last(c.k) and factor.coordinates[-1].is_plain(c.k)
+    value = contraction.generic.inputs[factor.main]
+    plain_steps = factor.is_last(contraction.k) and factor.coordinates[-1].is_plain(contraction.k)
     steps = plain_steps or not factor.is_last(last)
-    dim, room = (c.k, tile.depth) if steps else (last, extent)
+    dim, room = (contraction.k, tile.depth) if steps else (last, extent)
     run = 1
-    if isinstance(value.type, TensorType) and moved(e, value) is not None and factor.is_last(dim):
+    if isinstance(value.type, TensorType) and moved(elements, value) is not None and factor.is_last(dim):
         bits = max(8, bit_width(value.type.element_type) or 64)
         whole = value.type.get_shape()[-1]
         plain = factor.coordinates[-1].is_plain(dim)

@@ -17,82 +17,82 @@ from pydispatch.frontends.ops.formulas import formula
 
 
 def _packed_attention(
-    c: Call, x: Tensor, weights: Tensor, bias: Tensor | None, mask: Tensor | None, past: Tensor | None,
+    call: Call, x: Tensor, weights: Tensor, bias: Tensor | None, mask: Tensor | None, past: Tensor | None,
     added: Tensor | None, project: Callable[[], Tensor] | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
     """Attention of x [batch, length, size], whose queries, keys and values are one product with weights."""
-    b = c.b
-    heads = c.integer("num_heads")
-    c.ignore("past_present_share_buffer", "rotary_embedding_dim")
-    if c.flag("do_rotary"):
-        raise c.fail("do_rotary is not supported")
-    both = project() if project is not None else products.matmul(c, x, weights)
+    b = call.b
+    heads = call.integer("num_heads")
+    call.ignore("past_present_share_buffer", "rotary_embedding_dim")
+    if call.flag("do_rotary"):
+        raise call.fail("do_rotary is not supported")
+    both = project() if project is not None else products.matmul(call, x, weights)
     if bias is not None:
         both = elementwise.binary(b, "add", both, bias)
     total = weights.shape[1]
     if isinstance(total, Expr):
-        raise c.fail(f"the size of its weights {weights} must be known")
-    sizes = c.maybe_integers("qkv_hidden_sizes") or [total // 3] * 3
+        raise call.fail(f"the size of its weights {weights} must be known")
+    sizes = call.maybe_integers("qkv_hidden_sizes") or [total // 3] * 3
     if sum(sizes) != total or len(sizes) != 3:
-        raise c.fail(f"its sizes {sizes} are not those of its weights {weights}")
-    query, key, value = (attention.split_heads(c.b, t, heads) for t in shapes.split(b, both, 2, sizes))
+        raise call.fail(f"its sizes {sizes} are not those of its weights {weights}")
+    query, key, value = (attention.split_heads(call.b, t, heads) for t in shapes.split(b, both, 2, sizes))
     if past is not None:
         old = [shapes.reshape(b, shapes.slice_axis(b, past, 0, n, n + 1), past.shape[1:]) for n in (0, 1)]
         key, value = shapes.concat(b, [old[0], key], 2), shapes.concat(b, [old[1], value], 2)
-    masks = _masks(c, query, key, mask, added)
-    scale = c.real("scale", 0.0)
-    filler = c.real("mask_filter_value", -10000.0)
+    masks = _masks(call, query, key, mask, added)
+    scale = call.real("scale", 0.0)
+    filler = call.real("mask_filter_value", -10000.0)
     made, _ = attention.attend(b, query, key, value, masks, scale=scale or None, filler=filler)
-    return [attention.join_heads(c.b, made), shapes.stack(b, [key, value], 0)]
+    return [attention.join_heads(call.b, made), shapes.stack(b, [key, value], 0)]
 
 
-def _masks(c: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
-    b = c.b
+def _masks(call: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
+    b = call.b
     found = [] if added is None else [added]
     if mask is not None:
         if mask.rank == 1:
             if mask.shape[0] != query.shape[0]:
-                raise c.fail(
+                raise call.fail(
                     f"its mask is {mask}; expected a length for each of {query.shape[0]}, or a mask of 2 or 3 axes"
                 )
-            found.append(attention.length_mask(c.b, mask, key.shape[2]))
+            found.append(attention.length_mask(call.b, mask, key.shape[2]))
         elif mask.rank in (2, 3):
             middle = [1, 1] if mask.rank == 2 else [1, mask.shape[1]]
             spread = shapes.reshape(b, mask, [mask.shape[0], *middle, mask.shape[-1]])
             found.append(elementwise.convert(b, spread, BOOL))
         else:
-            raise c.fail(f"its mask is {mask}; expected 1 to 3 axes")
-    if c.flag("unidirectional"):
-        found.append(attention.causal_mask(c.b, query.shape[2], key.shape[2], key.shape[2] - query.shape[2]))
+            raise call.fail(f"its mask is {mask}; expected 1 to 3 axes")
+    if call.flag("unidirectional"):
+        found.append(attention.causal_mask(call.b, query.shape[2], key.shape[2], key.shape[2] - query.shape[2]))
     return found
 
 
 def _attention(
-    c: Call, x: Tensor, weights: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
+    call: Call, x: Tensor, weights: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
     past: Tensor | None = None, added: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
-    return _packed_attention(c, x, weights, bias, mask, past, added)
+    return _packed_attention(call, x, weights, bias, mask, past, added)
 
 
 def _qattention(
-    c: Call, x: Tensor, weights: Tensor, bias: Tensor, x_scale: Tensor, w_scale: Tensor, mask: Tensor | None = None,
+    call: Call, x: Tensor, weights: Tensor, bias: Tensor, x_scale: Tensor, w_scale: Tensor, mask: Tensor | None = None,
     x_zero: Tensor | None = None, w_zero: Tensor | None = None, past: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
     def project() -> Tensor:
-        return scaled(c, integer_product(c, x, weights, x_zero, w_zero), [x_scale, w_scale], None)
+        return scaled(call, integer_product(call, x, weights, x_zero, w_zero), [x_scale, w_scale], None)
 
-    return _packed_attention(c, x, weights, bias, mask, past, None, project)
+    return _packed_attention(call, x, weights, bias, mask, past, None, project)
 
 
 def _multi_head_attention(
-    c: Call, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
+    call: Call, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
     mask: Tensor | None = None, added: Tensor | None = None, past_key: Tensor | None = None,
     past_value: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
-    b = c.b
-    heads = c.integer("num_heads")
+    b = call.b
+    heads = call.integer("num_heads")
     if key is None or value is None or query.rank != 3:
-        raise c.fail("queries, keys and values that are packed into one tensor are not supported")
+        raise call.fail("queries, keys and values that are packed into one tensor are not supported")
     if bias is not None:
         sizes = [query.shape[2], query.shape[2], bias.shape[0] - query.shape[2] - query.shape[2]]
         parts = shapes.split(b, bias, 0, sizes)
@@ -100,19 +100,19 @@ def _multi_head_attention(
         if key.rank == 3:
             key = elementwise.binary(b, "add", key, parts[1])
             value = elementwise.binary(b, "add", value, parts[2])
-    queries = attention.split_heads(c.b, query, heads)
-    keys, values = (t if t.rank == 4 else attention.split_heads(c.b, t, heads) for t in (key, value))
+    queries = attention.split_heads(call.b, query, heads)
+    keys, values = (t if t.rank == 4 else attention.split_heads(call.b, t, heads) for t in (key, value))
     if past_key is not None and past_value is not None:
         keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
-    masks = _masks(c, queries, keys, mask, added)
-    scale = c.real("scale", 0.0)
-    filler = c.real("mask_filter_value", -10000.0)
+    masks = _masks(call, queries, keys, mask, added)
+    scale = call.real("scale", 0.0)
+    filler = call.real("mask_filter_value", -10000.0)
     made, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, filler=filler)
-    return [attention.join_heads(c.b, made), keys, values]
+    return [attention.join_heads(call.b, made), keys, values]
 
 
 def _group_query_attention(
-    c: Call, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
+    call: Call, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
     past_value: Tensor | None, lengths: Tensor, total: Tensor, cosines: Tensor | None = None,
     sines: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
@@ -120,29 +120,29 @@ def _group_query_attention(
 
     lengths: of each sequence, less 1; keys beyond are left out. Places count from the length of the past.
     """
-    b = c.b
-    heads, shared = c.integer("num_heads"), c.integer("kv_num_heads")
-    scale, softcap = c.real("scale", 0.0), c.real("softcap", 0.0)
-    window = c.integer("local_window_size", -1)
-    c.ignore("smooth_softmax")
+    b = call.b
+    heads, shared = call.integer("num_heads"), call.integer("kv_num_heads")
+    scale, softcap = call.real("scale", 0.0), call.real("softcap", 0.0)
+    window = call.integer("local_window_size", -1)
+    call.ignore("smooth_softmax")
     if key is None or value is None:
         width = query.shape[2]
         if isinstance(width, Expr) or width % (heads + 2 * shared):
-            raise c.fail(f"{query} cannot be divided among {heads} + 2 * {shared} heads")
+            raise call.fail(f"{query} cannot be divided among {heads} + 2 * {shared} heads")
         each = width // (heads + 2 * shared)
         query, key, value = shapes.split(b, query, 2, [heads * each, shared * each, shared * each])
     before: Size = past_key.shape[2] if past_key is not None else 0
-    if c.flag("do_rotary"):
+    if call.flag("do_rotary"):
         if cosines is None or sines is None:
-            raise c.fail("its tables of cosines and sines are missing")
+            raise call.fail("its tables of cosines and sines are missing")
         at = shapes.iota(b, [1, query.shape[1]], 1, I64)
         at = formula(b, lambda i, n: i + n, at, reductions.size_as(b, before, I64))
-        interleaved = c.flag("rotary_interleaved")
-        query = rotate_any(c, query, cosines, sines, at, heads, interleaved, 2 * _known(c, cosines.shape[1]))
-        key = rotate_any(c, key, cosines, sines, at, shared, interleaved, 2 * _known(c, cosines.shape[1]))
-    c.ignore("rotary_interleaved")
+        interleaved = call.flag("rotary_interleaved")
+        query = rotate_any(call, query, cosines, sines, at, heads, interleaved, 2 * _known(call, cosines.shape[1]))
+        key = rotate_any(call, key, cosines, sines, at, shared, interleaved, 2 * _known(call, cosines.shape[1]))
+    call.ignore("rotary_interleaved")
     queries, keys, values = (
-        attention.split_heads(c.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
+        attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
     )
     if past_key is not None and past_value is not None:
         keys, values = shapes.concat(b, [past_key, keys], 2), shapes.concat(b, [past_value, values], 2)
@@ -150,29 +150,33 @@ def _group_query_attention(
     causal = attention.causal_mask(b, queries.shape[2], keys.shape[2], before, window)
     masks = [causal, attention.length_mask(b, counts, keys.shape[2])]
     made, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, softcap=softcap)
-    return [attention.join_heads(c.b, made), keys, values]
+    return [attention.join_heads(call.b, made), keys, values]
 
 
-def _known(c: Call, size: Size) -> int:
+def _known(call: Call, size: Size) -> int:
     if isinstance(size, Expr):
-        raise c.fail("the size of its tables must be known")
+        raise call.fail("the size of its tables must be known")
     return size
 
 
-def _rotary_embedding(c: Call, x: Tensor, places: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+def _rotary_embedding(call: Call, x: Tensor, places: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """places: the first place, or one for each element of [batch, length]."""
-    b = c.b
-    interleaved, width, heads = c.flag("interleaved"), c.integer("rotary_embedding_dim", 0), c.integer("num_heads", 0)
-    c.ignore("is_packed_batching")
-    if c.real("scale", 1.0) != 1.0:
-        raise c.fail("its scale is not supported")
+    b = call.b
+    interleaved, width, heads = (
+        call.flag("interleaved"),
+        call.integer("rotary_embedding_dim", 0),
+        call.integer("num_heads", 0),
+    )
+    call.ignore("is_packed_batching")
+    if call.real("scale", 1.0) != 1.0:
+        raise call.fail("its scale is not supported")
     if places.rank == 1:
         length = x.shape[1] if x.rank == 3 else x.shape[2]
         places = formula(b, lambda i, n: i + n, shapes.iota(b, [1, length], 1, places.dtype), places)
     if not heads and x.rank == 3:
-        size = 2 * _known(c, cosines.shape[1])
-        heads = _known(c, x.shape[2]) // size
-    return rotate_any(c, x, cosines, sines, places, heads, interleaved, width)
+        size = 2 * _known(call, cosines.shape[1])
+        heads = _known(call, x.shape[2]) // size
+    return rotate_any(call, x, cosines, sines, places, heads, interleaved, width)
 
 
 TABLE: dict[str, Conversion] = {

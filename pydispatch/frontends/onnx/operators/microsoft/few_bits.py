@@ -27,24 +27,24 @@ PIECE = 32
 
 
 def matmul(
-    c: Call, x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
+    call: Call, x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """x by a matrix [n, k] of numbers of a few bits."""
-    b = c.b
-    k, n, bits, block = c.integer("K"), c.integer("N"), c.integer("bits", 4), c.integer("block_size")
-    c.ignore("accuracy_level")
+    b = call.b
+    k, n, bits, block = call.integer("K"), call.integer("N"), call.integer("bits", 4), call.integer("block_size")
+    call.ignore("accuracy_level")
     if bits not in (2, 4, 8) or order is not None or min(k, n, block) < 1 or block * bits % 8:
-        raise c.fail(f"{bits} bits in blocks of {block}, or an order of the groups, are not supported")
+        raise call.fail(f"{bits} bits in blocks of {block}, or an order of the groups, are not supported")
     blocks, inner = -(-k // block), normalization.wide(x.dtype)
     if zeros is not None:
         if zeros.dtype == U8:
             row = -(-blocks * bits // 8)
-            zeros = shapes.slice_axis(b, _unpacked(c, shapes.reshape(b, zeros, [n, row]), bits), 1, 0, blocks)
+            zeros = shapes.slice_axis(b, _unpacked(call, shapes.reshape(b, zeros, [n, row]), bits), 1, 0, blocks)
         # As large as the scales, so that it is derived once with them.
         scale = shapes.reshape(b, scales, [n, blocks])
         zeros = formula(b, lambda z, s: z.to(inner) * s.to(inner), shapes.reshape(b, zeros, [n, blocks]), scale)
-    weights = _weights(c, packed, scales, zeros, (n, blocks, block, bits), inner)
+    weights = _weights(call, packed, scales, zeros, (n, blocks, block, bits), inner)
     rows = shapes.reshape(b, elementwise.convert(b, x, inner), [product(x.shape[:-1]), k])
     if blocks * block != k:
         rows = shapes.pad(b, rows, [0, 0], [0, blocks * block - k], 0.0)
@@ -57,15 +57,15 @@ def matmul(
 
 
 def _weights(
-    c: Call, packed: Tensor, scales: Tensor, zeros: Tensor | None, sizes: tuple[int, int, int, int], inner: DType
+    call: Call, packed: Tensor, scales: Tensor, zeros: Tensor | None, sizes: tuple[int, int, int, int], inner: DType
 ) -> Tensor:
     """[panels, blocks, pieces, elements of a byte, bytes of a piece, columns of a panel]. zeros: zero points times
     scales, None where they are the middle of all numbers; sizes: (n, blocks, block, bits)."""
-    b, (n, blocks, block, bits) = c.b, sizes
+    b, (n, blocks, block, bits) = call.b, sizes
     count, pieces = 8 // bits, block // PIECE if block % PIECE == 0 else 1
     each = block // pieces // count
     width = next(w for w in (COLUMNS, 128, 64, 32, 16, n) if n % w == 0)
-    numbers = _unpacked(c, shapes.reshape(b, packed, [n, blocks, pieces, each]), bits)
+    numbers = _unpacked(call, shapes.reshape(b, packed, [n, blocks, pieces, each]), bits)
     parts = shapes.split(b, numbers, 3, [each] * count)
 
     def joined(*values: Element) -> Element:
@@ -82,8 +82,8 @@ def _weights(
     shifts = shapes.reshape(b, b.constant([bits * i for i in range(count)], U8), [count, 1, 1])
     mask, middle = (1 << bits) - 1, float(1 << bits - 1)
 
-    def number(v: Element, shift: Element) -> Element:
-        return (v.binary("shift_right_logical", shift) & mask).to(inner)
+    def number(value: Element, shift: Element) -> Element:
+        return (value.binary("shift_right_logical", shift) & mask).to(inner)
 
     given = bytes_, shifts, of_blocks(scales)
     if zeros is None:
@@ -91,16 +91,16 @@ def _weights(
     return formula(b, lambda v, h, s, z: number(v, h) * s.to(inner) - z, *given, of_blocks(zeros))
 
 
-def _unpacked(c: Call, x: Tensor, bits: int) -> Tensor:
+def _unpacked(call: Call, x: Tensor, bits: int) -> Tensor:
     """Unpack numbers of a few bits from bytes along the last axis, the first one in the lowest bits."""
     if bits == 8:
         return x
     count = 8 // bits
-    shifts = c.b.constant([bits * n for n in range(count)], U8)
+    shifts = call.b.constant([bits * n for n in range(count)], U8)
     parts = formula(
-        c.b,
+        call.b,
         lambda v, s: v.binary("shift_right_logical", s) & ((1 << bits) - 1),
-        shapes.expand_dims(c.b, x, [x.rank]),
+        shapes.expand_dims(call.b, x, [x.rank]),
         shifts,
     )
-    return shapes.reshape(c.b, parts, [*x.shape[:-1], x.shape[-1] * count])
+    return shapes.reshape(call.b, parts, [*x.shape[:-1], x.shape[-1] * count])

@@ -19,17 +19,17 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 
 def _with_bias(written: Callable[[Element], Element]) -> Conversion:
-    def convert(c: Call, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    def convert(call: Call, x: Tensor, bias: Tensor | None = None) -> Tensor:
         if bias is None:
-            return formula(c.b, written, x)
-        return formula(c.b, lambda v, k: written(v + k), x, bias)
+            return formula(call.b, written, x)
+        return formula(call.b, lambda v, k: written(v + k), x, bias)
 
     return convert
 
 
-def _quick_gelu(c: Call, x: Tensor) -> Tensor:
-    alpha = c.real("alpha", 1.702)
-    return formula(c.b, lambda v: v * (v * alpha).of("logistic"), x)
+def _quick_gelu(call: Call, x: Tensor) -> Tensor:
+    alpha = call.real("alpha", 1.702)
+    return formula(call.b, lambda v: v * (v * alpha).of("logistic"), x)
 
 
 _ACTIVATIONS: dict[str, Callable[..., Element]] = {
@@ -43,68 +43,68 @@ _ACTIVATIONS: dict[str, Callable[..., Element]] = {
 }
 
 
-def _activated(c: Call, x: Tensor, numbers: Sequence[float]) -> Tensor:
-    name = c.text("activation", "")
+def _activated(call: Call, x: Tensor, numbers: Sequence[float]) -> Tensor:
+    name = call.text("activation", "")
     if name not in _ACTIVATIONS:
-        raise c.fail(f"activation '{name:.40}' is not known")
-    return formula(c.b, lambda v: _ACTIVATIONS[name](v, *numbers), x)
+        raise call.fail(f"activation '{name:.40}' is not known")
+    return formula(call.b, lambda v: _ACTIVATIONS[name](v, *numbers), x)
 
 
 # -- products
 
 
-def _fused_matmul(c: Call, x: Tensor, y: Tensor) -> Tensor:
-    if c.flag("transBatchA") or c.flag("transBatchB"):
-        raise c.fail("transBatchA and transBatchB are not supported")
-    x = _last_swapped(c, x) if c.flag("transA") else x
-    y = _last_swapped(c, y) if c.flag("transB") else y
-    alpha = c.real("alpha", 1.0)
-    made = ops.matmul(c.b, x, y, products.accumulator(x.dtype))
-    return formula(c.b, lambda v: (v * alpha).to(x.dtype), made)
+def _fused_matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    if call.flag("transBatchA") or call.flag("transBatchB"):
+        raise call.fail("transBatchA and transBatchB are not supported")
+    x = _last_swapped(call, x) if call.flag("transA") else x
+    y = _last_swapped(call, y) if call.flag("transB") else y
+    alpha = call.real("alpha", 1.0)
+    made = ops.matmul(call.b, x, y, products.accumulator(x.dtype))
+    return formula(call.b, lambda v: (v * alpha).to(x.dtype), made)
 
 
-def _last_swapped(c: Call, x: Tensor) -> Tensor:
-    return shapes.transpose(c.b, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2]) if x.rank > 1 else x
+def _last_swapped(call: Call, x: Tensor) -> Tensor:
+    return shapes.transpose(call.b, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2]) if x.rank > 1 else x
 
 
-def _fused_gemm(c: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
-    made = products.gemm(c, x, y, bias)
+def _fused_gemm(call: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
+    made = products.gemm(call, x, y, bias)
     names = ("activation_alpha", "activation_beta", "activation_gamma")
-    return _activated(c, made, [c.real(name) for name in names if c.has(name)])
+    return _activated(call, made, [call.real(name) for name in names if call.has(name)])
 
 
-def _fused_conv(c: Call, x: Tensor, w: Tensor, bias: Tensor | None = None, added: Tensor | None = None) -> Tensor:
-    made = products.conv(c, x, w, bias)
-    made = made if added is None else elementwise.binary(c.b, "add", made, added)
-    return _activated(c, made, c.reals("activation_params", []))
+def _fused_conv(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None, added: Tensor | None = None) -> Tensor:
+    made = products.conv(call, x, w, bias)
+    made = made if added is None else elementwise.binary(call.b, "add", made, added)
+    return _activated(call, made, call.reals("activation_params", []))
 
 
-def integer_product(c: Call, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
+def integer_product(call: Call, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
     """Return the product of integers without their zero points, in i32."""
-    rows = products.without_zero_point(c, x, x_zero, None)
-    return ops.matmul(c.b, rows, products.without_zero_point(c, y, y_zero, -1))
+    rows = products.without_zero_point(call, x, x_zero, None)
+    return ops.matmul(call.b, rows, products.without_zero_point(call, y, y_zero, -1))
 
 
-def scaled(c: Call, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
-    def written(v: Element, s: Element, t: Element, *more: Element) -> Element:
-        made = v.to(F32) * (s.to(F32) * t.to(F32))
+def scaled(call: Call, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
+    def written(value: Element, s: Element, t: Element, *more: Element) -> Element:
+        made = value.to(F32) * (s.to(F32) * t.to(F32))
         return made + more[0].to(F32) if more else made
 
-    return formula(c.b, written, x, *scales, *([bias] if bias is not None else []))
+    return formula(call.b, written, x, *scales, *([bias] if bias is not None else []))
 
 
 def _dynamic_quantize_matmul(
-    c: Call, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
+    call: Call, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
-    rows, x_scale, x_zero = quantization.dynamic_quantize(c, x)
-    return scaled(c, integer_product(c, rows, y, x_zero, zero), [x_scale, scale], bias)
+    rows, x_scale, x_zero = quantization.dynamic_quantize(call, x)
+    return scaled(call, integer_product(call, rows, y, x_zero, zero), [x_scale, scale], bias)
 
 
 def _matmul_integer_to_float(
-    c: Call, x: Tensor, y: Tensor, x_scale: Tensor, y_scale: Tensor, x_zero: Tensor | None = None,
+    call: Call, x: Tensor, y: Tensor, x_scale: Tensor, y_scale: Tensor, x_zero: Tensor | None = None,
     y_zero: Tensor | None = None, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    return scaled(c, integer_product(c, x, y, x_zero, y_zero), [x_scale, y_scale], bias)
+    return scaled(call, integer_product(call, x, y, x_zero, y_zero), [x_scale, y_scale], bias)
 
 
 def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] = ()) -> Conversion:
@@ -112,86 +112,96 @@ def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] =
     that are floats.
     """
 
-    def convert(c: Call, *operands: Tensor | None) -> Tensor:
+    def convert(call: Call, *operands: Tensor | None) -> Tensor:
         if len(operands) not in (3 * count + 1, 3 * count + 2):
-            raise c.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
+            raise call.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
         given = []
         for n in range(count):
             x, scale, zero = operands[3 * n : 3 * n + 3]
             if x is None or scale is None:
-                raise c.fail("an operand is missing")
-            given.append(quantization.dequantize(c, x, scale, zero))
+                raise call.fail("an operand is missing")
+            given.append(quantization.dequantize(call, x, scale, zero))
         first, scale, zero = operands[0], operands[3 * count], (*operands, None)[3 * count + 1]
         if first is None or scale is None:
-            raise c.fail("an operand is missing")
-        numbers = [c.real(name, 0.01) for name in names]
-        made = formula(c.b, lambda *v: written(*v, *numbers), *given)
-        return quantization.quantize(c, made, scale, zero, first.dtype)
+            raise call.fail("an operand is missing")
+        numbers = [call.real(name, 0.01) for name in names]
+        made = formula(call.b, lambda *v: written(*v, *numbers), *given)
+        return quantization.quantize(call, made, scale, zero, first.dtype)
 
     return convert
 
 
 def _qlinear_global_average(
-    c: Call, x: Tensor, scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor
+    call: Call, x: Tensor, scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor
 ) -> Tensor:
-    last = c.flag("channels_last")
+    last = call.flag("channels_last")
     axes = list(range(1, x.rank - 1)) if last else list(range(2, x.rank))
-    mean = reductions.mean(c.b, quantization.dequantize(c, x, scale, zero), axes, keep=True)
-    return quantization.quantize(c, mean, out_scale, out_zero, x.dtype)
+    mean = reductions.mean(call.b, quantization.dequantize(call, x, scale, zero), axes, keep=True)
+    return quantization.quantize(call, mean, out_scale, out_zero, x.dtype)
 
 
-def _qlinear_concat(c: Call, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
+def _qlinear_concat(call: Call, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
     if not operands or len(operands) % 3:
-        raise c.fail(f"{len(operands)} operands follow its scale and zero point; expected three for each tensor")
-    parts = [quantization.dequantize(c, *operands[n : n + 3]) for n in range(0, len(operands), 3)]
-    joined = shapes.concat(c.b, parts, c.axis(c.integer("axis"), parts[0].rank))
-    return quantization.quantize(c, joined, scale, zero, operands[0].dtype)
+        raise call.fail(f"{len(operands)} operands follow its scale and zero point; expected three for each tensor")
+    parts = [quantization.dequantize(call, *operands[n : n + 3]) for n in range(0, len(operands), 3)]
+    joined = shapes.concat(call.b, parts, call.axis(call.integer("axis"), parts[0].rank))
+    return quantization.quantize(call, joined, scale, zero, operands[0].dtype)
 
 
 # -- norms
 
 
 def _skip_norm(
-    c: Call, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
+    call: Call, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
 ) -> Sequence[Tensor]:
-    total = _sum(c, x, skip, bias)
-    made, mean, inverse = normalization.layer_norm(c.b, total, [x.rank - 1], scale, shift, c.real("epsilon", 1e-12))
+    total = _sum(call, x, skip, bias)
+    made, mean, inverse = normalization.layer_norm(
+        call.b, total, [x.rank - 1], scale, shift, call.real("epsilon", 1e-12)
+    )
     return [made, mean, inverse, total]
 
 
 def _skip_rms_norm(
-    c: Call, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
+    call: Call, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
 ) -> Sequence[Tensor | None]:
-    total = _sum(c, x, skip, bias)
-    return [normalization.rms_norm(c.b, total, [x.rank - 1], scale, c.real("epsilon", 1e-12)), None, None, total]
+    total = _sum(call, x, skip, bias)
+    return [normalization.rms_norm(call.b, total, [x.rank - 1], scale, call.real("epsilon", 1e-12)), None, None, total]
 
 
-def _sum(c: Call, x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
-    total = elementwise.binary(c.b, "add", x, skip)
-    return total if bias is None else elementwise.binary(c.b, "add", total, bias)
+def _sum(call: Call, x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
+    total = elementwise.binary(call.b, "add", x, skip)
+    return total if bias is None else elementwise.binary(call.b, "add", total, bias)
 
 
-def rms_norm(c: Call, x: Tensor, scale: Tensor) -> Sequence[Tensor | None]:
+def rms_norm(call: Call, x: Tensor, scale: Tensor) -> Sequence[Tensor | None]:
     """SimplifiedLayerNormalization."""
-    c.ignore("stash_type")
-    axis = c.axis(c.integer("axis", -1), x.rank)
-    return [normalization.rms_norm(c.b, x, range(axis, x.rank), scale, c.real("epsilon", 1e-5)), None]
+    call.ignore("stash_type")
+    axis = call.axis(call.integer("axis", -1), x.rank)
+    return [normalization.rms_norm(call.b, x, range(axis, x.rank), scale, call.real("epsilon", 1e-5)), None]
 
 
 def _embed_norm(
-    c: Call, words: Tensor, segments: Tensor | None, table: Tensor, places: Tensor, kinds: Tensor | None, scale: Tensor,
-    shift: Tensor, mask: Tensor | None = None, at: Tensor | None = None,
-) -> Sequence[Tensor]:  # fmt: skip
+    call: Call,
+    words: Tensor,
+    segments: Tensor | None,
+    table: Tensor,
+    places: Tensor,
+    kinds: Tensor | None,
+    scale: Tensor,
+    shift: Tensor,
+    mask: Tensor | None = None,
+    at: Tensor | None = None,
+) -> Sequence[Tensor]:
     """Embeddings of words, places and segments, summed and normalized. Gives how many words the mask leaves, and the
     sum."""
-    b = c.b
-    c.ignore("mask_index_type")
+    b = call.b
+    call.ignore("mask_index_type")
     total = gathers.take(b, table, words, 0)
     where = at if at is not None else shapes.iota(b, [words.shape[1]], 0, I64)
     total = elementwise.binary(b, "add", total, gathers.take(b, places, where, 0))
     if segments is not None and kinds is not None:
         total = elementwise.binary(b, "add", total, gathers.take(b, kinds, segments, 0))
-    made = normalization.layer_norm(b, total, [2], scale, shift, c.real("epsilon", 1e-12))[0]
+    made = normalization.layer_norm(b, total, [2], scale, shift, call.real("epsilon", 1e-12))[0]
     counted = mask if mask is not None else formula(b, lambda v: v * 0, words)
     return [made, reductions.reduce(b, "add", counted, [1]), total]
 

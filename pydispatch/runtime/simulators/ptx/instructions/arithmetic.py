@@ -17,31 +17,35 @@ _PACKED = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
 
 
 @handles(*sorted({*INTEGER, *FLOAT}), "addc", "subc", "madc")
-def arithmetic(b: Builder, i: Instruction) -> Step:
-    type_ = i.modifiers[-1] if i.modifiers else ""
-    if i.opcode in ("addc", "subc", "madc") or "cc" in i.modifiers:
+def arithmetic(builder: Builder, instruction: Instruction) -> Step:
+    type_ = instruction.modifiers[-1] if instruction.modifiers else ""
+    if instruction.opcode in ("addc", "subc", "madc") or "cc" in instruction.modifiers:
         if not is_integer(type_):
-            b.fail(i)
-        return carried(b, i)
-    if type_ in ("f32", "f64") and i.opcode in FLOAT:
-        return FLOAT[i.opcode](b, i)
+            builder.fail(instruction)
+        return carried(builder, instruction)
+    if type_ in ("f32", "f64") and instruction.opcode in FLOAT:
+        return FLOAT[instruction.opcode](builder, instruction)
     if type_ in ("f16", "bf16", "f16x2", "bf16x2"):
-        return small(b, i)
-    if is_integer(type_) and i.opcode in INTEGER:
-        return INTEGER[i.opcode](b, i)
+        return small(builder, instruction)
+    if is_integer(type_) and instruction.opcode in INTEGER:
+        return INTEGER[instruction.opcode](builder, instruction)
     if type_ not in _PACKED:
-        b.fail(i)
-    return _packed(b, i, _PACKED[type_])
+        builder.fail(instruction)
+    return _packed(builder, instruction, _PACKED[type_])
 
 
-def _packed(b: Builder, i: Instruction, dtype: np.dtype[Any]) -> Step:
+def _packed(builder: Builder, instruction: Instruction, dtype: np.dtype[Any]) -> Step:
     """add, min and max of two 16-bit integers."""
-    ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(i.opcode)
-    if ufunc is None or set(i.modifiers[:-1]) - {"relu"}:
-        b.fail(i)
-    d, x, y = b.operands(i, 3)
-    s, t, target = b.source(i, x, "u32"), b.source(i, y, "u32"), b.target(i, d, "u32")
-    relu = "relu" in i.modifiers
+    ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(instruction.opcode)
+    if ufunc is None or set(instruction.modifiers[:-1]) - {"relu"}:
+        builder.fail(instruction)
+    d, x, y = builder.operands(instruction, 3)
+    s, t, target = (
+        builder.source(instruction, x, "u32"),
+        builder.source(instruction, y, "u32"),
+        builder.target(instruction, d, "u32"),
+    )
+    relu = "relu" in instruction.modifiers
     operation = ufunc
 
     def step(regs: list[Any]) -> None:

@@ -16,37 +16,43 @@ _HINTS = ("ca", "cg", "global")
 
 
 @handles("cp")
-def copy(b: Builder, i: Instruction) -> Step:
+def copy(builder: Builder, instruction: Instruction) -> Step:
     """cp.async.ca.shared.global [d], [s], size{, bytes}: the rest of size is zeros. And its groups."""
-    words = i.modifiers
+    words = instruction.modifiers
     if words[:3] == ("async", "mbarrier", "arrive"):
         # The copies are done: with .noinc the thread arrives as any other; without, it is already counted as pending.
-        return arrival(b, i, None, b.operands(i, 1)[0], None, False) if "noinc" in words else nothing
+        return (
+            arrival(builder, instruction, None, builder.operands(instruction, 1)[0], None, False)
+            if "noinc" in words
+            else nothing
+        )
     if words[1:] in (("commit_group",), ("wait_group",), ("wait_all",)):
         return nothing
     if words[:1] != ("async",) or "bulk" in words or "mbarrier" in words:
-        b.fail(i)
-    return _copy(b, i)
+        builder.fail(instruction)
+    return _copy(builder, instruction)
 
 
-def _copy(b: Builder, i: Instruction) -> Step:
-    words = i.modifiers
+def _copy(builder: Builder, instruction: Instruction) -> Step:
+    words = instruction.modifiers
     rest = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
-    operands = b.operands(i, 3, 5)
+    operands = builder.operands(instruction, 3, 5)
     size = operands[2]
     if rest not in (["shared"], ["shared::cta"]) or not isinstance(size, Immediate) or size.value not in (4, 8, 16):
-        b.fail(i)
+        builder.fail(instruction)
     count = int(size.value)
-    space = Instruction(i.opcode, ("shared",), i.operands, i.line)
-    into = finder(b, space, operands[0], count, write=True)
+    space = Instruction(instruction.opcode, ("shared",), instruction.operands, instruction.line)
+    into = finder(builder, space, operands[0], count, write=True)
     source = operands[1]
     if not isinstance(source, Address):
-        b.fail(i, "has no [address] to copy from")
-    origin = Instruction(i.opcode, ("global",), i.operands, i.line)
-    find = finder(b, origin, source, count, write=False)
-    given = b.source(i, operands[3], "u32") if len(operands) > 3 else -1
+        builder.fail(instruction, "has no [address] to copy from")
+    origin = Instruction(instruction.opcode, ("global",), instruction.operands, instruction.line)
+    find = finder(builder, origin, source, count, write=False)
+    given = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else -1
     unsized = Slow(origin, "global", 1, False, False)
-    base = b.source(i, source.base, "u64") if source.base is not None else b.constant(np.uint64(0))
+    base = (
+        builder.source(instruction, source.base, "u64") if source.base is not None else builder.constant(np.uint64(0))
+    )
 
     def step(regs: list[Any]) -> None:
         frame = regs[0]

@@ -44,7 +44,7 @@ def _half_add(type_: str) -> Update:
     return update
 
 
-def _update(b: Builder, i: Instruction, operation: str, type_: str) -> Update:
+def _update(builder: Builder, instruction: Instruction, operation: str, type_: str) -> Update:
     if operation == "exch":
         return lambda old, operands: operands[0]
     if operation == "cas":
@@ -55,38 +55,38 @@ def _update(b: Builder, i: Instruction, operation: str, type_: str) -> Update:
         return lambda old, operands: np.where((old == 0) | (old > operands[0]), operands[0], old - old.dtype.type(1))
     if type_ in ("f16", "bf16", "f16x2", "bf16x2"):
         if operation != "add":
-            b.fail(i)
+            builder.fail(instruction)
         return _half_add(type_)
     ufunc = _UFUNCS[operation]
     return lambda old, operands: ufunc(old, operands[0])
 
 
 @handles("atom", "red")
-def atomic(b: Builder, i: Instruction) -> Step:
-    operation = next((m for m in i.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
-    rest = [m for m in i.modifiers[:-1] if m != operation and m not in _WORDS and not m.startswith("L")]
+def atomic(builder: Builder, instruction: Instruction) -> Step:
+    operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
+    rest = [m for m in instruction.modifiers[:-1] if m != operation and m not in _WORDS and not m.startswith("L")]
     vector = [m for m in rest if m in ("v2", "v4", "v8")]
-    type_ = i.modifiers[-1]
+    type_ = instruction.modifiers[-1]
     if not operation or len(rest) > len(vector) or type_ not in SIZES or SIZES[type_] > 8:
-        b.fail(i)
+        builder.fail(instruction)
     dtype = dtype_of(type_)
     if operation in ("exch", "cas"):
         dtype = UNSIGNED[dtype.itemsize]
-    update = _update(b, i, operation, type_)
+    update = _update(builder, instruction, operation, type_)
     plain = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
-    operands = list(b.operands(i, 2, 5))
-    result = operands.pop(0) if i.opcode == "atom" else None
+    operands = list(builder.operands(instruction, 2, 5))
+    result = operands.pop(0) if instruction.opcode == "atom" else None
     address = operands.pop(0)
     if vector:
-        return _vector(b, i, result, address, operands[0], dtype, update, plain)
+        return _vector(builder, instruction, result, address, operands[0], dtype, update, plain)
     values = operands[: 2 if operation == "cas" else 1]
     if len(values) < (2 if operation == "cas" else 1):
-        b.fail(i, "has too few operands")
-    sources = [b.source(i, one, dtype) for one in values]
-    target = b.target(i, result, dtype) if i.opcode == "atom" else -1
-    find = finder(b, i, address, dtype.itemsize, write=True, atomic=True)
+        builder.fail(instruction, "has too few operands")
+    sources = [builder.source(instruction, one, dtype) for one in values]
+    target = builder.target(instruction, result, dtype) if instruction.opcode == "atom" else -1
+    find = finder(builder, instruction, address, dtype.itemsize, write=True, atomic=True)
     shift = dtype.itemsize.bit_length() - 1
-    wanted = i.opcode == "atom" and result is not None
+    wanted = instruction.opcode == "atom" and result is not None
 
     def step(regs: list[Any]) -> None:
         n = regs[0].n
@@ -105,15 +105,15 @@ def atomic(b: Builder, i: Instruction) -> Step:
 
 
 def _vector(
-    b: Builder, i: Instruction, result: Operand | None, address: Operand | None, values: Operand | None,
+    builder: Builder, instruction: Instruction, result: Operand | None, address: Operand | None, values: Operand | None,
     dtype: np.dtype[Any], update: Update, plain: np.ufunc | None,
 ) -> Step:  # fmt: skip
     """red.global.add.v4.f32 [a], {…}: element by element."""
     if not isinstance(values, Vector):
-        b.fail(i, "has no {…} of values")
-    sources = [b.source(i, one, dtype) for one in values.items]
-    targets = [b.target(i, one, dtype) for one in result.items] if isinstance(result, Vector) else []
-    find = finder(b, i, address, dtype.itemsize * len(sources), write=True, atomic=True)
+        builder.fail(instruction, "has no {…} of values")
+    sources = [builder.source(instruction, one, dtype) for one in values.items]
+    targets = [builder.target(instruction, one, dtype) for one in result.items] if isinstance(result, Vector) else []
+    find = finder(builder, instruction, address, dtype.itemsize * len(sources), write=True, atomic=True)
     shift = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:

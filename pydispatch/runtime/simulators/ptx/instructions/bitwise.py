@@ -26,11 +26,15 @@ def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
 
 
 @handles("and", "or", "xor")
-def logic(b: Builder, i: Instruction) -> Step:
-    type_ = "pred" if i.modifiers == ("pred",) else integer_type(b, i)
-    d, x, y = b.operands(i, 3)
-    s, t, target = b.source(i, x, type_), b.source(i, y, type_), b.target(i, d, type_)
-    ufunc = _LOGIC[i.opcode]
+def logic(builder: Builder, instruction: Instruction) -> Step:
+    type_ = "pred" if instruction.modifiers == ("pred",) else integer_type(builder, instruction)
+    d, x, y = builder.operands(instruction, 3)
+    s, t, target = (
+        builder.source(instruction, x, type_),
+        builder.source(instruction, y, type_),
+        builder.target(instruction, d, type_),
+    )
+    ufunc = _LOGIC[instruction.opcode]
 
     def step(regs: list[Any]) -> None:
         ufunc(regs[s], regs[t], regs[target])
@@ -39,34 +43,34 @@ def logic(b: Builder, i: Instruction) -> Step:
 
 
 @handles("not", "cnot")
-def invert(b: Builder, i: Instruction) -> Step:
-    type_ = "pred" if i.modifiers == ("pred",) else integer_type(b, i)
-    d, x = b.operands(i, 2)
-    s, target = b.source(i, x, type_), b.target(i, d, type_)
-    if i.opcode == "cnot":
+def invert(builder: Builder, instruction: Instruction) -> Step:
+    type_ = "pred" if instruction.modifiers == ("pred",) else integer_type(builder, instruction)
+    d, x = builder.operands(instruction, 2)
+    s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)
+    if instruction.opcode == "cnot":
         return into(target, lambda v: v == 0, s)
     return lambda regs: np.invert(regs[s], regs[target])
 
 
 @handles("shl", "shr")
-def shift(b: Builder, i: Instruction) -> Step:
+def shift(builder: Builder, instruction: Instruction) -> Step:
     """Amounts above the width shift everything out."""
-    type_ = integer_type(b, i)
-    d, x, amount = b.operands(i, 3)
+    type_ = integer_type(builder, instruction)
+    d, x, amount = builder.operands(instruction, 3)
     dtype = dtype_of(type_)
     bits = 8 * dtype.itemsize
-    s, target = b.source(i, x, dtype), b.target(i, d, dtype)
+    s, target = builder.source(instruction, x, dtype), builder.target(instruction, d, dtype)
     if isinstance(amount, Immediate):
         count = int(literal(amount, np.dtype("u4")))
-        ufunc = np.left_shift if i.opcode == "shl" else np.right_shift
+        ufunc = np.left_shift if instruction.opcode == "shl" else np.right_shift
         if count >= bits:
-            if dtype.kind == "u" or i.opcode == "shl":
+            if dtype.kind == "u" or instruction.opcode == "shl":
                 return into(target, lambda v: dtype.type(0), s)
             count = bits - 1
         by = dtype.type(count)
         return lambda regs: ufunc(regs[s], by, regs[target])
-    t = b.source(i, amount, "u32")
-    left, signed = i.opcode == "shl", dtype.kind == "i"
+    t = builder.source(instruction, amount, "u32")
+    left, signed = instruction.opcode == "shl", dtype.kind == "i"
 
     def compute(value: Any, count: Any) -> Any:
         if signed and not left:
@@ -79,13 +83,25 @@ def shift(b: Builder, i: Instruction) -> Step:
 
 
 @handles("shf")
-def funnel(b: Builder, i: Instruction) -> Step:
+def funnel(builder: Builder, instruction: Instruction) -> Step:
     """shf.l and .r of b:a by c, .wrap (mod 32) or .clamp (at most 32)."""
-    if len(i.modifiers) != 3 or i.modifiers[0] not in "lr" or i.modifiers[1] not in ("wrap", "clamp"):
-        b.fail(i)
-    d, low, high, amount = b.operands(i, 4)
-    s, t, u = b.source(i, low, "u32"), b.source(i, high, "u32"), b.source(i, amount, "u32")
-    target, left, wrap = b.target(i, d, "u32"), i.modifiers[0] == "l", i.modifiers[1] == "wrap"
+    if (
+        len(instruction.modifiers) != 3
+        or instruction.modifiers[0] not in "lr"
+        or instruction.modifiers[1] not in ("wrap", "clamp")
+    ):
+        builder.fail(instruction)
+    d, low, high, amount = builder.operands(instruction, 4)
+    s, t, u = (
+        builder.source(instruction, low, "u32"),
+        builder.source(instruction, high, "u32"),
+        builder.source(instruction, amount, "u32"),
+    )
+    target, left, wrap = (
+        builder.target(instruction, d, "u32"),
+        instruction.modifiers[0] == "l",
+        instruction.modifiers[1] == "wrap",
+    )
 
     def compute(x: Any, y: Any, c: Any) -> Any:
         n = (c & np.uint32(31) if wrap else np.minimum(c, np.uint32(32))).astype(np.uint64)
@@ -96,19 +112,19 @@ def funnel(b: Builder, i: Instruction) -> Step:
 
 
 @handles("lop3")
-def lop3(b: Builder, i: Instruction) -> Step:
+def lop3(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of lop3: any function of three bits, given as its table; lop3.or and .and with a predicate
     too.
     """
-    if i.modifiers[-1:] != ("b32",) or len(i.operands) < 5:
-        b.fail(i)
-    operands = list(i.operands)
+    if instruction.modifiers[-1:] != ("b32",) or len(instruction.operands) < 5:
+        builder.fail(instruction)
+    operands = list(instruction.operands)
     table = operands[4]
-    if not isinstance(table, Immediate) or not isinstance(table.value, int) or len(i.modifiers) > 1:
-        b.fail(i)
+    if not isinstance(table, Immediate) or not isinstance(table.value, int) or len(instruction.modifiers) > 1:
+        builder.fail(instruction)
     bits = table.value
-    s, t, u = (b.source(i, one, "u32") for one in operands[1:4])
-    target = b.target(i, operands[0], "u32")
+    s, t, u = (builder.source(instruction, one, "u32") for one in operands[1:4])
+    target = builder.target(instruction, operands[0], "u32")
 
     def compute(x: Any, y: Any, z: Any) -> Any:
         result = np.uint32(0)
@@ -133,64 +149,72 @@ def bit_length(value: Any) -> Any:
 
 
 @handles("popc", "clz")
-def count(b: Builder, i: Instruction) -> Step:
-    type_ = integer_type(b, i)
-    d, x = b.operands(i, 2)
-    s, target, bits = b.source(i, x, UNSIGNED[SIZES[type_]]), b.target(i, d, "u32"), 8 * SIZES[type_]
-    if i.opcode == "popc":
+def count(builder: Builder, instruction: Instruction) -> Step:
+    type_ = integer_type(builder, instruction)
+    d, x = builder.operands(instruction, 2)
+    s, target, bits = (
+        builder.source(instruction, x, UNSIGNED[SIZES[type_]]),
+        builder.target(instruction, d, "u32"),
+        8 * SIZES[type_],
+    )
+    if instruction.opcode == "popc":
         return into(target, np.bitwise_count, s)
     return into(target, lambda v: bits - bit_length(v), s)
 
 
 @handles("bfind")
-def bfind(b: Builder, i: Instruction) -> Step:
+def bfind(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of bfind: the highest bit that differs from the sign; .shiftamt: how far it is from the top;
     all ones: none.
     """
-    type_ = integer_type(b, i, "shiftamt")
-    d, x = b.operands(i, 2)
-    s, target, bits = b.source(i, x, type_), b.target(i, d, "u32"), 8 * SIZES[type_]
-    shifts = "shiftamt" in i.modifiers
+    type_ = integer_type(builder, instruction, "shiftamt")
+    d, x = builder.operands(instruction, 2)
+    s, target, bits = builder.source(instruction, x, type_), builder.target(instruction, d, "u32"), 8 * SIZES[type_]
+    shifts = "shiftamt" in instruction.modifiers
 
-    def compute(v: Any) -> Any:
-        v = np.where(v < 0, ~v, v).astype(UNSIGNED[bits // 8])
-        length = bit_length(v)
+    def compute(value: Any) -> Any:
+        value = np.where(value < 0, ~value, value).astype(UNSIGNED[bits // 8])
+        length = bit_length(value)
         return np.where(length == 0, 0xFFFFFFFF, bits - length if shifts else length - 1).astype(np.uint32)
 
     return into(target, compute, s)
 
 
 @handles("brev")
-def brev(b: Builder, i: Instruction) -> Step:
-    type_ = integer_type(b, i)
-    d, x = b.operands(i, 2)
+def brev(builder: Builder, instruction: Instruction) -> Step:
+    type_ = integer_type(builder, instruction)
+    d, x = builder.operands(instruction, 2)
     dtype = UNSIGNED[SIZES[type_]]
-    s, target, bits = b.source(i, x, dtype), b.target(i, d, dtype), 8 * dtype.itemsize
+    s, target, bits = builder.source(instruction, x, dtype), builder.target(instruction, d, dtype), 8 * dtype.itemsize
 
-    def compute(v: Any) -> Any:
+    def compute(value: Any) -> Any:
         width = 1
         while width < bits:
             mask = dtype.type(sum(((1 << width) - 1) << k for k in range(0, bits, 2 * width)))
             by = dtype.type(width)
-            v = ((v >> by) & mask) | ((v & mask) << by)
+            value = ((value >> by) & mask) | ((value & mask) << by)
             width *= 2
-        return v
+        return value
 
     return into(target, compute, s)
 
 
 @handles("bfe")
-def bfe(b: Builder, i: Instruction) -> Step:
+def bfe(builder: Builder, instruction: Instruction) -> Step:
     """len bits from pos on, extended by the sign: bits past the top are copies of the sign."""
-    type_ = integer_type(b, i)
-    d, x, position, length = b.operands(i, 4)
+    type_ = integer_type(builder, instruction)
+    d, x, position, length = builder.operands(instruction, 4)
     dtype = dtype_of(type_)
     bits = 8 * dtype.itemsize
-    s, t, u = b.source(i, x, dtype), b.source(i, position, "u32"), b.source(i, length, "u32")
-    target = b.target(i, d, dtype)
+    s, t, u = (
+        builder.source(instruction, x, dtype),
+        builder.source(instruction, position, "u32"),
+        builder.source(instruction, length, "u32"),
+    )
+    target = builder.target(instruction, d, dtype)
 
-    def compute(v: Any, pos: Any, width: Any) -> Any:
-        wide = v.astype(np.int64) if dtype.kind == "i" else v.astype(np.uint64)
+    def compute(value: Any, pos: Any, width: Any) -> Any:
+        wide = value.astype(np.int64) if dtype.kind == "i" else value.astype(np.uint64)
         pos, width = (pos & 255).astype(np.int64), (width & 255).astype(np.int64)
         if dtype.kind == "i":
             moved = wide >> np.minimum(pos, 63)
@@ -207,16 +231,20 @@ def bfe(b: Builder, i: Instruction) -> Step:
 
 
 @handles("bfi")
-def bfi(b: Builder, i: Instruction) -> Step:
-    type_ = integer_type(b, i)
-    d, x, y, position, length = b.operands(i, 5)
+def bfi(builder: Builder, instruction: Instruction) -> Step:
+    type_ = integer_type(builder, instruction)
+    d, x, y, position, length = builder.operands(instruction, 5)
     dtype = UNSIGNED[SIZES[type_]]
-    s, t = b.source(i, x, dtype), b.source(i, y, dtype)
-    u, w, target = b.source(i, position, "u32"), b.source(i, length, "u32"), b.target(i, d, dtype)
+    s, t = builder.source(instruction, x, dtype), builder.source(instruction, y, dtype)
+    u, w, target = (
+        builder.source(instruction, position, "u32"),
+        builder.source(instruction, length, "u32"),
+        builder.target(instruction, d, dtype),
+    )
 
-    def compute(v: Any, onto: Any, pos: Any, width: Any) -> Any:
+    def compute(value: Any, onto: Any, pos: Any, width: Any) -> Any:
         mask, place = _mask(pos & 255, width & 255)
-        moved = np.where(place >= 64, np.uint64(0), v.astype(np.uint64) << np.minimum(place, 63).astype(np.uint64))
+        moved = np.where(place >= 64, np.uint64(0), value.astype(np.uint64) << np.minimum(place, 63).astype(np.uint64))
         return ((onto.astype(np.uint64) & ~mask) | (moved & mask)).astype(dtype)
 
     return into(target, compute, s, t, u, w)
@@ -232,27 +260,40 @@ def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
 
 
 @handles("bmsk")
-def bmsk(b: Builder, i: Instruction) -> Step:
-    if len(i.modifiers) != 2 or i.modifiers[0] not in ("clamp", "wrap") or i.modifiers[1] != "b32":
-        b.fail(i)
-    d, x, y = b.operands(i, 3)
-    wrap = i.modifiers[0] == "wrap"
+def bmsk(builder: Builder, instruction: Instruction) -> Step:
+    if (
+        len(instruction.modifiers) != 2
+        or instruction.modifiers[0] not in ("clamp", "wrap")
+        or instruction.modifiers[1] != "b32"
+    ):
+        builder.fail(instruction)
+    d, x, y = builder.operands(instruction, 3)
+    wrap = instruction.modifiers[0] == "wrap"
 
     def compute(pos: Any, width: Any) -> Any:
         if wrap:
             pos, width = pos & 31, width & 31
         return _mask(np.minimum(pos, 64), np.minimum(width, 64))[0].astype(np.uint32)
 
-    return into(b.target(i, d, "u32"), compute, b.source(i, x, "u32"), b.source(i, y, "u32"))
+    return into(
+        builder.target(instruction, d, "u32"),
+        compute,
+        builder.source(instruction, x, "u32"),
+        builder.source(instruction, y, "u32"),
+    )
 
 
 @handles("szext")
-def szext(b: Builder, i: Instruction) -> Step:
+def szext(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of szext: the low bits extended by their sign or by zeros."""
-    if len(i.modifiers) != 2 or i.modifiers[0] not in ("clamp", "wrap") or i.modifiers[1] not in ("u32", "s32"):
-        b.fail(i)
-    d, x, y = b.operands(i, 3)
-    wrap, signed = i.modifiers[0] == "wrap", i.modifiers[1] == "s32"
+    if (
+        len(instruction.modifiers) != 2
+        or instruction.modifiers[0] not in ("clamp", "wrap")
+        or instruction.modifiers[1] not in ("u32", "s32")
+    ):
+        builder.fail(instruction)
+    d, x, y = builder.operands(instruction, 3)
+    wrap, signed = instruction.modifiers[0] == "wrap", instruction.modifiers[1] == "s32"
 
     def compute(value: Any, width: Any) -> Any:
         width = (width & 31 if wrap else np.minimum(width, 32)).astype(np.int64)
@@ -262,7 +303,12 @@ def szext(b: Builder, i: Instruction) -> Step:
             low = np.where((width > 0) & ((low >> np.maximum(width - 1, 0)) & 1 == 1), low | ~ones, low)
         return low.astype(np.uint32)
 
-    return into(b.target(i, d, "u32"), compute, b.source(i, x, "u32"), b.source(i, y, "u32"))
+    return into(
+        builder.target(instruction, d, "u32"),
+        compute,
+        builder.source(instruction, x, "u32"),
+        builder.source(instruction, y, "u32"),
+    )
 
 
 _MODES = {
@@ -272,13 +318,19 @@ _MODES = {
 
 
 @handles("prmt")
-def prmt(b: Builder, i: Instruction) -> Step:
+def prmt(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of prmt: four bytes out of eight."""
-    if i.modifiers[:1] != ("b32",) or (len(i.modifiers) > 1 and i.modifiers[1] not in _MODES):
-        b.fail(i)
-    d, x, y, selector = b.operands(i, 4)
-    s, t, u = b.source(i, x, "u32"), b.source(i, y, "u32"), b.source(i, selector, "u32")
-    mode = i.modifiers[1] if len(i.modifiers) > 1 else ""
+    if instruction.modifiers[:1] != ("b32",) or (
+        len(instruction.modifiers) > 1 and instruction.modifiers[1] not in _MODES
+    ):
+        builder.fail(instruction)
+    d, x, y, selector = builder.operands(instruction, 4)
+    s, t, u = (
+        builder.source(instruction, x, "u32"),
+        builder.source(instruction, y, "u32"),
+        builder.source(instruction, selector, "u32"),
+    )
+    mode = instruction.modifiers[1] if len(instruction.modifiers) > 1 else ""
 
     def compute(low: Any, high: Any, chosen: Any) -> Any:
         both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
@@ -295,14 +347,18 @@ def prmt(b: Builder, i: Instruction) -> Step:
             result = result | (byte << np.uint32(8 * n))
         return result
 
-    return into(b.target(i, d, "u32"), compute, s, t, u)
+    return into(builder.target(instruction, d, "u32"), compute, s, t, u)
 
 
 @handles("fns")
-def fns(b: Builder, i: Instruction) -> Step:
+def fns(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of fns: the position of the n-th set bit from a base on, upwards or downwards."""
-    d, x, y, z = b.operands(i, 4)
-    s, t, u = b.source(i, x, "u32"), b.source(i, y, "u32"), b.source(i, z, "s32")
+    d, x, y, z = builder.operands(instruction, 4)
+    s, t, u = (
+        builder.source(instruction, x, "u32"),
+        builder.source(instruction, y, "u32"),
+        builder.source(instruction, z, "s32"),
+    )
 
     def compute(mask: Any, base: Any, offset: Any) -> Any:
         mask, base, offset = np.broadcast_arrays(mask, base, offset)
@@ -317,4 +373,4 @@ def fns(b: Builder, i: Instruction) -> Step:
                 result[at] = found[wanted - 1]
         return result
 
-    return into(b.target(i, d, "u32"), compute, s, t, u)
+    return into(builder.target(instruction, d, "u32"), compute, s, t, u)

@@ -21,11 +21,11 @@ _ORDERED = {
 _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
-def _comparison(b: Builder, i: Instruction, name: str, floating: bool) -> Callable[[Any, Any], Any]:
+def _comparison(builder: Builder, instruction: Instruction, name: str, floating: bool) -> Callable[[Any, Any], Any]:
     """Return a comparison of arrays. Unordered ones (equ, ltu, …) hold for NaN, ordered ones (ne too) do not."""
     if not floating:
         if name not in _ORDERED:
-            b.fail(i, f"has '.{name}', no comparison of integers")
+            builder.fail(instruction, f"has '.{name}', no comparison of integers")
         return _ORDERED[name]
     if name == "num":
         return lambda x, y: ~(np.isnan(x) | np.isnan(y))
@@ -33,38 +33,41 @@ def _comparison(b: Builder, i: Instruction, name: str, floating: bool) -> Callab
         return lambda x, y: np.isnan(x) | np.isnan(y)
     base = name[:-1] if name.endswith("u") and name[:-1] in _ORDERED else name
     if base not in _ORDERED or base in ("lo", "ls", "hi", "hs"):
-        b.fail(i, f"has '.{name}', no comparison of floats")
+        builder.fail(instruction, f"has '.{name}', no comparison of floats")
     ufunc = _ORDERED[base]
     if base != name:
         return ufunc if base == "ne" else lambda x, y: ufunc(x, y) | np.isnan(x) | np.isnan(y)
     return (lambda x, y: ufunc(x, y) & ~(np.isnan(x) | np.isnan(y))) if base == "ne" else ufunc
 
 
-def _words(b: Builder, i: Instruction, types: int) -> tuple[str, str, bool]:
+def _words(builder: Builder, instruction: Instruction, types: int) -> tuple[str, str, bool]:
     """(comparison, combination or "", ftz)."""
-    words = list(i.modifiers[: len(i.modifiers) - types])
+    words = list(instruction.modifiers[: len(instruction.modifiers) - types])
     ftz = "ftz" in words
     if ftz:
         words.remove("ftz")
     if not 1 <= len(words) <= 2 or (len(words) == 2 and words[1] not in _COMBINE):
-        b.fail(i)
+        builder.fail(instruction)
     return words[0], words[1] if len(words) == 2 else "", ftz
 
 
 @handles("setp")
-def setp(b: Builder, i: Instruction) -> Step:
+def setp(builder: Builder, instruction: Instruction) -> Step:
     """setp.lt.f32 p|q, a, b: p = a < b, q = !p; setp.lt.and.f32 p|q, a, b, c: combined with c."""
-    name, combine, ftz = _words(b, i, 1)
-    type_ = i.modifiers[-1]
-    destination, x, y = b.operands(i, 3, 4)[:3]
+    name, combine, ftz = _words(builder, instruction, 1)
+    type_ = instruction.modifiers[-1]
+    destination, x, y = builder.operands(instruction, 3, 4)[:3]
     first, second = pair(destination)
     if type_ in ("f16x2", "bf16x2"):
-        return _packed(b, i, name, combine, ftz)
-    compare = _comparison(b, i, name, is_float(type_))
+        return _packed(builder, instruction, name, combine, ftz)
+    compare = _comparison(builder, instruction, name, is_float(type_))
     dtype = dtype_of(type_)
-    s, t = b.source(i, x, dtype), b.source(i, y, dtype)
-    p, q = b.target(i, first, BOOL), b.target(i, second, BOOL) if second is not None else -1
-    c = b.source(i, i.operands[3], BOOL) if combine else -1
+    s, t = builder.source(instruction, x, dtype), builder.source(instruction, y, dtype)
+    p, q = (
+        builder.target(instruction, first, BOOL),
+        builder.target(instruction, second, BOOL) if second is not None else -1,
+    )
+    c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
     if not combine and q < 0 and not ftz and isinstance(compare, np.ufunc) and type_ != "bf16":
         return lambda regs: compare(regs[s], regs[t], regs[p])
     join = _COMBINE.get(combine)
@@ -85,15 +88,15 @@ def setp(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _packed(b: Builder, i: Instruction, name: str, combine: str, ftz: bool) -> Step:
+def _packed(builder: Builder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
     """setp of two halves: p for the low, q for the high one."""
-    type_ = i.modifiers[-1]
-    destination, x, y = i.operands[:3]
+    type_ = instruction.modifiers[-1]
+    destination, x, y = instruction.operands[:3]
     first, second = pair(destination)
-    compare = _comparison(b, i, name, True)
-    s, t = b.source(i, x, "u32"), b.source(i, y, "u32")
-    targets = [b.target(i, first, BOOL), b.target(i, second, BOOL)]
-    c = b.source(i, i.operands[3], BOOL) if combine else -1
+    compare = _comparison(builder, instruction, name, True)
+    s, t = builder.source(instruction, x, "u32"), builder.source(instruction, y, "u32")
+    targets = [builder.target(instruction, first, BOOL), builder.target(instruction, second, BOOL)]
+    c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
     join = _COMBINE.get(combine)
 
     def step(regs: list[Any]) -> None:
@@ -105,18 +108,18 @@ def _packed(b: Builder, i: Instruction, name: str, combine: str, ftz: bool) -> S
 
 
 @handles("set")
-def set_(b: Builder, i: Instruction) -> Step:
+def set_(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of set: all ones or 1.0 where the comparison holds, else 0."""
-    name, combine, ftz = _words(b, i, 2)
-    given, type_ = i.modifiers[-2:]
-    d, x, y = b.operands(i, 3, 4)[:3]
-    compare = _comparison(b, i, name, is_float(type_))
+    name, combine, ftz = _words(builder, instruction, 2)
+    given, type_ = instruction.modifiers[-2:]
+    d, x, y = builder.operands(instruction, 3, 4)[:3]
+    compare = _comparison(builder, instruction, name, is_float(type_))
     join = _COMBINE.get(combine)
     if type_.endswith("x2"):
-        return _set_packed(b, i, name, combine, ftz)
-    s, t = b.source(i, x, type_), b.source(i, y, type_)
-    c = b.source(i, i.operands[3], BOOL) if combine else -1
-    target = b.target(i, d, given)
+        return _set_packed(builder, instruction, name, combine, ftz)
+    s, t = builder.source(instruction, x, type_), builder.source(instruction, y, type_)
+    c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
+    target = builder.target(instruction, d, given)
     one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(given)
     dtype = dtype_of(given)
     yes = one if one is not None else (~UNSIGNED[dtype.itemsize].type(0)).view(dtype)
@@ -131,17 +134,21 @@ def set_(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _set_packed(b: Builder, i: Instruction, name: str, combine: str, ftz: bool) -> Step:
+def _set_packed(builder: Builder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
     """set of two halves: 1.0 or all ones in each."""
-    given, type_ = i.modifiers[-2:]
-    compare, join = _comparison(b, i, name, True), _COMBINE.get(combine)
+    given, type_ = instruction.modifiers[-2:]
+    compare, join = _comparison(builder, instruction, name, True), _COMBINE.get(combine)
     yes = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}.get(given)
     if yes is None:
-        b.fail(i)
+        builder.fail(instruction)
     one = np.uint16(yes)
-    d, x, y = i.operands[:3]
-    s, t, target = b.source(i, x, "u32"), b.source(i, y, "u32"), b.target(i, d, "u32")
-    c = b.source(i, i.operands[3], BOOL) if combine else -1
+    d, x, y = instruction.operands[:3]
+    s, t, target = (
+        builder.source(instruction, x, "u32"),
+        builder.source(instruction, y, "u32"),
+        builder.target(instruction, d, "u32"),
+    )
+    c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
 
     def step(regs: list[Any]) -> None:
         halves = []
@@ -154,20 +161,30 @@ def _set_packed(b: Builder, i: Instruction, name: str, combine: str, ftz: bool) 
 
 
 @handles("selp")
-def selp(b: Builder, i: Instruction) -> Step:
-    d, x, y, p = b.operands(i, 4)
-    dtype = UNSIGNED[dtype_of(i.modifiers[-1]).itemsize]
-    s, t, c, target = b.source(i, x, dtype), b.source(i, y, dtype), b.source(i, p, BOOL), b.target(i, d, dtype)
+def selp(builder: Builder, instruction: Instruction) -> Step:
+    d, x, y, p = builder.operands(instruction, 4)
+    dtype = UNSIGNED[dtype_of(instruction.modifiers[-1]).itemsize]
+    s, t, c, target = (
+        builder.source(instruction, x, dtype),
+        builder.source(instruction, y, dtype),
+        builder.source(instruction, p, BOOL),
+        builder.target(instruction, d, dtype),
+    )
     return into(target, lambda v, w, q: np.where(q, v, w), s, t, c)
 
 
 @handles("slct")
-def slct(b: Builder, i: Instruction) -> Step:
+def slct(builder: Builder, instruction: Instruction) -> Step:
     """Select a where c >= 0 (false for NaN), else b."""
-    given, by = i.modifiers[-2:]
-    d, x, y, z = b.operands(i, 4)
+    given, by = instruction.modifiers[-2:]
+    d, x, y, z = builder.operands(instruction, 4)
     dtype = UNSIGNED[dtype_of(given).itemsize]
-    s, t, c, target = b.source(i, x, dtype), b.source(i, y, dtype), b.source(i, z, by), b.target(i, d, dtype)
+    s, t, c, target = (
+        builder.source(instruction, x, dtype),
+        builder.source(instruction, y, dtype),
+        builder.source(instruction, z, by),
+        builder.target(instruction, d, dtype),
+    )
     return into(target, lambda v, w, q: np.where(q >= 0, v, w), s, t, c)
 
 
@@ -182,8 +199,16 @@ _TESTS: dict[str, Callable[[Any], Any]] = {
 
 
 @handles("testp")
-def testp(b: Builder, i: Instruction) -> Step:
-    if len(i.modifiers) != 2 or i.modifiers[0] not in _TESTS or i.modifiers[1] not in ("f32", "f64"):
-        b.fail(i)
-    d, x = b.operands(i, 2)
-    return into(b.target(i, d, BOOL), _TESTS[i.modifiers[0]], b.source(i, x, i.modifiers[1]))
+def testp(builder: Builder, instruction: Instruction) -> Step:
+    if (
+        len(instruction.modifiers) != 2
+        or instruction.modifiers[0] not in _TESTS
+        or instruction.modifiers[1] not in ("f32", "f64")
+    ):
+        builder.fail(instruction)
+    d, x = builder.operands(instruction, 2)
+    return into(
+        builder.target(instruction, d, BOOL),
+        _TESTS[instruction.modifiers[0]],
+        builder.source(instruction, x, instruction.modifiers[1]),
+    )

@@ -32,36 +32,36 @@ _WORDS = {*_MODES, *_INTEGRAL, "ftz", "sat", "satfinite", "relu"}
 
 
 @handles("cvt")
-def cvt(b: Builder, i: Instruction) -> Step:
-    if i.modifiers[:1] == ("pack",):
-        return _pack(b, i)
-    if len(i.modifiers) < 2 or set(i.modifiers[:-2]) - _WORDS:
-        b.fail(i)
-    to, given = i.modifiers[-2:]
-    words = set(i.modifiers[:-2])
+def cvt(builder: Builder, instruction: Instruction) -> Step:
+    if instruction.modifiers[:1] == ("pack",):
+        return _pack(builder, instruction)
+    if len(instruction.modifiers) < 2 or set(instruction.modifiers[:-2]) - _WORDS:
+        builder.fail(instruction)
+    to, given = instruction.modifiers[-2:]
+    words = set(instruction.modifiers[:-2])
     if to in ("f16x2", "bf16x2") and given == "f32":
-        return _pair(b, i, to, words)
+        return _pair(builder, instruction, to, words)
     if to == "tf32" and given == "f32":
-        return _tf32(b, i, words)
+        return _tf32(builder, instruction, words)
     if "x2" in to or "x2" in given:
-        return convert_small.convert(b, i, to, given, words)
+        return convert_small.convert(builder, instruction, to, given, words)
     known = (*_FLOATS,)
     if not (is_integer(to) or to in known) or not (is_integer(given) or given in known):
-        b.fail(i)
-    d, x = b.operands(i, 2)
-    s = b.source(i, x, given)
+        builder.fail(instruction)
+    d, x = builder.operands(instruction, 2)
+    s = builder.source(instruction, x, given)
     if is_integer(to):
-        target = b.target(i, d, to, widen=True)
+        target = builder.target(instruction, d, to, widen=True)
         if is_integer(given):
-            return _whole(b, i, s, target, to, given, "sat" in words)
-        return into(target, _to_integer(b, i, to, given, words), s)
-    target = b.target(i, d, to, widen=True)
+            return _whole(builder, instruction, s, target, to, given, "sat" in words)
+        return into(target, _to_integer(builder, instruction, to, given, words), s)
+    target = builder.target(instruction, d, to, widen=True)
     if is_integer(given):
         return _from_integer(s, target, to, given, words)
     return _between(s, target, to, given, words)
 
 
-def _whole(b: Builder, i: Instruction, s: int, target: int, to: str, given: str, sat: bool) -> Step:
+def _whole(builder: Builder, instruction: Instruction, s: int, target: int, to: str, given: str, sat: bool) -> Step:
     dtype = dtype_of(to)
     if not sat:
         return into(target, lambda v: v.astype(dtype), s)
@@ -72,7 +72,9 @@ def _whole(b: Builder, i: Instruction, s: int, target: int, to: str, given: str,
     return into(target, lambda v: np.clip(v, kind(low), kind(high)).astype(dtype), s)
 
 
-def _to_integer(b: Builder, i: Instruction, to: str, given: str, words: set[str]) -> Callable[[Any], Any]:
+def _to_integer(
+    builder: Builder, instruction: Instruction, to: str, given: str, words: set[str]
+) -> Callable[[Any], Any]:
     """Convert to an integer, clamped to its range. NaN becomes 0, or 1 << 63 with 64 bits on either side."""
     mode = next((m for m in _INTEGRAL if m in words), "rzi")
     dtype = dtype_of(to)
@@ -87,8 +89,8 @@ def _to_integer(b: Builder, i: Instruction, to: str, given: str, words: set[str]
         nan = UNSIGNED[dtype.itemsize].type(1 << (bits - 1)).view(dtype)
     ftz = "ftz" in words
 
-    def compute(v: Any) -> Any:
-        wide = _widen(v, given, ftz)
+    def compute(value: Any) -> Any:
+        wide = _widen(value, given, ftz)
         wide = _INTEGRAL[mode](wide)
         inside = (wide >= low) & (wide < over)
         result = np.where(inside, wide, 0.0).astype(dtype)
@@ -100,13 +102,13 @@ def _to_integer(b: Builder, i: Instruction, to: str, given: str, words: set[str]
     return compute
 
 
-def _widen(v: Any, given: str, ftz: bool) -> Any:
+def _widen(value: Any, given: str, ftz: bool) -> Any:
     """Return a float as f64, exactly."""
     if given == "bf16":
-        v = from_bf16(v)
+        value = from_bf16(value)
     if ftz and given == "f32":
-        v = flush(v)
-    return np.asarray(v, np.float64)
+        value = flush(value)
+    return np.asarray(value, np.float64)
 
 
 def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Callable[[list[Any], Any], None]:
@@ -181,10 +183,14 @@ def _from_integer(s: int, target: int, to: str, given: str, words: set[str]) -> 
     return step
 
 
-def _pair(b: Builder, i: Instruction, to: str, words: set[str]) -> Step:
+def _pair(builder: Builder, instruction: Instruction, to: str, words: set[str]) -> Step:
     """cvt.rn.f16x2.f32 d, a, b: a is the high half."""
-    d, high, low = b.operands(i, 3)
-    s, t, target = b.source(i, high, "f32"), b.source(i, low, "f32"), b.target(i, d, "u32")
+    d, high, low = builder.operands(instruction, 3)
+    s, t, target = (
+        builder.source(instruction, high, "f32"),
+        builder.source(instruction, low, "f32"),
+        builder.target(instruction, d, "u32"),
+    )
     kind = to.removesuffix("x2")
     mode = next((m for m in _MODES if m in words), "rn")
     relu, finite = "relu" in words, "satfinite" in words
@@ -204,45 +210,49 @@ def _pair(b: Builder, i: Instruction, to: str, words: set[str]) -> Step:
     return step
 
 
-def _tf32(b: Builder, i: Instruction, words: set[str]) -> Step:
+def _tf32(builder: Builder, instruction: Instruction, words: set[str]) -> Step:
     """f32 with a 10-bit fraction: rna (half away from zero), rn or rz."""
-    d, x = b.operands(i, 2)
-    s, target = b.source(i, x, "u32"), b.target(i, d, "u32")
+    d, x = builder.operands(instruction, 2)
+    s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u32")
     mode = next((m for m in ("rna", "rn", "rz") if m in words), "rna")
     relu = "relu" in words
 
-    def compute(v: Any) -> Any:
-        low = v & np.uint32(0x1FFF)
-        kept = v & ~np.uint32(0x1FFF)
+    def compute(value: Any) -> Any:
+        low = value & np.uint32(0x1FFF)
+        kept = value & ~np.uint32(0x1FFF)
         if mode == "rna":
             up = low >= 0x1000
         elif mode == "rn":
-            up = (low > 0x1000) | ((low == 0x1000) & (v & np.uint32(0x2000) != 0))
+            up = (low > 0x1000) | ((low == 0x1000) & (value & np.uint32(0x2000) != 0))
         else:
             up = low < 0
         result = kept + np.where(up, np.uint32(0x2000), np.uint32(0))
-        special = v & np.uint32(0x7F800000) == 0x7F800000
-        nan = special & (v & np.uint32(0x7FFFFF) != 0)
-        result = np.where(nan, np.uint32(0x7FFFFFFF), np.where(special, v, result))
+        special = value & np.uint32(0x7F800000) == 0x7F800000
+        nan = special & (value & np.uint32(0x7FFFFF) != 0)
+        result = np.where(nan, np.uint32(0x7FFFFFFF), np.where(special, value, result))
         return np.where((result >> np.uint32(31) != 0) & ~nan, np.uint32(0), result) if relu else result
 
     return into(target, compute, s)
 
 
-def _pack(b: Builder, i: Instruction) -> Step:
+def _pack(builder: Builder, instruction: Instruction) -> Step:
     """cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b clamped into the low bytes, above them c's low bytes."""
-    if i.modifiers[1:2] != ("sat",) or i.modifiers[3:4] != ("s32",) or i.modifiers[2] not in ("u8", "s8", "u16", "s16"):
-        b.fail(i)
-    kind = dtype_of(i.modifiers[2])
+    if (
+        instruction.modifiers[1:2] != ("sat",)
+        or instruction.modifiers[3:4] != ("s32",)
+        or instruction.modifiers[2] not in ("u8", "s8", "u16", "s16")
+    ):
+        builder.fail(instruction)
+    kind = dtype_of(instruction.modifiers[2])
     bits = 8 * kind.itemsize
-    operands = b.operands(i, 3, 4)
-    s, t = b.source(i, operands[1], "s32"), b.source(i, operands[2], "s32")
-    u = b.source(i, operands[3], "u32") if len(operands) == 4 else -1
-    target = b.target(i, operands[0], "u32")
+    operands = builder.operands(instruction, 3, 4)
+    s, t = builder.source(instruction, operands[1], "s32"), builder.source(instruction, operands[2], "s32")
+    u = builder.source(instruction, operands[3], "u32") if len(operands) == 4 else -1
+    target = builder.target(instruction, operands[0], "u32")
     info = np.iinfo(kind)
 
-    def part(v: Any) -> Any:
-        return np.clip(v, info.min, info.max).astype(kind).view(UNSIGNED[kind.itemsize]).astype(np.uint32)
+    def part(value: Any) -> Any:
+        return np.clip(value, info.min, info.max).astype(kind).view(UNSIGNED[kind.itemsize]).astype(np.uint32)
 
     def step(regs: list[Any]) -> None:
         low = part(regs[t]) | (part(regs[s]) << np.uint32(bits))

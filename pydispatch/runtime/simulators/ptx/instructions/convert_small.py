@@ -52,21 +52,25 @@ def widen8(bits: Any, kind: str) -> Any:
     return np.where(bits & 0x80, -value, value)
 
 
-def convert(b: Builder, i: Instruction, to: str, given: str, words: set[str]) -> Step:
+def convert(builder: Builder, instruction: Instruction, to: str, given: str, words: set[str]) -> Step:
     """cvt.rn.satfinite.e4m3x2.f32 d, a, b; .e4m3x2.f16x2 d, a; .f16x2.e4m3x2 d, a."""
     relu = "relu" in words
     if to in _KINDS and given == "f32":
-        d, high, low = b.operands(i, 3)
-        s, t, target = b.source(i, high, "f32"), b.source(i, low, "f32"), b.target(i, d, "u16")
+        d, high, low = builder.operands(instruction, 3)
+        s, t, target = (
+            builder.source(instruction, high, "f32"),
+            builder.source(instruction, low, "f32"),
+            builder.target(instruction, d, "u16"),
+        )
 
         def two(regs: list[Any]) -> None:
             upper, lower = (narrow8(np.asarray(regs[k], np.float64), to, relu) for k in (s, t))
             regs[target][...] = lower | (upper << np.uint16(8))
 
         return two
-    d, x = b.operands(i, 2)
+    d, x = builder.operands(instruction, 2)
     if to in _KINDS and given == "f16x2":
-        s, target = b.source(i, x, "u32"), b.target(i, d, "u16")
+        s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u16")
 
         def one(regs: list[Any]) -> None:
             lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[s], given))
@@ -74,8 +78,8 @@ def convert(b: Builder, i: Instruction, to: str, given: str, words: set[str]) ->
 
         return one
     if given not in _KINDS or to != "f16x2":
-        b.fail(i)
-    s, target = b.source(i, x, "u16"), b.target(i, d, "u32")
+        builder.fail(instruction)
+    s, target = builder.source(instruction, x, "u16"), builder.target(instruction, d, "u32")
 
     def wide(regs: list[Any]) -> None:
         bits = np.asarray(regs[s])

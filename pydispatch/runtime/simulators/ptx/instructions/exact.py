@@ -202,10 +202,10 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     else:
         hard = regular
 
-    def one(a: float, b: float, c: float) -> float:
-        exact = Fraction(a) * Fraction(b) + Fraction(c)
+    def one(lhs: float, rhs: float, c: float) -> float:
+        exact = Fraction(lhs) * Fraction(rhs) + Fraction(c)
         if exact == 0:
-            product = copysign(1, a) * copysign(1, b)
+            product = copysign(1, lhs) * copysign(1, rhs)
             if c == 0 and copysign(1, c) == product:
                 return copysign(0.0, product)
             return -0.0 if mode == "rm" else 0.0

@@ -18,20 +18,22 @@ _F32 = np.dtype("f4")
 Compute = Callable[..., Any]
 
 
-def float_words(b: Builder, i: Instruction, *more: str) -> tuple[str, set[str], str]:
+def float_words(builder: Builder, instruction: Instruction, *more: str) -> tuple[str, set[str], str]:
     """Return (rounding mode, the other words, type)."""
-    words = set(i.modifiers[:-1])
+    words = set(instruction.modifiers[:-1])
     allowed = {*_MODES, "ftz", "sat", "approx", "full", *more}
     if words - allowed:
-        b.fail(i)
-    return next((m for m in _MODES if m in words), "rn"), words, i.modifiers[-1]
+        builder.fail(instruction)
+    return next((m for m in _MODES if m in words), "rn"), words, instruction.modifiers[-1]
 
 
-def finished(b: Builder, i: Instruction, compute: Compute, words: set[str], type_: str, count: int) -> Step:
+def finished(
+    builder: Builder, instruction: Instruction, compute: Compute, words: set[str], type_: str, count: int
+) -> Step:
     """Return the closure d = compute(sources), with .ftz, .sat and canonical NaN."""
-    operands = b.operands(i, count + 1)
-    sources = [b.source(i, one, type_) for one in operands[1:]]
-    target = b.target(i, operands[0], type_)
+    operands = builder.operands(instruction, count + 1)
+    sources = [builder.source(instruction, one, type_) for one in operands[1:]]
+    target = builder.target(instruction, operands[0], type_)
     single, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
 
     def step(regs: list[Any]) -> None:
@@ -51,64 +53,66 @@ def finished(b: Builder, i: Instruction, compute: Compute, words: set[str], type
     return step
 
 
-def _sum(b: Builder, i: Instruction) -> Step:
-    mode, words, type_ = float_words(b, i)
-    minus = i.opcode == "sub"
+def _sum(builder: Builder, instruction: Instruction) -> Step:
+    mode, words, type_ = float_words(builder, instruction)
+    minus = instruction.opcode == "sub"
     ufunc = np.subtract if minus else np.add
     if mode == "rn":
-        return finished(b, i, ufunc, words, type_, 2)
+        return finished(builder, instruction, ufunc, words, type_, 2)
     if type_ == "f64":
-        return finished(b, i, lambda x, y: exact.add64(x, -y if minus else y, mode), words, type_, 2)
+        return finished(builder, instruction, lambda x, y: exact.add64(x, -y if minus else y, mode), words, type_, 2)
 
     def compute(x: Any, y: Any) -> Any:
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
         return exact.narrow(exact.zero_sum(exact.odd_sum(x, y), x, y, mode), _F32, mode)
 
-    return finished(b, i, compute, words, type_, 2)
+    return finished(builder, instruction, compute, words, type_, 2)
 
 
-def _mul(b: Builder, i: Instruction) -> Step:
-    mode, words, type_ = float_words(b, i)
+def _mul(builder: Builder, instruction: Instruction) -> Step:
+    mode, words, type_ = float_words(builder, instruction)
     if mode == "rn":
-        return finished(b, i, np.multiply, words, type_, 2)
+        return finished(builder, instruction, np.multiply, words, type_, 2)
     if type_ == "f64":
-        return finished(b, i, lambda x, y: exact.mul64(x, y, mode), words, type_, 2)
-    return finished(b, i, lambda x, y: exact.narrow(x.astype(np.float64) * y, _F32, mode), words, type_, 2)
+        return finished(builder, instruction, lambda x, y: exact.mul64(x, y, mode), words, type_, 2)
+    return finished(
+        builder, instruction, lambda x, y: exact.narrow(x.astype(np.float64) * y, _F32, mode), words, type_, 2
+    )
 
 
-def _fma(b: Builder, i: Instruction) -> Step:
+def _fma(builder: Builder, instruction: Instruction) -> Step:
     """fma and mad: one rounding, which every GPU since 2010 does for mad too."""
-    mode, words, type_ = float_words(b, i)
+    mode, words, type_ = float_words(builder, instruction)
     compute = exact.fma64 if type_ == "f64" else exact.fma32
-    return finished(b, i, lambda x, y, z: compute(x, y, z, mode), words, type_, 3)
+    return finished(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, 3)
 
 
-def _div(b: Builder, i: Instruction) -> Step:
+def _div(builder: Builder, instruction: Instruction) -> Step:
     """div.approx and .full also return the exact quotient, rounded to nearest."""
-    mode, words, type_ = float_words(b, i)
+    mode, words, type_ = float_words(builder, instruction)
     compute = exact.div64 if type_ == "f64" else exact.div32
-    return finished(b, i, lambda x, y: compute(x, y, mode), words, type_, 2)
+    return finished(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, 2)
 
 
-def _rcp(b: Builder, i: Instruction) -> Step:
-    mode, words, type_ = float_words(b, i)
+def _rcp(builder: Builder, instruction: Instruction) -> Step:
+    mode, words, type_ = float_words(builder, instruction)
     if type_ == "f64":
         if "approx" in words:
             # rcp.approx.ftz.f64: the upper 32 bits of a value with 20 bits of mantissa; the rest is 0.
-            return finished(b, i, lambda x: _upper(1.0 / flush(x)), words - {"ftz"}, type_, 1)
-        return finished(b, i, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, 1)
-    return finished(b, i, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, 1)
+            return finished(builder, instruction, lambda x: _upper(1.0 / flush(x)), words - {"ftz"}, type_, 1)
+        return finished(builder, instruction, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, 1)
+    return finished(builder, instruction, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, 1)
 
 
 def _upper(x: Any) -> Any:
     return (np.asarray(x).view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
 
 
-def _sqrt(b: Builder, i: Instruction) -> Step:
-    mode, words, type_ = float_words(b, i)
+def _sqrt(builder: Builder, instruction: Instruction) -> Step:
+    mode, words, type_ = float_words(builder, instruction)
     compute = exact.sqrt64 if type_ == "f64" else exact.sqrt32
-    return finished(b, i, lambda x: compute(x, mode), words, type_, 1)
+    return finished(builder, instruction, lambda x: compute(x, mode), words, type_, 1)
 
 
 def _rsqrt(x: Any) -> Any:
@@ -120,14 +124,14 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[Builder, Instruction], 
     stated tolerance.
     """
 
-    def make(b: Builder, i: Instruction) -> Step:
-        _, words, type_ = float_words(b, i)
+    def make(builder: Builder, instruction: Instruction) -> Step:
+        _, words, type_ = float_words(builder, instruction)
         if type_ == "f64":
-            if i.opcode != "rsqrt":
-                b.fail(i)
+            if instruction.opcode != "rsqrt":
+                builder.fail(instruction)
             if "ftz" in words:
-                return finished(b, i, lambda x: _upper(function(flush(x))), words - {"ftz"}, type_, 1)
-        return finished(b, i, lambda x: function(x.astype(np.float64)), words, type_, 1)
+                return finished(builder, instruction, lambda x: _upper(function(flush(x))), words - {"ftz"}, type_, 1)
+        return finished(builder, instruction, lambda x: function(x.astype(np.float64)), words, type_, 1)
 
     return make
 
@@ -148,9 +152,9 @@ def min_max(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = Fa
     return result
 
 
-def _min_max(b: Builder, i: Instruction) -> Step:
-    _, words, type_ = float_words(b, i, "NaN", "xorsign", "abs")
-    least, nan, sign, magnitude = i.opcode == "min", "NaN" in words, "xorsign" in words, "abs" in words
+def _min_max(builder: Builder, instruction: Instruction) -> Step:
+    _, words, type_ = float_words(builder, instruction, "NaN", "xorsign", "abs")
+    least, nan, sign, magnitude = instruction.opcode == "min", "NaN" in words, "xorsign" in words, "abs" in words
 
     def compute(x: Any, y: Any) -> Any:
         if not sign:
@@ -159,19 +163,19 @@ def _min_max(b: Builder, i: Instruction) -> Step:
         return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), -1.0, 1.0).astype(x.dtype))
 
     if magnitude and not sign:
-        b.fail(i)
-    count = len(i.operands) - 1
+        builder.fail(instruction)
+    count = len(instruction.operands) - 1
     if count == 3:
-        return finished(b, i, lambda x, y, z: compute(compute(x, y), z), words, type_, 3)
-    return finished(b, i, compute, words, type_, 2)
+        return finished(builder, instruction, lambda x, y, z: compute(compute(x, y), z), words, type_, 3)
+    return finished(builder, instruction, compute, words, type_, 2)
 
 
-def _sign(b: Builder, i: Instruction) -> Step:
+def _sign(builder: Builder, instruction: Instruction) -> Step:
     """abs and neg: the bits of a NaN are unspecified; here only the sign changes."""
-    _, words, type_ = float_words(b, i)
-    d, x = b.operands(i, 2)
-    s, target = b.source(i, x, type_), b.target(i, d, type_)
-    ufunc = np.absolute if i.opcode == "abs" else np.negative
+    _, words, type_ = float_words(builder, instruction)
+    d, x = builder.operands(instruction, 2)
+    s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)
+    ufunc = np.absolute if instruction.opcode == "abs" else np.negative
     if "ftz" in words:
 
         def flushed(regs: list[Any]) -> None:
@@ -181,11 +185,15 @@ def _sign(b: Builder, i: Instruction) -> Step:
     return lambda regs: ufunc(regs[s], regs[target])
 
 
-def _copysign(b: Builder, i: Instruction) -> Step:
+def _copysign(builder: Builder, instruction: Instruction) -> Step:
     """copysign d, a, b: the sign of a with the magnitude of b."""
-    d, x, y = b.operands(i, 3)
-    dtype = dtype_of(i.modifiers[-1])
-    s, t, target = b.source(i, x, dtype), b.source(i, y, dtype), b.target(i, d, dtype)
+    d, x, y = builder.operands(instruction, 3)
+    dtype = dtype_of(instruction.modifiers[-1])
+    s, t, target = (
+        builder.source(instruction, x, dtype),
+        builder.source(instruction, y, dtype),
+        builder.target(instruction, d, dtype),
+    )
     return lambda regs: np.copysign(regs[t], regs[s], regs[target])
 
 

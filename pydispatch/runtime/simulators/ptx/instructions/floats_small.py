@@ -34,9 +34,11 @@ def _fused(x: Any, y: Any, z: Any, brain: bool) -> Any:
     return wide.astype(np.float16).astype(np.float32)
 
 
-def _compute(b: Builder, i: Instruction, words: set[str], brain: bool) -> tuple[int, Callable[..., Any]]:
+def _compute(
+    builder: Builder, instruction: Instruction, words: set[str], brain: bool
+) -> tuple[int, Callable[..., Any]]:
     """Return (number of sources, the operation on f32)."""
-    opcode = i.opcode
+    opcode = instruction.opcode
     if opcode in ("fma", "mad"):
         return 3, lambda x, y, z: _fused(x, y, z, brain)
     if opcode in ("min", "max"):
@@ -59,22 +61,22 @@ def _compute(b: Builder, i: Instruction, words: set[str], brain: bool) -> tuple[
         "tanh": (1, lambda x: np.tanh(x.astype(np.float64)).astype(np.float32)),
     }
     if opcode not in known:
-        b.fail(i)
+        builder.fail(instruction)
     return known[opcode]
 
 
-def small(b: Builder, i: Instruction) -> Step:
+def small(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of one operation of f16, bf16, f16x2 or bf16x2."""
-    words, type_ = set(i.modifiers[:-1]), i.modifiers[-1]
+    words, type_ = set(instruction.modifiers[:-1]), instruction.modifiers[-1]
     if words - _WORDS:
-        b.fail(i)
+        builder.fail(instruction)
     brain, packed = type_.startswith("bf16"), type_.endswith("x2")
-    count, compute = _compute(b, i, words, brain)
-    operands = b.operands(i, count + 1)
+    count, compute = _compute(builder, instruction, words, brain)
+    operands = builder.operands(instruction, count + 1)
     dtype = UNSIGNED[SIZES[type_]]
-    sources = [b.source(i, one, dtype) for one in operands[1:]]
-    target = b.target(i, operands[0], dtype)
-    ftz, sat, relu, bare = "ftz" in words, "sat" in words, "relu" in words, i.opcode in ("neg", "abs")
+    sources = [builder.source(instruction, one, dtype) for one in operands[1:]]
+    target = builder.target(instruction, operands[0], dtype)
+    ftz, sat, relu, bare = "ftz" in words, "sat" in words, "relu" in words, instruction.opcode in ("neg", "abs")
 
     def widen(bits: Any) -> Any:
         if brain:
@@ -85,7 +87,7 @@ def small(b: Builder, i: Instruction) -> Step:
     def one(values: list[Any]) -> Any:
         if bare and not ftz:
             bits = values[0].astype(np.uint16)
-            return bits ^ np.uint16(0x8000) if i.opcode == "neg" else bits & np.uint16(0x7FFF)
+            return bits ^ np.uint16(0x8000) if instruction.opcode == "neg" else bits & np.uint16(0x7FFF)
         result = compute(*[widen(bits) for bits in values])
         if sat:
             result = saturate(result)

@@ -17,21 +17,29 @@ def is_integer(type_: str) -> bool:
     return type_[:1] in "usb" and type_[1:].isdigit()
 
 
-def integer_type(b: Builder, i: Instruction, *words: str) -> str:
+def integer_type(builder: Builder, instruction: Instruction, *words: str) -> str:
     """Return the type, when every other modifier is one of words."""
-    type_ = i.modifiers[-1] if i.modifiers else ""
-    if not is_integer(type_) or any(m not in words for m in i.modifiers[:-1]):
-        b.fail(i)
+    type_ = instruction.modifiers[-1] if instruction.modifiers else ""
+    if not is_integer(type_) or any(m not in words for m in instruction.modifiers[:-1]):
+        builder.fail(instruction)
     return type_
 
 
 def _plain(ufunc: Any) -> Any:
-    def make(b: Builder, i: Instruction) -> Step:
-        type_ = integer_type(b, i, "sat") if ufunc in (np.add, np.subtract) else integer_type(b, i, "relu")
-        d, x, y = b.operands(i, 3)
-        if i.modifiers[0] == "sat":
-            return _saturated(b, i, ufunc)
-        s, t, target = b.source(i, x, type_), b.source(i, y, type_), b.target(i, d, type_)
+    def make(builder: Builder, instruction: Instruction) -> Step:
+        type_ = (
+            integer_type(builder, instruction, "sat")
+            if ufunc in (np.add, np.subtract)
+            else integer_type(builder, instruction, "relu")
+        )
+        d, x, y = builder.operands(instruction, 3)
+        if instruction.modifiers[0] == "sat":
+            return _saturated(builder, instruction, ufunc)
+        s, t, target = (
+            builder.source(instruction, x, type_),
+            builder.source(instruction, y, type_),
+            builder.target(instruction, d, type_),
+        )
 
         def step(regs: list[Any]) -> None:
             ufunc(regs[s], regs[t], out=regs[target])
@@ -40,16 +48,20 @@ def _plain(ufunc: Any) -> Any:
             ufunc(regs[s], regs[t], out=regs[target])
             np.maximum(regs[target], 0, out=regs[target])
 
-        return rectified if "relu" in i.modifiers else step
+        return rectified if "relu" in instruction.modifiers else step
 
     return make
 
 
-def _saturated(b: Builder, i: Instruction, ufunc: Any) -> Step:
-    d, x, y = i.operands
-    if i.modifiers[-1] != "s32":
-        b.fail(i)
-    s, t, target = b.source(i, x, "s32"), b.source(i, y, "s32"), b.target(i, d, "s32")
+def _saturated(builder: Builder, instruction: Instruction, ufunc: Any) -> Step:
+    d, x, y = instruction.operands
+    if instruction.modifiers[-1] != "s32":
+        builder.fail(instruction)
+    s, t, target = (
+        builder.source(instruction, x, "s32"),
+        builder.source(instruction, y, "s32"),
+        builder.target(instruction, d, "s32"),
+    )
     low, high = -(1 << 31), (1 << 31) - 1
 
     def step(regs: list[Any]) -> None:
@@ -58,32 +70,32 @@ def _saturated(b: Builder, i: Instruction, ufunc: Any) -> Step:
     return step
 
 
-def carried(b: Builder, i: Instruction) -> Step:
+def carried(builder: Builder, instruction: Instruction) -> Step:
     """add.cc, addc, addc.cc, sub.cc, subc, mad.cc, madc: the carry is a register of its own."""
-    type_ = i.modifiers[-1]
-    sets = "cc" in i.modifiers
-    uses = i.opcode.endswith("c")
+    type_ = instruction.modifiers[-1]
+    sets = "cc" in instruction.modifiers
+    uses = instruction.opcode.endswith("c")
     dtype = UNSIGNED[SIZES[type_]]
-    if b.storage(CARRY) is None:
-        b.declare(CARRY, dtype_of("u32"))
-    storage = b.storage(CARRY)
+    if builder.storage(CARRY) is None:
+        builder.declare(CARRY, dtype_of("u32"))
+    storage = builder.storage(CARRY)
     assert storage is not None
-    carry = b.view(storage, dtype_of("u32"))
+    carry = builder.view(storage, dtype_of("u32"))
     if uses:
-        b.reads.add(carry)
+        builder.reads.add(carry)
     if sets:
-        b.writes.add(carry)
-    opcode = i.opcode.removesuffix("c")
+        builder.writes.add(carry)
+    opcode = instruction.opcode.removesuffix("c")
     if opcode == "mad":
-        d, x, y, z = b.operands(i, 4)
-        high = "hi" in i.modifiers
-        sources = [b.source(i, one, type_) for one in (x, y)]
-        third = b.source(i, z, dtype)
+        d, x, y, z = builder.operands(instruction, 4)
+        high = "hi" in instruction.modifiers
+        sources = [builder.source(instruction, one, type_) for one in (x, y)]
+        third = builder.source(instruction, z, dtype)
     else:
-        d, x, z = b.operands(i, 3)
-        high, sources = False, [b.source(i, x, dtype)]
-        third = b.source(i, z, dtype)
-    target = b.target(i, d, dtype)
+        d, x, z = builder.operands(instruction, 3)
+        high, sources = False, [builder.source(instruction, x, dtype)]
+        third = builder.source(instruction, z, dtype)
+    target = builder.target(instruction, d, dtype)
     minus = opcode == "sub"
 
     def step(regs: list[Any]) -> None:
@@ -109,15 +121,15 @@ def carried(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def multiply_high(a: Any, b: Any) -> Any:
+def multiply_high(lhs: Any, rhs: Any) -> Any:
     """Return the upper half of the exact product, in the arguments' dtype."""
-    dtype = a.dtype
+    dtype = lhs.dtype
     size = dtype.itemsize
     if size < 8:
         wide = (SIGNED if dtype.kind == "i" else UNSIGNED)[2 * size]
-        return (a.astype(wide) * b.astype(wide) >> wide.type(8 * size)).astype(dtype)
+        return (lhs.astype(wide) * rhs.astype(wide) >> wide.type(8 * size)).astype(dtype)
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    x, y = a.view(np.uint64), b.view(np.uint64)
+    x, y = lhs.view(np.uint64), rhs.view(np.uint64)
     x0, x1, y0, y1 = x & mask, x >> half, y & mask, y >> half
     low = x0 * y0
     middle = x1 * y0 + (low >> half)
@@ -125,11 +137,11 @@ def multiply_high(a: Any, b: Any) -> Any:
     high = x1 * y1 + (middle >> half) + (other >> half)
     if dtype.kind == "i":
         zero = np.uint64(0)
-        high = high - np.where(a < 0, y, zero) - np.where(b < 0, x, zero)
+        high = high - np.where(lhs < 0, y, zero) - np.where(rhs < 0, x, zero)
     return high.view(dtype)
 
 
-def _product(b: Builder, i: Instruction, type_: str, mode: str) -> tuple[Any, Any, np.dtype[Any]]:
+def _product(builder: Builder, instruction: Instruction, type_: str, mode: str) -> tuple[Any, Any, np.dtype[Any]]:
     """(make the product from two arrays, its dtype)."""
     dtype = dtype_of(type_)
     if mode == "wide":
@@ -140,13 +152,17 @@ def _product(b: Builder, i: Instruction, type_: str, mode: str) -> tuple[Any, An
     return dtype, np.multiply, dtype
 
 
-def mul(b: Builder, i: Instruction) -> Step:
+def mul(builder: Builder, instruction: Instruction) -> Step:
     """mul.lo, .hi, .wide."""
-    type_ = integer_type(b, i, "lo", "hi", "wide")
-    d, x, y = b.operands(i, 3)
-    mode = i.modifiers[0]
-    dtype, product, wide = _product(b, i, type_, mode)
-    s, t, target = b.source(i, x, dtype), b.source(i, y, dtype), b.target(i, d, wide)
+    type_ = integer_type(builder, instruction, "lo", "hi", "wide")
+    d, x, y = builder.operands(instruction, 3)
+    mode = instruction.modifiers[0]
+    dtype, product, wide = _product(builder, instruction, type_, mode)
+    s, t, target = (
+        builder.source(instruction, x, dtype),
+        builder.source(instruction, y, dtype),
+        builder.target(instruction, d, wide),
+    )
     if mode == "lo":
         return lambda regs: np.multiply(regs[s], regs[t], regs[target])
 
@@ -156,14 +172,18 @@ def mul(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def mad(b: Builder, i: Instruction) -> Step:
+def mad(builder: Builder, instruction: Instruction) -> Step:
     """mad.lo, .hi, .wide; mad.hi.sat.s32."""
-    type_ = integer_type(b, i, "lo", "hi", "wide", "sat")
-    d, x, y, z = b.operands(i, 4)
-    dtype, product, wide = _product(b, i, type_, i.modifiers[0])
-    s, t, u = b.source(i, x, dtype), b.source(i, y, dtype), b.source(i, z, wide)
-    target = b.target(i, d, wide)
-    saturate = "sat" in i.modifiers
+    type_ = integer_type(builder, instruction, "lo", "hi", "wide", "sat")
+    d, x, y, z = builder.operands(instruction, 4)
+    dtype, product, wide = _product(builder, instruction, type_, instruction.modifiers[0])
+    s, t, u = (
+        builder.source(instruction, x, dtype),
+        builder.source(instruction, y, dtype),
+        builder.source(instruction, z, wide),
+    )
+    target = builder.target(instruction, d, wide)
+    saturate = "sat" in instruction.modifiers
 
     def step(regs: list[Any]) -> None:
         left = product(regs[s], regs[t])
@@ -175,12 +195,16 @@ def mad(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _divide(b: Builder, i: Instruction) -> Step:
+def _divide(builder: Builder, instruction: Instruction) -> Step:
     """div and rem, toward zero. By zero: all ones, and the dividend, as GPUs do (the ISA leaves it open)."""
-    type_ = integer_type(b, i)
-    d, x, y = b.operands(i, 3)
-    s, t, target = b.source(i, x, type_), b.source(i, y, type_), b.target(i, d, type_)
-    remainder, signed = i.opcode == "rem", type_.startswith("s")
+    type_ = integer_type(builder, instruction)
+    d, x, y = builder.operands(instruction, 3)
+    s, t, target = (
+        builder.source(instruction, x, type_),
+        builder.source(instruction, y, type_),
+        builder.target(instruction, d, type_),
+    )
+    remainder, signed = instruction.opcode == "rem", type_.startswith("s")
     dtype = dtype_of(type_)
 
     def step(regs: list[Any]) -> None:
@@ -206,12 +230,12 @@ def _divide(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _unary(b: Builder, i: Instruction) -> Step:
+def _unary(builder: Builder, instruction: Instruction) -> Step:
     """abs and neg."""
-    type_ = integer_type(b, i)
-    d, x = b.operands(i, 2)
-    s, target = b.source(i, x, type_), b.target(i, d, type_)
-    ufunc = np.absolute if i.opcode == "abs" else np.negative
+    type_ = integer_type(builder, instruction)
+    d, x = builder.operands(instruction, 2)
+    s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)
+    ufunc = np.absolute if instruction.opcode == "abs" else np.negative
 
     def step(regs: list[Any]) -> None:
         ufunc(regs[s], regs[target])
@@ -219,10 +243,15 @@ def _unary(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _sad(b: Builder, i: Instruction) -> Step:
-    type_ = integer_type(b, i)
-    d, x, y, z = b.operands(i, 4)
-    s, t, u, target = b.source(i, x, type_), b.source(i, y, type_), b.source(i, z, type_), b.target(i, d, type_)
+def _sad(builder: Builder, instruction: Instruction) -> Step:
+    type_ = integer_type(builder, instruction)
+    d, x, y, z = builder.operands(instruction, 4)
+    s, t, u, target = (
+        builder.source(instruction, x, type_),
+        builder.source(instruction, y, type_),
+        builder.source(instruction, z, type_),
+        builder.target(instruction, d, type_),
+    )
 
     def step(regs: list[Any]) -> None:
         regs[target][...] = regs[u] + (np.maximum(regs[s], regs[t]) - np.minimum(regs[s], regs[t]))
@@ -230,14 +259,14 @@ def _sad(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _mul24(b: Builder, i: Instruction) -> Step:
+def _mul24(builder: Builder, instruction: Instruction) -> Step:
     """mul24 and mad24, .lo and .hi: the low 24 bits of each factor."""
-    type_ = integer_type(b, i, "lo", "hi")
-    operands = b.operands(i, 3, 4)
+    type_ = integer_type(builder, instruction, "lo", "hi")
+    operands = builder.operands(instruction, 3, 4)
     wide = np.dtype("i8" if type_ == "s32" else "u8")
-    slots = [b.source(i, one, type_) for one in operands[1:]]
-    target = b.target(i, operands[0], type_)
-    high, dtype = i.modifiers[0] == "hi", dtype_of(type_)
+    slots = [builder.source(instruction, one, type_) for one in operands[1:]]
+    target = builder.target(instruction, operands[0], type_)
+    high, dtype = instruction.modifiers[0] == "hi", dtype_of(type_)
 
     def step(regs: list[Any]) -> None:
         x, y = ((regs[slot].astype(wide) << wide.type(40)) >> wide.type(40) for slot in slots[:2])
@@ -249,17 +278,17 @@ def _mul24(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _dot(b: Builder, i: Instruction) -> Step:
+def _dot(builder: Builder, instruction: Instruction) -> Step:
     """dp4a.at.bt and dp2a.lo/hi.at.bt: small products summed onto c."""
-    words = [m for m in i.modifiers if m not in ("lo", "hi")]
+    words = [m for m in instruction.modifiers if m not in ("lo", "hi")]
     if len(words) != 2 or any(word not in ("u32", "s32") for word in words):
-        b.fail(i)
-    d, x, y, z = b.operands(i, 4)
+        builder.fail(instruction)
+    d, x, y, z = builder.operands(instruction, 4)
     kinds = ["i" if word == "s32" else "u" for word in words]
-    s, t = b.source(i, x, "u32"), b.source(i, y, "u32")
-    u, target = b.source(i, z, "u32"), b.target(i, d, "u32")
-    four = i.opcode == "dp4a"
-    start = 2 if "hi" in i.modifiers else 0
+    s, t = builder.source(instruction, x, "u32"), builder.source(instruction, y, "u32")
+    u, target = builder.source(instruction, z, "u32"), builder.target(instruction, d, "u32")
+    four = instruction.opcode == "dp4a"
+    start = 2 if "hi" in instruction.modifiers else 0
 
     def part(value: Any, kind: str, width: int, at: int) -> Any:
         shift = np.uint32(32 - width - at * width)

@@ -21,14 +21,14 @@ _WORDS = frozenset((
 ))  # fmt: skip
 
 
-def _known(b: Builder, i: Instruction) -> str:
+def _known(builder: Builder, instruction: Instruction) -> str:
     """Return the type, when all words are known; cache hints have no effect here."""
-    if not i.modifiers or not is_type(i.modifiers[-1]):
-        b.fail(i, "has no type that is known")
-    for word in i.modifiers[:-1]:
+    if not instruction.modifiers or not is_type(instruction.modifiers[-1]):
+        builder.fail(instruction, "has no type that is known")
+    for word in instruction.modifiers[:-1]:
         if word not in _WORDS and not word.startswith(("L1::", "L2::", "level::")):
-            b.fail(i, f"has '.{word}', which is not known")
-    return i.modifiers[-1]
+            builder.fail(instruction, f"has '.{word}', which is not known")
+    return instruction.modifiers[-1]
 
 
 def _dtype(type_: str) -> np.dtype[Any]:
@@ -37,17 +37,17 @@ def _dtype(type_: str) -> np.dtype[Any]:
 
 
 @handles("ld", "ldu")
-def load(b: Builder, i: Instruction) -> Step:
-    type_ = _known(b, i)
-    destination, source = b.operands(i, 2, 3)[:2]
+def load(builder: Builder, instruction: Instruction) -> Step:
+    type_ = _known(builder, instruction)
+    destination, source = builder.operands(instruction, 2, 3)[:2]
     dtype = _dtype(type_)
-    slots = [b.target(i, one, dtype, widen=True) for one in items(destination)]
-    if any(m.startswith("param") for m in i.modifiers) and isinstance(source, Address):
-        direct = _parameter(b, i, source, dtype, len(slots))
+    slots = [builder.target(instruction, one, dtype, widen=True) for one in items(destination)]
+    if any(m.startswith("param") for m in instruction.modifiers) and isinstance(source, Address):
+        direct = _parameter(builder, instruction, source, dtype, len(slots))
         if direct is not None:
             return _copy(direct, slots)
     size = dtype.itemsize
-    find = finder(b, i, source, size * len(slots), write=False)
+    find = finder(builder, instruction, source, size * len(slots), write=False)
     shift = size.bit_length() - 1
     if len(slots) == 1:
         slot = slots[0]
@@ -80,26 +80,30 @@ def load(b: Builder, i: Instruction) -> Step:
     return several
 
 
-def _parameter(b: Builder, i: Instruction, source: Address, dtype: np.dtype[Any], count: int) -> list[int] | None:
+def _parameter(
+    builder: Builder, instruction: Instruction, source: Address, dtype: np.dtype[Any], count: int
+) -> list[int] | None:
     """Return the slots of kernel parameters, which are the same for all threads, and of `.param` variables."""
     if not isinstance(source.base, Symbol):
         return None
     name, offset = source.base.name, source.base.offset + source.offset
-    storage = b.storage(name)
+    storage = builder.storage(name)
     if storage is not None:
         slots = []
         for k in range(count):
             at = offset + k * dtype.itemsize
-            if at < 0 or at + dtype.itemsize > max(b.storages[storage].count, b.storages[storage].dtype.itemsize):
-                b.fail(i, f"leaves '{name}', which has {b.storages[storage].count} bytes")
-            slots.append(b.view(storage, dtype, at))
-            b.reads.add(slots[-1])
+            if at < 0 or at + dtype.itemsize > max(
+                builder.storages[storage].count, builder.storages[storage].dtype.itemsize
+            ):
+                builder.fail(instruction, f"leaves '{name}', which has {builder.storages[storage].count} bytes")
+            slots.append(builder.view(storage, dtype, at))
+            builder.reads.add(slots[-1])
         return slots
-    found = b.symbols.get(name)
+    found = builder.symbols.get(name)
     if not isinstance(found, Special) or found.name != "param":
-        b.fail(i, f"names '{name}', no parameter of this function")
+        builder.fail(instruction, f"names '{name}', no parameter of this function")
     at = found.offset + offset
-    return [b.special("parameter", dtype, at + k * dtype.itemsize) for k in range(count)]
+    return [builder.special("parameter", dtype, at + k * dtype.itemsize) for k in range(count)]
 
 
 def _copy(sources: list[int], slots: list[int]) -> Step:
@@ -111,25 +115,27 @@ def _copy(sources: list[int], slots: list[int]) -> Step:
 
 
 @handles("st")
-def store_(b: Builder, i: Instruction) -> Step:
-    type_ = _known(b, i)
-    target, value = b.operands(i, 2, 3)[:2]
+def store_(builder: Builder, instruction: Instruction) -> Step:
+    type_ = _known(builder, instruction)
+    target, value = builder.operands(instruction, 2, 3)[:2]
     dtype = UNSIGNED[SIZES[type_]]
-    sources = [b.source(i, one, dtype) for one in items(value)]
-    if any(m in ("param", "param::func") for m in i.modifiers) and isinstance(target, Address):
-        storage = b.storage(target.base.name) if isinstance(target.base, Symbol) else None
+    sources = [builder.source(instruction, one, dtype) for one in items(value)]
+    if any(m in ("param", "param::func") for m in instruction.modifiers) and isinstance(target, Address):
+        storage = builder.storage(target.base.name) if isinstance(target.base, Symbol) else None
         if storage is None or not isinstance(target.base, Symbol):
-            b.fail(i, "names no .param variable of this function")
+            builder.fail(instruction, "names no .param variable of this function")
         slots = []
         for k in range(len(sources)):
             at = target.base.offset + target.offset + k * dtype.itemsize
-            if at < 0 or at + dtype.itemsize > b.storages[storage].count:
-                b.fail(i, f"leaves '{target.base.name}', which has {b.storages[storage].count} bytes")
-            slots.append(b.view(storage, dtype, at))
-            b.writes.add(slots[-1])
-            b.reads.add(slots[-1])  # A part of the variable; the rest is unchanged.
+            if at < 0 or at + dtype.itemsize > builder.storages[storage].count:
+                builder.fail(
+                    instruction, f"leaves '{target.base.name}', which has {builder.storages[storage].count} bytes"
+                )
+            slots.append(builder.view(storage, dtype, at))
+            builder.writes.add(slots[-1])
+            builder.reads.add(slots[-1])  # A part of the variable; the rest is unchanged.
         return _copy(sources, slots)
-    find = finder(b, i, target, dtype.itemsize * len(sources), write=True)
+    find = finder(builder, instruction, target, dtype.itemsize * len(sources), write=True)
     shift = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
@@ -146,9 +152,9 @@ def store_(b: Builder, i: Instruction) -> Step:
 
 
 @handles("createpolicy")
-def policy(b: Builder, i: Instruction) -> Step:
+def policy(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure that creates a cache policy, a number that only cache hints use: it is 0."""
-    target = b.target(i, b.operands(i, 1, 4)[0], "b64")
+    target = builder.target(instruction, builder.operands(instruction, 1, 4)[0], "b64")
 
     def step(regs: list[Any]) -> None:
         regs[target][...] = 0
@@ -160,12 +166,12 @@ def policy(b: Builder, i: Instruction) -> Step:
     "prefetch", "prefetchu", "membar", "fence", "applypriority", "discard", "nanosleep", "pmevent", "griddepcontrol",
     "setmaxnreg",
 )  # fmt: skip
-def hint(b: Builder, i: Instruction) -> Step:
+def hint(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of memory ordering and hints, which does nothing: execution is in order here. Race detection
     observes fences.
     """
-    wide = any(m in ("gl", "sys", "gpu") for m in i.modifiers)
-    if i.opcode not in ("membar", "fence") or not wide:
+    wide = any(m in ("gl", "sys", "gpu") for m in instruction.modifiers)
+    if instruction.opcode not in ("membar", "fence") or not wide:
         return nothing
 
     def step(regs: list[Any]) -> None:

@@ -16,24 +16,30 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 
 
-def _facts(b: Builder, i: Instruction) -> tuple[int, bool]:
+def _facts(builder: Builder, instruction: Instruction) -> tuple[int, bool]:
     """(matrices, transposed)."""
-    rest = [m for m in i.modifiers if m not in ("sync", "aligned", "m8n8", "shared", "shared::cta", "trans", "b16")]
-    if len(rest) != 1 or rest[0] not in _COUNTS or not {"m8n8", "b16"} <= set(i.modifiers):
-        b.fail(i)
-    return _COUNTS[rest[0]], "trans" in i.modifiers
+    rest = [
+        m
+        for m in instruction.modifiers
+        if m not in ("sync", "aligned", "m8n8", "shared", "shared::cta", "trans", "b16")
+    ]
+    if len(rest) != 1 or rest[0] not in _COUNTS or not {"m8n8", "b16"} <= set(instruction.modifiers):
+        builder.fail(instruction)
+    return _COUNTS[rest[0]], "trans" in instruction.modifiers
 
 
 class _Rows:
     """The addresses of matrices' rows: lane 8 m + r has row r of matrix m, those of other lanes do not matter."""
 
-    def __init__(self, b: Builder, i: Instruction, operand: Operand | None, count: int, write: bool) -> None:
+    def __init__(
+        self, builder: Builder, instruction: Instruction, operand: Operand | None, count: int, write: bool
+    ) -> None:
         if not isinstance(operand, Address) or operand.base is None:
-            b.fail(i, "has no [address] where one is expected")
-        size = b.register_size(operand.base) or 8
-        self._base, self._offset = b.source(i, operand.base, f"u{8 * size}"), operand.offset
+            builder.fail(instruction, "has no [address] where one is expected")
+        size = builder.register_size(operand.base) or 8
+        self._base, self._offset = builder.source(instruction, operand.base, f"u{8 * size}"), operand.offset
         self._count = count
-        self._slow = Slow(i, space_of(i), 16, write, False)
+        self._slow = Slow(instruction, space_of(instruction), 16, write, False)
 
     def find(self, regs: list[Any], positions: Any) -> list[Piece]:
         """Return pieces for rows, warp by warp; each row is 16 bytes."""
@@ -47,17 +53,17 @@ class _Rows:
 
 
 @handles("ldmatrix")
-def ldmatrix(b: Builder, i: Instruction) -> Step:
+def ldmatrix(builder: Builder, instruction: Instruction) -> Step:
     """Lane t gets elements 2 (t mod 4) and the next of row t / 4, or with .trans of that column."""
-    count, trans = _facts(b, i)
-    destination, address = b.operands(i, 2)
-    slots = [b.target(i, one, "u32") for one in items(destination)]
+    count, trans = _facts(builder, instruction)
+    destination, address = builder.operands(instruction, 2)
+    slots = [builder.target(instruction, one, "u32") for one in items(destination)]
     if len(slots) != count:
-        b.fail(i, f"has {len(slots)} registers, expected {count}")
-    rows = _Rows(b, i, address, count, write=False)
+        builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
+    rows = _Rows(builder, instruction, address, count, write=False)
 
     def step(regs: list[Any]) -> None:
-        positions = warps_of(i, regs[0])
+        positions = warps_of(instruction, regs[0])
         data = np.zeros((positions.shape[0] * 8 * count, 16), np.uint8)
         for where, store, at in rows.find(regs, positions):
             data[slice(None) if where is None else where] = store.data[at[:, None] + np.arange(16)]
@@ -72,16 +78,16 @@ def ldmatrix(b: Builder, i: Instruction) -> Step:
 
 
 @handles("stmatrix")
-def stmatrix(b: Builder, i: Instruction) -> Step:
-    count, trans = _facts(b, i)
-    address, value = b.operands(i, 2)
-    slots = [b.source(i, one, "u32") for one in items(value)]
+def stmatrix(builder: Builder, instruction: Instruction) -> Step:
+    count, trans = _facts(builder, instruction)
+    address, value = builder.operands(instruction, 2)
+    slots = [builder.source(instruction, one, "u32") for one in items(value)]
     if len(slots) != count:
-        b.fail(i, f"has {len(slots)} registers, expected {count}")
-    rows = _Rows(b, i, address, count, write=True)
+        builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
+    rows = _Rows(builder, instruction, address, count, write=True)
 
     def step(regs: list[Any]) -> None:
-        positions = warps_of(i, regs[0])
+        positions = warps_of(instruction, regs[0])
         n = regs[0].n
         words = np.stack([np.broadcast_to(regs[slot], n)[positions] for slot in slots], axis=1)
         matrices = np.ascontiguousarray(words).view(np.uint16).reshape(-1, count, 8, 8)
@@ -95,15 +101,15 @@ def stmatrix(b: Builder, i: Instruction) -> Step:
 
 
 @handles("movmatrix")
-def movmatrix(b: Builder, i: Instruction) -> Step:
+def movmatrix(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of movmatrix: a matrix in registers, transposed."""
-    if set(i.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
-        b.fail(i)
-    d, x = b.operands(i, 2)
-    s, target = b.source(i, x, "u32"), b.target(i, d, "u32")
+    if set(instruction.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
+        builder.fail(instruction)
+    d, x = builder.operands(instruction, 2)
+    s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u32")
 
     def step(regs: list[Any]) -> None:
-        positions = warps_of(i, regs[0])
+        positions = warps_of(instruction, regs[0])
         words = np.ascontiguousarray(np.broadcast_to(regs[s], regs[0].n)[positions])
         turned = words.view(np.uint16).reshape(-1, 8, 8).transpose(0, 2, 1)
         regs[target][positions] = np.ascontiguousarray(turned).view(np.uint32).reshape(-1, 32)

@@ -48,17 +48,19 @@ def _ended(frame: Frame, positions: Any, before: Any, after: Any) -> None:
 
 
 @handles("mbarrier")
-def mbarrier(b: Builder, i: Instruction) -> Step:
-    kind, rest = i.modifiers[0] if i.modifiers else "", i.modifiers[1:]
+def mbarrier(builder: Builder, instruction: Instruction) -> Step:
+    kind, rest = instruction.modifiers[0] if instruction.modifiers else "", instruction.modifiers[1:]
     if set(rest) - _WORDS:
-        b.fail(i)
+        builder.fail(instruction)
     if kind in ("arrive", "arrive_drop"):
-        given = b.operands(i, 2, 3)
-        return arrival(b, i, given[0], given[1], given[2] if len(given) > 2 else None, kind == "arrive_drop")
+        given = builder.operands(instruction, 2, 3)
+        return arrival(
+            builder, instruction, given[0], given[1], given[2] if len(given) > 2 else None, kind == "arrive_drop"
+        )
     if kind in ("init", "inval"):
-        operands = b.operands(i, 1, 2)
-        count = b.source(i, operands[1], "u32") if kind == "init" else b.constant(np.uint32(0))
-        find = finder(b, i, operands[0], 8, write=True)
+        operands = builder.operands(instruction, 1, 2)
+        count = builder.source(instruction, operands[1], "u32") if kind == "init" else builder.constant(np.uint32(0))
+        find = finder(builder, instruction, operands[0], 8, write=True)
 
         def init(regs: list[Any]) -> None:
             n = regs[0].n
@@ -69,12 +71,12 @@ def mbarrier(b: Builder, i: Instruction) -> Step:
 
         return init
     if kind not in ("test_wait", "try_wait"):
-        b.fail(i)
-    operands = b.operands(i, 3, 4)
+        builder.fail(instruction)
+    operands = builder.operands(instruction, 3, 4)
     parity = "parity" in rest
-    token = b.source(i, operands[2], "u32" if parity else "u64")
-    target = b.target(i, operands[0], BOOL)
-    find = finder(b, i, operands[1], 8, write=False, atomic=True)
+    token = builder.source(instruction, operands[2], "u32" if parity else "u64")
+    target = builder.target(instruction, operands[0], BOOL)
+    find = finder(builder, instruction, operands[1], 8, write=False, atomic=True)
 
     def wait(regs: list[Any]) -> None:
         n = regs[0].n
@@ -88,11 +90,11 @@ def mbarrier(b: Builder, i: Instruction) -> Step:
     return wait
 
 
-def arrival(b: Builder, i: Instruction, result: Any, address: Any, count: Any, drop: bool) -> Step:
+def arrival(builder: Builder, instruction: Instruction, result: Any, address: Any, count: Any, drop: bool) -> Step:
     """Return a closure for threads that arrive at a barrier, one after the other. count: of each; None: 1."""
-    slot = b.source(i, count, "u32") if count is not None else b.constant(np.uint32(1))
-    target = b.target(i, result, "u64") if result is not None else -1
-    find = finder(b, i, address, 8, write=True, atomic=True)
+    slot = builder.source(instruction, count, "u32") if count is not None else builder.constant(np.uint32(1))
+    target = builder.target(instruction, result, "u64") if result is not None else -1
+    find = finder(builder, instruction, address, 8, write=True, atomic=True)
     update = _leave if drop else _arrive
 
     def step(regs: list[Any]) -> None:

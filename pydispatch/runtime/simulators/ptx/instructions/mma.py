@@ -27,15 +27,17 @@ _SHAPES = {
 }  # fmt: skip
 
 
-def warps_of(i: Instruction, frame: Frame) -> Any:
-    """Return positions of the frame's threads by warp and lane, int64 [warps, 32]. A warp that is not whole is a fault.
+def warps_of(instruction: Instruction, frame: Frame) -> Any:
+    """Return positions of the frame's threads by warp and lane, int64 [warps, 32].
+
+    A warp that is not whole is a fault.
     """
     positions = frame.lanes().reshape(-1, 32)
     positions = positions[(positions >= 0).any(axis=1)]
     if (positions < 0).any():
         warp = int(np.argmax((positions < 0).any(axis=1)))
         lane = int(np.argmax(positions[warp] < 0))
-        frame.fault(i, int(positions[warp].max()), f"needs all 32 lanes of the warp, lane {lane} is not here")
+        frame.fault(instruction, int(positions[warp].max()), f"needs all 32 lanes of the warp, lane {lane} is not here")
     return positions
 
 
@@ -94,45 +96,51 @@ def _places(rows: int) -> list[tuple[Any, Any]]:
     return [(_ROW + 8 * half, _COLUMN * 2 + e) for half in range(rows // 8) for e in range(2)]
 
 
-def product(a: Any, b: Any, c: Any, type_: str) -> Any:
+def product(lhs: Any, rhs: Any, c: Any, type_: str) -> Any:
     """Return a @ b + c by warp. f64: one fma after the other, up the inner dimension."""
     if type_ != "f64":
-        return a @ b + c
+        return lhs @ rhs + c
     total = c
-    for k in range(a.shape[2]):
-        total = fma64(a[:, :, k : k + 1], b[:, k : k + 1, :], total, "rn")
+    for k in range(lhs.shape[2]):
+        total = fma64(lhs[:, :, k : k + 1], rhs[:, k : k + 1, :], total, "rn")
     return total
 
 
 @handles("mma")
-def mma(b: Builder, i: Instruction) -> Step:
-    words = [m for m in i.modifiers if m not in ("sync", "aligned")]
+def mma(builder: Builder, instruction: Instruction) -> Step:
+    words = [m for m in instruction.modifiers if m not in ("sync", "aligned")]
     finite = "satfinite" in words
     if finite:
         words.remove("satfinite")
     found = _SHAPE.fullmatch(words[0]) if len(words) == 7 else None
     if found is None or words[1:3] != ["row", "col"]:
-        b.fail(i, "is no mma that runs here (m16n8 with f16, bf16, tf32, s8, u8, e4m3, e5m2; m8n8 and m16n8 with f64)")
+        builder.fail(
+            instruction,
+            "is no mma that runs here (m16n8 with f16, bf16, tf32, s8, u8, e4m3, e5m2; m8n8 and m16n8 with f64)",
+        )
     to, first, second, given = words[3:]
     rows, depth = int(found[1]), int(found[2])
     per = _PER_REGISTER.get(first, 0)
     if words[0] not in _SHAPES.get(first, ()) or per != _PER_REGISTER.get(second):
-        b.fail(i, f"has no shape {words[0]} for {first} and {second}")
+        builder.fail(instruction, f"has no shape {words[0]} for {first} and {second}")
     integer = first in ("s8", "u8")
     if (to, given) not in ([("s32", "s32")] if integer else [("f64", "f64")] if first == "f64" else _ACCUMULATORS):
-        b.fail(i)
-    d, x, y, z = (items(operand) for operand in b.operands(i, 4))
+        builder.fail(instruction)
+    d, x, y, z = (items(operand) for operand in builder.operands(instruction, 4))
     count = rows // 8 * 2
     sizes = (count // _packed(to), rows * depth // 32 // per, depth * 8 // 32 // per, count // _packed(given))
     if tuple(map(len, (d, x, y, z))) != sizes:
-        b.fail(i, f"has {tuple(map(len, (d, x, y, z)))} registers, expected {sizes}")
+        builder.fail(instruction, f"has {tuple(map(len, (d, x, y, z)))} registers, expected {sizes}")
     register = "b64" if first == "f64" else "b32"
-    xs, ys = [b.source(i, one, register) for one in x], [b.source(i, one, register) for one in y]
-    zs = [b.source(i, one, register) for one in z]
-    ds = [b.target(i, one, register) for one in d]
+    xs, ys = (
+        [builder.source(instruction, one, register) for one in x],
+        [builder.source(instruction, one, register) for one in y],
+    )
+    zs = [builder.source(instruction, one, register) for one in z]
+    ds = [builder.target(instruction, one, register) for one in d]
 
     def step(regs: list[Any]) -> None:
-        positions = warps_of(i, regs[0])
+        positions = warps_of(instruction, regs[0])
         a = left(_words(regs, xs, positions), first, rows, depth)
         c = right(_words(regs, ys, positions), second, depth)
         start = np.zeros((positions.shape[0], rows, 8), a.dtype)

@@ -15,17 +15,17 @@ from pydispatch.runtime.simulators.ptx.specials import CLOCKS, clock, is_special
 
 
 @handles("mov")
-def mov(b: Builder, i: Instruction) -> Step:
+def mov(builder: Builder, instruction: Instruction) -> Step:
     """mov.b64 %rd, {%r1, %r2} and back too."""
-    if len(i.modifiers) != 1 or not is_type(i.modifiers[0]):
-        b.fail(i)
-    d, x = b.operands(i, 2)
-    dtype = BOOL if i.modifiers[0] == "pred" else UNSIGNED[SIZES[i.modifiers[0]]]
+    if len(instruction.modifiers) != 1 or not is_type(instruction.modifiers[0]):
+        builder.fail(instruction)
+    d, x = builder.operands(instruction, 2)
+    dtype = BOOL if instruction.modifiers[0] == "pred" else UNSIGNED[SIZES[instruction.modifiers[0]]]
     if isinstance(d, Vector) or isinstance(x, Vector):
-        return _pack(b, i, d, x, dtype)
-    if isinstance(x, Register) and b.storage(x.name) is None:
-        return _special(b, i, d, x.name)
-    s, target = b.source(i, x, dtype), b.target(i, d, dtype)
+        return _pack(builder, instruction, d, x, dtype)
+    if isinstance(x, Register) and builder.storage(x.name) is None:
+        return _special(builder, instruction, d, x.name)
+    s, target = builder.source(instruction, x, dtype), builder.target(instruction, d, dtype)
 
     def step(regs: list[Any]) -> None:
         regs[target][...] = regs[s]
@@ -33,18 +33,18 @@ def mov(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _special(b: Builder, i: Instruction, d: Operand | None, name: str) -> Step:
+def _special(builder: Builder, instruction: Instruction, operand: Operand | None, name: str) -> Step:
     if not is_special(name):
-        b.fail(i, f"reads {name}, which is not declared")
-    size = b.register_size(d) or 4
-    target = b.target(i, d, UNSIGNED[size])
+        builder.fail(instruction, f"reads {name}, which is not declared")
+    size = builder.register_size(operand) or 4
+    target = builder.target(instruction, operand, UNSIGNED[size])
     if name in CLOCKS:
 
         def tick(regs: list[Any]) -> None:
             regs[target][...] = clock(name)
 
         return tick
-    s = b.special(name, UNSIGNED[size])
+    s = builder.special(name, UNSIGNED[size])
 
     def step(regs: list[Any]) -> None:
         regs[target][...] = regs[s]
@@ -52,14 +52,16 @@ def _special(b: Builder, i: Instruction, d: Operand | None, name: str) -> Step:
     return step
 
 
-def _pack(b: Builder, i: Instruction, d: Operand | None, x: Operand | None, dtype: np.dtype[Any]) -> Step:
+def _pack(
+    builder: Builder, instruction: Instruction, d: Operand | None, x: Operand | None, dtype: np.dtype[Any]
+) -> Step:
     if isinstance(x, Vector) and not isinstance(d, Vector):
         count = len(x.items)
         part = UNSIGNED.get(dtype.itemsize // count)
         if part is None or dtype.itemsize % count:
-            b.fail(i)
-        sources = [b.source(i, one, part) for one in x.items]
-        target = b.target(i, d, dtype)
+            builder.fail(instruction)
+        sources = [builder.source(instruction, one, part) for one in x.items]
+        target = builder.target(instruction, d, dtype)
 
         def join(regs: list[Any]) -> None:
             whole = np.empty((regs[0].n, count), part)
@@ -69,14 +71,14 @@ def _pack(b: Builder, i: Instruction, d: Operand | None, x: Operand | None, dtyp
 
         return join
     if not isinstance(d, Vector) or isinstance(x, Vector):
-        b.fail(i)
+        builder.fail(instruction)
     count = len(d.items)
     part = UNSIGNED.get(dtype.itemsize // count)
     if part is None or dtype.itemsize % count:
-        b.fail(i)
+        builder.fail(instruction)
     piece = part
-    source = b.source(i, x, dtype)
-    targets = [(k, b.target(i, one, piece)) for k, one in enumerate(d.items) if one is not None]
+    source = builder.source(instruction, x, dtype)
+    targets = [(k, builder.target(instruction, one, piece)) for k, one in enumerate(d.items) if one is not None]
 
     def take(regs: list[Any]) -> None:
         # A copy: the source may be a register that is written here.
@@ -91,22 +93,22 @@ _BASES = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
 
 
 @handles("cvta")
-def cvta(b: Builder, i: Instruction) -> Step:
+def cvta(builder: Builder, instruction: Instruction) -> Step:
     """Build a conversion between addresses of a state space and generic addresses.
 
     Addresses of the global and const spaces are already generic.
     """
-    words = [m for m in i.modifiers[:-1] if m != "to"]
+    words = [m for m in instruction.modifiers[:-1] if m != "to"]
     if len(words) != 1 or words[0] not in (*_BASES, "global", "const", "param", "param::entry"):
-        b.fail(i)
-    d, x = b.operands(i, 2)
-    type_ = i.modifiers[-1]
+        builder.fail(instruction)
+    d, x = builder.operands(instruction, 2)
+    type_ = instruction.modifiers[-1]
     dtype = dtype_of(type_)
-    s, target = b.source(i, x, dtype), b.target(i, d, dtype)
+    s, target = builder.source(instruction, x, dtype), builder.target(instruction, d, dtype)
     base = _BASES.get(words[0], 0)
     if dtype.itemsize != 8 and base:
-        b.fail(i, "has a generic address of 32 bits")
-    by = np.uint64((-base if "to" in i.modifiers else base) & (1 << 64) - 1)
+        builder.fail(instruction, "has a generic address of 32 bits")
+    by = np.uint64((-base if "to" in instruction.modifiers else base) & (1 << 64) - 1)
 
     def step(regs: list[Any]) -> None:
         np.add(regs[s], by, regs[target])
@@ -118,13 +120,13 @@ def cvta(b: Builder, i: Instruction) -> Step:
 
 
 @handles("isspacep")
-def isspacep(b: Builder, i: Instruction) -> Step:
-    p, x = b.operands(i, 2)
-    space = i.modifiers[0] if i.modifiers else ""
-    s, target = b.source(i, x, "u64"), b.target(i, p, BOOL)
+def isspacep(builder: Builder, instruction: Instruction) -> Step:
+    p, x = builder.operands(instruction, 2)
+    space = instruction.modifiers[0] if instruction.modifiers else ""
+    s, target = builder.source(instruction, x, "u64"), builder.target(instruction, p, BOOL)
     windows = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL, "param": PARAM, "param::entry": PARAM}
     if space not in (*windows, "global", "const"):
-        b.fail(i)
+        builder.fail(instruction)
 
     def inside(regs: list[Any], base: int) -> Any:
         return (regs[s] >= np.uint64(base)) & (regs[s] < np.uint64(base + WINDOW))
@@ -145,9 +147,9 @@ def isspacep(b: Builder, i: Instruction) -> Step:
 
 
 @handles("activemask")
-def activemask(b: Builder, i: Instruction) -> Step:
+def activemask(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of activemask: the lanes that execute this together."""
-    target = b.target(i, b.operands(i, 1)[0], "u32")
+    target = builder.target(instruction, builder.operands(instruction, 1)[0], "u32")
 
     def step(regs: list[Any]) -> None:
         frame = regs[0]

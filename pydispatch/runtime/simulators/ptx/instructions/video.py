@@ -18,20 +18,24 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @handles(*(f"{name}{lanes}" for name in _OPERATIONS for lanes in (2, 4)))
-def video(b: Builder, i: Instruction) -> Step:
+def video(builder: Builder, instruction: Instruction) -> Step:
     """v….dtype.atype.btype d, a, b, c: each part by itself; .add: all parts summed onto c."""
-    lanes = int(i.opcode[-1])
-    compute = _OPERATIONS[i.opcode[:-1]]
-    rest = [m for m in i.modifiers if m not in ("sat", "add")]
+    lanes = int(instruction.opcode[-1])
+    compute = _OPERATIONS[instruction.opcode[:-1]]
+    rest = [m for m in instruction.modifiers if m not in ("sat", "add")]
     if len(rest) != 3 or any(one not in ("u32", "s32") for one in rest):
-        b.fail(i)
+        builder.fail(instruction)
     signed = [one == "s32" for one in rest]
-    d, x, y, z = b.operands(i, 4)
-    s, t, u = b.source(i, x, "u32"), b.source(i, y, "u32"), b.source(i, z, "u32")
-    target = b.target(i, d, "u32")
+    d, x, y, z = builder.operands(instruction, 4)
+    s, t, u = (
+        builder.source(instruction, x, "u32"),
+        builder.source(instruction, y, "u32"),
+        builder.source(instruction, z, "u32"),
+    )
+    target = builder.target(instruction, d, "u32")
     bits = 32 // lanes
     size = bits // 8
-    saturate, add = "sat" in i.modifiers, "add" in i.modifiers
+    saturate, add = "sat" in instruction.modifiers, "add" in instruction.modifiers
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed[0] else (0, (1 << bits) - 1)
 
     def parts(value: Any, n: int, kind: bool) -> Any:

@@ -14,12 +14,16 @@ from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 
-def _in_mask(i: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
+def _in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
     """Report a fault for a thread that is not in its own member mask: its result is undefined."""
     excluded = (masks >> lane.astype(np.uint32)) & np.uint32(1) == 0
     if excluded.any():
         at = int(np.argmax(excluded))
-        frame.fault(i, at, f"the mask {int(np.broadcast_to(masks, frame.n)[at]):#010x} leaves out lane {int(lane[at])}")
+        frame.fault(
+            instruction,
+            at,
+            f"the mask {int(np.broadcast_to(masks, frame.n)[at]):#010x} leaves out lane {int(lane[at])}",
+        )
 
 
 def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
@@ -33,20 +37,24 @@ def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
 
 
 @handles("shfl")
-def shuffle(b: Builder, i: Instruction) -> Step:
+def shuffle(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of shfl: a value of another lane: up, down, bfly, idx, inside segments given by c. The value
     of a lane that is not here is not defined; here it is the asker's own value.
     """
-    words = [m for m in i.modifiers if m != "sync"]
+    words = [m for m in instruction.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in ("up", "down", "bfly", "idx") or words[1] != "b32":
-        b.fail(i)
-    sync = "sync" in i.modifiers
-    destination, value, lane_operand, clamp, *masks = b.operands(i, 5 if sync else 4)
+        builder.fail(instruction)
+    sync = "sync" in instruction.modifiers
+    destination, value, lane_operand, clamp, *masks = builder.operands(instruction, 5 if sync else 4)
     first, second = pair(destination)
-    s, t, u = b.source(i, value, "u32"), b.source(i, lane_operand, "u32"), b.source(i, clamp, "u32")
-    mask = b.source(i, masks[0], "u32") if sync else -1
-    target = b.target(i, first, "u32")
-    inside = b.target(i, second, BOOL) if second is not None else -1
+    s, t, u = (
+        builder.source(instruction, value, "u32"),
+        builder.source(instruction, lane_operand, "u32"),
+        builder.source(instruction, clamp, "u32"),
+    )
+    mask = builder.source(instruction, masks[0], "u32") if sync else -1
+    target = builder.target(instruction, first, "u32")
+    inside = builder.target(instruction, second, BOOL) if second is not None else -1
     mode = words[0]
 
     def step(regs: list[Any]) -> None:
@@ -54,7 +62,7 @@ def shuffle(b: Builder, i: Instruction) -> Step:
         numbers = frame.batch.lane_numbers()[frame.threads]
         lane = numbers & 31
         if mask >= 0:
-            _in_mask(i, frame, regs[mask], lane)
+            _in_mask(instruction, frame, regs[mask], lane)
         c = regs[u].astype(np.int64)
         segment, limit = (c >> 8) & 31, c & 31
         by = regs[t].astype(np.int64) & 31
@@ -79,24 +87,24 @@ def shuffle(b: Builder, i: Instruction) -> Step:
 
 
 @handles("vote")
-def vote(b: Builder, i: Instruction) -> Step:
+def vote(builder: Builder, instruction: Instruction) -> Step:
     """vote.all, .any, .uni of a predicate, .ballot of its bits."""
-    words = [m for m in i.modifiers if m != "sync"]
-    sync = "sync" in i.modifiers
+    words = [m for m in instruction.modifiers if m != "sync"]
+    sync = "sync" in instruction.modifiers
     if len(words) != 2 or (words[0], words[1]) not in (
         ("all", "pred"), ("any", "pred"), ("uni", "pred"), ("ballot", "b32"),
     ):  # fmt: skip
-        b.fail(i)
-    d, p, *masks = b.operands(i, 3 if sync else 2)
-    s = b.source(i, p, BOOL)
-    mask = b.source(i, masks[0], "u32") if sync else b.constant(np.uint32(0xFFFFFFFF))
+        builder.fail(instruction)
+    d, p, *masks = builder.operands(instruction, 3 if sync else 2)
+    s = builder.source(instruction, p, BOOL)
+    mask = builder.source(instruction, masks[0], "u32") if sync else builder.constant(np.uint32(0xFFFFFFFF))
     mode = words[0]
-    target = b.target(i, d, "u32" if mode == "ballot" else BOOL)
+    target = builder.target(instruction, d, "u32" if mode == "ballot" else BOOL)
 
     def step(regs: list[Any]) -> None:
         frame = regs[0]
         if sync:
-            _in_mask(i, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
+            _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
         hold, here = _ballot(frame, regs[s], regs[mask])
         if mode == "ballot":
             regs[target][...] = hold
@@ -118,21 +126,28 @@ def _groups(frame: Frame, masks: Any) -> Any:
 
 
 @handles("match")
-def match(b: Builder, i: Instruction) -> Step:
+def match(builder: Builder, instruction: Instruction) -> Step:
     """match.any: the lanes with my value; match.all: the mask if all have the same, else 0."""
-    if len(i.modifiers) != 3 or i.modifiers[0] not in ("any", "all") or i.modifiers[2] not in ("b32", "b64"):
-        b.fail(i)
-    destination, value, mask_operand = b.operands(i, 3)
+    if (
+        len(instruction.modifiers) != 3
+        or instruction.modifiers[0] not in ("any", "all")
+        or instruction.modifiers[2] not in ("b32", "b64")
+    ):
+        builder.fail(instruction)
+    destination, value, mask_operand = builder.operands(instruction, 3)
     first, second = pair(destination)
-    s, mask = b.source(i, value, i.modifiers[2]), b.source(i, mask_operand, "u32")
-    target = b.target(i, first, "u32")
-    p = b.target(i, second, BOOL) if second is not None else -1
-    every = i.modifiers[0] == "all"
+    s, mask = (
+        builder.source(instruction, value, instruction.modifiers[2]),
+        builder.source(instruction, mask_operand, "u32"),
+    )
+    target = builder.target(instruction, first, "u32")
+    p = builder.target(instruction, second, BOOL) if second is not None else -1
+    every = instruction.modifiers[0] == "all"
 
     def step(regs: list[Any]) -> None:
         frame = regs[0]
         lane = frame.batch.lane_numbers()[frame.threads] & 31
-        _in_mask(i, frame, regs[mask], lane)
+        _in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])
         values = np.unique(np.broadcast_to(regs[s], frame.n), return_inverse=True)[1].reshape(-1)
         both = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
@@ -159,17 +174,21 @@ _REDUX: dict[str, Callable[..., Any]] = {
 
 
 @handles("redux")
-def redux(b: Builder, i: Instruction) -> Step:
-    words = [m for m in i.modifiers if m != "sync"]
+def redux(builder: Builder, instruction: Instruction) -> Step:
+    words = [m for m in instruction.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in _REDUX or words[1] not in ("u32", "s32", "b32"):
-        b.fail(i)
-    d, value, mask_operand = b.operands(i, 3)
-    s, mask, target = b.source(i, value, words[1]), b.source(i, mask_operand, "u32"), b.target(i, d, words[1])
+        builder.fail(instruction)
+    d, value, mask_operand = builder.operands(instruction, 3)
+    s, mask, target = (
+        builder.source(instruction, value, words[1]),
+        builder.source(instruction, mask_operand, "u32"),
+        builder.target(instruction, d, words[1]),
+    )
     ufunc, dtype = _REDUX[words[0]], dtype_of(words[1])
 
     def step(regs: list[Any]) -> None:
         frame = regs[0]
-        _in_mask(i, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
+        _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
         groups = _groups(frame, regs[mask])
         values = np.broadcast_to(regs[s], frame.n)
         first = np.unique(groups, return_index=True)[1]
@@ -183,12 +202,12 @@ def redux(b: Builder, i: Instruction) -> Step:
 
 
 @handles("elect")
-def elect(b: Builder, i: Instruction) -> Step:
+def elect(builder: Builder, instruction: Instruction) -> Step:
     """Elect the lowest lane of the mask."""
-    destination, mask_operand = b.operands(i, 2)
+    destination, mask_operand = builder.operands(instruction, 2)
     first, second = pair(destination)
-    mask, target = b.source(i, mask_operand, "u32"), b.target(i, first, "u32")
-    p = b.target(i, second, BOOL)
+    mask, target = builder.source(instruction, mask_operand, "u32"), builder.target(instruction, first, "u32")
+    p = builder.target(instruction, second, BOOL)
 
     def step(regs: list[Any]) -> None:
         frame = regs[0]
@@ -202,15 +221,15 @@ def elect(b: Builder, i: Instruction) -> Step:
 
 
 @handles("bar", "barrier")
-def warp_barrier(b: Builder, i: Instruction) -> Step:
+def warp_barrier(builder: Builder, instruction: Instruction) -> Step:
     """bar.warp.sync: those in the mask have met when this runs."""
-    if i.modifiers != ("warp", "sync"):
-        b.fail(i)
-    mask = b.source(i, b.operands(i, 1)[0], UNSIGNED[4])
+    if instruction.modifiers != ("warp", "sync"):
+        builder.fail(instruction)
+    mask = builder.source(instruction, builder.operands(instruction, 1)[0], UNSIGNED[4])
 
     def step(regs: list[Any]) -> None:
         frame = regs[0]
-        _in_mask(i, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
+        _in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & 31)
         if frame.batch.races is not None:
             frame.batch.races.warp_sync(frame)
 

@@ -29,12 +29,12 @@ _SHAPES = {
 _WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared", "shared::cta"}
 
 
-def _facts(b: Builder, i: Instruction) -> tuple[tuple[int, int, int], list[str]]:
+def _facts(builder: Builder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
     """((m, n, k), the types)."""
-    rest = [m for m in i.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
+    rest = [m for m in instruction.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
     found = _SHAPE.fullmatch(rest[0]) if rest else None
     if found is None or any(one not in _BYTES for one in rest[1:]) or len(rest) < 2:
-        b.fail(i)
+        builder.fail(instruction)
     return (int(found[1]), int(found[2]), int(found[3])), rest[1:]
 
 
@@ -47,23 +47,25 @@ class _Walk:
     """The addresses of each element of a lane's part of a matrix in memory."""
 
     def __init__(
-        self, b: Builder, i: Instruction, address: Operand | None, stride: Operand | None, write: bool
+        self, builder: Builder, instruction: Instruction, address: Operand | None, stride: Operand | None, write: bool
     ) -> None:
-        shape, types = _facts(b, i)
-        self.part = i.modifiers[1]
+        shape, types = _facts(builder, instruction)
+        self.part = instruction.modifiers[1]
         self.rows, self.columns = _size(self.part, shape)
         self.type = types[0]
         self.count = self.rows * self.columns // 32
         self._bytes = _BYTES[self.type]
-        row = "row" in i.modifiers
+        row = "row" in instruction.modifiers
         if not isinstance(address, Address) or address.base is None:
-            b.fail(i, "has no [address] where one is expected")
-        size = b.register_size(address.base) or 8
-        self._base, self._offset = b.source(i, address.base, f"u{8 * size}"), address.offset
+            builder.fail(instruction, "has no [address] where one is expected")
+        size = builder.register_size(address.base) or 8
+        self._base, self._offset = builder.source(instruction, address.base, f"u{8 * size}"), address.offset
         tight = self.columns if row else self.rows
-        self._stride = b.source(i, stride, "u32") if stride is not None else b.constant(np.uint32(tight))
+        self._stride = (
+            builder.source(instruction, stride, "u32") if stride is not None else builder.constant(np.uint32(tight))
+        )
         self._row = row
-        self._slow = Slow(i, space_of(i), self._bytes, write, False)
+        self._slow = Slow(instruction, space_of(instruction), self._bytes, write, False)
 
     def pieces(self, regs: list[Any], element: int) -> Any:
         """Return the location of each thread's element: pieces as for loads."""
@@ -79,30 +81,30 @@ class _Walk:
 
 
 @handles("wmma")
-def wmma(b: Builder, i: Instruction) -> Step:
-    kind = i.modifiers[:1]
+def wmma(builder: Builder, instruction: Instruction) -> Step:
+    kind = instruction.modifiers[:1]
     if kind == ("load",):
-        return _load(b, i)
+        return _load(builder, instruction)
     if kind == ("store",):
-        return _store(b, i)
+        return _store(builder, instruction)
     if kind != ("mma",):
-        b.fail(i)
-    return _mma(b, i)
+        builder.fail(instruction)
+    return _mma(builder, instruction)
 
 
-def _load(b: Builder, i: Instruction) -> Step:
-    operands = b.operands(i, 2, 3)
-    walk = _Walk(b, i, operands[1], operands[2] if len(operands) > 2 else None, write=False)
+def _load(builder: Builder, instruction: Instruction) -> Step:
+    operands = builder.operands(instruction, 2, 3)
+    walk = _Walk(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
     register = UNSIGNED[8 if walk.type == "f64" else 4]
-    slots = [b.target(i, one, register) for one in items(operands[0])]
+    slots = [builder.target(instruction, one, register) for one in items(operands[0])]
     per = register.itemsize // _BYTES[walk.type]
     if len(slots) not in (walk.count // per, 2 * walk.count // per):
-        b.fail(i, f"has {len(slots)} registers, expected {walk.count // per}")
+        builder.fail(instruction, f"has {len(slots)} registers, expected {walk.count // per}")
     dtype = UNSIGNED[_BYTES[walk.type]]
     shift = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
-        warps_of(i, regs[0])
+        warps_of(instruction, regs[0])
         part = np.empty((regs[0].n, walk.count), dtype)
         for element in range(walk.count):
             for positions, store, at in walk.pieces(regs, element):
@@ -114,18 +116,20 @@ def _load(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _store(b: Builder, i: Instruction) -> Step:
-    operands = b.operands(i, 2, 3)
-    walk = _Walk(b, i, operands[0], operands[2] if len(operands) > 2 else None, write=True)
+def _store(builder: Builder, instruction: Instruction) -> Step:
+    operands = builder.operands(instruction, 2, 3)
+    walk = _Walk(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
     register = UNSIGNED[8 if walk.type == "f64" else 4]
-    slots = [b.source(i, one, register) for one in items(operands[1])]
+    slots = [builder.source(instruction, one, register) for one in items(operands[1])]
     dtype = UNSIGNED[_BYTES[walk.type]]
     if len(slots) != walk.count * dtype.itemsize // register.itemsize:
-        b.fail(i, f"has {len(slots)} registers, expected {walk.count * dtype.itemsize // register.itemsize}")
+        builder.fail(
+            instruction, f"has {len(slots)} registers, expected {walk.count * dtype.itemsize // register.itemsize}"
+        )
     shift = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
-        warps_of(i, regs[0])
+        warps_of(instruction, regs[0])
         n = regs[0].n
         part = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
         for element in range(walk.count):
@@ -136,23 +140,26 @@ def _store(b: Builder, i: Instruction) -> Step:
     return step
 
 
-def _mma(b: Builder, i: Instruction) -> Step:
-    shape, types = _facts(b, i)
+def _mma(builder: Builder, instruction: Instruction) -> Step:
+    shape, types = _facts(builder, instruction)
     # Of f16 the instruction names only the types of D and C.
     to, first, second, given = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])
     m, n, k = shape
     if f"m{m}n{n}k{k}" not in _SHAPES.get(first, ()) or _BYTES[first] != _BYTES[second] or len(types) not in (2, 4):
-        b.fail(i)
+        builder.fail(instruction)
     register = UNSIGNED[8 if first == "f64" else 4]
-    d, x, y, z = (items(operand) for operand in b.operands(i, 4))
+    d, x, y, z = (items(operand) for operand in builder.operands(instruction, 4))
     per = register.itemsize // _BYTES[first]
-    xs = [b.source(i, one, register) for one in x][: m * k // 32 // per]
-    ys = [b.source(i, one, register) for one in y][: k * n // 32 // per]
-    zs, ds = [b.source(i, one, register) for one in z], [b.target(i, one, register) for one in d]
-    finite = "satfinite" in i.modifiers and to == "s32"
+    xs = [builder.source(instruction, one, register) for one in x][: m * k // 32 // per]
+    ys = [builder.source(instruction, one, register) for one in y][: k * n // 32 // per]
+    zs, ds = (
+        [builder.source(instruction, one, register) for one in z],
+        [builder.target(instruction, one, register) for one in d],
+    )
+    finite = "satfinite" in instruction.modifiers and to == "s32"
 
     def step(regs: list[Any]) -> None:
-        positions = warps_of(i, regs[0])
+        positions = warps_of(instruction, regs[0])
 
         def words(slots: list[int]) -> Any:
             return np.stack([np.broadcast_to(regs[slot], regs[0].n)[positions] for slot in slots], axis=-1)
