@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -202,8 +204,9 @@ def test_every_folder_of_tests_is_listed() -> None:
     assert sorted(rows) == sorted(folders)
 
 
-LISTED = re.compile(r"^(?:-|\d+\.) `([\w./]+)`: \S", re.MULTILINE)
-SEARCHED = ("pydispatch/compiler", "csrc", "csrc/include")
+LISTED = re.compile(r"^(?:-|\d+\.) \[?`([\w./]+)`(?:\]\([\w/]+\.md\))?: \S", re.MULTILINE)
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+SEARCHED = ("pydispatch", "pydispatch/compiler", "csrc", "csrc/include")
 NOT_LISTED = {"__init__.py", "__pycache__", "README.md", "py.typed"}
 
 
@@ -222,9 +225,9 @@ def test_readmes_of_folders_list_every_file(readme: Path) -> None:
     assert sorted(LISTED.findall(text)) == entries(readme.parent)
 
 
-def test_readmes_of_folders_name_files_that_exist() -> None:
-    """A name with a folder or a function, such as `outline/form.py` or `lower.py: lower`, is found."""
-    for readme in FOLDER_READMES:
+def test_files_that_texts_about_folders_name_exist() -> None:
+    """A file, such as `outline/form.py`, and what is named in it, such as `lower.py: lower`, is found."""
+    for readme in [*FOLDER_READMES, ARCHITECTURE]:
         for code in re.findall(r"`([^`\n]+)`", readme.read_text()):
             path, _, name = code.partition(": ")
             if not re.fullmatch(r"[\w./-]+\.(?:py|pyx|[ch])", path):
@@ -234,6 +237,54 @@ def test_readmes_of_folders_name_files_that_exist() -> None:
             assert files, f"{readme.relative_to(ROOT)}: there is no {path}"
             source = files[0].read_text()
             assert not name or re.search(rf"\b{name.rpartition('.')[2]}\b", source), f"{path} has no {name}"
+
+
+def test_every_readme_of_a_folder_is_reached_from_the_architecture() -> None:
+    targets = re.findall(r"\]\(([^)#]+README\.md)\)", ARCHITECTURE.read_text())
+    linked = {(ROOT / "docs" / target).resolve() for target in targets}
+    for readme in FOLDER_READMES:
+        assert any(folder / "README.md" in linked for folder in (readme.parent, *readme.parent.parents)), readme
+
+
+def condensed(text: str) -> str:
+    return re.sub(r"\s", "", text)
+
+
+def missing_part(shortened: str, whole: str) -> str | None:
+    """The first part of a text with `…` for what is left out that the whole text lacks after the parts before it."""
+    at, whole = 0, condensed(whole)
+    for part in filter(None, condensed(shortened).split("…")):
+        found = whole.find(part, at)
+        if found < 0:
+            return part
+        at = found + len(part)
+    return None
+
+
+def test_the_architecture_shows_what_the_compiler_dumps(tmp_path: Path) -> None:
+    assert missing_part("a b … d", "a b\nc d") is None
+    assert missing_part("a d … b", "a b c d") == "ad"
+    shown = re.findall(r'^```\w+ title="([^"\n]+)"\n(.*?)^```$', ARCHITECTURE.read_text(), re.DOTALL | re.MULTILINE)
+    (source, program), *phases = shown
+    (tmp_path / source).write_text(program)
+    (command,) = re.findall(r"`pydispatch (compile .*?)`", ARCHITECTURE.read_text())
+    words = [word.replace("DIR", str(tmp_path)) for word in shlex.split(command)]
+    execute_command(["pydispatch", *words, "-o", "layer.pdx"], tmp_path)
+    for name, text in phases:
+        dumped = (tmp_path / name).read_text()
+        part = missing_part(text, dumped)
+        assert part is None, f"docs/architecture.md shows for {name}: {part}\nnow it is:\n{dumped}"
+    assert len(phases) == 6
+    with zipfile.ZipFile(tmp_path / "layer.pdx") as artifact:
+        members = {name.replace("\\", "/") for name in artifact.namelist()}
+    (packed,) = re.findall(r"packs (.*?) and the ELF", ARCHITECTURE.read_text(), re.DOTALL)
+    assert members == {*re.findall(r"`([^`]+)`", packed), *(m for m in members if m.endswith(".so"))}
+
+
+def test_the_map_of_the_architecture_is_current() -> None:
+    map_ = runpy.run_path(str(ROOT / "docs" / "site" / "map.py"))
+    assert map_["TARGET"].read_text() == map_["picture"](), "python docs/site/map.py writes it"
+    assert all((ROOT / folder).is_dir() for box in map_["BOXES"] for folder in box.folders)
 
 
 def test_tracing(folder: Path) -> None:

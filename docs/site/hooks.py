@@ -1,4 +1,7 @@
-"""Hooks of MkDocs: the README is the home page, the reference is generated, files outside of docs/ are named."""
+"""Hooks of MkDocs: the README is the home page, READMEs of folders are pages, the reference is generated.
+
+Links to other files outside of docs/ become their text and the path.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,28 @@ import reference
 
 ROOT = Path(__file__).parents[2]
 WORKER = re.compile(r"https://[^\"]+/iframe-worker/shim")  # for pages that are opened as files
+FOLDERS = ("pydispatch", "csrc", "_core", "tests")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 
 
-def outside_named(text: str, folder: str) -> str:
-    """Return the text of a file of `folder` for the site: links that leave docs/ become their text and the path."""
-    page = folder or "docs"  # the README becomes docs/index.md
+def page_of(readme: str) -> str:
+    """Return the page of the README of a folder, in docs/: `link/README.md` is `docs/folders/link.md`."""
+    return f"docs/folders/{posixpath.dirname(readme)}.md"
+
+
+READMES = {path.relative_to(ROOT).as_posix() for top in FOLDERS for path in (ROOT / top).rglob("README.md")}
+
+
+def outside_named(text: str, folder: str, page: str) -> str:
+    """Return the text of a file of `folder` for the site, where it is in the folder `page`: links that leave docs/ and
+    name no page become their text and the path."""
 
     def replaced(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, link[2]))
         if target == "README.md":
             target = "docs/index.md"
+        elif target in READMES:
+            target = page_of(target)
         if target.startswith("docs/"):
             return f"[{link[1]}]({posixpath.relpath(target, page)}{link[3] or ''})"
         shown = link[1].strip("`")
@@ -34,19 +48,24 @@ def outside_named(text: str, folder: str) -> str:
 
 
 def on_files(files: Any, *, config: Any) -> Any:
-    from mkdocs.structure.files import File
+    from mkdocs.structure.files import File, InclusionLevel
 
-    pages = {"index.md": outside_named((ROOT / "README.md").read_text(), "")}
+    pages = {"index.md": outside_named((ROOT / "README.md").read_text(), "", "docs")}
     pages |= {f"reference/{name}.md": text for name, text in reference.pages().items()}
     pages["assets/worker.js"] = (ROOT / "docs" / "site" / "worker.js").read_text()
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
+    for readme in sorted(READMES):
+        page = page_of(readme)
+        text = outside_named((ROOT / readme).read_text(), posixpath.dirname(readme), posixpath.dirname(page))
+        path = posixpath.relpath(page, "docs")
+        files.append(File.generated(config, path, content=text, inclusion=InclusionLevel.NOT_IN_NAV))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
     folder = posixpath.join("docs", posixpath.dirname(page.file.src_uri)).rstrip("/")
-    return markdown if page.file.generated_by else outside_named(markdown, folder)
+    return markdown if page.file.generated_by else outside_named(markdown, folder, folder)
 
 
 def on_post_page(output: str, *, page: Any, config: Any) -> str:
