@@ -205,6 +205,8 @@ def test_every_folder_of_tests_is_listed() -> None:
 
 
 LISTED = re.compile(r"^(?:-|\d+\.) \[?`([\w./]+)`(?:\]\([\w/]+\.md\))?: \S", re.MULTILINE)
+COLUMNS = 86
+"""Columns of code that the site shows without scrolling in a window of 1280 pixels."""
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 SEARCHED = ("pydispatch", "pydispatch/compiler", "csrc", "csrc/include")
 NOT_LISTED = {"__init__.py", "__pycache__", "README.md", "py.typed"}
@@ -271,6 +273,7 @@ def test_the_architecture_shows_what_the_compiler_dumps(tmp_path: Path) -> None:
     words = [word.replace("DIR", str(tmp_path)) for word in shlex.split(command)]
     execute_command(["pydispatch", *words, "-o", "layer.pdx"], tmp_path)
     for name, text in phases:
+        assert max(map(len, text.splitlines())) <= COLUMNS, f"docs/architecture.md: {name} is too wide for the site"
         dumped = (tmp_path / name).read_text()
         part = missing_part(text, dumped)
         assert part is None, f"docs/architecture.md shows for {name}: {part}\nnow it is:\n{dumped}"
