@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fork_server
+import notebooks
 import numpy as np
 import pytest
 import timelines
@@ -112,6 +113,7 @@ def test_every_document_is_in_the_navigation_of_the_site_once() -> None:
     listed = re.findall(r"[-:] ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     written = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
     generated = ["index.md", "reference/python.md", "reference/cli.md", "reference/c.md"]
+    generated += [f"notebooks/{path.stem}.md" for path in notebooks.NOTEBOOKS]
     assert sorted(listed) == sorted([*written, *generated])  # index.md is the README
 
 
@@ -288,6 +290,24 @@ def test_the_map_of_the_architecture_is_current() -> None:
     map_ = runpy.run_path(str(ROOT / "docs" / "site" / "map.py"))
     assert map_["TARGET"].read_text() == map_["picture"](), "python docs/site/map.py writes it"
     assert all((ROOT / folder).is_dir() for box in map_["BOXES"] for folder in box.folders)
+
+
+@pytest.mark.parametrize("notebook", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run_and_have_the_outputs_that_they_store(notebook: Path) -> None:
+    made = notebooks.run(notebook)
+    sources = ["".join(cell["source"]) for cell in notebooks.code_cells(notebook)]
+    assert max(len(line) for source in sources for line in source.splitlines()) <= COLUMNS
+    for cell, outputs in zip(notebooks.code_cells(notebook), made, strict=True):
+        has_figures = "timing" in cell["metadata"].get("tags", ())
+        stored = notebooks.comparable(cell["outputs"], has_figures)
+        message = f"{notebook.name}: python tests/notebooks.py --write stores the outputs of:\n{cell['source']}"
+        assert notebooks.comparable(outputs, has_figures) == stored, message
+
+
+def test_links_of_notebooks() -> None:
+    for notebook in notebooks.NOTEBOOKS:
+        for target in re.findall(r"\]\(([^)#:\s]+)\)", notebook.read_text(encoding="utf-8")):
+            assert (notebook.parent / target).exists(), f"{notebook.name} points at {target}"
 
 
 def test_tracing(folder: Path) -> None:

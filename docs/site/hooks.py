@@ -1,4 +1,5 @@
-"""Hooks of MkDocs: the README is the home page, READMEs of folders are pages, the reference is generated.
+"""Hooks of MkDocs: the README is the home page, READMEs of folders and notebooks are
+pages, the reference is generated.
 
 Links to other files outside of docs/ become their text and the path.
 """
@@ -13,6 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import notebooks
 import reference
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +31,14 @@ def page_of(readme: str) -> str:
 READMES = {path.relative_to(ROOT).as_posix() for top in FOLDERS for path in (ROOT / top).rglob("README.md")}
 
 
+def notebook_page(path: str) -> str:
+    """Return the page of a notebook, in docs/."""
+    return f"docs/notebooks/{Path(path).stem}.md"
+
+
+NOTEBOOKS = {path.relative_to(ROOT).as_posix() for path in (ROOT / "examples" / "notebooks").glob("*.ipynb")}
+
+
 def outside_named(text: str, folder: str, page: str) -> str:
     """Return the text of a file of `folder` for the site, where it is in the folder `page`: links that leave docs/ and
     name no page become their text and the path."""
@@ -39,6 +49,8 @@ def outside_named(text: str, folder: str, page: str) -> str:
             target = "docs/index.md"
         elif target in READMES:
             target = page_of(target)
+        elif target in NOTEBOOKS:
+            target = notebook_page(target)
         if target.startswith("docs/"):
             return f"[{link[1]}]({posixpath.relpath(target, page)}{link[3] or ''})"
         shown = link[1].strip("`")
@@ -52,6 +64,12 @@ def on_files(files: Any, *, config: Any) -> Any:
 
     pages = {"index.md": outside_named((ROOT / "README.md").read_text(), "", "docs")}
     pages |= {f"reference/{name}.md": text for name, text in reference.pages().items()}
+    for notebook in sorted(NOTEBOOKS):
+        shown, pictures = notebooks.page(
+            ROOT / notebook, lambda text: outside_named(text, "examples/notebooks", "docs/notebooks")
+        )
+        pages[posixpath.relpath(notebook_page(notebook), "docs")] = shown
+        pages |= {f"notebooks/{name}": picture for name, picture in pictures.items()}
     pages["assets/worker.js"] = (ROOT / "docs" / "site" / "worker.js").read_text()
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
