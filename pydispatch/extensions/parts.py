@@ -35,9 +35,9 @@ class Part:
         """Import the object that `place` names, and return it. ExtensionError when it cannot be imported."""
         module, _, name = self.place.partition(":")
         try:
-            found: Any = importlib.import_module(module)
+            loaded: Any = importlib.import_module(module)
             for part in filter(None, name.split(".")):
-                found = getattr(found, part)
+                loaded = getattr(loaded, part)
         except Exception as error:  # whatever the module does at import
             if self.owner == BUILT_IN:
                 raise
@@ -45,7 +45,7 @@ class Part:
             said = f"{type(error).__name__}: {error}"
             raise ExtensionError(f"{what} of {self.owner} cannot be imported from '{self.place}': {said}; "
                                  f"{without(self.owner)}") from error  # fmt: skip
-        return found
+        return loaded
 
 
 BUILT_IN = "pydispatch"

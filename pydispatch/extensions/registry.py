@@ -25,36 +25,36 @@ def part(kind: str, name: str) -> Part | None:
     built in.
     """
     for known in (_built_in, _everything):
-        for found in known().get(kind, []):
-            if found.name == name:
-                return found
+        for candidate in known().get(kind, []):
+            if candidate.name == name:
+                return candidate
     return None
 
 
 def others() -> bool:
     """Return whether other packages add anything."""
-    return any(each.owner != BUILT_IN for listed in _everything().values() for each in listed)
+    return any(part_.owner != BUILT_IN for listed in _everything().values() for part_ in listed)
 
 
 @cache
 def _built_in() -> dict[str, list[Part]]:
-    found: dict[str, list[Part]] = {}
-    builtin.register(Extensions(BUILT_IN, found))
-    return found
+    parts: dict[str, list[Part]] = {}
+    builtin.register(Extensions(BUILT_IN, parts))
+    return parts
 
 
 @cache
 def _everything() -> dict[str, list[Part]]:
-    found = {kind: list(listed) for kind, listed in _built_in().items()}
+    parts = {kind: list(listed) for kind, listed in _built_in().items()}
     for owner, load in _packages():
         try:
-            load()(Extensions(owner, found))
+            load()(Extensions(owner, parts))
         except ExtensionError:
             raise
         except Exception as error:
             said = f"cannot register what it adds to pydispatch: {type(error).__name__}: {error}"
             raise ExtensionError(f"{owner} {said}; {without(owner)}") from error
-    return found
+    return parts
 
 
 def _packages() -> Iterator[tuple[str, Callable[[], Callable[[Extensions], object]]]]:

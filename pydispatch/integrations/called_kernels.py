@@ -36,7 +36,7 @@ class Kernel(KernelSource):
         self.derivative: Any = None  # see `pydispatch.vjp`
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
-        self._view = next((number for number, each in enumerate(self.passed) if each.is_view), 0)
+        self._view = next((index for index, parameter in enumerate(self.passed) if parameter.is_view), 0)
         self._count = len(self.passed)
         self._host: Loaded | None = None
         self._loaded: dict[tuple[str, bool], Loaded] = {}
@@ -78,7 +78,7 @@ class Kernel(KernelSource):
             if are_traced(args):
                 launched(self, args, counts)
                 return
-            if not all(isinstance(each, (int, np.integer)) and each >= 0 for each in counts):
+            if not all(isinstance(count, (int, np.integer)) and count >= 0 for count in counts):
                 raise InvalidArgumentError(
                     f"kernel '{self.name}': grid: expected one to three numbers of workgroups, got {grid!r}"
                 )
@@ -135,7 +135,7 @@ class Kernel(KernelSource):
     def check_count(self, args: tuple[Any, ...]) -> None:
         """InvalidArgumentError unless there are as many arguments as parameters."""
         if len(args) != self._count:
-            names = ", ".join(each.name for each in self.passed)
+            names = ", ".join(parameter.name for parameter in self.passed)
             raise InvalidArgumentError(f"kernel '{self.name}' takes {self._count} arguments ({names}), got {len(args)}")
 
     def _device(self, args: tuple[Any, ...]) -> str:
@@ -149,13 +149,13 @@ class Kernel(KernelSource):
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
         """Return the kernel's function on the device of its arrays; the first call on a device compiles it."""
         view, device = args[self._view], self._device(args)
-        found = self._loaded.get((device, grid_in_call))
-        if found is None or is_closed(found[0]):
+        loaded = self._loaded.get((device, grid_in_call))
+        if loaded is None or is_closed(loaded[0]):
             require_open(view)
-            found = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
+            loaded = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
             if type(view) is not Buffer and not grid_in_call:
-                self._host = found
-        return found
+                self._host = loaded
+        return loaded
 
     def _load(self, device: str, grid_in_call: bool) -> Loaded:
         import pydispatch
@@ -172,7 +172,7 @@ class Kernel(KernelSource):
 
 def are_traced(args: tuple[Any, ...]) -> bool:
     """Return whether the arguments include arrays of a program that is being traced."""
-    return any(getattr(type(each), "is_traced", False) for each in args)
+    return any(getattr(type(argument), "is_traced", False) for argument in args)
 
 
 def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
@@ -184,12 +184,12 @@ def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | 
 
 def _in_process(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Buffers of the CPU as arrays."""
-    on_host = [type(each) is Buffer and isinstance(each.memory, HostMemory) for each in args]
-    return tuple(each.numpy() if own else each for each, own in zip(args, on_host, strict=True))
+    on_host = [type(argument) is Buffer and isinstance(argument.memory, HostMemory) for argument in args]
+    return tuple(argument.numpy() if own else argument for argument, own in zip(args, on_host, strict=True))
 
 
 def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
-    return args[written] if isinstance(written, int) else tuple(args[each] for each in written)
+    return args[written] if isinstance(written, int) else tuple(args[index] for index in written)
 
 
 def is_closed(function: Callable[..., Any]) -> bool:

@@ -86,8 +86,8 @@ def _digest(array: np.ndarray[Any, Any]) -> Any:
 class _Search:
     """The search for captured values. It is repeated until no code with names of further attributes is found."""
 
-    def __init__(self, found: Captures) -> None:
-        self._found = found
+    def __init__(self, captures: Captures) -> None:
+        self._found = captures
         self._names: set[str] = set()
         self._seen: dict[int, Any] = {}
 
@@ -145,8 +145,8 @@ class _Search:
         values = tuple(sequence)
         if not isinstance(sequence, (tuple, frozenset)):
             self._found._sequences.append((sequence, values, path))
-        for number, value in enumerate(values):
-            self._value(value, f"{path}[{number}]")
+        for index, value in enumerate(values):
+            self._value(value, f"{path}[{index}]")
 
     def _mapping(self, mapping: Mapping[Any, Any], path: str) -> None:
         self._found._sizes.append((mapping, len(mapping), path))
@@ -156,8 +156,8 @@ class _Search:
 
     def _array(self, array: np.ndarray[Any, Any], path: str) -> None:
         if array.dtype.hasobject:
-            for each in array.flat:
-                self._value(each, path)
+            for element in array.flat:
+                self._value(element, path)
         if is_frozen(array):
             self._found._frozen.append((array, path))
         else:
@@ -168,8 +168,8 @@ class _Search:
         self._value(method.__self__, path)
 
     def _partial(self, partial: functools.partial[Any], path: str) -> None:
-        for each in (partial.func, partial.args, partial.keywords):
-            self._value(each, path)
+        for component in (partial.func, partial.args, partial.keywords):
+            self._value(component, path)
 
     def _program(self, program: ProgramSource, path: str) -> None:
         self._value(program.function, path)

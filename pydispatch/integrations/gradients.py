@@ -65,24 +65,24 @@ def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
     if value.derivative is None:
         return function, None
     rule, places = value.derivative
-    made = _function(rule)
-    inputs = [each.type for each in (*function.inputs, *function.outputs)]
-    given = [each.type for each in made.inputs]
+    derivative = _function(rule)
+    inputs = [argument.type for argument in (*function.inputs, *function.outputs)]
+    types = [argument.type for argument in derivative.inputs]
     results = [(function.inputs[i].dtype, len(function.inputs[i].shape or ())) for i in places]
-    if [(v.dtype, len(v.shape or ())) for v in made.inputs] != [
+    if [(v.dtype, len(v.shape or ())) for v in derivative.inputs] != [
         (v.dtype, len(v.shape or ())) for v in (*function.inputs, *function.outputs)
     ]:
         raise InvalidArgumentError(
-            f"the derivative '{rule.name}' of '{value.name}' takes ({', '.join(map(str, given))}); expected its "
+            f"the derivative '{rule.name}' of '{value.name}' takes ({', '.join(map(str, types))}); expected its "
             f"arguments and a gradient for each result, ({', '.join(map(str, inputs))})"
         )
-    if [(v.dtype, len(v.shape or ())) for v in made.outputs] != results:
+    if [(v.dtype, len(v.shape or ())) for v in derivative.outputs] != results:
         names = ", ".join(function.inputs[i].name for i in places)
         raise InvalidArgumentError(
-            f"the derivative '{rule.name}' of '{value.name}' gives ({', '.join(str(v.type) for v in made.outputs)}); "
-            f"expected the gradients of {names}, of their types"
+            f"the derivative '{rule.name}' of '{value.name}' gives "
+            f"({', '.join(str(v.type) for v in derivative.outputs)}); expected the gradients of {names}, of their types"
         )
-    return function, Gradient(made, places)
+    return function, Gradient(derivative, places)
 
 
 def _function(value: Kernel | TracedProgram) -> PublicFunction:
@@ -95,7 +95,7 @@ def _function(value: Kernel | TracedProgram) -> PublicFunction:
 def _types(function: Kernel | TracedProgram) -> dict[str, TensorType]:
     """Return the types of the arguments by name."""
     if isinstance(function, Kernel):
-        return {each.name: each.type for each in function.passed if each.type is not None}
+        return {parameter.name: parameter.type for parameter in function.passed if parameter.type is not None}
     return {name: type_ for name, type_ in function.parameters.items() if type_ is not None}
 
 

@@ -27,25 +27,25 @@ class Imported(ImportedSource):
 
     def __call__(self, *args: Any) -> Any:
         """CompileError, in a program, for arguments that do not fit."""
-        first = next((each for each in args if isinstance(each, Array)), None)
+        first = next((argument for argument in args if isinstance(argument, Array)), None)
         if first is None:
             return self.function(*args)
         trace = first.trace
         if len(args) != len(self.parameters):
             raise trace.fail(f"import '{self.name}' takes {len(self.parameters)} arguments, got {len(args)}")
         arrays: list[Any] = [
-            each if isinstance(each, Array) else np.full_like(first, each, dtype=_dtype(type))
-            for each, type in zip(args, self.parameters, strict=True)
+            argument if isinstance(argument, Array) else np.full_like(first, argument, dtype=_dtype(type))
+            for argument, type in zip(args, self.parameters, strict=True)
         ]
-        if any(each.shape != first.shape for each in arrays):
-            shapes = ", ".join(str(tuple(each.shape)) for each in arrays)
+        if any(argument.shape != first.shape for argument in arrays):
+            shapes = ", ".join(str(tuple(argument.shape)) for argument in arrays)
             raise trace.fail(
                 f"import '{self.name}' is called with arrays of different shapes: {shapes}", "numpy.broadcast_to"
             )
-        flat = [each.reshape(-1) for each in arrays]
-        made: Any = np.zeros_like(flat[0], dtype=_dtype(self.result))
-        launch(self._kernel, [*flat, made], None)
-        return made.reshape(first.shape)
+        flat = [argument.reshape(-1) for argument in arrays]
+        result: Any = np.zeros_like(flat[0], dtype=_dtype(self.result))
+        launch(self._kernel, [*flat, result], None)
+        return result.reshape(first.shape)
 
     @functools.cached_property
     def _kernel(self) -> KernelSource:
@@ -55,12 +55,12 @@ class Imported(ImportedSource):
             raise InvalidArgumentError(
                 f"import '{self.name}': programs call imports of up to {MOST} parameters; call it in a kernel"
             )
-        made = _TEMPLATES[count - 1](self)
-        names = [*(f"x{number}" for number in range(count)), "out"]
+        template = _TEMPLATES[count - 1](self)
+        names = [*(f"x{index}" for index in range(count)), "out"]
         types = (*self.parameters, self.result)
-        made.__annotations__ = {name: DType(type)["n"] for name, type in zip(names, types, strict=True)}
-        made.__name__ = self.name
-        return KernelSource(made, (256,), None)
+        template.__annotations__ = {name: DType(type)["n"] for name, type in zip(names, types, strict=True)}
+        template.__name__ = self.name
+        return KernelSource(template, (256,), None)
 
 
 def _dtype(name: str) -> Any:
@@ -104,13 +104,13 @@ _TEMPLATES = (_one, _two, _three)
 def imported(function: Callable[..., Any], /) -> Imported: ...
 @overload
 def imported(symbol: str, /) -> Callable[[Callable[..., Any]], Imported]: ...
-def imported(given: Callable[..., Any] | str, /) -> Any:
+def imported(declared: Callable[..., Any] | str, /) -> Any:
     """Declare a function of numbers that plugins, libraries or `device.add_import` define (docs/plugins.md).
 
     `@pydispatch.imported` is linked by the name of the function, `@pydispatch.imported("symbol")` by another. Types of
     parameters and of the result are numbers: `Annotated[float, pydispatch.f32]`. The body is what `program.python`
     computes. InvalidArgumentError for other types.
     """
-    if isinstance(given, str):
-        return lambda function: Imported(function, given)
-    return Imported(given, "")
+    if isinstance(declared, str):
+        return lambda function: Imported(function, declared)
+    return Imported(declared, "")

@@ -53,16 +53,16 @@ def place_text(function: PublicFunction, place: int) -> str:
 
 
 def result_shapes(
-    function: PublicFunction, target: Target, given: Sequence[Any], check: Callable[[Any, str], None]
+    function: PublicFunction, target: Target, arguments: Sequence[Any], check: Callable[[Any, str], None]
 ) -> list[tuple[Any, ...]]:
     """Return the shapes of the results, () for a number; None stands for a size that only a call decides.
 
-    given: for each argument its shape; for a number its value, None when that is not known. Sizes and numbers may be
-    symbolic. check: raises, with a text, where a condition on them does not hold.
+    arguments: for each argument its shape; for a number its value, None when that is not known. Sizes and numbers
+    may be symbolic. check: raises, with a text, where a condition on them does not hold.
     """
     sizes: dict[str, Any] = {}
     tensors = []
-    for value, shape in zip(function.inputs, given, strict=True):
+    for value, shape in zip(function.inputs, arguments, strict=True):
         if value.shape is None:
             sizes.setdefault(value.name, shape)
             continue
@@ -77,8 +77,8 @@ def result_shapes(
     shapes = [tuple(_size(n, sizes) for n in value.shape or ()) for value in function.outputs]
     is_open = any(n is None for shape in shapes for n in shape)
     if is_open and all(isinstance(n, int) for shape in tensors for n in shape):
-        made = target.result_shapes(tensors)
-        return shapes if made is None else [shape or () for shape in made]
+        computed = target.result_shapes(tensors)
+        return shapes if computed is None else [shape or () for shape in computed]
     return shapes
 
 

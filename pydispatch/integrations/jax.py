@@ -33,10 +33,10 @@ def from_jax(
     with importing("from_jax", "jax"):
         import jax
         import numpy as np
-    given = args if params is None else (params, *args)
+    examples = args if params is None else (params, *args)
     leaves = jax.tree_util.tree_flatten_with_path(params)[0] if params is not None else []
     bound = [(_name(path), np.asarray(leaf)) for path, leaf in leaves]
-    text = _text(jax, function, given)
+    text = _text(jax, function, examples)
     read = arguments.read_options(kernels, weights)
     module = module_of(text, getattr(function, "__name__", "jax"), ReadOptions(weights, read.kernels, bound))
     return compile_tuned(module, kernels=kernels, **options)
@@ -48,15 +48,15 @@ def module_of(text: str, name: str, options: ReadOptions) -> Any:
     return FRONTEND.read(ir.parse(text, name), options)
 
 
-def _text(jax: Any, function: Callable[..., Any], given: tuple[Any, ...]) -> str:
+def _text(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) -> str:
     """Return the function as StableHLO. Sizes that are symbols need an export, which checks what it calls."""
-    leaves = jax.tree_util.tree_leaves(given)
+    leaves = jax.tree_util.tree_leaves(examples)
     jitted = jax.jit(function, keep_unused=True)
     if all(isinstance(n, int) for leaf in leaves for n in getattr(leaf, "shape", ())):
-        return str(jitted.lower(*given).as_text(debug_info=True))
+        return str(jitted.lower(*examples).as_text(debug_info=True))
     from jax import export
 
-    return str(export.export(jitted)(*given).mlir_module())
+    return str(export.export(jitted)(*examples).mlir_module())
 
 
 def _name(path: Any) -> str:

@@ -37,7 +37,7 @@ def kernel(
     if configs is not None:
         from pydispatch.integrations.tuned_kernels import TunedKernel
 
-        return lambda each: TunedKernel(each, workgroup, grid, configs, key)
+        return lambda decorated: TunedKernel(decorated, workgroup, grid, configs, key)
     if function is None:
-        return lambda each: Kernel(each, workgroup, grid)
+        return lambda decorated: Kernel(decorated, workgroup, grid)
     return Kernel(function, workgroup, grid)

@@ -36,11 +36,11 @@ class TracedProgram(ProgramSource):
 
         InvalidArgumentError for arguments that do not fit, CompileError for what is no part of programs.
         """
-        if any(isinstance(each, Array) for each in (*args, *named.values())):
+        if any(isinstance(argument, Array) for argument in (*args, *named.values())):
             if (trace := current()) is not None:
                 trace.count_inlined(self.name)
             return self.function(*args, **{**self.statics, **named})
-        first = next((each for each in args if type(each) is Buffer), None)
+        first = next((argument for argument in args if type(argument) is Buffer), None)
         device = "cpu" if first is None else first.device
         loaded = self._loaded.get(device)
         if loaded is None or is_closed(loaded[0]):

@@ -111,10 +111,10 @@ class Predictor:
         kept = self._columns("keep", {name: name for name in self._keep}, batch)
         if not rows:
             return kept | self._nothing()
-        given = self._arguments(batch)
+        columns = self._arguments(batch)
         most = self._stacking.fixed or rows
         parts = [
-            self._run(tuple(value[first : first + most] for value in given), min(most, rows - first))
+            self._run(tuple(value[first : first + most] for value in columns), min(most, rows - first))
             for first in range(0, rows, most)
         ]
         results = parts[0] if len(parts) == 1 else [np.concatenate(part) for part in zip(*parts, strict=True)]
@@ -122,11 +122,11 @@ class Predictor:
 
     def _nothing(self) -> Batch:
         """Return the results for no rows: arrays of the right types, whose open sizes are 0."""
-        found: Batch = {}
+        empty: Batch = {}
         for name, value in zip(self._outputs, self._program_outputs, strict=True):
             shape = [0, *(n if isinstance(n, int) else 0 for n in (value.shape or ())[1:])]
-            found[name] = np.empty(shape, value.dtype)
-        return found
+            empty[name] = np.empty(shape, value.dtype)
+        return empty
 
     def _columns(self, what: str, wanted: Mapping[str, str], batch: Batch) -> Batch:
         """Return the column of each name. InvalidArgumentError for a column that the batch does not have."""
@@ -148,15 +148,15 @@ class Predictor:
                 f"@{self._stacking.name}: inputs: there is none for '{missing[0]}'; it takes "
                 f"{', '.join(argument.name for argument in arguments)}, and `inputs` gives {', '.join(named) or 'none'}"
             )
-        given = [_stacked(named[argument.name]) for argument in arguments]
+        stacked = [_stacked(named[argument.name]) for argument in arguments]
         rows = len(next(iter(batch.values())))
-        for argument, value in zip(arguments, given, strict=True):
+        for argument, value in zip(arguments, stacked, strict=True):
             if argument.tail is None or value.dtype != argument.dtype or value.shape[:1] != (rows,):
                 raise InvalidArgumentError(
                     f"{argument.text}: expected an array of {argument.dtype} with {rows} rows, got {value.dtype}"
                     f"{list(value.shape)}; convert it in `inputs`, a function of the batch"
                 )
-        return given
+        return stacked
 
     def _run(self, row: tuple[np.ndarray, ...], count: int) -> Sequence[np.ndarray]:
         for attempt in range(self._retries):

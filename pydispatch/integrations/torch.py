@@ -70,9 +70,9 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
     from torch._decomp import core_aten_decompositions
     from torch._dynamo.backends.common import aot_autograd
 
-    given = dict(options or {})
-    runs_on = device(given.pop("device", "cpu"))
-    kernels, weights = given.pop("kernels", None), "embed"
+    settings = dict(options or {})
+    runs_on = device(settings.pop("device", "cpu"))
+    kernels, weights = settings.pop("kernels", None), "embed"
     read = arguments.read_options(kernels, weights)
 
     @translated()
@@ -82,12 +82,14 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 
     def compiled(graph: Any, example: Sequence[Any]) -> Any:
         traced, module = model_of(graph)
-        artifact = compile_tuned(module, kernels=kernels, **given)
+        artifact = compile_tuned(module, kernels=kernels, **settings)
         return make_boxed_func(_Runner(torch, runs_on.load(artifact)["main"], traced))
 
     table = {op: f for op, f in core_aten_decompositions().items() if not _is_known(op)}
-    made = aot_autograd(fw_compiler=compiled, inference_compiler=compiled, bw_compiler=compiled, decompositions=table)
-    return made(module, inputs)
+    compile_graph = aot_autograd(
+        fw_compiler=compiled, inference_compiler=compiled, bw_compiler=compiled, decompositions=table
+    )
+    return compile_graph(module, inputs)
 
 
 @dataclass(frozen=True)
@@ -139,13 +141,13 @@ def _traced(module: Any) -> _Traced:
         graph, constants = fx.graph_of(module)
     except Fault as fault:
         raise CompileError(str(fault), Location(_NAME, 0, 0)) from None
-    names = [each.name for each in graph.inputs if isinstance(each, Name) and each.name not in constants]
+    names = [value.name for value in graph.inputs if isinstance(value, Name) and value.name not in constants]
     sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}
     tokens = {node.positional[0] for node in graph.nodes if node.target.endswith("higher_order.with_effects")}
     inputs, passed = [], []
     for place, name in enumerate(names):
-        number = graph.numbers.get(name)
-        is_size = isinstance(number, Symbolic) and number in sizes
+        value = graph.numbers.get(name)
+        is_size = isinstance(value, Symbolic) and value in sizes
         kind = "token" if Name(name) in tokens else "size" if is_size else "user_input"  # calls pass None for tokens
         inputs.append(GraphInput(kind, Name(name)))
         if kind == "user_input":
@@ -205,10 +207,10 @@ class _Runner:
         self.traced = traced
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        made = self.function(*(self._given(inputs[place]) for place in self.traced.passed))
-        found = iter(made if isinstance(made, (tuple, list)) else (made,))
+        outputs = self.function(*(self._given(inputs[place]) for place in self.traced.passed))
+        remaining = iter(outputs if isinstance(outputs, (tuple, list)) else (outputs,))
         results = self.traced.results
-        received = [None if result.kind == "view" else self._received(result, inputs, found) for result in results]
+        received = [None if result.kind == "view" else self._received(result, inputs, remaining) for result in results]
         known = dict(zip(self.traced.inputs, inputs, strict=True))
         for place, result in enumerate(results):
             if result.kind == "view":
@@ -225,15 +227,15 @@ class _Runner:
             tensor = tensor.resolve_conj().resolve_neg()
         return tensor if tensor.is_contiguous() else tensor.contiguous()
 
-    def _received(self, result: _Result, inputs: Sequence[Any], found: Iterator[Any]) -> Any:
+    def _received(self, result: _Result, inputs: Sequence[Any], remaining: Iterator[Any]) -> Any:
         if result.kind == "constant":
             return result.value
         if result.kind == "input":
             return inputs[result.place]
         if result.kind == "number":
-            return int(next(found))
+            return int(next(remaining))
         assert result.layout is not None
-        return self._tensor(next(found), result.layout)
+        return self._tensor(next(remaining), result.layout)
 
     def _tensor(self, array: Any, layout: _Layout) -> Any:
         """Return a result as the tensor that PyTorch expects: with its element type, and its order of axes in
@@ -243,15 +245,15 @@ class _Runner:
 
         values = np.asarray(array)
         try:
-            made = self.torch.from_numpy(values)
+            tensor = self.torch.from_numpy(values)
         except TypeError:  # an element type of the package ml_dtypes
-            made = self.torch.from_numpy(values.view(f"u{values.dtype.itemsize}"))
-        if made.dtype != layout.dtype:
-            made = made.view(layout.dtype)
+            tensor = self.torch.from_numpy(values.view(f"u{values.dtype.itemsize}"))
+        if tensor.dtype != layout.dtype:
+            tensor = tensor.view(layout.dtype)
         if layout.order is None:
-            return made
-        sizes = made.shape
+            return tensor
+        sizes = tensor.shape
         for axis in layout.repeated:
-            made = made.narrow(axis, 0, 1)
-        back = sorted(range(made.ndim), key=layout.order.__getitem__)
-        return made.permute(layout.order).contiguous().permute(back).expand(sizes)
+            tensor = tensor.narrow(axis, 0, 1)
+        back = sorted(range(tensor.ndim), key=layout.order.__getitem__)
+        return tensor.permute(layout.order).contiguous().permute(back).expand(sizes)

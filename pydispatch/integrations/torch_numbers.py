@@ -64,21 +64,21 @@ class Rank0:
 
     def _traced_array(self, torch: Any, value: Any) -> Any:
         """Trace the conversion of an array of rank 0, whose value only the compiled function knows."""
-        given = torch.as_tensor(value)
-        if given.dtype.is_floating_point:
+        tensor = torch.as_tensor(value)
+        if tensor.dtype.is_floating_point:
             kind = NumberKind.FLOAT
-        elif given.dtype.is_complex:
+        elif tensor.dtype.is_complex:
             kind = NumberKind.COMPLEX
         else:
-            kind = NumberKind.BOOLEAN if given.dtype == torch.bool else NumberKind.INTEGER
+            kind = NumberKind.BOOLEAN if tensor.dtype == torch.bool else NumberKind.INTEGER
         self._require(kind)
-        if self.low is not None and given.dtype != self.dtype:
+        if self.low is not None and tensor.dtype != self.dtype:
             is_float = self.kind is NumberKind.FLOAT
-            wide = given.to(torch.float64 if is_float else torch.int64)
+            wide = tensor.to(torch.float64 if is_float else torch.int64)
             is_between = (wide >= self.low) & (wide <= (self.high if is_float else min(self.high, _INT64 - 1)))
             is_special = ~torch.isfinite(wide)  # an infinity or no number, which floats take
             torch._assert_async(is_between | is_special, self.expected + self.range_text)
-        return given.to(self.dtype)
+        return tensor.to(self.dtype)
 
     def _require(self, kind: NumberKind) -> None:
         if kind > self.kind:
@@ -87,7 +87,7 @@ class Rank0:
 
 def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Rank0]:
     """Return the arguments of rank 0 of a function, by place and by name."""
-    found: dict[int | str, Rank0] = {}
+    arguments: dict[int | str, Rank0] = {}
     for place, (value, (_, element, dims)) in enumerate(zip(function.inputs, function.arguments, strict=True)):
         if dims is None or len(dims):
             continue
@@ -99,6 +99,6 @@ def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Ra
         elif kind is NumberKind.FLOAT:
             low, high = torch.finfo(dtype).min, torch.finfo(dtype).max
         expected = f"{place_text(function, place)}: expected {element.name}: "
-        found[place] = Rank0(function, place, dtype, kind, low, high, expected, f"outside [{low}, {high}]")
-        found[value.name] = found[place]
-    return found
+        arguments[place] = Rank0(function, place, dtype, kind, low, high, expected, f"outside [{low}, {high}]")
+        arguments[value.name] = arguments[place]
+    return arguments

@@ -57,8 +57,8 @@ def to_torch(function: Any, name: str) -> TorchFunction:
     Raises InvalidArgumentError for another object, a closed program, element types that PyTorch does not have, and a
     name that is in use.
     """
-    found, gradient = loaded(function)
-    return TorchFunction(found, name, gradient)
+    callee, gradient = loaded(function)
+    return TorchFunction(callee, name, gradient)
 
 
 class TorchFunction:
@@ -69,8 +69,8 @@ class TorchFunction:
     ) -> None:
         with importing("to_torch", "torch"):
             import torch
-        found = _NAME.fullmatch(name)
-        if found is None:
+        match = _NAME.fullmatch(name)
+        if match is None:
             raise InvalidArgumentError(f"name: expected 'library::operator', got {name!r}")
         self._torch = torch
         self._function = function
@@ -78,15 +78,15 @@ class TorchFunction:
         self.places = () if gradient is None else gradient.places
         self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", is_rule=True)
         try:
-            self._register(torch, found, gradient is not None or is_rule)
+            self._register(torch, match, gradient is not None or is_rule)
         except BaseException:
             if self.rule is not None:
                 self.rule.close()
             raise
         self._rank_0: dict[int | str, Rank0] = rank_0_arguments(torch, function)
-        self.op = getattr(getattr(torch.ops, found[1]), found[2]).default
+        self.op = getattr(getattr(torch.ops, match[1]), match[2]).default
 
-    def _register(self, torch: Any, found: re.Match[str], is_differentiable: bool) -> None:
+    def _register(self, torch: Any, match: re.Match[str], is_differentiable: bool) -> None:
         function, name = self._function, self._name
         with _lock:
             library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / _LIBRARY))
@@ -94,22 +94,22 @@ class TorchFunction:
             check_types(function, _has, "PyTorch")
             if name in _functions:
                 raise InvalidArgumentError(f"the operator {name} is {_functions[name]!r}; close that one first")
-            schema = f"{found[2]}{_schema(function)}"
+            schema = f"{match[2]}{_schema(function)}"
             known = _operators.get(name)
             if known is not None and known.schema != schema:
                 raise InvalidArgumentError(
                     f"the operator {name} was registered in this process with another schema, {known.schema}; choose "
                     f"another name for {function.text()}"
                 )
-            address, number = torch_kernel(len(_operators)) if known is None else (0, known.number)
-            self._target = Target(function, number)
+            address, ordinal = torch_kernel(len(_operators)) if known is None else (0, known.number)
+            self._target = Target(function, ordinal)
             try:
                 if known is None:
-                    made = _define(torch, library, name, schema, address, isinstance(function, Procedure))
-                    _differentiable(torch, name, made)
+                    operator = _define(torch, library, name, schema, address, isinstance(function, Procedure))
+                    _differentiable(torch, name, operator)
                     if not is_differentiable:
                         _let_users_differentiate(torch, name)
-                    _operators[name] = _Operator(schema, number, made)
+                    _operators[name] = _Operator(schema, ordinal, operator)
             except BaseException:
                 self._target.close()
                 raise
@@ -143,15 +143,15 @@ class TorchFunction:
     def _shapes(self, args: Sequence[Any]) -> list[Any]:
         """Return uninitialized tensors with the shapes and types of the results for `args`."""
         torch, function = self._torch, self._function
-        given = []
+        arguments = []
         for i, (value, (_, kind, dims), arg) in enumerate(zip(function.inputs, function.arguments, args, strict=True)):
             if dims is not None and (arg.dtype != getattr(torch, torch_dtype(kind.word)) or arg.dim() != len(dims)):
                 raise InvalidArgumentError(
                     f"@{function.name}: argument {i} '{value.name}': expected {value.type}, got {arg.dtype} with "
                     f"{arg.dim()} axes"
                 )
-            given.append(arg if dims is None else arg.shape)
-        shapes = result_shapes(function, self._target, given, lambda holds, text: torch._check(holds, lambda: text))
+            arguments.append(arg if dims is None else arg.shape)
+        shapes = result_shapes(function, self._target, arguments, lambda holds, text: torch._check(holds, lambda: text))
         tensors = [arg for arg, (_, _, dims) in zip(args, function.arguments, strict=True) if dims is not None]
         return [
             torch.empty(
@@ -243,9 +243,11 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
         )
     kept = iter(context.saved_tensors)
     args = [next(kept) if other is None else other for other in context.others]
-    made = function.rule(*args, *gradients)
-    found = dict(zip(function.places, made if isinstance(made, (tuple, list)) else (made,), strict=True))
-    return tuple(found.get(place) for place in range(len(args)))
+    computed = function.rule(*args, *gradients)
+    gradient_of = dict(
+        zip(function.places, computed if isinstance(computed, (tuple, list)) else (computed,), strict=True)
+    )
+    return tuple(gradient_of.get(place) for place in range(len(args)))
 
 
 def _mapped(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:
@@ -258,21 +260,21 @@ def _mapped(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: 
                   for arg, dim in zip(args, dims, strict=True)]  # fmt: skip
         empty = [result.new_empty((0, *result.shape)) for result in function._shapes(shapes)]
         return (empty[0], 0) if len(empty) == 1 else (tuple(empty), (0,) * len(empty))
-    made = [
+    results = [
         function.op(*(arg if dim is None else arg.select(dim, i) for arg, dim in zip(args, dims, strict=True)))
         for i in range(info.batch_size)
     ]
-    if not isinstance(made[0], (tuple, list)):
-        return torch.stack(made), 0
-    return tuple(map(torch.stack, zip(*made, strict=True))), (0,) * len(made[0])
+    if not isinstance(results[0], (tuple, list)):
+        return torch.stack(results), 0
+    return tuple(map(torch.stack, zip(*results, strict=True))), (0,) * len(results[0])
 
 
 def _fake(name: str, args: Sequence[Any]) -> Any:
     function = _functions.get(name)
     if function is None:
         raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
-    made = function._shapes(args)
-    return made[0] if len(made) == 1 else tuple(made)
+    results = function._shapes(args)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _schema(function: PublicFunction) -> str:

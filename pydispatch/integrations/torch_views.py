@@ -13,9 +13,9 @@ def shared_roots(nodes: Sequence[Any]) -> dict[Any, Any]:
     """
     roots = {node: root(node) for node in nodes if _storage(node) is not None}
     users: dict[Any, int] = {}
-    for made in roots.values():
-        users[made] = users.get(made, 0) + 1
-    return {node: made for node, made in roots.items() if users[made] > 1 and made.op == "call_function"}
+    for origin in roots.values():
+        users[origin] = users.get(origin, 0) + 1
+    return {node: origin for node, origin in roots.items() if users[origin] > 1 and origin.op == "call_function"}
 
 
 def root(node: Any) -> Any:
@@ -41,10 +41,10 @@ def computed(value: Any, known: Mapping[Any, Any]) -> Any:
     evaluated.
     """
     if isinstance(value, (tuple, list)):
-        return [computed(each, known) for each in value]
+        return [computed(item, known) for item in value]
     if not hasattr(value, "meta"):
         return value
     if value in known:
         return known[value]
-    keywords = {name: computed(each, known) for name, each in value.kwargs.items()}
-    return value.target(*(computed(each, known) for each in value.args), **keywords)
+    keywords = {name: computed(item, known) for name, item in value.kwargs.items()}
+    return value.target(*(computed(item, known) for item in value.args), **keywords)

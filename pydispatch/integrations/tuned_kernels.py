@@ -34,8 +34,8 @@ class TunedKernel(Kernel):
     ) -> None:  # fmt: skip
         if not configs:
             raise InvalidArgumentError(f"kernel '{function.__name__}': configs: expected one or more, got none")
-        self.configs = tuple(dict(each) for each in configs)
-        self.kernels = tuple(_kernel(function, workgroup, grid, each) for each in self.configs)
+        self.configs = tuple(dict(config) for config in configs)
+        self.kernels = tuple(_kernel(function, workgroup, grid, config) for config in self.configs)
         super().__init__(function, self.kernels[0].workgroup, grid, self.kernels[0].statics)
         self.key = tuple(key)
         self._places = tuple(map(self._place, self.key))
@@ -51,14 +51,14 @@ class TunedKernel(Kernel):
         """
         self.kernels[0].check_count(args)
         values = tuple(args[place] if at is None else args[place].shape[at] for place, at in self._places)
-        device = next((each.device for each in args if type(each) is Buffer), "cpu")
-        found = self._chosen.get((device, values))
-        if found is None:
+        device = next((argument.device for argument in args if type(argument) is Buffer), "cpu")
+        best = self._chosen.get((device, values))
+        if best is None:
             chosen = self._choose(device, values, args, measures)
             if chosen is None:
                 return self.kernels[0]
-            found = self._chosen[device, values] = chosen
-        return found
+            best = self._chosen[device, values] = chosen
+        return best
 
     def for_shapes(self, shapes: Mapping[str, Sequence[Any]], measures: bool) -> Kernel:
         """Return the kernel with the fastest configuration on the CPU for arguments of these shapes, by name. Shapes
@@ -67,17 +67,19 @@ class TunedKernel(Kernel):
         known.
         """
         sizes: dict[str, int] = {}
-        views = [each for each in self.kernels[0].passed if each.is_view]
-        for each in views:
-            named = (each.type and each.type.shape) or ()
-            sizes |= {s: n for s, n in zip(named, shapes.get(each.name, ()), strict=False) if isinstance(s, str)}
-        unknown = {s for each in views for s in (each.type and each.type.shape) or () if not isinstance(s, int)}
+        views = [parameter for parameter in self.kernels[0].passed if parameter.is_view]
+        for parameter in views:
+            named = (parameter.type and parameter.type.shape) or ()
+            sizes |= {s: n for s, n in zip(named, shapes.get(parameter.name, ()), strict=False) if isinstance(s, str)}
+        unknown = {
+            s for parameter in views for s in (parameter.type and parameter.type.shape) or () if not isinstance(s, int)
+        }
         if missing := sorted(str(s) for s in unknown if not isinstance(sizes.get(str(s)), int)):
             raise InvalidArgumentError(
                 f"kernel '{self.name}': its configurations cannot be measured: size {missing[0]} is not known; give "
                 f"inputs={{'{views[0].name}': (4096,)}}, or compile {self.name}.best(x, ...)"
             )
-        return self.best(*(self._example(each, sizes) for each in self.kernels[0].passed), measures=measures)
+        return self.best(*(self._example(parameter, sizes) for parameter in self.kernels[0].passed), measures=measures)
 
     @staticmethod
     def _example(parameter: Parameter, sizes: Mapping[str, int]) -> Any:
@@ -90,13 +92,13 @@ class TunedKernel(Kernel):
 
     def _place(self, name: str) -> tuple[int, int | None]:
         """Return which argument, and which of its sizes, a component of the key is."""
-        for number, each in enumerate(self.kernels[0].passed):
-            if each.type is None:
+        for index, parameter in enumerate(self.kernels[0].passed):
+            if parameter.type is None:
                 continue
-            if each.name == name and not each.is_view:
-                return number, None
-            if name in (each.type.shape or ()):
-                return number, (each.type.shape or ()).index(name)
+            if parameter.name == name and not parameter.is_view:
+                return index, None
+            if name in (parameter.type.shape or ()):
+                return index, (parameter.type.shape or ()).index(name)
         raise InvalidArgumentError(
             f"kernel '{self.name}': key: '{name}' is neither a number among its parameters nor the name of a size"
         )
@@ -105,9 +107,9 @@ class TunedKernel(Kernel):
         self, device: str, values: tuple[Any, ...], args: tuple[Any, ...], measures: bool
     ) -> Kernel | None:  # fmt: skip
         database = Database(_machine(device), lambda text: None)
-        text = "\0".join((*(each.mlir() for each in self.kernels), repr(values)))
+        text = "\0".join((*(item.mlir() for item in self.kernels), repr(values)))
         entry = database.load(text)
-        names = [_shown(each) for each in self.configs]
+        names = [_shown(item) for item in self.configs]
         if entry is None or entry.chosen not in names:
             if not measures:
                 return None
@@ -153,4 +155,4 @@ def _copied(value: Any) -> Any:
 
 def microseconds(calls: Mapping[str, Callable[[], object]]) -> list[float]:
     """Return the least time of each call, in microseconds."""
-    return [1e6 * each.least for each in measure(calls, SECONDS, warm_up=SECONDS / 4)]
+    return [1e6 * timing.least for timing in measure(calls, SECONDS, warm_up=SECONDS / 4)]

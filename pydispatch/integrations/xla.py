@@ -32,8 +32,8 @@ def to_jax(function: Any, name: str = "") -> JaxFunction:
 
     Raises InvalidArgumentError for another object, a closed program and element types that XLA does not have.
     """
-    found, gradient = loaded(function)
-    return JaxFunction(found, name or f"pydispatch.{found.name}", gradient)
+    callee, gradient = loaded(function)
+    return JaxFunction(callee, name or f"pydispatch.{callee.name}", gradient)
 
 
 class JaxFunction:
@@ -45,7 +45,7 @@ class JaxFunction:
         self._jax = jax
         self._function = function
         self._name = name
-        check_types(function, lambda kind, number: xla_has(kind.word) and not (number and kind.bits > 64), "XLA")
+        check_types(function, lambda kind, is_number: xla_has(kind.word) and not (is_number and kind.bits > 64), "XLA")
         self._target = Target(function)
         with _lock:
             if name not in _registered:
@@ -81,10 +81,12 @@ class JaxFunction:
         count = len(self._function.inputs)
 
         def backward(arrays: tuple[Any, ...], gradients: Any) -> tuple[Any, ...]:
-            given = gradients if isinstance(gradients, tuple) else (gradients,)
-            made = rule(*arrays, *given)
-            found = dict(zip(gradient.places, made if isinstance(made, tuple) else (made,), strict=True))
-            return tuple(found.get(i) for i in range(count))
+            cotangents = gradients if isinstance(gradients, tuple) else (gradients,)
+            computed = rule(*arrays, *cotangents)
+            gradient_of = dict(
+                zip(gradient.places, computed if isinstance(computed, tuple) else (computed,), strict=True)
+            )
+            return tuple(gradient_of.get(i) for i in range(count))
 
         call.defvjp(lambda *arrays: (self._run(*arrays), arrays), backward)
         return call
@@ -102,8 +104,8 @@ class JaxFunction:
         call = self._jax.ffi.ffi_call(
             self._name, results, vmap_method=None if has_state else "sequential", has_side_effect=has_state
         )
-        made = call(*arrays, function=np.int64(self._target.number))
-        return made[0] if len(made) == 1 else tuple(made) or None
+        returned = call(*arrays, function=np.int64(self._target.number))
+        return returned[0] if len(returned) == 1 else tuple(returned) or None
 
     def _array(self, place: int, value: Any) -> Any:
         """Return an argument as an array of JAX, of the type and rank that the function has."""
@@ -112,8 +114,8 @@ class JaxFunction:
         where = place_text(function, place)
         dtype = self._usable(where, wanted.dtype)
         if wanted.shape == ():
-            number = array_of_rank_0(function, place, value)
-            value = value if number is None else number
+            converted = array_of_rank_0(function, place, value)
+            value = value if converted is None else converted
         is_number = wanted.shape is None and isinstance(value, (int, float))
         array = self._jax.numpy.asarray(value, dtype if is_number else None)
         rank = len(wanted.shape or ())
@@ -128,10 +130,10 @@ class JaxFunction:
             )
         return dtype
 
-    def _shapes(self, given: Sequence[tuple[Any, ...] | None]) -> list[tuple[Any, ...]]:
+    def _shapes(self, argument_shapes: Sequence[tuple[Any, ...] | None]) -> list[tuple[Any, ...]]:
         """Return the shapes of the results for those of the arguments."""
         function = self._function
-        shapes = result_shapes(function, self._target, given, _require)
+        shapes = result_shapes(function, self._target, argument_shapes, _require)
         open_sizes = {
             str(size)
             for value, shape in zip(function.outputs, shapes, strict=True)

@@ -65,13 +65,13 @@ def type_of(annotation: object) -> TensorType | type[Static] | None:
     if isinstance(annotation, TensorType):
         return annotation
     if get_origin(annotation) is not None and (details := get_args(annotation)[1:]):  # Annotated[...]
-        return next((found for each in details if (found := type_of(each)) is not None), None)
+        return next((type_ for detail in details if (type_ := type_of(detail)) is not None), None)
     return None
 
 
 def is_partial(annotation: object) -> bool:
     """Return whether an annotation marks a view as one that is written in part."""
-    return any(each is Partial for each in get_args(annotation)[1:])
+    return any(detail is Partial for detail in get_args(annotation)[1:])
 
 
 static = Static

@@ -72,13 +72,13 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
     cannot hold.
     """
     if isinstance(value, Literal):
-        number = value.value
+        python_value = value.value
         if is_float(type):
-            return writer.constant(_as_float(number, type), type)
+            return writer.constant(_as_float(python_value, type), type)
         if type == "i1":
-            return writer.constant(bool(number), type)
-        check_literal(Literal(int(number)), type, what)
-        return writer.constant(int(number), type)
+            return writer.constant(bool(python_value), type)
+        check_literal(Literal(int(python_value)), type, what)
+        return writer.constant(int(python_value), type)
     source = value.type
     if source == type:
         return value
@@ -93,8 +93,8 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
     if is_float(source):
         through = "i64" if type == "index" else type
         operation = "arith.fptoui" if type in UNSIGNED else "arith.fptosi"
-        made = writer.value(f"{operation} {value.name} : {source} to {through}", through)
-        return cast(writer, made, type)
+        converted = writer.value(f"{operation} {value.name} : {source} to {through}", through)
+        return cast(writer, converted, type)
     if is_float(type):
         whole = cast(writer, value, "i64") if source == "index" else value
         operation = "arith.uitofp" if whole.type in UNSIGNED else "arith.sitofp"
@@ -109,14 +109,14 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
     return writer.value(f"{operation} {value.name} : {source} to {type}", type)
 
 
-def _as_float(number: complex, type: str) -> float:
+def _as_float(value: complex, type: str) -> float:
     """Return a Python number as a float. TypeMismatch for complex numbers and for integers that are too large."""
-    if isinstance(number, complex):
-        raise TypeMismatch(f"the number {number} is complex", "kernels compute with real numbers")
+    if isinstance(value, complex):
+        raise TypeMismatch(f"the number {value} is complex", "kernels compute with real numbers")
     try:
-        return float(number)
+        return float(value)
     except OverflowError:
-        digits = int(number).bit_length() * 30103 // 100000 + 1
+        digits = int(value).bit_length() * 30103 // 100000 + 1
         raise TypeMismatch(
             f"an integer of some {digits} digits does not fit into {type}", "write float('inf') for infinity"
         ) from None
@@ -150,10 +150,10 @@ def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
         raise TypeMismatch(
             f"'{symbol}' of {type}", _REMEDIES.get((symbol, is_float(type)), "convert the operands first")
         )
-    made = table[symbol]
-    if isinstance(made, str):
-        return writer.value(f"{made} {left.name}, {right.name} : {type}", type)
-    return made(writer, left, right)
+    lowering = table[symbol]
+    if isinstance(lowering, str):
+        return writer.value(f"{lowering} {left.name}, {right.name} : {type}", type)
+    return lowering(writer, left, right)
 
 
 _PYTHON: dict[str, Callable[[float, float], float]] = {
@@ -194,9 +194,9 @@ def _bits(symbol: str, lhs: Any, rhs: Any) -> int:
     )
 
 
-def _shown(number: Literal) -> str:
-    is_long = isinstance(number.value, int) and number.value.bit_length() > 256
-    return "an integer of more than 256 bits" if is_long else repr(number.value)
+def _shown(literal: Literal) -> str:
+    is_long = isinstance(literal.value, int) and literal.value.bit_length() > 256
+    return "an integer of more than 256 bits" if is_long else repr(literal.value)
 
 
 def _floor_divide(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
@@ -219,8 +219,8 @@ def _power(writer: Writer, lhs: Number, rhs: Number, type: str) -> Scalar:
     base = cast(writer, lhs, type)
     if isinstance(rhs, Literal) and rhs.value in (2, 3):
         multiply = "arith.mulf" if is_float(type) else "arith.muli"
-        made = writer.value(f"{multiply} {base.name}, {base.name} : {type}", type)
-        return made if rhs.value == 2 else writer.value(f"{multiply} {made.name}, {base.name} : {type}", type)
+        square = writer.value(f"{multiply} {base.name}, {base.name} : {type}", type)
+        return square if rhs.value == 2 else writer.value(f"{multiply} {square.name}, {base.name} : {type}", type)
     if not is_float(type):
         raise TypeMismatch(
             f"'**' of {type}", "powers of whole numbers are 2 and 3; multiply, or convert to pydispatch.f32 first"

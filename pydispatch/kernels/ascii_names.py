@@ -9,10 +9,10 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[%@][\w.$-]+')
 
 def ascii_names(text: str) -> str:
     """Return MLIR text whose bare names of values and symbols are ASCII: `%é` becomes `%_ue9_`. Strings stay."""
-    return text if text.isascii() else _TOKEN.sub(lambda found: _mangled(found[0]), text)
+    return text if text.isascii() else _TOKEN.sub(lambda match: _mangled(match[0]), text)
 
 
 def _mangled(token: str) -> str:
     if token[0] == '"' or token.isascii():
         return token
-    return "".join(each if each.isascii() else f"_u{ord(each):x}_" for each in token)
+    return "".join(character if character.isascii() else f"_u{ord(character):x}_" for character in token)

@@ -41,7 +41,7 @@ class Context(Protocol):
     def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar: ...
     def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T: ...
     def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal: ...
-    def indices(self, node: ast.expr, memory: Memory, given: Entity | None = None) -> str: ...
+    def indices(self, node: ast.expr, memory: Memory, entity: Entity | None = None) -> str: ...
     def writes(self, node: ast.AST, memory: Memory) -> None: ...
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity: ...
 
@@ -88,7 +88,7 @@ UNARY = {
 """Functions of one float → operations of the dialect math."""
 
 
-def count_of(low: Context, node: ast.Call, given: list[Entity], least: int, most: int | None = None) -> None:
+def count_of(low: Context, node: ast.Call, arguments: list[Entity], least: int, most: int | None = None) -> None:
     most = least if most is None else most
     if node.keywords:
         raise low.error(
@@ -96,11 +96,11 @@ def count_of(low: Context, node: ast.Call, given: list[Entity], least: int, most
             f"{ast.unparse(node.func)}: arguments have no names in kernels",
             "give them in order",
         )
-    if not least <= len(given) <= most:
+    if not least <= len(arguments) <= most:
         expected = str(least) if least == most else f"{least} to {most}"
         raise low.error(
             node,
-            f"{ast.unparse(node.func)} takes {expected} argument{'s' * (most != 1)}, got {len(given)}",
+            f"{ast.unparse(node.func)} takes {expected} argument{'s' * (most != 1)}, got {len(arguments)}",
             "help() shows what it takes",
         )
 
@@ -109,9 +109,9 @@ def number(low: Context, node: ast.AST, entity: Entity) -> Scalar | Literal:
     return low.as_number(node, entity)
 
 
-def unary(low: Context, node: ast.Call, given: list[Entity], name: str) -> Entity:
-    count_of(low, node, given, 1)
-    x = number(low, node.args[0], given[0])
+def unary(low: Context, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
+    count_of(low, node, arguments, 1)
+    x = number(low, node.args[0], arguments[0])
     if isinstance(x, Literal):
         plain = getattr(math, name, None)
         if plain is not None:
@@ -123,9 +123,9 @@ def unary(low: Context, node: ast.Call, given: list[Entity], name: str) -> Entit
     return low.writer.value(f"math.{name} {x.name} : {x.type}", x.type)
 
 
-def axis_of(low: Context, node: ast.Call, given: list[Entity]) -> int:
-    count_of(low, node, given, 1)
-    axis = given[0]
+def axis_of(low: Context, node: ast.Call, arguments: list[Entity]) -> int:
+    count_of(low, node, arguments, 1)
+    axis = arguments[0]
     if not isinstance(axis, Literal) or axis.value not in (0, 1, 2) or isinstance(axis.value, bool):
         raise low.error(
             node,
@@ -135,24 +135,26 @@ def axis_of(low: Context, node: ast.Call, given: list[Entity]) -> int:
     return int(axis.value)
 
 
-def minmax(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> Entity:
-    if len(given) == 1 and isinstance(given[0], Group):
-        given = list(given[0].items)
-    if len(given) < 2:
-        raise low.error(node, f"{symbol} takes at least 2 arguments, got {len(given)}", "give numbers to choose from")
-    made = number(low, node, given[0])
-    for each in given[1:]:
-        other = number(low, node, each)
-        if isinstance(made, Literal) and isinstance(other, Literal):
-            made = Literal(max(made.value, other.value) if symbol == "max" else min(made.value, other.value))
+def minmax(low: Context, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+    if len(arguments) == 1 and isinstance(arguments[0], Group):
+        arguments = list(arguments[0].items)
+    if len(arguments) < 2:
+        raise low.error(
+            node, f"{symbol} takes at least 2 arguments, got {len(arguments)}", "give numbers to choose from"
+        )
+    result = number(low, node, arguments[0])
+    for argument in arguments[1:]:
+        other = number(low, node, argument)
+        if isinstance(result, Literal) and isinstance(other, Literal):
+            result = Literal(max(result.value, other.value) if symbol == "max" else min(result.value, other.value))
         else:
-            made = binary(low.writer, symbol, made, other)
-    return made
+            result = binary(low.writer, symbol, result, other)
+    return result
 
 
-def absolute(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
-    count_of(low, node, given, 1)
-    x = number(low, node.args[0], given[0])
+def absolute(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+    count_of(low, node, arguments, 1)
+    x = number(low, node.args[0], arguments[0])
     if isinstance(x, Literal):
         return Literal(abs(x.value))
     if x.type in UNSIGNED:
@@ -162,10 +164,10 @@ def absolute(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     return minmax(low, node, [x, low.number_or_error(node, lambda: binary(low.writer, "-", Literal(0), x))], "max")
 
 
-def select(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
-    count_of(low, node, given, 3)
-    condition = low.condition(node.args[0], given[0])
-    a, b = number(low, node.args[1], given[1]), number(low, node.args[2], given[2])
+def select(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+    count_of(low, node, arguments, 3)
+    condition = low.condition(node.args[0], arguments[0])
+    a, b = number(low, node.args[1], arguments[1]), number(low, node.args[2], arguments[2])
     if isinstance(condition, Literal):
         return a if condition.value else b
     type = joined(a, b, "where")
@@ -173,20 +175,20 @@ def select(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     return low.writer.value(f"arith.select {condition.name}, {x.name}, {y.name} : {type}", type)
 
 
-def fused(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
-    count_of(low, node, given, 3)
-    a, b, c = (number(low, each, entity) for each, entity in zip(node.args, given, strict=True))
+def fused(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+    count_of(low, node, arguments, 3)
+    a, b, c = (number(low, operand, entity) for operand, entity in zip(node.args, arguments, strict=True))
     type = joined(a, b, "fma")
     type = joined(c, Scalar("", type), "fma")
     if not is_float(type):
         raise low.error(node, f"fma of {type}", "write a * b + c")
-    x, y, z = (cast(low.writer, each, type).name for each in (a, b, c))
+    x, y, z = (cast(low.writer, operand, type).name for operand in (a, b, c))
     return low.writer.value(f"math.fma {x}, {y}, {z} : {type}", type)
 
 
-def bits(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
-    count_of(low, node, given, 2)
-    x, target = number(low, node.args[0], given[0]), given[1]
+def bits(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+    count_of(low, node, arguments, 2)
+    x, target = number(low, node.args[0], arguments[0]), arguments[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
         raise low.error(node, "bitcast takes a value and a type", "write pydispatch.bitcast(x, pydispatch.i32)")
     widths = {**FLOATS, **INTEGERS, "index": 0}
@@ -199,9 +201,9 @@ def bits(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     return low.writer.value(f"arith.bitcast {x.name} : {x.type} to {target.value.name}", target.value.name)
 
 
-def ceil_divide(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
-    count_of(low, node, given, 2)
-    a, b = number(low, node.args[0], given[0]), number(low, node.args[1], given[1])
+def ceil_divide(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+    count_of(low, node, arguments, 2)
+    a, b = number(low, node.args[0], arguments[0]), number(low, node.args[1], arguments[1])
     if isinstance(a, Literal) and isinstance(b, Literal):
         return low.folding(node, lambda: Literal(-(-int(a.value) // int(b.value))))
     type = joined(a, b, "cdiv")
@@ -210,17 +212,17 @@ def ceil_divide(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
     return low.writer.value(f"{operation} {x.name}, {y.name} : {type}", type)
 
 
-def atomic(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> Entity:
-    count_of(low, node, given, 3)
-    memory = given[0]
+def atomic(low: Context, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+    count_of(low, node, arguments, 3)
+    memory = arguments[0]
     if not isinstance(memory, Memory):
         raise low.error(
             node.args[0],
             f"{ast.unparse(node.func)}: expected a view or memory of the workgroup, got {described(memory)}",
             "give the view, then the index, then the value",
         )
-    indices = low.indices(node.args[1], memory, given[1])
-    value = low.converted(node.args[2], given[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
+    indices = low.indices(node.args[1], memory, arguments[1])
+    value = low.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
     kinds = {"add": ("addf", "addi"), "max": ("maximumf", "maxs"), "min": ("minimumf", "mins")}
     kind = kinds[symbol][not is_float(memory.dtype)]
     if memory.dtype in UNSIGNED and symbol != "add":
@@ -237,18 +239,18 @@ def atomic(low: Context, node: ast.Call, given: list[Entity], symbol: str) -> En
     return Known(None)
 
 
-def length(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
-    count_of(low, node, given, 1)
-    if isinstance(given[0], Group):
-        return Literal(len(given[0].items))
-    if isinstance(given[0], Memory):
-        return given[0].shape[0]
-    raise low.error(node, f"len of {described(given[0])}", "views and tuples have one")
+def length(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+    count_of(low, node, arguments, 1)
+    if isinstance(arguments[0], Group):
+        return Literal(len(arguments[0].items))
+    if isinstance(arguments[0], Memory):
+        return arguments[0].shape[0]
+    raise low.error(node, f"len of {described(arguments[0])}", "views and tuples have one")
 
 
-def convert(low: Context, node: ast.Call, given: list[Entity], type: str) -> Entity:
-    count_of(low, node, given, 1)
-    value = number(low, node.args[0], given[0])
+def convert(low: Context, node: ast.Call, arguments: list[Entity], type: str) -> Entity:
+    count_of(low, node, arguments, 1)
+    value = number(low, node.args[0], arguments[0])
     try:
         return cast(low.writer, value, type)
     except TypeMismatch as error:
@@ -256,14 +258,14 @@ def convert(low: Context, node: ast.Call, given: list[Entity], type: str) -> Ent
 
 
 def _ids(kind: str) -> Handler:
-    return lambda low, node, given: low.position(node, kind, axis_of(low, node, given))
+    return lambda low, node, arguments: low.position(node, kind, axis_of(low, node, arguments))
 
 
 def _float_function(name: str) -> Handler:
-    return lambda low, node, given: unary(low, node, given, name)
+    return lambda low, node, arguments: unary(low, node, arguments, name)
 
 
-def _outside_phases(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
+def _outside_phases(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
     name = ast.unparse(node.func)
     raise low.error(
         node,
@@ -285,17 +287,17 @@ TABLE: dict[Any, Handler] = {
     functions.fma: fused,
     functions.bitcast: bits,
     functions.cdiv: ceil_divide,
-    functions.atomic_add: lambda low, node, given: atomic(low, node, given, "add"),
-    functions.atomic_max: lambda low, node, given: atomic(low, node, given, "max"),
-    functions.atomic_min: lambda low, node, given: atomic(low, node, given, "min"),
+    functions.atomic_add: lambda low, node, arguments: atomic(low, node, arguments, "add"),
+    functions.atomic_max: lambda low, node, arguments: atomic(low, node, arguments, "max"),
+    functions.atomic_min: lambda low, node, arguments: atomic(low, node, arguments, "min"),
     **dict.fromkeys(
         (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
         _outside_phases,
     ),
-    builtins.max: lambda low, node, given: minmax(low, node, given, "max"),
-    builtins.min: lambda low, node, given: minmax(low, node, given, "min"),
-    patterns.maximum: lambda low, node, given: minmax(low, node, given, "max"),
-    patterns.minimum: lambda low, node, given: minmax(low, node, given, "min"),
+    builtins.max: lambda low, node, arguments: minmax(low, node, arguments, "max"),
+    builtins.min: lambda low, node, arguments: minmax(low, node, arguments, "min"),
+    patterns.maximum: lambda low, node, arguments: minmax(low, node, arguments, "max"),
+    patterns.minimum: lambda low, node, arguments: minmax(low, node, arguments, "min"),
     builtins.abs: absolute,
     builtins.len: length,
 }

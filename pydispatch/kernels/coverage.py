@@ -35,9 +35,9 @@ class Evidence:
 
         A store decides before a comparison: elements beyond the size of the view do not exist.
         """
-        for found in (self.stored, self.compared, self.read):
-            if len(found) == 1:
-                return next(iter(found))
+        for sizes in (self.stored, self.compared, self.read):
+            if len(sizes) == 1:
+                return next(iter(sizes))
         return None
 
 
@@ -49,14 +49,14 @@ class Coverage(Races):
         self._axis_of: dict[str, tuple[str, int]] = {}
         self._evidence: dict[tuple[str, int], Evidence] = {}
 
-    def positioned(self, node: ast.AST, kind: str, axis: int, made: Entity) -> Entity:
+    def positioned(self, node: ast.AST, kind: str, axis: int, index: Entity) -> Entity:
         """Record a number of the invocation or of its workgroup, and return it."""
-        if isinstance(made, Scalar) and kind in ("global", "group"):
+        if isinstance(index, Scalar) and kind in ("global", "group"):
             kind = kind if axis < len(self.workgroup) else "group"
-            self._axis_of[made.name] = kind, axis
+            self._axis_of[index.name] = kind, axis
             if (kind, axis) not in self._evidence:
                 self._evidence[kind, axis] = Evidence(self._unbounded(node, kind, axis))
-        return made
+        return index
 
     def _unbounded(self, node: ast.AST, kind: str, axis: int) -> CompileError:
         invocations = f", which has {self.workgroup[axis]} invocations along this axis" if kind == "global" else ""
@@ -72,14 +72,14 @@ class Coverage(Races):
         )
 
     def _record(self, kind: str, value: Entity, size: Entity) -> None:
-        found = self._axis_of.get(value.name) if isinstance(value, Scalar) else None
-        if found is not None and isinstance(size, (Scalar, Literal)):
-            getattr(self._evidence[found], kind).add(size)
+        key = self._axis_of.get(value.name) if isinstance(value, Scalar) else None
+        if key is not None and isinstance(size, (Scalar, Literal)):
+            getattr(self._evidence[key], kind).add(size)
 
-    def indices(self, node: ast.expr, memory: Memory, given: Entity | None = None) -> str:
-        found = super().indices(node, memory, given)
-        self._record_indices("read", memory, found)
-        return found
+    def indices(self, node: ast.expr, memory: Memory, entity: Entity | None = None) -> str:
+        indices = super().indices(node, memory, entity)
+        self._record_indices("read", memory, indices)
+        return indices
 
     def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
         if is_write:
@@ -94,9 +94,9 @@ class Coverage(Races):
     def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
         if symbol not in GUARDS:
             return
-        number, bound = GUARDS[symbol]
+        position, bound = GUARDS[symbol]
         if is_size(nodes[bound], values[bound]):
-            self._record("compared", values[number], values[bound])
+            self._record("compared", values[position], values[bound])
 
     def workgroups(self) -> list[tuple[SizeOf, int]]:
         """Return for each axis a size and how many of its elements a workgroup covers. CompileError for an axis without
@@ -105,7 +105,7 @@ class Coverage(Races):
         grid: list[tuple[SizeOf, int]] = [(Literal(1), 1)] * 3
         for axis in range(3):
             used = {kind: self._evidence[kind, axis] for kind in ("global", "group") if (kind, axis) in self._evidence}
-            bounds = [(kind, bound) for kind, each in used.items() if (bound := each.bound()) is not None]
+            bounds = [(kind, bound) for kind, evidence in used.items() if (bound := evidence.bound()) is not None]
             if len(bounds) == 1:
                 kind, size = bounds[0]
                 grid[axis] = size, self.workgroup[axis] if kind == "global" else 1
@@ -115,7 +115,7 @@ class Coverage(Races):
 
     def _is_used(self, kind: str, axis: int) -> bool:
         """Return whether an operation has an invocation or workgroup number along the axis as an operand."""
-        names = [re.escape(name) for name, found in self._axis_of.items() if found == (kind, axis)]
+        names = [re.escape(name) for name, key in self._axis_of.items() if key == (kind, axis)]
         operand = re.compile(rf"(?:{'|'.join(names)})\b(?! = )")
         return any(operand.search(line) for line in self.writer.lines)
 

@@ -156,20 +156,20 @@ def flat(entity: Entity) -> list[Scalar] | None:
         return [entity]
     if not isinstance(entity, Group):
         return None
-    found: list[Scalar] = []
+    scalars: list[Scalar] = []
     for item in entity.items:
         part = flat(item)
         if part is None:
             return None
-        found += part
-    return found
+        scalars += part
+    return scalars
 
 
 def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
     """Return the entity of the form of `like` with these scalars: the inverse of `flat`."""
     left = iter(scalars)
 
-    def build(each: Entity) -> Entity:
-        return Group(tuple(map(build, each.items))) if isinstance(each, Group) else next(left)
+    def build(part: Entity) -> Entity:
+        return Group(tuple(map(build, part.items))) if isinstance(part, Group) else next(left)
 
     return build(like)

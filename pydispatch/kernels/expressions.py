@@ -76,21 +76,21 @@ class Expressions(Numbers):
         return Known(node.value)
 
     def _name(self, node: ast.Name) -> Entity:
-        found = self.environment.get(node.id)
-        if found is None:
+        entity = self.environment.get(node.id)
+        if entity is None:
             meaning = self.source.meaning(node.id)
             if meaning is MISSING:
                 raise self.error(node, f"'{node.id}' is not defined", "give it a value before")
             return known(meaning)
-        if isinstance(found, Undefined):
-            raise self.error(node, f"'{node.id}' {found.reason}", f"give '{node.id}' a value before that")
-        if isinstance(found, Kept):
+        if isinstance(entity, Undefined):
+            raise self.error(node, f"'{node.id}' {entity.reason}", f"give '{node.id}' a value before that")
+        if isinstance(entity, Kept):
             raise self.error(
                 node,
                 f"'{node.id}' may differ between the invocations of a workgroup here, and {self.meeting_rule}",
                 "use what is the same for all of them: sizes, group_id, numbers",
             )
-        return self._formula(node, found) if isinstance(found, Formula) else found
+        return self._formula(node, entity) if isinstance(entity, Formula) else entity
 
     def _formula(self, node: ast.Name, formula: Formula) -> Entity:
         """Return the value of a variable that is recomputed at each use. An error in its formula is reported at the
@@ -150,19 +150,19 @@ class Expressions(Numbers):
             )
         raise self.error(node, f"{described(base)} has no elements", "views and tuples have")
 
-    def indices(self, node: ast.expr, memory: Memory, given: Entity | None = None) -> str:
+    def indices(self, node: ast.expr, memory: Memory, evaluated: Entity | None = None) -> str:
         """`%i, %j`, one for each dimension."""
         nodes = node.elts if isinstance(node, ast.Tuple) else [node]
-        if any(isinstance(each, ast.Slice) for each in nodes):
+        if any(isinstance(index, ast.Slice) for index in nodes):
             raise self.error(
                 node,
                 "slices are tiles, which a workgroup has as a whole, and this kernel says what each invocation does",
                 "loop over range(...) and read elements, or use pydispatch.group_id instead of global_id and local_id",
             )
-        if given is None:
-            entities = [self.evaluate(each) for each in nodes]
+        if evaluated is None:
+            entities = [self.evaluate(index) for index in nodes]
         else:
-            entities = list(given.items) if isinstance(given, Group) else [given]
+            entities = list(evaluated.items) if isinstance(evaluated, Group) else [evaluated]
         if len(entities) != len(memory.shape):
             names = ", ".join("ijkl"[: len(memory.shape)])
             raise self.error(
@@ -170,11 +170,11 @@ class Expressions(Numbers):
                 f"{len(entities)} {'index' if len(entities) == 1 else 'indices'} of {described(memory)}",
                 f"give one for each dimension: [{names}]",
             )
-        found = []
-        for number, (entity, size) in enumerate(zip(entities, memory.shape, strict=True)):
-            part = nodes[number] if len(nodes) == len(entities) else node
-            found.append(self.index(node, part, entity, size, number).name)
-        return ", ".join(found)
+        components = []
+        for dimension, (entity, size) in enumerate(zip(entities, memory.shape, strict=True)):
+            part = nodes[dimension] if len(nodes) == len(entities) else node
+            components.append(self.index(node, part, entity, size, dimension).name)
+        return ", ".join(components)
 
     def index(self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int) -> Scalar:
         """Return the index of one dimension as a value of type index. part: the part of `node` that is the index."""
@@ -183,10 +183,10 @@ class Expressions(Numbers):
             value = self._fixed(node, value, size, dimension)
         elif value.type not in INTEGERS:
             raise self.error(node, f"an index of {value.type}", "convert it: pydispatch.i32(...)")
-        made = cast(self.writer, value, "index")
+        index = cast(self.writer, value, "index")
         if self.checks and not (isinstance(value, Literal) and isinstance(size, Literal)):
-            self._check(part, made, size, dimension)
-        return made
+            self._check(part, index, size, dimension)
+        return index
 
     def _check(self, node: ast.expr, index: Scalar, size: Scalar | Literal, dimension: int) -> None:
         extent = cast(self.writer, size, "index")
@@ -218,7 +218,7 @@ class Expressions(Numbers):
         if symbol is None:
             return self.matrix_product(node, self.evaluate(node.left), self.evaluate(node.right))
         operands = node.left, node.right
-        values = [self.evaluate(each) for each in operands]
+        values = [self.evaluate(operand) for operand in operands]
         return self.elementwise(operands, values, lambda a, b: binary(self.writer, symbol, a, b))
 
     def matrix_product(self, node: ast.BinOp | ast.AugAssign, lhs: Entity, rhs: Entity) -> Entity:
@@ -245,14 +245,14 @@ class Expressions(Numbers):
             )
 
         def chain(*values: Scalar | Literal) -> Scalar | Literal:
-            made: Scalar | Literal = Literal(True)
+            result: Scalar | Literal = Literal(True)
             for place, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
                 self.compared(operands[place : place + 2], symbol, (left, right))
-                made = self._both(made, compare(self.writer, symbol, left, right))
-            return made
+                result = self._both(result, compare(self.writer, symbol, left, right))
+            return result
 
         operands = [node.left, *node.comparators]
-        return self.elementwise(operands, [self.evaluate(each) for each in operands], chain)
+        return self.elementwise(operands, [self.evaluate(operand) for operand in operands], chain)
 
     def _both(self, lhs: Scalar | Literal, rhs: Scalar | Literal) -> Scalar | Literal:
         for one, other in ((lhs, rhs), (rhs, lhs)):
@@ -266,15 +266,15 @@ class Expressions(Numbers):
         has no visible effect.
         """
         is_and = isinstance(node.op, ast.And)
-        made = self.condition(node.values[0])
-        for each in node.values[1:]:
-            if isinstance(made, Literal):
-                if made.value != is_and:
-                    return made
-                made = self.condition(each)
+        result = self.condition(node.values[0])
+        for operand in node.values[1:]:
+            if isinstance(result, Literal):
+                if result.value != is_and:
+                    return result
+                result = self.condition(operand)
                 continue
-            made = self._decided(made, each, is_and)
-        return made
+            result = self._decided(result, operand, is_and)
+        return result
 
     def _decided(self, first: Scalar, node: ast.expr, is_and: bool) -> Scalar | Literal:
         outer, self.writer = self.writer, self.writer.nested()
@@ -288,10 +288,10 @@ class Expressions(Numbers):
         inner.line(f"scf.yield {second.name} : i1")
         other = outer.nested()
         other.line(f"scf.yield {other.constant(not is_and, 'i1').name} : i1")
-        head, (made,) = outer.results(["i1"])
+        head, (result,) = outer.results(["i1"])
         branches = (inner, other) if is_and else (other, inner)
         outer.branches(f"{head}scf.if {first.name} -> (i1)", *branches)
-        return made
+        return result
 
     def _ifexp(self, node: ast.IfExp) -> Entity:
         condition = self.condition(node.test)
@@ -299,9 +299,9 @@ class Expressions(Numbers):
             return self.evaluate(node.body if condition.value else node.orelse)
         writers, values = [], []
         outer = self.writer
-        for each in (node.body, node.orelse):
+        for branch in (node.body, node.orelse):
             self.writer = outer.nested()
-            values.append(self.evaluate(each))
+            values.append(self.evaluate(branch))
             writers.append(self.writer)
         self.writer = outer
         return self.merged(node, condition, writers, values)
@@ -310,21 +310,21 @@ class Expressions(Numbers):
         """Merge two values that are computed by two writers: return the first where the condition holds, else the
         second.
         """
-        made = [self.unified(node, writers, values)]
-        scalars = [flat(each) or [] for each in made[0]]
-        types = [each.type for each in scalars[0]]
+        unified = [self.unified(node, writers, values)]
+        scalars = [flat(value) or [] for value in unified[0]]
+        types = [value.type for value in scalars[0]]
         if not any(writer.has_effects for writer in writers):
             self.writer.lines += [line for writer in writers for line in writer.lines]
             chosen = [
                 self.writer.value(f"arith.select {condition.name}, {a.name}, {b.name} : {a.type}", a.type)
                 for a, b in zip(*scalars, strict=True)
             ]
-            return rebuilt(made[0][0], chosen)
-        for writer, each in zip(writers, scalars, strict=True):
-            writer.line(f"scf.yield {', '.join(s.name for s in each)} : {', '.join(types)}")
+            return rebuilt(unified[0][0], chosen)
+        for writer, value in zip(writers, scalars, strict=True):
+            writer.line(f"scf.yield {', '.join(s.name for s in value)} : {', '.join(types)}")
         head, results = self.writer.results(types)
         self.writer.branches(f"{head}scf.if {condition.name} -> ({', '.join(types)})", *writers)
-        return rebuilt(made[0][0], results)
+        return rebuilt(unified[0][0], results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
         """Convert two values to the same form and the same types. CompileError when they have none."""
@@ -352,7 +352,7 @@ class Expressions(Numbers):
                 else "call functions",
             )
         function = called.value
-        if any(isinstance(each, ast.Starred) for each in node.args):
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.error(node, "arguments with * are not a part of kernels", "give each argument")
         remedy = calls.REMEDIES.get(function) if _is_hashable(function) else None
         if remedy:
@@ -360,16 +360,16 @@ class Expressions(Numbers):
         if isinstance(function, DType):
             name = function.name
             return self.called(
-                node, lambda low, at, given: calls.convert(low, at, given, name), [*map(self.evaluate, node.args)]
+                node, lambda low, at, values: calls.convert(low, at, values, name), [*map(self.evaluate, node.args)]
             )
         handler = self.handlers.get(function) if _is_hashable(function) else None
-        given = [self.evaluate(each) for each in node.args]
+        arguments = [self.evaluate(argument) for argument in node.args]
         if handler is not None:
-            return self.called(node, handler, given)
+            return self.called(node, handler, arguments)
         if isinstance(function, ImportedSource):
-            return self._imported(node, function, given)
+            return self._imported(node, function, arguments)
         if inspect.isfunction(function) and (function.__module__ or "").partition(".")[0] not in _LIBRARIES:
-            return self.inlined(node, function, given)
+            return self.inlined(node, function, arguments)
         inner = getattr(function, "__wrapped__", None)
         raise self.error(
             node,
@@ -379,24 +379,24 @@ class Expressions(Numbers):
             else "functions of Python that are written like kernels can, and those of pydispatch and math",
         )
 
-    def _imported(self, node: ast.Call, function: ImportedSource, given: list[Entity]) -> Scalar:
+    def _imported(self, node: ast.Call, function: ImportedSource, arguments: list[Entity]) -> Scalar:
         """Call a function that is linked later, and return its result."""
-        calls.count_of(self, node, given, len(function.parameters))
+        calls.count_of(self, node, arguments, len(function.parameters))
         values = [
             self.converted(at, entity, type, f"an argument of '{function.name}'")
-            for at, entity, type in zip(node.args, given, function.parameters, strict=True)
+            for at, entity, type in zip(node.args, arguments, function.parameters, strict=True)
         ]
         self.imports[function.symbol] = function.declaration
         self.writer.has_effects = True
-        names, types = ", ".join(each.name for each in values), ", ".join(function.parameters)
+        names, types = ", ".join(value.name for value in values), ", ".join(function.parameters)
         call = f"func.call @{function.local}({names}) : ({types}) -> {function.result}"
         return self.writer.value(call, function.result)
 
     handlers: Mapping[Any, calls.Handler] = calls.TABLE
 
-    def called(self, node: ast.Call, handler: calls.Handler, given: list[Entity]) -> Entity:
+    def called(self, node: ast.Call, handler: calls.Handler, arguments: list[Entity]) -> Entity:
         """Call a handler of `handlers`, and return its result."""
-        return handler(self, node, given)
+        return handler(self, node, arguments)
 
     def writes(self, node: ast.AST, memory: Memory) -> None:
         if memory.parameter:

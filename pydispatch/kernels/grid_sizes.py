@@ -43,8 +43,8 @@ class Sizes:
         """Return the result that is assumed for a comparison. Raises _Undecided when none has been chosen."""
         self.compared += 1
         if self.compared > len(self.decided):
-            made = self.writer.value(f"arith.cmpi {predicate}, {lhs.name}, {rhs.name} : index", "i1")
-            raise _Undecided(made.name)
+            condition = self.writer.value(f"arith.cmpi {predicate}, {lhs.name}, {rhs.name} : index", "i1")
+            raise _Undecided(condition.name)
         return self.decided[self.compared - 1]
 
     def constant(self, value: int) -> Size:
@@ -154,7 +154,9 @@ def called(source: Source, sizes: Sizes, results: Callable[[Sizes], list[Size | 
         writers = of.writer.nested(), of.writer.nested()
         for writer, is_true in zip(writers, (True, False), strict=True):
             counts = branch(Sizes(writer, [*of.decided, is_true]))
-            named = [each.name if isinstance(each, Size) else writer.constant(each, "index").name for each in counts]
+            named = [
+                count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in counts
+            ]
             writer.line(f"scf.yield {', '.join(named)} : index, index, index")
         head, values = of.writer.results(["index"] * 3)
         of.writer.branches(f"{head}scf.if {condition} -> (index, index, index)", *writers)

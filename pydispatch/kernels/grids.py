@@ -46,7 +46,7 @@ def workgroup_counts(
     def results(sizes: Sizes) -> list[Size | int]:
         """Return the numbers of workgroups that the function of the grid computes."""
         assert callable(grid)
-        views = {each.name: _Shape(shape(each, sizes)) if each.is_view else None for each in passed}
+        views = {parameter.name: _Shape(shape(parameter, sizes)) if parameter.is_view else None for parameter in passed}
         return _counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))
 
     sizes = Sizes(writer)
@@ -59,13 +59,13 @@ def workgroup_counts(
         chosen += [1] * (3 - len(chosen))
     else:
         chosen = called(source, sizes, results) if callable(grid) else _counts(source, grid)
-    return [each.name if isinstance(each, Size) else writer.constant(each, "index").name for each in chosen]
+    return [count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in chosen]
 
 
 def _counts(source: Source, chosen: Any) -> list[Size | int]:
     """Return three numbers of workgroups, padded with 1. InvalidArgumentError for a value that is no grid."""
     chosen = list(chosen) if isinstance(chosen, (tuple, list)) else [chosen]
-    if not 1 <= len(chosen) <= 3 or not all(isinstance(each, (int, Size)) for each in chosen):
+    if not 1 <= len(chosen) <= 3 or not all(isinstance(count, (int, Size)) for count in chosen):
         raise InvalidArgumentError(
             f"kernel '{source.name}': grid: expected one to three numbers of workgroups, got {chosen!r}"
         )
@@ -73,11 +73,11 @@ def _counts(source: Source, chosen: Any) -> list[Size | int]:
 
 
 def _inferred(sizes: Sizes, phases: Phases) -> list[Size | int]:
-    found: list[Size | int] = []
+    counts: list[Size | int] = []
     for size, extent in phases.workgroups():
-        each = Size(sizes, size.name) if isinstance(size, Scalar) else int(size.value)
-        found.append(each if extent == 1 else -(-each // extent))
-    return found
+        count = Size(sizes, size.name) if isinstance(size, Scalar) else int(size.value)
+        counts.append(count if extent == 1 else -(-count // extent))
+    return counts
 
 
 def _over_tiles(source: Source, view: str, shape: Sequence[Size | int], phases: TileKernel) -> list[Size | int]:

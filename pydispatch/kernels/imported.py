@@ -35,13 +35,13 @@ class ImportedSource:
         self.result = self._number("return", annotations.get("return"))
 
     def _number(self, name: str, annotation: object) -> str:
-        found = type_of(annotation)
-        if not isinstance(found, TensorType) or found.shape is not None:
+        tensor_type = type_of(annotation)
+        if not isinstance(tensor_type, TensorType) or tensor_type.shape is not None:
             what = "its result" if name == "return" else f"parameter '{name}'"
             raise InvalidArgumentError(
                 f"import '{self.name}': {what} needs the type of a number, such as Annotated[float, pydispatch.f32]"
             )
-        return found.dtype
+        return tensor_type.dtype
 
     @property
     def local(self) -> str:

@@ -37,22 +37,30 @@ class KernelSource(KernelLike):
     @property
     def passed(self) -> tuple[Parameter, ...]:
         """The parameters that calls of a compiled kernel give: those that are no statics."""
-        return tuple(each for each in self.parameters if each.type is not None)
+        return tuple(parameter for parameter in self.parameters if parameter.type is not None)
 
-    def _statics(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        names = [each.name for each in self.parameters if each.type is None]
-        unknown = next((name for name in given if name not in names), None)
+    def _statics(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        names = [parameter.name for parameter in self.parameters if parameter.type is None]
+        unknown = next((name for name in values if name not in names), None)
         if unknown is not None:
             listed = f"; there are {', '.join(names)}" if names else ""
             raise InvalidArgumentError(f"kernel '{self.name}' has no static parameter '{unknown}'{listed}")
-        found = {each.name: each.default for each in self.parameters if each.type is None and each.has_default}
-        return {**found, **given}
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in self.parameters
+            if parameter.type is None and parameter.has_default
+        }
+        return {**defaults, **values}
 
     def lowered(self, grid_in_call: bool = False) -> Lowered:
         """Return the program of the kernel. CompileError for what is no kernel; InvalidArgumentError where a static
         parameter has no value.
         """
-        missing = [each.name for each in self.parameters if each.type is None and each.name not in self.statics]
+        missing = [
+            parameter.name
+            for parameter in self.parameters
+            if parameter.type is None and parameter.name not in self.statics
+        ]
         if missing:
             raise InvalidArgumentError(
                 f"kernel '{self.name}': the static parameter '{missing[0]}' has no value; "
@@ -84,12 +92,12 @@ class KernelSource(KernelLike):
         return self._plain.text
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{each.name}: {each.type or 'static'}" for each in self.parameters)
+        shown = ", ".join(f"{parameter.name}: {parameter.type or 'static'}" for parameter in self.parameters)
         return f"<pydispatch kernel {self.name}({shown}), workgroup {self.workgroup}>"
 
 
-def _workgroup(name: str, given: Sequence[int] | int) -> tuple[int, ...]:
-    sizes = (given,) if isinstance(given, int) else given
+def _workgroup(name: str, requested: Sequence[int] | int) -> tuple[int, ...]:
+    sizes = (requested,) if isinstance(requested, int) else requested
     product = 1
     is_list = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
     for size in sizes if is_list else ():
@@ -100,14 +108,16 @@ def _workgroup(name: str, given: Sequence[int] | int) -> tuple[int, ...]:
     if not is_list or product > MOST_INVOCATIONS:
         raise InvalidArgumentError(
             f"kernel '{name}': workgroup: expected one to three numbers, at most {MOST_INVOCATIONS} invocations in "
-            f"all, got {given!r}"
+            f"all, got {requested!r}"
         )
     return tuple(sizes)
 
 
-def _grid(name: str, given: Any) -> tuple[int, ...]:
-    sizes = (given,) if isinstance(given, int) else given
+def _grid(name: str, requested: Any) -> tuple[int, ...]:
+    sizes = (requested,) if isinstance(requested, int) else requested
     is_grid = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
-    if not is_grid or not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in sizes):
-        raise InvalidArgumentError(f"kernel '{name}': grid: expected one to three numbers of workgroups, got {given!r}")
+    if not is_grid or not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in sizes):
+        raise InvalidArgumentError(
+            f"kernel '{name}': grid: expected one to three numbers of workgroups, got {requested!r}"
+        )
     return tuple(sizes)

@@ -36,7 +36,7 @@ class Loops(Statements):
         if isinstance(step, Scalar):
             low, high, step, position = self._by_count(low, high, step)
         exits = leaves(node)
-        inner = {name for each in node.body for name in leaves(each)}
+        inner = {name for statement in node.body for name in leaves(statement)}
         if BREAK in inner or RETURN in exits or step < 0:
             self._counted(node, low, high, step, position, bool(inner & {BREAK, RETURN}))
             return
@@ -69,7 +69,7 @@ class Loops(Statements):
 
         The step may be negative; if it is 0, there are no numbers.
         """
-        first, end, stride = (cast(self.writer, each, "index") for each in (low, high, step))
+        first, end, stride = (cast(self.writer, bound, "index") for bound in (low, high, step))
         span = self.writer.value(f"arith.subi {end.name}, {first.name} : index", "index")
         count = self.writer.value(f"arith.ceildivsi {span.name}, {stride.name} : index", "index")
 
@@ -110,13 +110,13 @@ class Loops(Statements):
         if not 1 <= len(call.args) <= 3 or call.keywords:
             given_count = len(call.args)
             raise self.error(call, f"range takes 1 to 3 arguments, got {given_count}", "write range(first, end, step)")
-        given = [self.number(each) for each in call.args]
-        for each, argument in zip(given, call.args, strict=True):
-            type = default_type(each) if isinstance(each, Literal) else each.type
+        arguments = [self.number(value) for value in call.args]
+        for value, argument in zip(arguments, call.args, strict=True):
+            type = default_type(value) if isinstance(value, Literal) else value.type
             if type in FLOATS or type == "i1":
                 raise self.error(argument, f"range of {type}", "convert it: pydispatch.i32(...)")
-        low, high = (Literal(0), given[0]) if len(given) == 1 else given[:2]
-        step = given[2] if len(given) == 3 else Literal(1)
+        low, high = (Literal(0), arguments[0]) if len(arguments) == 1 else arguments[:2]
+        step = arguments[2] if len(arguments) == 3 else Literal(1)
         if isinstance(step, Scalar):
             return low, high, step
         if step.value == 0:
@@ -154,7 +154,7 @@ class Loops(Statements):
     def _while_statement(self, node: ast.While) -> None:
         if node.orelse:
             raise self.error(node.orelse[0], "'else' of a loop is not a part of kernels", "use a variable")
-        inner = {name for each in node.body for name in leaves(each)}
+        inner = {name for statement in node.body for name in leaves(statement)}
         if isinstance(node.test, ast.Constant) and node.test.value and not inner & {BREAK, RETURN}:
             raise self.error(node, "this loop never ends", "leave it with break or return, or test for the end")
         self._loop(
@@ -172,7 +172,7 @@ class Loops(Statements):
     ) -> None:
         """scf.while. own: first values of variables that the program does not name."""
         target = {node.target.id} if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else set()
-        inner_exits = {name for each in node.body for name in leaves(each)} & {BREAK, RETURN}
+        inner_exits = {name for statement in node.body for name in leaves(statement)} & {BREAK, RETURN}
         for name in inner_exits:
             self.environment[name] = self.writer.constant(False, "i1")
         carried = [*self.carried(node.body, target), *sorted(inner_exits)]

@@ -53,7 +53,7 @@ class Lowered:
         """
         arguments = ", ".join(f"%a_{name}: {type}" for name, type in self.arguments)
         returned = [(f"%r_{name}", type) for name, type in self.results] + [*(self.stamps if with_stamps else ())]
-        values, types = (", ".join(each) for each in zip(*returned, strict=True))
+        values, types = (", ".join(column) for column in zip(*returned, strict=True))
         symbol = function if function.isascii() else f'"{function}"'
         lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}", "}"]
         return ascii_names("\n".join([f"module @{self.name} {{", *self.executable, *lines, "}", ""]))
@@ -74,7 +74,7 @@ def lower(
     (`Coverage`); with tiles, the grid covers the first view that is written. grid_in_call: three more arguments of the
     function are the grid. checks: every index is compared with its size, and accesses with those of other invocations.
     """
-    passed = [each for each in parameters if each.type is not None]
+    passed = [parameter for parameter in parameters if parameter.type is not None]
     kind = TileKernel if has_tiles(source) else Phases
     phases = kind(source, parameters, workgroup, statics)
     phases.checks = checks
@@ -85,7 +85,7 @@ def lower(
         phases = kind(source, parameters, workgroup, statics)
         phases.checks, phases.watched = checks, watched
         lines = phases.lower(_environment(passed, symbols))
-    written = [number for number, each in enumerate(passed) if each.name in phases.written]
+    written = [index for index, parameter in enumerate(passed) if parameter.name in phases.written]
     if not written:
         raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
     complete = [n for n in written if passed[n].name in (phases.watched or ()) and passed[n].name not in phases.read
@@ -99,12 +99,12 @@ def lower(
         source.name,
         tuple(map(signless, _kernel(source, passed, symbols, phases, lines))),
         tuple(arguments),
-        tuple(arguments[number] for number in written),
+        tuple(arguments[index] for index in written),
         tuple(_host(source, passed, symbols, types, phases, statics, written, grid, grid_in_call)),
         tuple(written),
         phases.asserts,
         tuple(complete),
-        tuple((_stamps_result(passed[number]), _stamps_type(passed[number])) for number in complete),
+        tuple((_stamps_result(passed[index]), _stamps_type(passed[index])) for index in complete),
     )
 
 
@@ -112,14 +112,14 @@ def _symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
     """Return the SSA name of every dynamic size, by view and dimension; sizes with the same symbol have
     the same name.
     """
-    found: dict[tuple[str, int], str] = {}
-    for each in passed:
-        for dimension, size in enumerate((each.type and each.type.shape) or ()):
+    symbols: dict[tuple[str, int], str] = {}
+    for parameter in passed:
+        for dimension, size in enumerate((parameter.type and parameter.type.shape) or ()):
             if isinstance(size, str):
-                found[each.name, dimension] = f"%n_{size}"
+                symbols[parameter.name, dimension] = f"%n_{size}"
             elif size is None:
-                found[each.name, dimension] = f"%n_{each.name}_{dimension}"
-    return found
+                symbols[parameter.name, dimension] = f"%n_{parameter.name}_{dimension}"
+    return symbols
 
 
 def _shape_text(parameter: Parameter) -> str:
@@ -128,19 +128,19 @@ def _shape_text(parameter: Parameter) -> str:
 
 
 def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
-    found: dict[str, Entity] = {}
-    for each in passed:
-        assert each.type is not None
-        if each.type.shape is None:
-            found[each.name] = Scalar(f"%p_{each.name}", each.type.dtype)
+    environment: dict[str, Entity] = {}
+    for parameter in passed:
+        assert parameter.type is not None
+        if parameter.type.shape is None:
+            environment[parameter.name] = Scalar(f"%p_{parameter.name}", parameter.type.dtype)
             continue
         sizes = tuple(
-            Literal(size) if isinstance(size, int) else Scalar(symbols[each.name, dimension], "index")
-            for dimension, size in enumerate(each.type.shape)
+            Literal(size) if isinstance(size, int) else Scalar(symbols[parameter.name, dimension], "index")
+            for dimension, size in enumerate(parameter.type.shape)
         )
-        type = f"memref<{_shape_text(each)}{each.type.dtype}>"
-        found[each.name] = Memory(f"%p_{each.name}", each.type.dtype, sizes, type, each.name)
-    return found
+        type = f"memref<{_shape_text(parameter)}{parameter.type.dtype}>"
+        environment[parameter.name] = Memory(f"%p_{parameter.name}", parameter.type.dtype, sizes, type, parameter.name)
+    return environment
 
 
 def _sizes_of(parameter: Parameter, symbols: Mapping[tuple[str, int], str]) -> str:
@@ -161,23 +161,27 @@ def _kernel(
 ) -> list[str]:
     sizes = list(dict.fromkeys(symbols.values()))
     arguments = [
-        f"%b_{each.name}: !stream.binding" if each.is_view else f"%p_{each.name}: {each.type}" for each in passed
+        f"%b_{parameter.name}: !stream.binding" if parameter.is_view else f"%p_{parameter.name}: {parameter.type}"
+        for parameter in passed
     ]
     watched = _watched(passed, phases)
-    arguments += [f"%b_race_{each.name}: !stream.binding" for each in watched]
+    arguments += [f"%b_race_{parameter.name}: !stream.binding" for parameter in watched]
     arguments += [f"{size}: index" for size in sizes]
     invocations = math.prod(phases.workgroup)
     prologue = ["%zero = arith.constant 0 : index", "%one = arith.constant 1 : index"]
     prologue += [f"%extent{axis} = arith.constant {size} : index" for axis, size in enumerate(phases.workgroup)]
-    for each in passed:
-        if each.is_view and each.type is not None:
-            type = f"memref<{_shape_text(each)}{each.type.dtype}>{_sizes_of(each, symbols)}"
+    for parameter in passed:
+        if parameter.is_view and parameter.type is not None:
+            type = f"memref<{_shape_text(parameter)}{parameter.type.dtype}>{_sizes_of(parameter, symbols)}"
             prologue.append(
-                f"%p_{each.name} = stream.binding.subspan %b_{each.name}[%zero] : !stream.binding -> {type}"
+                f"%p_{parameter.name} = stream.binding.subspan %b_{parameter.name}[%zero] : !stream.binding -> {type}"
             )
-    for each in watched:
-        name, type = stamps_name(f"%p_{each.name}"), stamps_type(_shape_text(each)) + _sizes_of(each, symbols)
-        prologue.append(f"{name} = stream.binding.subspan %b_race_{each.name}[%zero] : !stream.binding -> {type}")
+    for parameter in watched:
+        name, type = (
+            stamps_name(f"%p_{parameter.name}"),
+            stamps_type(_shape_text(parameter)) + _sizes_of(parameter, symbols),
+        )
+        prologue.append(f"{name} = stream.binding.subspan %b_race_{parameter.name}[%zero] : !stream.binding -> {type}")
     name = source.name
     body = [*prologue, *phases.prologue, *lines, "return"]
     return [
@@ -198,7 +202,7 @@ def _kernel(
 
 def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[Parameter]:
     """Return the views whose elements have stamps."""
-    return [each for each in passed if each.name in (phases.watched or ())]
+    return [parameter for parameter in passed if parameter.name in (phases.watched or ())]
 
 
 def _stamps_type(view: Parameter) -> str:
@@ -214,14 +218,14 @@ def _stamps(
     writer: Writer, watched: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]
 ) -> list[tuple[str, str]]:
     """(name, type) of the stamps of each view, none of which is set."""
-    made = []
+    stamps = []
     none = writer.constant(0, "i64").name if watched else ""
-    for each in watched:
-        type, sizes = _stamps_type(each), _sizes_of(each, symbols)
+    for parameter in watched:
+        type, sizes = _stamps_type(parameter), _sizes_of(parameter, symbols)
         empty = writer.value(f"tensor.empty({sizes.strip('{}')}) : {type}", type)
         filled = writer.value(f"linalg.fill ins({none} : i64) outs({empty.name} : {type}) -> {type}", type)
-        made.append((filled.name, type + sizes))
-    return made
+        stamps.append((filled.name, type + sizes))
+    return stamps
 
 
 def _host(
@@ -247,7 +251,7 @@ def _host(
     operand_types = [type + own for type, own in zip(types, own_sizes, strict=True)]
     operand_types += [*(type for _, type in stamps), *["index"] * len(sizes)]
     tied = [f"%a_{passed[n].name}{_sizes_of(passed[n], symbols)}" for n in written]
-    tied += [name + _sizes_of(each, symbols) for each, (name, _) in zip(watched, stamps, strict=True)]
+    tied += [name + _sizes_of(parameter, symbols) for parameter, (name, _) in zip(watched, stamps, strict=True)]
     results = ", ".join([*(f"%r_{passed[n].name}" for n in written), *map(_stamps_result, watched)])
     writer.line(
         f"{results} = flow.dispatch {EXECUTABLE}::@{source.name}[{', '.join(counts)}]({', '.join(operands)}) : "

@@ -16,25 +16,25 @@ def targets_of(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.For)):
         targets = [node.target]
     for target in targets:
-        for each in target.elts if isinstance(target, ast.Tuple) else [target]:
-            if isinstance(each, ast.Name):
-                yield each.id
+        for element in target.elts if isinstance(target, ast.Tuple) else [target]:
+            if isinstance(element, ast.Name):
+                yield element.id
 
 
 def assigned_in(statements: Iterable[ast.AST]) -> set[str]:
-    return {name for each in statements for node in ast.walk(each) for name in targets_of(node)}
+    return {name for statement in statements for node in ast.walk(statement) for name in targets_of(node)}
 
 
 def read_in(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that are read anywhere; a name that is changed in place is read."""
-    found = set()
-    for each in nodes:
-        for node in ast.walk(each):
+    names = set()
+    for root in nodes:
+        for node in ast.walk(root):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                found.add(node.id)
+                names.add(node.id)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                found.add(node.target.id)
-    return found
+                names.add(node.target.id)
+    return names
 
 
 def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | None = None) -> set[str]:
@@ -42,33 +42,33 @@ def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | No
     newly assigned names are added.
     """
     done = set() if assigned is None else assigned
-    found: set[str] = set()
+    names: set[str] = set()
     for node in statements:
         if isinstance(node, ast.If):
             ways = set(done), set(done)
-            found |= read_in([node.test]) - done
-            found |= read_before_assigned(node.body, ways[0]) | read_before_assigned(node.orelse, ways[1])
+            names |= read_in([node.test]) - done
+            names |= read_before_assigned(node.body, ways[0]) | read_before_assigned(node.orelse, ways[1])
             done |= ways[0] & ways[1]
         elif isinstance(node, ast.For):
-            found |= read_in([node.iter]) - done
-            found |= read_before_assigned(node.body, done | set(targets_of(node)))
+            names |= read_in([node.iter]) - done
+            names |= read_before_assigned(node.body, done | set(targets_of(node)))
         elif isinstance(node, ast.While):
-            found |= read_in([node.test]) - done
-            found |= read_before_assigned(node.body, set(done))
+            names |= read_in([node.test]) - done
+            names |= read_before_assigned(node.body, set(done))
         else:
-            found |= read_in([node]) - done
+            names |= read_in([node]) - done
             done |= set(targets_of(node))
-    return found
+    return names
 
 
 def leaves(node: ast.AST) -> frozenset[str]:
     """Return the exits that leave a statement: `break` and `continue` of a loop end at the loop."""
     if isinstance(node, ast.stmt) and type(node) in _EXITS:
         return frozenset({_EXITS[type(node)]})
-    found: set[str] = set()
+    exits: set[str] = set()
     if isinstance(node, (ast.If, ast.For, ast.While)):
-        for each in (*node.body, *node.orelse):
-            found |= leaves(each)
+        for statement in (*node.body, *node.orelse):
+            exits |= leaves(statement)
         if not isinstance(node, ast.If):
-            found &= {"return "}
-    return frozenset(found)
+            exits &= {"return "}
+    return frozenset(exits)

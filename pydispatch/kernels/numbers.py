@@ -51,7 +51,7 @@ class Numbers:
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
         raise NotImplementedError
 
-    def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
+    def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
         raise NotImplementedError
 
     def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:

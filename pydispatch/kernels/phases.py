@@ -38,7 +38,7 @@ class Phases(Coverage):
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
     ) -> None:
         super().__init__(source, workgroup)
-        self.fixed = frozenset(each.name for each in parameters if each.type is None)
+        self.fixed = frozenset(parameter.name for parameter in parameters if parameter.type is None)
         self._statics = statics
         self.zero, self.one = Scalar("%zero", "index"), Scalar("%one", "index")
         self.extents = [Scalar(f"%extent{axis}", "index") for axis in range(len(self.workgroup))]
@@ -50,7 +50,7 @@ class Phases(Coverage):
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
         self.begin_kernel()
         body = self.source.body
-        if any(self.kind_of(each) != "phase" for each in body):
+        if any(self.kind_of(statement) != "phase" for statement in body):
             self.variables = classify(body, self.kind_of, self._is_pure, self._never_assigned(), self._differs)
             for name, value in self.variables.formulas.items():
                 self.environment[name] = Formula(value)
@@ -92,23 +92,23 @@ class Phases(Coverage):
 
     def _is_pure(self, node: ast.expr, names: set[str]) -> bool:
         """Return whether an expression reads no memory and no variables but `names`."""
-        for each in ast.walk(node):
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                if each.id in self._assigned and each.id not in names:
+        for child in ast.walk(node):
+            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load):
+                if child.id in self._assigned and child.id not in names:
                     return False
-            elif isinstance(each, ast.Subscript):
-                is_size = isinstance(each.value, ast.Attribute) and each.value.attr == "shape"
+            elif isinstance(child, ast.Subscript):
+                is_size = isinstance(child.value, ast.Attribute) and child.value.attr == "shape"
                 if not is_size:
                     return False
-            elif isinstance(each, ast.Call):
-                called = self._object(each.func)
+            elif isinstance(child, ast.Call):
+                called = self._object(child.func)
                 if not isinstance(called, DType) and called not in TABLE:
                     return False
         return True
 
     def _differs(self, node: ast.expr) -> bool:
         ids = (functions.global_id, functions.local_id)
-        return any(isinstance(each, ast.Call) and self._object(each.func) in ids for each in ast.walk(node))
+        return any(isinstance(child, ast.Call) and self._object(child.func) in ids for child in ast.walk(node))
 
     # ---- the number of the invocation
 
@@ -167,7 +167,7 @@ class Phases(Coverage):
 
     def _phase(self, nodes: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
         meets_later = self.variables.formulas or self.variables.kept or self.variables.uniform
-        exits = next((each for each in nodes if leaves(each)), None)
+        exits = next((statement for statement in nodes if leaves(statement)), None)
         if exits is not None and (RETURN not in at_end or (meets_later and nodes[-1] is not self.source.body[-1])):
             raise self.error(
                 exits,
@@ -187,7 +187,7 @@ class Phases(Coverage):
                 self.environment.pop(name)
                 if slot.type:
                     self.environment[name] = self._restored(slot)
-            super(Phases, self).block([each for each in nodes if not self._is_formula(each)], at_end)
+            super(Phases, self).block([statement for statement in nodes if not self._is_formula(statement)], at_end)
             for name in kept.keys() & assigned_in(nodes):
                 self._keep(nodes[0], name, kept[name])
 
@@ -218,12 +218,12 @@ class Phases(Coverage):
         self.local = [Scalar(self.writer.fresh(), "index") for _ in axes]
         self.begin_phase()
         body()
-        names = [each.name for each in reversed(self.local)]
+        names = [scalar.name for scalar in reversed(self.local)]
         ends = [bound.name if bound and axis == 0 else self.extents[axis].name for axis in reversed(axes)]
         if not end:
             self.writer.lines.append("scf.reduce")
         inner, self.writer, self.environment, self.local = self.writer, outer, saved, None
-        zeros, ones = (", ".join([each.name] * len(names)) for each in (self.zero, self.one))
+        zeros, ones = (", ".join([scalar.name] * len(names)) for scalar in (self.zero, self.one))
         head = f"scf.parallel ({', '.join(names)}) = ({zeros}) to ({', '.join(ends)}) step ({ones})"
         outer.region(f"{end}{head}{reduced}", inner)
 
@@ -241,17 +241,17 @@ class Phases(Coverage):
             last.test.values if isinstance(last.test, ast.BoolOp) and isinstance(last.test.op, ast.And) else [last.test]
         )
         values = dict(self.variables.formulas)
-        for each in before:
-            if not isinstance(each, ast.Assign) or not self._is_pure(each.value, self._assigned):
+        for statement in before:
+            if not isinstance(statement, ast.Assign) or not self._is_pure(statement.value, self._assigned):
                 return nodes, None
-            values |= {name: value for name, value, _ in assignments([each]) if value is not None}
+            values |= {name: value for name, value, _ in assignments([statement]) if value is not None}
         if len(values) != len(self.variables.formulas.keys() | assigned_in(before)):
             return nodes, None
         for test in tests:
             end = self._end_of(test, values)
             if end is None:
                 continue
-            rest = [each for each in tests if each is not test]
+            rest = [statement for statement in tests if statement is not test]
             if not rest:
                 return [*before, *last.body], end
             left = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(ast.And(), rest), last.test)
@@ -260,18 +260,18 @@ class Phases(Coverage):
 
     def _returned(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
         """`if i >= n: return` before the rest is the same as the rest under `if i < n`."""
-        for number, each in enumerate(nodes):
+        for index, statement in enumerate(nodes):
             if (
-                isinstance(each, ast.If)
-                and len(each.body) == 1
-                and isinstance(each.body[0], ast.Return)
-                and not each.orelse
+                isinstance(statement, ast.If)
+                and len(statement.body) == 1
+                and isinstance(statement.body[0], ast.Return)
+                and not statement.orelse
             ):
-                test = each.test
+                test = statement.test
                 if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.GtE):
                     turned = ast.copy_location(ast.Compare(test.left, [ast.Lt()], test.comparators), test)
-                    rest = ast.copy_location(ast.If(turned, list(nodes[number + 1 :]), []), each)
-                    bounded, end = self._bounded([*nodes[:number], rest])
+                    rest = ast.copy_location(ast.If(turned, list(nodes[index + 1 :]), []), statement)
+                    bounded, end = self._bounded([*nodes[:index], rest])
                     return (bounded, end) if end is not None else (nodes, None)
                 return nodes, None
         return nodes, None
@@ -343,8 +343,8 @@ class Phases(Coverage):
             types.append(scalar.type)
             inner = self.writer.nested()
             a, b = Scalar(inner.fresh(), scalar.type), Scalar(inner.fresh(), scalar.type)
-            made = binary(inner, symbol, a, b)
-            assert isinstance(made, Scalar)
+            total = binary(inner, symbol, a, b)
+            assert isinstance(total, Scalar)
             lines = [
                 line.replace(f" : {scalar.type} loc", f" fastmath<reassoc> : {scalar.type} loc")
                 if "arith.addf" in line
@@ -355,7 +355,7 @@ class Phases(Coverage):
                 f"scf.reduce({scalar.name} : {scalar.type}) {{",
                 f"^bb0({a.name}: {a.type}, {b.name}: {b.type}):",
                 *(f"  {line}" for line in lines),
-                f"  scf.reduce.return {made.name} : {made.type}",
+                f"  scf.reduce.return {total.name} : {total.type}",
                 "}",
             ]
 

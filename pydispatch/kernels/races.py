@@ -62,11 +62,11 @@ class Races(WorkgroupMemory):
         if self.watched is None:
             return
         assert self.local is not None
-        number, step = "%race_first", 1
+        invocation, step = "%race_first", 1
         for place, size in zip(self.local, self.workgroup, strict=True):
             scaled = self._op(place.name, "muli", self.writer.constant(step, "index").name)
-            number, step = self._op(number, "addi", scaled), step * size
-        shifted = self._long("shli", self._cast(number), self._literal(PHASE_BITS))
+            invocation, step = self._op(invocation, "addi", scaled), step * size
+        shifted = self._long("shli", self._cast(invocation), self._literal(PHASE_BITS))
         self._passed_now = self.writer.value(f"memref.load %race_passed[%zero] : {self._passed}", "i64")
         self._stamp = Scalar(self._long("ori", shifted, self._passed_now.name), "i64")
 
@@ -82,13 +82,13 @@ class Races(WorkgroupMemory):
     def allocated(self, memory: Memory) -> None:
         if self.watched is None:
             return
-        sizes = [int(each.value) for each in memory.shape if not isinstance(each, Scalar)]
+        sizes = [int(extent.value) for extent in memory.shape if not isinstance(extent, Scalar)]
         type = stamps_type("".join(f"{size}x" for size in sizes), f", {WORKGROUP_MEMORY}")
         name = stamps_name(memory.name)
         self.prologue.append(f"{name} = memref.alloc() : {type}")
         indices = []
-        for number, size in enumerate((STAMPS, *sizes)):
-            end, index = f"{name}_end{number}", f"{name}_at{number}"
+        for dimension, size in enumerate((STAMPS, *sizes)):
+            end, index = f"{name}_end{dimension}", f"{name}_at{dimension}"
             self.prologue += [f"{end} = arith.constant {size} : index"]
             self.prologue += [f"scf.for {index} = %zero to {end} step %one {{"]
             indices.append(index)
@@ -105,22 +105,22 @@ class Races(WorkgroupMemory):
         type = stamps_type(sizes, f", {WORKGROUP_MEMORY}" if is_shared else "")
         name = stamps_name(memory.name)
         written, read, other = (
-            f"{name}[{self.writer.constant(number, 'index').name}, {indices}]" for number in range(STAMPS)
+            f"{name}[{self.writer.constant(index, 'index').name}, {indices}]" for index in range(STAMPS)
         )
         place = written if is_write else read
         old = self.writer.value(f"memref.atomic_rmw assign {self._stamp.name}, {place} : (i64, {type}) -> i64", "i64")
         if is_write:
-            before = [old, *(self.writer.value(f"memref.load {each} : {type}", "i64") for each in (read, other))]
+            before = [old, *(self.writer.value(f"memref.load {stamp} : {type}", "i64") for stamp in (read, other))]
         else:
             before = [self.writer.value(f"memref.load {written} : {type}", "i64")]
             last = self.writer.value(f"memref.load {other} : {type}", "i64")
             chosen = self.writer.value(f"arith.select {self._is_other(old.name)}, {old.name}, {last.name} : i64", "i64")
             self.writer.line(f"memref.store {chosen.name}, {other} : {type}")
-        races = [self._races(each.name) for each in before]
-        found = races[0]
-        for each in races[1:]:
-            found = self._truth("ori", found, each)
-        none = self.writer.value(f"arith.xori {found}, {self.writer.constant(True, 'i1').name} : i1", "i1")
+        races = [self._races(stamp.name) for stamp in before]
+        is_race = races[0]
+        for stamp in races[1:]:
+            is_race = self._truth("ori", is_race, stamp)
+        none = self.writer.value(f"arith.xori {is_race}, {self.writer.constant(True, 'i1').name} : i1", "i1")
         how = "written here and read or written" if is_write else "read here and written"
         element = ast.unparse(node)
         self.stated(node, none, f"{element} is {how} by another invocation at the same time; {REMEDY}")
@@ -132,7 +132,7 @@ class Races(WorkgroupMemory):
     def _is_other(self, stamp: str) -> str:
         """Write the test whether a stamp is set and of another invocation, and return the name of its result."""
         bits = self._literal(PHASE_BITS)
-        theirs, mine = (self._long("shrui", each, bits) for each in (stamp, self._stamp.name))
+        theirs, mine = (self._long("shrui", word, bits) for word in (stamp, self._stamp.name))
         is_one = self.writer.value(f"arith.cmpi ne, {stamp}, %race_none : i64", "i1")
         differs = self.writer.value(f"arith.cmpi ne, {theirs}, {mine} : i64", "i1")
         return self._truth("andi", is_one.name, differs.name)
@@ -141,8 +141,8 @@ class Races(WorkgroupMemory):
         """Write the test whether the access of a stamp and one of this invocation now are unordered, and return the
         name of its result.
         """
-        number = self._long("subi", self._long("shrui", stamp, self._literal(PHASE_BITS)), self._literal(1))
-        group = self._long("divui", number, self._literal(math.prod(self.workgroup)))
+        invocation = self._long("subi", self._long("shrui", stamp, self._literal(PHASE_BITS)), self._literal(1))
+        group = self._long("divui", invocation, self._literal(math.prod(self.workgroup)))
         elsewhere = self.writer.value(f"arith.cmpi ne, {group}, %race_group : i64", "i1")
         phase = self._long("andi", stamp, self._literal((1 << PHASE_BITS) - 1))
         now = self.writer.value(f"arith.cmpi eq, {phase}, {self._passed_now.name} : i64", "i1")

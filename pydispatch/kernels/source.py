@@ -131,7 +131,7 @@ class Source:
         """
         arguments = self.tree.args
         every = (*arguments.posonlyargs, arguments.vararg, *arguments.kwonlyargs, arguments.kwarg)
-        return next((each for each in every if each is not None), None)
+        return next((parameter for parameter in every if parameter is not None), None)
 
     def _parameter(self, node: ast.arg, default: ast.expr | None, value: object) -> Parameter:
         note = f"write {node.arg}: pydispatch.f32['n'] for an array, {node.arg}: pydispatch.f32 for a number"

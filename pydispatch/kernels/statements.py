@@ -37,8 +37,8 @@ class Statements(Expressions):
 
     def block(self, statements: Sequence[ast.stmt], at_end: frozenset[str] = frozenset()) -> None:
         """at_end: exits (`RETURN`, `CONTINUE`) that do nothing at the end of these statements."""
-        for number, statement in enumerate(statements):
-            rest = statements[number + 1 :]
+        for index, statement in enumerate(statements):
+            rest = statements[index + 1 :]
             with self.writer.at(self.source, statement):
                 if isinstance(statement, tuple(EXITS)):
                     return self._exit(statement, at_end)
@@ -169,8 +169,8 @@ class Statements(Expressions):
                     target, f"{len(target.elts)} names for {described(value)}", "give one name for each value"
                 )
             parts = origin.elts if isinstance(origin, ast.Tuple) else [origin] * len(target.elts)
-            for each, item, part in zip(target.elts, value.items, parts, strict=True):
-                self.assign(each, item, part)
+            for element, item, part in zip(target.elts, value.items, parts, strict=True):
+                self.assign(element, item, part)
         elif isinstance(target, ast.Subscript):
             memory = self._memory(target)
             self._store(target, memory, self.indices(target.slice, memory), value, origin)
@@ -235,10 +235,10 @@ class Statements(Expressions):
         return memory
 
     def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity, origin: ast.AST) -> None:
-        made = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
+        stored = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
         self.writes(target, memory)
         self.accessed(target, memory, indices, is_write=True)
-        self.writer.line(f"memref.store {made.name}, {memory.name}[{indices}] : {memory.type}")
+        self.writer.line(f"memref.store {stored.name}, {memory.name}[{indices}] : {memory.type}")
         self.writer.has_effects = True
 
     # ---- choices
@@ -272,8 +272,8 @@ class Statements(Expressions):
         ]
         values: list[tuple[str, list[Entity]]] = []
         for name in changed:
-            pair = [self._flag_or(name, each) for each in environments]
-            if any(each is None or not is_number(each) for each in pair):
+            pair = [self._flag_or(name, environment) for environment in environments]
+            if any(environment is None or not is_number(environment) for environment in pair):
                 line = self.source.location(node).line
                 before[name] = Undefined(f"has no value on every way from the condition in line {line}")
                 continue
@@ -286,16 +286,16 @@ class Statements(Expressions):
                 names = [scalar.name for _, pair in values for scalar in flat(pair[index]) or []]
                 writer.line(f"scf.yield {', '.join(names)} : {', '.join(types)}")
         head, results = outer.results(types)
-        given = f" -> ({', '.join(types)})" if types else ""
-        outer.branches(f"{head}scf.if {condition.name}{given}", *writers)
+        result_types = f" -> ({', '.join(types)})" if types else ""
+        outer.branches(f"{head}scf.if {condition.name}{result_types}", *writers)
         self._take(before, [(name, pair[0]) for name, pair in values], results)
 
     def _flag_or(self, name: str, environment: Environment) -> Entity | None:
         """Return the value that a variable has after a branch, None without one; exits that the branch did not take are
         false.
         """
-        found = environment.get(name)
-        return Literal(False) if found is None and name in (BREAK, CONTINUE, RETURN) else found
+        value = environment.get(name)
+        return Literal(False) if value is None and name in (BREAK, CONTINUE, RETURN) else value
 
     @staticmethod
     def _take(environment: Environment, forms: Iterable[tuple[str, Entity]], results: Sequence[Scalar]) -> None:
@@ -322,7 +322,7 @@ class Statements(Expressions):
         text = str(node.msg.value) if isinstance(node.msg, ast.Constant) else ast.unparse(node.test)
         self.stated(node, condition, text)
 
-    def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
+    def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
         """Inline a call of a Python function: lower its statements in place of the call, and return its result."""
         if any(function is source.function for source in self.calling) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
@@ -336,17 +336,18 @@ class Statements(Expressions):
         if unwanted is not None:
             raise source.error(unwanted, f"parameter '{unwanted.arg}' of '{function.__name__}' is not a plain one",
                                "name each parameter: no *, / and **")  # fmt: skip
-        names = [each.arg for each in source.tree.args.args]
-        if node.keywords or len(given) != len(names):
+        names = [parameter.arg for parameter in source.tree.args.args]
+        if node.keywords or len(arguments) != len(names):
             raise self.error(
                 node,
-                f"'{function.__name__}' takes {len(names)} argument{'s'[: len(names) != 1]} in order, got {len(given)}",
+                f"'{function.__name__}' takes {len(names)} argument{'s'[: len(names) != 1]} in order, "
+                f"got {len(arguments)}",
                 f"give {', '.join(names)}" if names else "give none",
             )
         saved = self.source, self.environment, self.fixed
         self.calling.append(self.source)
         self.source, self.fixed = source, frozenset()
-        self.environment = dict(zip(names, given, strict=True))
+        self.environment = dict(zip(names, arguments, strict=True))
         try:
             with self.writer.at(source, source.tree):
                 self.block(source.body, frozenset({RETURN}))

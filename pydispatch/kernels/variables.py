@@ -39,15 +39,15 @@ class Variables:
 def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Part]:
     """Yield the parts of a block. kind_of: of a statement; neighbours of kind "phase" are one part."""
     run: list[ast.stmt] = []
-    for each in statements:
-        kind = kind_of(each)
+    for statement in statements:
+        kind = kind_of(statement)
         if kind == "phase":
-            run.append(each)
+            run.append(statement)
             continue
         if run:
             yield Part("phase", tuple(run))
             run = []
-        yield Part(kind, (each,))
+        yield Part(kind, (statement,))
     if run:
         yield Part("phase", tuple(run))
 
@@ -99,61 +99,63 @@ def classify(
                 visit(node.orelse)
 
     visit(statements)
-    made: dict[str, list[tuple[int, ast.expr | None, bool]]] = {}
-    for number, part in enumerate(phases):
+    assigned: dict[str, list[tuple[int, ast.expr | None, bool]]] = {}
+    for index, part in enumerate(phases):
         for name, value, is_own in assignments(part.nodes):
-            made.setdefault(name, []).append((number, value, is_own))
+            assigned.setdefault(name, []).append((index, value, is_own))
     exposed = read_in(headers).union(*(read_before_assigned(part.nodes) for part in phases))
-    crossing = made.keys() & exposed - uniform
-    found = Variables(uniform=uniform)
-    _formulas(found, crossing, made, is_pure, never_assigned)
-    _uniform(found, crossing - found.formulas.keys(), made, is_pure, never_assigned, differing)
-    found.kept = crossing - found.formulas.keys() - found.uniform
-    return found
+    crossing = assigned.keys() & exposed - uniform
+    variables = Variables(uniform=uniform)
+    _formulas(variables, crossing, assigned, is_pure, never_assigned)
+    _uniform(variables, crossing - variables.formulas.keys(), assigned, is_pure, never_assigned, differing)
+    variables.kept = crossing - variables.formulas.keys() - variables.uniform
+    return variables
 
 
 def _formulas(
-    found: Variables, crossing: set[str], made: dict[str, list[tuple[int, ast.expr | None, bool]]],
+    variables: Variables, crossing: set[str], assigned: dict[str, list[tuple[int, ast.expr | None, bool]]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str],
 ) -> None:  # fmt: skip
     grew = True
     while grew:
         grew = False
-        for name in crossing - found.formulas.keys():
-            each = made[name]
-            value = each[0][1]
+        for name in crossing - variables.formulas.keys():
+            values = assigned[name]
+            value = values[0][1]
             if (
-                len(each) == 1
-                and each[0][2]
+                len(values) == 1
+                and values[0][2]
                 and value is not None
-                and is_pure(value, never_assigned | found.formulas.keys())
+                and is_pure(value, never_assigned | variables.formulas.keys())
             ):
-                found.formulas[name] = value
+                variables.formulas[name] = value
                 grew = True
 
 
 def _uniform(
-    found: Variables, names: set[str], made: dict[str, list[tuple[int, ast.expr | None, bool]]],
+    variables: Variables, names: set[str], assigned: dict[str, list[tuple[int, ast.expr | None, bool]]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str], differing: Callable[[ast.expr], bool],
 ) -> None:  # fmt: skip
     """Add to `found.uniform` the largest set of variables that are the same in all invocations.
 
     Their values depend only on variables in this set and on values that never change.
     """
-    alike = {name for name, value in found.formulas.items() if not differing(value)}
+    alike = {name for name, value in variables.formulas.items() if not differing(value)}
     while True:  # a formula of a formula that differs does
-        left = {name for name in alike if not (read_in([found.formulas[name]]) & (found.formulas.keys() - alike))}
+        left = {
+            name for name in alike if not (read_in([variables.formulas[name]]) & (variables.formulas.keys() - alike))
+        }
         if left == alike:
             break
         alike = left
     candidates = set(names)
     while True:
-        known = never_assigned | alike | found.uniform | candidates
+        known = never_assigned | alike | variables.uniform | candidates
         fit = {
             name for name in candidates
-            if all(own and value and not differing(value) and is_pure(value, known) for _, value, own in made[name])
+            if all(own and value and not differing(value) and is_pure(value, known) for _, value, own in assigned[name])
         }  # fmt: skip
         if fit == candidates:
             break
         candidates = fit
-    found.uniform |= candidates
+    variables.uniform |= candidates

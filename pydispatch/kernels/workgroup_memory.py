@@ -35,7 +35,7 @@ class WorkgroupMemory(Loops):
 
     def _place(self) -> str:
         assert self.local is not None
-        return ", ".join(each.name for each in reversed(self.local))
+        return ", ".join(index.name for index in reversed(self.local))
 
     def _restored(self, slot: Slot) -> Scalar:
         self.writer.has_effects = True
@@ -81,25 +81,25 @@ class WorkgroupMemory(Loops):
         name = node.targets[0].id
         if isinstance(self.environment.get(name), Memory):
             raise self.error(node, f"'{name}' is workgroup memory already", "give it another name")
-        given = [self.evaluate(each) for each in value.args]
-        if len(given) != 2 or not isinstance(given[1], Known) or not isinstance(given[1].value, DType):
+        arguments = [self.evaluate(extent) for extent in value.args]
+        if len(arguments) != 2 or not isinstance(arguments[1], Known) or not isinstance(arguments[1].value, DType):
             raise self.error(
                 value, "shared takes a shape and a type", "write pydispatch.shared((16, 16), pydispatch.f32)"
             )
-        shape = given[0].items if isinstance(given[0], Group) else (given[0],)
+        shape = arguments[0].items if isinstance(arguments[0], Group) else (arguments[0],)
         sizes = []
-        for each in shape:
-            if not isinstance(each, Literal) or not isinstance(each.value, int) or each.value < 1:
+        for extent in shape:
+            if not isinstance(extent, Literal) or not isinstance(extent.value, int) or extent.value < 1:
                 raise self.error(
                     value.args[0],
-                    f"the shape of workgroup memory is known when the kernel is compiled, got {described(each)}",
+                    f"the shape of workgroup memory is known when the kernel is compiled, got {described(extent)}",
                     "use numbers, pydispatch.group_size(...) or pydispatch.static parameters",
                 )
-            sizes.append(each)
-        dtype, count = given[1].value.name, 1
+            sizes.append(extent)
+        dtype, count = arguments[1].value.name, 1
         for size in sizes:
             count *= int(size.value)
         type = f"memref<{''.join(f'{size.value}x' for size in sizes)}{dtype}, {WORKGROUP_MEMORY}>"
         self._allocate(node, f"%shared_{name}", type, count, dtype)
-        self.environment[name] = made = Memory(f"%shared_{name}", dtype, tuple(sizes), type)
-        self.allocated(made)
+        self.environment[name] = memory = Memory(f"%shared_{name}", dtype, tuple(sizes), type)
+        self.allocated(memory)

@@ -26,9 +26,9 @@ class Writer:
         """Whether something was written that may not be done where it is not asked for: accesses, loops."""
 
     def nested(self) -> Writer:
-        made = Writer(self.source, self.numbers)
-        made.node = self.node
-        return made
+        writer = Writer(self.source, self.numbers)
+        writer.node = self.node
+        return writer
 
     @contextmanager
     def at(self, source: Source, node: ast.AST) -> Iterator[None]:
@@ -81,8 +81,8 @@ class Writer:
         return f"{name}:{len(types)} = ", [Scalar(f"{name}#{i}", type) for i, type in enumerate(types)]
 
     def constant(self, value: int | float | bool, type: str) -> Scalar:
-        given = spelled(value, type)
-        return self.value(f"arith.constant {given}" if type == "i1" else f"arith.constant {given} : {type}", type)
+        literal = spelled(value, type)
+        return self.value(f"arith.constant {literal}" if type == "i1" else f"arith.constant {literal} : {type}", type)
 
 
 def spelled(value: int | float | bool, type: str) -> str:
@@ -91,12 +91,12 @@ def spelled(value: int | float | bool, type: str) -> str:
         return "true" if value else "false"
     if not type.startswith(("f", "bf")):
         return str(int(value))
-    number = float(value)
-    if math.isfinite(number):
-        text = repr(number)
+    real = float(value)
+    if math.isfinite(real):
+        text = repr(real)
         mantissa, letter, exponent = text.partition("e")
         return f"{mantissa if '.' in mantissa else mantissa + '.0'}{letter}{exponent}"
-    return _special(number, type)
+    return _special(real, type)
 
 
 _SMALL = {"f8E4M3FN": (0x7F, 0x7F), "f8E5M2": (0x7C, 0x7E)}
@@ -113,12 +113,12 @@ def signless(line: str, prefix: str = "i") -> str:
     return _UNSIGNED.sub(rf"{prefix}\1", code) + mark + place
 
 
-def _special(number: float, type: str) -> str:
+def _special(value: float, type: str) -> str:
     """Infinity and NaN by their bits."""
-    single = struct.unpack("<I", struct.pack("<f", number))[0]
+    single = struct.unpack("<I", struct.pack("<f", value))[0]
     if type == "bf16":
         return f"0x{single >> 16:04X}"
     if type in _SMALL:
-        return f"0x{_SMALL[type][1 if math.isnan(number) else 0] | (0x80 if number < 0 else 0):02X}"
+        return f"0x{_SMALL[type][1 if math.isnan(value) else 0] | (0x80 if value < 0 else 0):02X}"
     layout, code, digits = {"f16": ("<e", "<H", 4), "f32": ("<f", "<I", 8), "f64": ("<d", "<Q", 16)}[type]
-    return f"0x{struct.unpack(code, struct.pack(layout, number))[0]:0{digits}X}"
+    return f"0x{struct.unpack(code, struct.pack(layout, value))[0]:0{digits}X}"

@@ -201,11 +201,11 @@ def _of_program(program: Any, benefit: int, phase: str) -> Pattern:
     inputs = tuple((name, type) for name, type in program.parameters.items() if type is not None)
     _check_names(inputs)
     outputs = []
-    for number, (type, stated) in enumerate(zip(function.function_type.outputs, function.res_attrs, strict=True)):
+    for ordinal, (type, stated) in enumerate(zip(function.function_type.outputs, function.res_attrs, strict=True)):
         named = stated.data.get("pyd.shape")
         texts = [n.data for n in named.data] if named is not None else map(str, type.get_shape())
         shape = tuple(int(text) if text.isdigit() else text for text in texts)
-        outputs.append(Value("program", TensorType(str(type.element_type), shape), (), None, number))
+        outputs.append(Value("program", TensorType(str(type.element_type), shape), (), None, ordinal))
     return Pattern(program.name, inputs, tuple(outputs), benefit, phase, program=module)
 
 

@@ -106,10 +106,10 @@ class WholeKernel:
             raise InvalidArgumentError(
                 f"WholeKernel: files: expected a mapping from formats to paths or bytes, got {self.files!r}"
             )
-        for format, given in self.files.items():
-            _check_source(f"WholeKernel: files['{format}']", given)
+        for format, source in self.files.items():
+            _check_source(f"WholeKernel: files['{format}']", source)
         _check_name("WholeKernel: entry", self.entry)
-        _check_list("constants", self.constants, lambda each: isinstance(each, str), "names of sizes")
+        _check_list("constants", self.constants, lambda name: isinstance(name, str), "names of sizes")
         _check_list("workgroups", self.workgroups, _is_extent, "numbers, or (size, divisor)")
         if self.workgroup_size is not None:
             _check_list("workgroup_size", self.workgroup_size, _is_count, "three numbers", 3)
@@ -121,64 +121,66 @@ class WholeKernel:
     def objects(self) -> list[tuple[str, SourceFile]]:
         """Return the format and the file of each target."""
         defines, folders = tuple(self.defines), tuple(map(str, self.include_dirs))
-        found = []
-        for format, given in self.files.items():
-            if isinstance(given, str) and "\n" not in given:
-                found.append((format, _read(given, defines, folders)))
+        result = []
+        for format, source in self.files.items():
+            if isinstance(source, str) and "\n" not in source:
+                result.append((format, _read(source, defines, folders)))
                 continue
-            if isinstance(given, os.PathLike):
-                found.append((format, _read(given, defines, folders)))
+            if isinstance(source, os.PathLike):
+                result.append((format, _read(source, defines, folders)))
                 continue
-            suffix = _TEXT_SUFFIX.get(format) if isinstance(given, str) else None
+            suffix = _TEXT_SUFFIX.get(format) if isinstance(source, str) else None
             name = f"{self.entry}{suffix or _SUFFIX.get(format, '.so')}"
-            data = given.encode() if isinstance(given, str) else given
-            found.append((format, _with_options(name, data, defines, folders)))
-        return found
+            data = source.encode() if isinstance(source, str) else source
+            result.append((format, _with_options(name, data, defines, folders)))
+        return result
 
 
-def _check_source(what: str, given: object) -> None:
-    if isinstance(given, bytes) or (isinstance(given, str) and ("\n" in given or "{" in given)):
+def _check_source(what: str, source: object) -> None:
+    if isinstance(source, bytes) or (isinstance(source, str) and ("\n" in source or "{" in source)):
         return
-    path_of(what, given, "the path of a kernel, its text or its bytes")
+    path_of(what, source, "the path of a kernel, its text or its bytes")
 
 
-def _strings(what: str, given: object) -> tuple[str, ...]:
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise InvalidArgumentError(f"{what}: expected a list of strings, got {given!r}")
-    found = tuple(given)
-    if not all(isinstance(each, str) for each in found):
-        raise InvalidArgumentError(f"{what}: expected a list of strings, got {given!r}")
-    return found
+def _strings(what: str, values: object) -> tuple[str, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InvalidArgumentError(f"{what}: expected a list of strings, got {values!r}")
+    texts = tuple(values)
+    if not all(isinstance(text, str) for text in texts):
+        raise InvalidArgumentError(f"{what}: expected a list of strings, got {values!r}")
+    return texts
 
 
-def _folders(what: str, given: object) -> tuple[str, ...]:
-    if isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable):
-        raise InvalidArgumentError(f"{what}: expected a list of folders, got {given!r}")
-    return tuple(str(Path(path_of(what, each, "the path of a folder")).absolute()) for each in given)
+def _folders(what: str, paths: object) -> tuple[str, ...]:
+    if isinstance(paths, (str, bytes, os.PathLike)) or not isinstance(paths, Iterable):
+        raise InvalidArgumentError(f"{what}: expected a list of folders, got {paths!r}")
+    return tuple(str(Path(path_of(what, path, "the path of a folder")).absolute()) for path in paths)
 
 
-def _check_name(what: str, given: object) -> None:
-    if not isinstance(given, str) or not given or not given.isprintable():
-        raise InvalidArgumentError(f"{what}: expected a name, got {given!r}")
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise InvalidArgumentError(f"{what}: expected a name, got {name!r}")
 
 
-def _check_list(what: str, given: object, fits: Callable[[Any], bool], expected: str, count: int | None = None) -> None:
-    if not isinstance(given, (tuple, list)) or not all(map(fits, given)) or len(given) != (count or len(given)):
-        raise InvalidArgumentError(f"WholeKernel: {what}: expected a tuple of {expected}, got {given!r}")
+def _check_list(
+    what: str, values: object, fits: Callable[[Any], bool], expected: str, count: int | None = None
+) -> None:
+    if not isinstance(values, (tuple, list)) or not all(map(fits, values)) or len(values) != (count or len(values)):
+        raise InvalidArgumentError(f"WholeKernel: {what}: expected a tuple of {expected}, got {values!r}")
 
 
-def _is_parameter(given: object) -> bool:
-    return isinstance(given, str) or (isinstance(given, (tuple, list)) and all(map(_is_parameter, given)))
+def _is_parameter(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, (tuple, list)) and all(map(_is_parameter, value)))
 
 
-def _is_count(given: object) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and 1 <= given < 1 << 31
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 1 << 31
 
 
-def _is_extent(given: object) -> bool:
-    if isinstance(given, (tuple, list)):
-        return len(given) == 2 and isinstance(given[0], str) and _is_count(given[1])
-    return _is_count(given)
+def _is_extent(value: object) -> bool:
+    if isinstance(value, (tuple, list)):
+        return len(value) == 2 and isinstance(value[0], str) and _is_count(value[1])
+    return _is_count(value)
 
 
 _TEXT_SUFFIX = {"vulkan-spirv-fb": ".comp"}
@@ -250,26 +252,26 @@ class KernelLike:
 Kernel = CFunction | WholeKernel | Generated | Traced | KernelLike
 
 
-def kernel_of(given: object, name: str) -> Kernel:
+def kernel_of(value: object, name: str) -> Kernel:
     """Convert a user's argument into a kernel."""
-    if isinstance(given, (CFunction, WholeKernel, Generated, Traced, KernelLike)):
-        return given
-    if callable(given):
-        return Traced(given)
+    if isinstance(value, (CFunction, WholeKernel, Generated, Traced, KernelLike)):
+        return value
+    if callable(value):
+        return Traced(value)
     raise InvalidArgumentError(
-        f"pattern '{name}' cannot be replaced by {given!r}: give a CFunction, a WholeKernel or a function to trace"
+        f"pattern '{name}' cannot be replaced by {value!r}: give a CFunction, a WholeKernel or a function to trace"
     )
 
 
-def unfit(made: str | bytes) -> tuple[str, str] | None:
+def unfit(code: str | bytes) -> tuple[str, str] | None:
     """None for C text or the bytes of an object or bitcode; else its kind, and what to return instead."""
-    head = made[:4096].encode() if isinstance(made, str) else made[:4096]
+    head = code[:4096].encode() if isinstance(code, str) else code[:4096]
     if b".version" in head and b".target" in head:
         return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"
     if head[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
         return "SPIR-V without a grid", "return pydispatch.shader(data, constants=('n',), workgroups=(('n', 64),))"
     relocatable = head[:4] == b"\x7fELF" and head[16:18] in (b"\x01\x00", b"\x00\x01")
-    if isinstance(made, bytes) and not relocatable and head[:2] != b"BC":
+    if isinstance(code, bytes) and not relocatable and head[:2] != b"BC":
         return "bytes that are no object and no bitcode", "return C text, or say what they are with a WholeKernel"
     return None
 

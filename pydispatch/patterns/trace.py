@@ -89,10 +89,10 @@ def _is_float(dtype: str) -> bool:
 def constant(value: float, dtype: str) -> Value:
     """Return a constant of the pattern. InvalidArgumentError for anything else, or a fraction with an integer type."""
     try:
-        number = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
+        literal = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgumentError(f"expected a value of the pattern or a number for {dtype}, got {value!r}") from None
-    return Value("constant", TensorType(dtype, None), (), number)
+    return Value("constant", TensorType(dtype, None), (), literal)
 
 
 def value_of(what: str, x: object) -> Value:

@@ -40,10 +40,10 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         """Its elements now: those of a view follow the array that it shows."""
         view = self._view
         if view is not None and view.seen != view.changes():
-            made = view.derive().tensor
+            tensor = view.derive().tensor
             if self._scope is not self.trace.scope:
-                return made  # a value of a branch or a loop, unknown after it
-            self._tensor, view.seen = made, view.changes()
+                return tensor  # a value of a branch or a loop, unknown after it
+            self._tensor, view.seen = tensor, view.changes()
         return self._tensor
 
     @tensor.setter
@@ -88,10 +88,10 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def size(self) -> Size:
-        made: Size = 1
-        for each in self.shape:
-            made = made * each
-        return made
+        product: Size = 1
+        for extent in self.shape:
+            product = product * extent
+        return product
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -121,14 +121,18 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             with_options = f" with {', '.join(options)}" if handler is not None else ""
             raise self.fail(f"{shown}{with_options} is not a part of programs", _NAMES)
         with self.trace.operation(f"numpy.{ufunc.__name__}"):
-            made = handler(self.trace, *inputs, **options)
-            return made if out is None else self._into(out[0], made, ufunc.__name__)
+            result = handler(self.trace, *inputs, **options)
+            return result if out is None else self._into(out[0], result, ufunc.__name__)
 
-    def _into(self, out: Any, made: Array, name: str) -> Array:
+    def _into(self, out: Any, result: Array, name: str) -> Array:
         """Put what a function gives into an array, as `x += 1` does."""
-        if not isinstance(out, Array) or made.shape != out.shape or not np.can_cast(made.dtype, out.dtype, "same_kind"):
-            raise self.trace.fail(f"numpy.{name} gives {made.tensor}, which {out!r} cannot take", "write y = x + ...")
-        out.tensor = self.FUNCTIONS["astype"](self.trace, made, out.dtype).tensor
+        if (
+            not isinstance(out, Array)
+            or result.shape != out.shape
+            or not np.can_cast(result.dtype, out.dtype, "same_kind")
+        ):
+            raise self.trace.fail(f"numpy.{name} gives {result.tensor}, which {out!r} cannot take", "write y = x + ...")
+        out.tensor = self.FUNCTIONS["astype"](self.trace, result, out.dtype).tensor
         return out
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
@@ -140,20 +144,20 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _called(self, name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
         handler = self.FUNCTIONS[name]
-        options = {key: each for key, each in options.items() if not _says_nothing(key, each)}
+        options = {key: value for key, value in options.items() if not _says_nothing(key, value)}
         try:
             inspect.signature(handler).bind(self.trace, *args, **options)
         except TypeError as error:
             raise self.trace.fail(f"numpy.{name}: {error} in programs", _NAMES) from None
-        made = handler(self.trace, *args, **options)
+        result = handler(self.trace, *args, **options)
         if name in _VIEWS and isinstance(args[0], Array):
             owner = args[0]
-            if isinstance(made, Array):
-                made.shows(owner, lambda: self._again(name, handler, args, options))
+            if isinstance(result, Array):
+                result.shows(owner, lambda: self._again(name, handler, args, options))
             else:
-                for number, each in enumerate(made):
-                    each.shows(owner, lambda number=number: handler(self.trace, *args, **options)[number])
-        return made
+                for index, value in enumerate(result):
+                    value.shows(owner, lambda index=index: handler(self.trace, *args, **options)[index])
+        return result
 
     def _again(self, name: str, handler: Handler, args: Sequence[Any], options: dict[str, Any]) -> Array:
         if name in ("reshape", "ravel"):
@@ -161,8 +165,8 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
                 "a reshaped array is used after the array was assigned to; NumPy shares elements in some orders only",
                 "reshape after the assignment, or x.reshape(...).copy()",
             )
-        made: Array = handler(self.trace, *args, **options)
-        return made
+        result: Array = handler(self.trace, *args, **options)
+        return result
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise self.fail(
@@ -180,8 +184,8 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     __int__ = __float__ = __index__
 
     def __iter__(self) -> Iterator[Array]:
-        for number in range(len(self)):
-            yield self[number]
+        for index in range(len(self)):
+            yield self[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         with self.trace.operation("an assignment to elements"):
@@ -189,11 +193,11 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Array:
         with self.trace.operation("an index"):
-            made: Array = self.FUNCTIONS["<get>"](self.trace, self, index)
+            result: Array = self.FUNCTIONS["<get>"](self.trace, self, index)
             keys = index if isinstance(index, tuple) else (index,)
-            if any(isinstance(each, (Array, np.ndarray, list)) for each in keys):
-                return made
-            return made.shows(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
+            if any(isinstance(key, (Array, np.ndarray, list)) for key in keys):
+                return result
+            return result.shows(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
         with self.trace.here():
@@ -258,7 +262,9 @@ _SAY_NOTHING: dict[str, tuple[Any, ...]] = {
 def _says_nothing(option: str, value: Any) -> bool:
     if option in ("kind", "stable", "copy", "subok", "optimize"):
         return True  # how, not what; sorting is stable
-    return any(value is each or (isinstance(value, str) and value == each) for each in _SAY_NOTHING.get(option, ()))
+    return any(
+        value is default or (isinstance(value, str) and value == default) for default in _SAY_NOTHING.get(option, ())
+    )
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -288,7 +294,7 @@ def numpy_dtype(dtype: DType) -> np.dtype[Any]:
 
 
 def arrays_of(trace: Trace, tensors: Iterable[Tensor]) -> list[Array]:
-    return [Array(trace, each) for each in tensors]
+    return [Array(trace, tensor) for tensor in tensors]
 
 
 def is_size(value: Any) -> bool:

@@ -22,10 +22,10 @@ def cond(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any]
         return then(*args) if condition else otherwise(*args)
     forms: list[bool] = []
     with trace.here():
-        made = control.if_(
+        results = control.if_(
             trace, condition.tensor, _branch(trace, then, args, forms), _branch(trace, otherwise, args, forms)
         )
-    return _given(trace, made, forms[0])
+    return _given(trace, results, forms[0])
 
 
 def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
@@ -37,28 +37,28 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
     if not first:
         raise InvalidArgumentError("loop: expected values that the body changes: loop(count, body, x)")
     trace = current()
-    if trace is None or not (callable(count) or any(isinstance(each, Array) for each in first)):
+    if trace is None or not (callable(count) or any(isinstance(value, Array) for value in first)):
         return _plain(count, body, first)
     forms: list[bool] = []
     with trace.here():
-        start = [trace.tensor_of(each) for each in first]
+        start = [trace.tensor_of(value) for value in first]
 
         def step(tensors: list[Tensor], *lead: Any) -> list[Tensor]:
-            made = _listed(body(*lead, *arrays_of(trace, tensors)), forms)
-            if len(made) != len(start):
-                raise trace.fail(f"the body of a loop gives {len(made)} values for {len(start)}")
-            return [elementwise.convert(trace, trace.tensor_of(x), s.dtype) for x, s in zip(made, start, strict=True)]
+            values = _listed(body(*lead, *arrays_of(trace, tensors)), forms)
+            if len(values) != len(start):
+                raise trace.fail(f"the body of a loop gives {len(values)} values for {len(start)}")
+            return [elementwise.convert(trace, trace.tensor_of(x), s.dtype) for x, s in zip(values, start, strict=True)]
 
         if callable(count):
-            made = control.while_(
+            results = control.while_(
                 trace,
                 start,
                 lambda tensors: trace.tensor_of(count(*arrays_of(trace, tensors))),
                 lambda tensors: step(tensors),
             )
         else:
-            made = control.for_(trace, count, start, lambda number, tensors: step(tensors, number))
-    return _given(trace, made, len(first) > 1)
+            results = control.for_(trace, count, start, lambda iteration, tensors: step(tensors, iteration))
+    return _given(trace, results, len(first) > 1)
 
 
 def _plain(count: Any, body: Callable[..., Any], first: Sequence[Any]) -> Any:
@@ -67,23 +67,23 @@ def _plain(count: Any, body: Callable[..., Any], first: Sequence[Any]) -> Any:
         while count(*values):
             values = _listed(body(*values), [])
     else:
-        for number in range(int(count)):
-            values = _listed(body(number, *values), [])
+        for iteration in range(int(count)):
+            values = _listed(body(iteration, *values), [])
     return tuple(values) if len(values) > 1 else values[0]
 
 
 def _branch(
     trace: Trace, function: Callable[..., Any], args: Sequence[Any], forms: list[bool]
 ) -> Callable[[], list[Tensor]]:
-    return lambda: [trace.tensor_of(each) for each in _listed(function(*args), forms)]
+    return lambda: [trace.tensor_of(value) for value in _listed(function(*args), forms)]
 
 
-def _listed(made: Any, forms: list[bool]) -> list[Any]:
+def _listed(result: Any, forms: list[bool]) -> list[Any]:
     """Return the result of a function as a list of values, and append to `forms` whether it was a tuple or a list."""
-    forms.append(isinstance(made, (tuple, list)))
-    return list(made) if forms[-1] else [made]
+    forms.append(isinstance(result, (tuple, list)))
+    return list(result) if forms[-1] else [result]
 
 
-def _given(trace: Trace, made: list[Tensor], is_tuple: bool) -> Any:
-    arrays = arrays_of(trace, made)
+def _given(trace: Trace, tensors: list[Tensor], is_tuple: bool) -> Any:
+    arrays = arrays_of(trace, tensors)
     return tuple(arrays) if is_tuple else arrays[0]

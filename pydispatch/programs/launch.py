@@ -25,22 +25,22 @@ from pydispatch.programs.trace import Trace
 def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None) -> None:
     """Call a kernel in the program that is being written; the arrays that it writes are new ones from here on. grid:
     three numbers or sizes; None for that of the kernel."""
-    trace = next(each.trace for each in args if isinstance(each, Array))
+    trace = next(argument.trace for argument in args if isinstance(argument, Array))
     with trace.here():
         if len(args) != len(kernel.passed):
-            names = ", ".join(each.name for each in kernel.passed)
+            names = ", ".join(argument.name for argument in kernel.passed)
             raise trace.fail(f"kernel '{kernel.name}' takes {len(kernel.passed)} arguments ({names}), got {len(args)}")
         lowered, function = _function(trace, kernel, grid is not None)
         types = list(function.function_type.inputs)
-        values = [_value(trace, kernel, number, each, types[number]) for number, each in enumerate(args)]
-        for each in grid or ():
-            values.append(trace.add(arith.IndexCastOp(trace.index(each), DTYPES["i64"].element)).result)
-        made = trace.add(func.CallOp(function.sym_name.data, values, list(function.function_type.outputs)))
-        for number, result in zip(lowered.written, made.results, strict=True):
-            array = args[number]
+        values = [_value(trace, kernel, index, argument, types[index]) for index, argument in enumerate(args)]
+        for argument in grid or ():
+            values.append(trace.add(arith.IndexCastOp(trace.index(argument), DTYPES["i64"].element)).result)
+        call = trace.add(func.CallOp(function.sym_name.data, values, list(function.function_type.outputs)))
+        for index, result in zip(lowered.written, call.results, strict=True):
+            array = args[index]
             if not isinstance(array, Array):
                 raise trace.fail(
-                    f"kernel '{kernel.name}' writes '{kernel.passed[number].name}', which is no array of the program",
+                    f"kernel '{kernel.name}' writes '{kernel.passed[index].name}', which is no array of the program",
                     "make one first: out = numpy.zeros_like(x)",
                 )
             array.tensor = trace.wrap(array.tensor.dtype, array.shape, _cast(trace, result, array.tensor))
@@ -51,18 +51,18 @@ def _cast(trace: Trace, value: SSAValue, like: Tensor) -> SSAValue:
     return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
 
 
-def _value(trace: Trace, kernel: KernelSource, number: int, given: Any, type: Any) -> SSAValue:
-    parameter = kernel.passed[number]
+def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, type: Any) -> SSAValue:
+    parameter = kernel.passed[index]
     assert parameter.type is not None
     dtype = dtype_from(_named(parameter.type.dtype))
     if parameter.type.shape is None:
-        return element(trace, elementwise.convert(trace, trace.tensor_of(given, dtype), dtype))
-    made = trace.tensor_of(given)
+        return element(trace, elementwise.convert(trace, trace.tensor_of(argument, dtype), dtype))
+    operand = trace.tensor_of(argument)
     rank = len(parameter.type.shape)
-    if made.dtype != dtype or made.rank != rank:
-        raise trace.fail(f"'{parameter.name}' of kernel '{kernel.name}' is {parameter.type}, and this is {made}",
+    if operand.dtype != dtype or operand.rank != rank:
+        raise trace.fail(f"'{parameter.name}' of kernel '{kernel.name}' is {parameter.type}, and this is {operand}",
                          f"convert it: x.astype(numpy.{dtype.numpy})")  # fmt: skip
-    value = trace.value(made)
+    value = trace.value(operand)
     return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
 
 
@@ -75,8 +75,8 @@ def _named(name: str) -> Any:
 def _function(trace: Trace, kernel: KernelSource, grid_in_call: bool) -> tuple[Lowered, func.FuncOp]:
     """Return a kernel as lowered, and the function that runs it, which is added to the module once."""
     known: dict[tuple[int, bool], tuple[Lowered, func.FuncOp]] = trace.__dict__.setdefault("launched", {})
-    found = known.get((id(kernel), grid_in_call))
-    if found is None:
+    lowered_function = known.get((id(kernel), grid_in_call))
+    if lowered_function is None:
         lowered = kernel.lowered(grid_in_call)
         name = f"{kernel.name}_{len(known)}"
         text = lowered.program(name).replace(EXECUTABLE, f"@{name}_kernel")
@@ -90,5 +90,5 @@ def _function(trace: Trace, kernel: KernelSource, grid_in_call: bool) -> tuple[L
         assert function is not None
         function.properties["sym_visibility"] = StringAttr("private")
         assert isinstance(function.function_type, FunctionType)
-        found = known[id(kernel), grid_in_call] = lowered, function
-    return found
+        lowered_function = known[id(kernel), grid_in_call] = lowered, function
+    return lowered_function

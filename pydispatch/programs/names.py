@@ -12,7 +12,7 @@ def listed() -> str:
     """Return a Markdown list of the NumPy functions and array methods that traced programs support."""
     names = sorted({name for name in (*Array.UFUNCS, *Array.FUNCTIONS) if name.isidentifier() and hasattr(np, name)})
     methods = sorted({*METHODS, "T", "mT", "astype", "copy", "flatten", "ravel", "reshape", "transpose"})
-    shown = [", ".join(f"`{name}`" for name in each) for each in (names, methods)]
+    shown = [", ".join(f"`{name}`" for name in group) for group in (names, methods)]
     return f"- Functions of NumPy: {shown[0]}.\n- Methods of arrays: {shown[1]}.\n"
 
 

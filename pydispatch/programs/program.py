@@ -45,7 +45,7 @@ class ProgramSource:
             annotations = inspect.get_annotations(self.function, locals=names, eval_str=True)
         except NameError as error:
             raise InvalidArgumentError(f"program '{self.name}': a type is wrong: {error}") from None
-        found: dict[str, TensorType | None] = {}
+        types: dict[str, TensorType | None] = {}
         for name, parameter in inspect.signature(self.function).parameters.items():
             type = type_of(annotations.get(name))
             if type is None:
@@ -56,14 +56,14 @@ class ProgramSource:
             if type is Static:
                 if parameter.default is not parameter.empty:
                     self.statics.setdefault(name, parameter.default)
-                found[name] = None
+                types[name] = None
             else:
                 assert isinstance(type, TensorType)
-                found[name] = type
-        unknown = next((name for name in self.statics if found.get(name, 0) is not None), None)
+                types[name] = type
+        unknown = next((name for name in self.statics if types.get(name, 0) is not None), None)
         if unknown is not None:
             raise InvalidArgumentError(f"program '{self.name}' has no static parameter '{unknown}'")
-        return found
+        return types
 
     @translated()
     def module(self, weights: str = "embed") -> ModuleOp:
@@ -85,13 +85,13 @@ class ProgramSource:
 
     def _traced(self, weights: str, copies: dict[int, Copied] | None = None) -> Trace:
         trace = Trace(self.function.__code__.co_filename, weights, copies)
-        given = {name: type for name, type in self.parameters.items() if type is not None}
+        inputs = {name: type for name, type in self.parameters.items() if type is not None}
         with trace.at(f"line {self.function.__code__.co_firstlineno}"):
-            tensors = trace.begin([_input(name, type) for name, type in given.items()])
-            arrays = {name: Array(trace, each) for name, each in zip(given, tensors, strict=True)}
+            tensors = trace.begin([_input(name, type) for name, type in inputs.items()])
+            arrays = {name: Array(trace, tensor) for name, tensor in zip(inputs, tensors, strict=True)}
             with trace.running():
-                made = self._run(trace, arrays)
-                results = {name: trace.tensor_of(each) for name, each in self._named(trace, made).items()}
+                returned = self._run(trace, arrays)
+                results = {name: trace.tensor_of(tensor) for name, tensor in self._named(trace, returned).items()}
                 trace.finish(self.name, results)
         return trace
 
@@ -105,14 +105,14 @@ class ProgramSource:
                     "repeat with pydispatch.loop, which is no call; split long expressions over several statements",
                 ) from None
 
-    def _named(self, trace: Trace, made: Any) -> dict[str, Any]:
-        if made is None:
+    def _named(self, trace: Trace, returned: Any) -> dict[str, Any]:
+        if returned is None:
             raise trace.fail(f"program '{self.name}' returns nothing", "return an array, a tuple or a dict of arrays")
-        if isinstance(made, dict):
-            return {str(name): each for name, each in made.items()}
-        if isinstance(made, (tuple, list)):
-            return {f"result{number}": each for number, each in enumerate(made)}
-        return {"result": made}
+        if isinstance(returned, dict):
+            return {str(name): value for name, value in returned.items()}
+        if isinstance(returned, (tuple, list)):
+            return {f"result{index}": value for index, value in enumerate(returned)}
+        return {"result": returned}
 
     def mlir(self) -> str:
         """Return the program as MLIR text. Raises as `module`."""

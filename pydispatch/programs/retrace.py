@@ -19,16 +19,16 @@ _NOTE = (
 )
 
 
-def require_same(name: str, made: ModuleOp, again: ModuleOp) -> None:
+def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:
     """Refuse a program that differs from its second trace. CompileError at the first operation that differs."""
-    for number, (op, other) in enumerate(zip(walk(made), walk(again), strict=False)):
-        if number and not _is_same(op, other):  # the first one is the module
+    for index, (op, other) in enumerate(zip(walk(module), walk(again), strict=False)):
+        if index and not _is_same(op, other):  # the first one is the module
             raise CompileError(
                 f"program '{name}' is another one each time it is traced: this value has changed since the first "
                 "trace",
-                _place(other, again) or _place(op, made), _NOTE,
+                _place(other, again) or _place(op, module), _NOTE,
             )  # fmt: skip
-    if sum(1 for _ in walk(made)) != sum(1 for _ in walk(again)):
+    if sum(1 for _ in walk(module)) != sum(1 for _ in walk(again)):
         raise CompileError(f"program '{name}' has another length each time it is traced", None, _NOTE)
 
 
@@ -48,7 +48,7 @@ def _is_same(lhs: Operation, rhs: Operation) -> bool:
         lhs.name == rhs.name
         and _are_same(lhs.properties, rhs.properties)
         and _are_same(lhs.attributes, rhs.attributes)
-        and [each.type for each in lhs.results] == [each.type for each in rhs.results]
+        and [result.type for result in lhs.results] == [result.type for result in rhs.results]
     )
 
 

@@ -37,10 +37,10 @@ class State:
             with trace.here():
                 states_of(trace).change(self, new)
             return
-        made = np.asarray(new, self.first.dtype)
-        if made.shape != self.first.shape:
-            raise InvalidArgumentError(f"state: expected shape {self.first.shape}, got {made.shape}")
-        self._plain = made
+        array = np.asarray(new, self.first.dtype)
+        if array.shape != self.first.shape:
+            raise InvalidArgumentError(f"state: expected shape {self.first.shape}, got {array.shape}")
+        self._plain = array
 
 
 class States:
@@ -55,9 +55,9 @@ class States:
     def now(self, state: State) -> Any:
         if state not in self._first:
             name = f"state{len(self._first)}"
-            made = self.trace.weight(name, state.first, dtype_of_numpy(state.first), is_own=True)
-            self._first[state] = self._now[state] = made
-            self.trace.parts(made)
+            tensor = self.trace.weight(name, state.first, dtype_of_numpy(state.first), is_own=True)
+            self._first[state] = self._now[state] = tensor
+            self.trace.parts(tensor)
         return self._now[state]
 
     def change(self, state: State, new: Any) -> None:
@@ -66,10 +66,10 @@ class States:
                 "state is changed in a branch or a loop", "give the new value back, and assign it after"
             )
         old = self.now(state)
-        made = elementwise.convert(self.trace, self.trace.tensor_of(new), old.dtype)
-        if made.shape != old.shape:
-            raise self.trace.fail(f"state of shape {old.shape} cannot become {made}", "state keeps its shape")
-        self._now[state] = made
+        tensor = elementwise.convert(self.trace, self.trace.tensor_of(new), old.dtype)
+        if tensor.shape != old.shape:
+            raise self.trace.fail(f"state of shape {old.shape} cannot become {tensor}", "state keeps its shape")
+        self._now[state] = tensor
 
     def _store(self) -> None:
         for state, first in self._first.items():
@@ -80,8 +80,8 @@ class States:
 def states_of(trace: Trace) -> States:
     if trace.states is None:
         trace.states = States(trace)
-    found: States = trace.states
-    return found
+    states: States = trace.states
+    return states
 
 
 def state(first: Any) -> State:

@@ -41,18 +41,18 @@ class Copied(NamedTuple):
 
 def is_frozen(array: np.ndarray[Any, Any]) -> bool:
     """Return whether the elements of an array cannot change: it and every array that it is a view of are read-only."""
-    each: Any = array
-    while isinstance(each, np.ndarray):
-        if each.flags.writeable:
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
             return False
-        each = each.base
+        base = base.base
     return True
 
 
 def _has_numbers(array: np.ndarray[Any, Any]) -> bool:
     """Return whether elements are numbers, of NumPy or ml_dtypes, or sizes of the program."""
     if array.dtype == object:
-        return all(isinstance(each, (int, np.integer, Expr)) for each in array.flat) and array.size > 0
+        return all(isinstance(element, (int, np.integer, Expr)) for element in array.flat) and array.size > 0
     is_of_ml_dtypes = array.dtype.kind == "V" and array.dtype.type is not np.void
     return array.dtype.kind in "biufc" or is_of_ml_dtypes
 
@@ -172,15 +172,15 @@ class Trace(Builder):
         if array.dtype == object:
             return self.constant(array)
         copy = self._copied(array)
-        made = self._kept.get(id(copy))
-        if made is None:
+        tensor = self._kept.get(id(copy))
+        if tensor is None:
             dtype = dtype_of_numpy(array)
             if array.size <= LARGEST_CONSTANT:
-                made = self.constant(copy, dtype)
+                tensor = self.constant(copy, dtype)
             else:
-                made = self.weight(f"constant{len(self._kept)}", copy, dtype)
-            self._kept[id(copy)] = made
-        return made
+                tensor = self.weight(f"constant{len(self._kept)}", copy, dtype)
+            self._kept[id(copy)] = tensor
+        return tensor
 
     def _copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the elements of an array as they are now, in C order: a copy, or itself when it is frozen."""

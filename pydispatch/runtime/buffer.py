@@ -159,12 +159,12 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
     """Return the sizes of a shape. InvalidArgumentError."""
     try:
         sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-        found = tuple(operator.index(size) for size in sizes)
+        result = tuple(operator.index(size) for size in sizes)
     except (TypeError, ValueError):
-        found = (-1,)
-    if isinstance(shape, (bool, str, bytes, Mapping)) or any(not 0 <= size < 1 << 63 for size in found):
+        result = (-1,)
+    if isinstance(shape, (bool, str, bytes, Mapping)) or any(not 0 <= size < 1 << 63 for size in result):
         raise InvalidArgumentError(f"empty: shape: expected a size, or a tuple of sizes of 0 or more, got {shape!r}")
-    return found
+    return result
 
 
 def source_of(what: str, array: Any) -> NDArray[Any]:
@@ -260,11 +260,11 @@ def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
     words = [_KINDS[wanted.kind] << 24 | 8 * wanted.itemsize] if wanted.kind in _KINDS and wanted.isnative else []
     for word in (*words, *_SMALL):
         try:
-            found = type_of(word)
+            element = type_of(word)
         except ValueError:  # NumPy has such a type, programs do not: float128
             continue
-        if found.dtype == wanted and (word in words or wanted.kind not in "iu"):
-            return found
+        if element.dtype == wanted and (word in words or wanted.kind not in "iu"):
+            return element
     raise InvalidArgumentError(
         f"{where}there is no element type for {wanted}; pass an array of numbers in native byte order"
     )

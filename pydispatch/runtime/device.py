@@ -68,8 +68,8 @@ def device(name: str = "cpu") -> Device:
         raise InvalidArgumentError(f"device: expected a name such as 'cpu' or 'cpu?workers=8', got {name!r}")
     scheme, _, query = name.partition("?")
     base = scheme.partition(":")[0]
-    found = extensions.part("device", base)
-    if found is None:
+    provider = extensions.part("device", base)
+    if provider is None:
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: {', '.join(devices())}")
     options: dict[str, str] = {}
     for part in filter(None, query.split("&")):
@@ -78,7 +78,7 @@ def device(name: str = "cpu") -> Device:
             raise InvalidArgumentError(f"device '{name}': expected distinct options as key=value, got '{part}'")
         options[key] = value
     start = time.perf_counter()
-    opened = _scheme(found).open(scheme, options)
+    opened = _scheme(provider).open(scheme, options)
     opened.spec = name
     logs.runtime.info("device '%s' is open, after %.1f ms", opened.name, 1e3 * (time.perf_counter() - start))
     return opened

@@ -35,18 +35,18 @@ def byte_count(base: str, key: str, text: str) -> int:
     """Return an option that is a number of bytes: 1048576, 1024KiB, 512MiB, 2GiB. InvalidArgumentError for anything
     else.
     """
-    number, unit = (text[:-3], text[-3:]) if text[-3:] in UNITS else (text, "")
-    if not number.isascii() or not number.isdecimal() or len(number) > 15 or int(number) == 0:
+    digits, unit = (text[:-3], text[-3:]) if text[-3:] in UNITS else (text, "")
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 15 or int(digits) == 0:
         raise InvalidArgumentError(f"device '{base}': {key}: expected bytes, as in 1073741824 or 1GiB, got '{text}'")
-    return int(number) * UNITS.get(unit, 1)
+    return int(digits) * UNITS.get(unit, 1)
 
 
 def device_number(name: str) -> int:
     """Return the number in a name such as "cuda:1" or "vulkan://1", 0 without one. InvalidArgumentError for anything
     else.
     """
-    base, _, number = name.partition(":")
-    number = number.removeprefix("//") or "0"
-    if not number.isascii() or not number.isdecimal() or len(number) > 4:
-        raise InvalidArgumentError(f"device '{name}': expected a number after '{base}:', got '{number}'")
-    return int(number)
+    base, _, digits = name.partition(":")
+    digits = digits.removeprefix("//") or "0"
+    if not digits.isascii() or not digits.isdecimal() or len(digits) > 4:
+        raise InvalidArgumentError(f"device '{name}': expected a number after '{base}:', got '{digits}'")
+    return int(digits)

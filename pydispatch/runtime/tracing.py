@@ -156,16 +156,16 @@ class _Clock:
 
 def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
     """Return the tracks, pool threads first, then other threads, then queues; and how many events are on none."""
-    found, without = recorder.tracks(events)
+    recorded_tracks, without = recorder.tracks(events)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     threads: dict[int, Track] = {}
     order: dict[int, tuple[bool, int]] = {}
-    for number, (ident, worker, recorded, raw) in enumerate(found):
-        made = [_event(clock, *each) for each in raw]
+    for index, (ident, worker, recorded, raw) in enumerate(recorded_tracks):
+        events_of_track = [_event(clock, *fields) for fields in raw]
         name = f"worker {worker}" if worker is not None else names.get(ident, f"thread {ident:#x}")
         earlier = threads.get(ident, Track(name, []))  # it has two when its first one was in use as the trace began
-        threads[ident] = Track(name, earlier.events + made, earlier.lost + recorded - len(made))
-        order[ident] = worker is None, number if worker is None else worker
+        threads[ident] = Track(name, earlier.events + events_of_track, earlier.lost + recorded - len(events_of_track))
+        order[ident] = worker is None, index if worker is None else worker
     tracks = [threads[ident] for ident in sorted(threads, key=order.__getitem__)]
     tracks += _queues(clock)
     return [replace(track, events=list(_nested(track.events))) for track in tracks], without
@@ -216,20 +216,20 @@ def _file(tracks: list[Track], without: int) -> str:
     lost = {track.name: track.lost for track in tracks if track.lost}
     if without:
         lost["threads without a track"] = without
-    made: list[dict[str, Any]] = [
+    entries: list[dict[str, Any]] = [
         {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "pydispatch"}}
     ]
-    for number, track in enumerate(tracks, 1):
-        place = {"pid": process, "tid": number}
-        made.append({"name": "thread_name", "ph": "M", **place, "args": {"name": track.name}})
-        made.append({"name": "thread_sort_index", "ph": "M", **place, "args": {"sort_index": number}})
+    for ordinal, track in enumerate(tracks, 1):
+        place = {"pid": process, "tid": ordinal}
+        entries.append({"name": "thread_name", "ph": "M", **place, "args": {"name": track.name}})
+        entries.append({"name": "thread_sort_index", "ph": "M", **place, "args": {"sort_index": ordinal}})
         if track.lost:
             first = track.events[0].begin if track.events else 0
             text = f"{track.lost} earlier events are lost"
-            made.append({"name": text, "cat": "lost", "ph": "i", "s": "t", "ts": first / 1000, **place})
+            entries.append({"name": text, "cat": "lost", "ph": "i", "s": "t", "ts": first / 1000, **place})
         for event in track.events:
             begin, duration = event.begin / 1000, (event.end - event.begin) / 1000
-            made.append({"name": event.label, "cat": event.kind, "ph": "X", "ts": begin, "dur": duration, **place,
+            entries.append({"name": event.label, "cat": event.kind, "ph": "X", "ts": begin, "dur": duration, **place,
                          "args": event.args})  # fmt: skip
-    lines = ",\n".join(json.dumps(event) for event in made)
+    lines = ",\n".join(json.dumps(event) for event in entries)
     return f'{{"displayTimeUnit": "ns",\n"otherData": {{"lost": {json.dumps(lost)}}},\n"traceEvents": [\n{lines}\n]}}\n'

@@ -40,15 +40,15 @@ def dispatches_of(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchO
     """Return the dispatches of each (executable, export) in host functions, apart from those that run once after
     loading.
     """
-    found: dict[tuple[str, str], list[flow.DispatchOp]] = {}
+    dispatches: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
         if host.name in FUNCTIONS and DERIVED not in host.attributes:
             for op in walk(host):
                 if isinstance(op, flow.DispatchOp):
                     entry = op.entry_point
                     names = entry.root_reference.data, entry.nested_references.data[-1].data
-                    found.setdefault(names, []).append(op)
-    return found
+                    dispatches.setdefault(names, []).append(op)
+    return dispatches
 
 
 def fewest_constants(uses: Sequence[flow.DispatchOp]) -> flow.DispatchOp:
@@ -67,20 +67,20 @@ def can_run_alone(dispatch: flow.DispatchOp) -> bool:
     return static and len(dispatch.entry_points.data) == 1 and all(is_constant(v) for v in sizes)
 
 
-def add_alone(module: ModuleOp, executable: Operation, export: str, use: flow.DispatchOp, number: int) -> DispatchEntry:
+def add_alone(module: ModuleOp, executable: Operation, export: str, use: flow.DispatchOp, trial: int) -> DispatchEntry:
     """Add the function `trial_NUMBER` with a dispatch, and its executable, which becomes the module's.
 
     The function takes what the dispatch reads, apart from constants; what these hold decides no time.
     """
-    name, own = f"executable_{number}", export
+    name, own = f"executable_{trial}", export
     executable.properties["sym_name"] = StringAttr(name)
     if isinstance(executable, flow.ExecutableOp):  # may be joined with others, where names must differ
-        own = f"{export}_{number}"
+        own = f"{export}_{trial}"
         for op in walk(executable):
             if "sym_name" in op.properties and symbol_name(op) == export:
                 op.properties["sym_name"] = StringAttr(own)
     module.body.block.add_op(executable)
-    module.body.block.add_op(_host(use, SymbolRefAttr(name, [StringAttr(own)]), f"trial_{number}"))
+    module.body.block.add_op(_host(use, SymbolRefAttr(name, [StringAttr(own)]), f"trial_{trial}"))
     return DispatchEntry(name, own, ())
 
 

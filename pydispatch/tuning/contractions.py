@@ -36,7 +36,7 @@ class ContractionSite(DispatchSite):
     def near(self, name: str) -> Sequence[str]:
         schedule = schedule_named(name)
         assert schedule is not None
-        return [name_of(each) for each in near(self._level, self._problem, schedule)]
+        return [name_of(neighbour) for neighbour in near(self._level, self._problem, schedule)]
 
     def is_legal(self, name: str) -> bool:
         schedule = schedule_named(name)

@@ -51,8 +51,8 @@ class Fixed:
     def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
         return [True] * len(candidates)
 
-    def convolutions(self, compilation: Pipeline, found: Sequence[Convolution]) -> Sequence[bool]:
-        return [self.columns] * len(found)
+    def convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
+        return [self.columns] * len(candidates)
 
     def dispatches(self, compilation: Pipeline) -> None:
         """Leave them as they are."""
@@ -75,12 +75,12 @@ class ConvolutionPrograms(Builder):
             return None
 
 
-def convolution_sites(found: Sequence[Convolution]) -> Mapping[ConvolutionSite, Sequence[int]]:
-    """Return the sites of convolutions that can be measured alone, each with the places in `found` of those that are
-    equal. Those of a dynamic number of images cannot.
+def convolution_sites(convolutions: Sequence[Convolution]) -> Mapping[ConvolutionSite, Sequence[int]]:
+    """Return the sites of convolutions that can be measured alone, each with the indices of the equal `convolutions`. A
+    convolution of a dynamic number of images cannot be measured alone.
     """
     sites: dict[str, tuple[ConvolutionSite, list[int]]] = {}
-    for number, convolution in enumerate(found):
+    for index, convolution in enumerate(convolutions):
         image = convolution.image
         ops = {convolution.op, *([image.op] if isinstance(image, OpResult) and image.op.name == "tensor.pad" else [])}
         program = program_of(ops, convolution.op.results) if min(convolution.sizes) >= 0 else None
@@ -90,6 +90,6 @@ def convolution_sites(found: Sequence[Convolution]) -> Mapping[ConvolutionSite, 
                     value.name_hint = None
             key = ir.print_module(program)
             site, places = sites.setdefault(key, (ConvolutionSite(convolution, program, key, 0), []))
-            places.append(number)
+            places.append(index)
             site.calls = len(places)
     return dict(sites.values())

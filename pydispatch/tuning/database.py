@@ -74,11 +74,11 @@ class Database:
         return FOLDER, digest[:2], digest[2:]
 
 
-def _entry(found: dict[str, Any]) -> Entry:
-    if found["version"] != VERSION:
-        raise ValueError(f"expected version {VERSION}, got {found['version']!r:.60}")
-    times = [found[key] for key in ("us", "default_us")]
+def _entry(fields: dict[str, Any]) -> Entry:
+    if fields["version"] != VERSION:
+        raise ValueError(f"expected version {VERSION}, got {fields['version']!r:.60}")
+    times = [fields[key] for key in ("us", "default_us")]
     if not all(type(time) in (int, float) and 0 <= time < 1e15 for time in times):
         raise ValueError(f"expected microseconds, got {times!r:.60}")
     us, default_us = map(float, times)
-    return Entry(text(found["chosen"]), us, text(found["default"]), default_us, flag(found["complete"]))
+    return Entry(text(fields["chosen"]), us, text(fields["default"]), default_us, flag(fields["complete"]))

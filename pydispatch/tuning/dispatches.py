@@ -47,8 +47,8 @@ class DispatchSite(Site):
                 value.name_hint = None
         text = ir.print_module(ModuleOp([copy])).replace(f"@{self.subject}", "@export")
         text = text.replace(f"@{symbol_name(self.executable)}", "@executable")
-        given = [f"{'constant ' * is_constant(v)}{v.type}" for v in (*self.use.workload, *self.use.arguments)]
-        return f"{text}({', '.join(given)})"
+        operands = [f"{'constant ' * is_constant(v)}{v.type}" for v in (*self.use.workload, *self.use.arguments)]
+        return f"{text}({', '.join(operands)})"
 
 
 class Programs(Builder):
@@ -73,15 +73,15 @@ class Programs(Builder):
         if not wanted:
             return []
         module, report = ModuleOp([]), Report("trials")
-        for number, (site, way) in enumerate(wanted):
+        for trial, (site, way) in enumerate(wanted):
             executable = site.executable.clone()
             site.prepare(executable, way)
-            report.dispatches.append(add_alone(module, executable, site.subject, site.use, number))
+            report.dispatches.append(add_alone(module, executable, site.subject, site.use, trial))
         try:
             artifact = compile_formed(module, self._options, [report])
         except CompileError:
             return [None] * len(wanted)
         return [
-            Built(artifact, f"trial_{number}", way, site.needs if way == site.default else ())
-            for number, (site, way) in enumerate(wanted)
+            Built(artifact, f"trial_{trial}", way, site.needs if way == site.default else ())
+            for trial, (site, way) in enumerate(wanted)
         ]

@@ -74,15 +74,15 @@ def match_sites(candidates: Sequence[Candidate], programs: MatchPrograms) -> Map
 
     What is known of one is known of what compiles to the same code with the kernel, whatever file that comes from.
     """
-    found: dict[str, tuple[MatchSite, list[int]]] = {}
-    for number, candidate in enumerate(candidates):
+    sites: dict[str, tuple[MatchSite, list[int]]] = {}
+    for index, candidate in enumerate(candidates):
         match = candidate.match
         module = program_of(match.ops | {match.root}, match.outputs)
         site = None if module is None else MatchSite(candidate, module, 1)
         built = None if site is None else programs.build([(site, site.default)])[0]
         if site is not None and built is not None:
             site.key = _code_of(built.artifact)
-            known, places = found.setdefault(site.key, (site, []))
-            places.append(number)
+            known, places = sites.setdefault(site.key, (site, []))
+            places.append(index)
             known.calls = len(places)
-    return dict(found.values())
+    return dict(sites.values())

@@ -29,18 +29,22 @@ def name_of(schedule: Schedule) -> str:
 
 def schedule_named(name: str) -> Schedule | None:
     """Return the schedule of a name, as the inverse of `name_of`; None for text that is no name."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return None
-    mr, nr, mt, nt, kc = (int(found[i]) for i in range(1, 6))
-    packed, batch = found[6] or "", int(found[7] or 1)
+    mr, nr, mt, nt, kc = (int(match[i]) for i in range(1, 6))
+    packed, batch = match[6] or "", int(match[7] or 1)
     return Schedule(mr, nr, mt, nt, kc, pack_a="A" in packed, pack_b="B" in packed, batch=batch)
 
 
 def near(level: Level, problem: Problem, schedule: Schedule) -> list[Schedule]:
     """Legal schedules that differ from one in one respect: what is packed, the tile, the steps of K or the block."""
-    found = (_fitted(problem, each) for each in _moves(level, problem, schedule))
-    return [each for each in dict.fromkeys(found) if each != schedule and refusal(level, problem, each) is None]
+    candidates = (_fitted(problem, candidate) for candidate in _moves(level, problem, schedule))
+    return [
+        candidate
+        for candidate in dict.fromkeys(candidates)
+        if candidate != schedule and refusal(level, problem, candidate) is None
+    ]
 
 
 def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Schedule]:

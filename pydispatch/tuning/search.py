@@ -71,8 +71,10 @@ class Search:
         seconds: how long is measured at most, besides compiling what the defaults are; 0 for what the database has.
         However short it is, the site that takes most of the time is measured.
         """
-        found = {site: entry for site in sites if (entry := self._known(site)) is not None}
-        races = self._begin([s for s in sites if s not in found or not found[s].complete], found) if seconds else []
+        entries = {site: entry for site in sites if (entry := self._known(site)) is not None}
+        races = (
+            self._begin([s for s in sites if s not in entries or not entries[s].complete], entries) if seconds else []
+        )
         begin = self.clock()
         end = begin + seconds
         weights = [race.default_us * race.site.calls for race in races]
@@ -86,14 +88,14 @@ class Search:
             left -= weight
             self._confirm(race)
             entry = Entry(race.chosen, round(race.us, 2), race.site.default, round(race.default_us, 2), race.complete)
-            found[race.site] = entry
+            entries[race.site] = entry
             self.database.store(race.site.key, entry)
             self.say(_line(race, weight / total if total else 0))
         self.spent = self.clock() - begin
-        for site, entry in found.items():
+        for site, entry in entries.items():
             if entry.chosen != site.default:
                 site.choose(entry.chosen)
-        return {site: found[site] for site in sites if site in found}
+        return {site: entries[site] for site in sites if site in entries}
 
     def _known(self, site: Site) -> Entry | None:
         entry = self.database.load(site.key)
@@ -101,7 +103,7 @@ class Search:
             return None  # the compiler has other ways by now
         return entry
 
-    def _begin(self, sites: Sequence[Site], found: dict[Site, Entry]) -> list[Race]:
+    def _begin(self, sites: Sequence[Site], entries: dict[Site, Entry]) -> list[Race]:
         """Measure the defaults of sites, and return their races; sites that cannot be measured are left out."""
         races = []
         for site, built in zip(sites, self.builder.build([(site, site.default) for site in sites]), strict=True):
@@ -112,7 +114,7 @@ class Search:
             us = self.timer.microseconds(call, BRIEF)
             races.append(Race(site, site.default, us, us, call, call, {site.default}))
         for race in races:
-            entry = found.get(race.site)
+            entry = entries.get(race.site)
             if entry is not None and entry.chosen != race.site.default:
                 self._resume(race, entry)
         return races
@@ -154,7 +156,7 @@ class Search:
 
     def _compare(self, race: Race, fast: Sequence[tuple[float, str, Call]]) -> bool:
         """Measure the calls that looked faster, and return whether one of them is; it is the best then."""
-        for _, name, call in sorted(fast, key=lambda each: each[0])[:FINALISTS]:
+        for _, name, call in sorted(fast, key=lambda timed: timed[0])[:FINALISTS]:
             best, us, faster = self._in_turns(race.call, call)
             race.us = min(race.us, best)
             if faster:

@@ -45,19 +45,19 @@ class Tuner:
         programs = MatchPrograms(compilation.options)
         sites = match_sites(candidates, programs)
         self._search(compilation, programs, list(sites), self._left / 2)
-        dropped = {number for site, numbers in sites.items() if not site.is_replaced for number in numbers}
-        return [number not in dropped for number in range(len(candidates))]
+        dropped = {index for site, numbers in sites.items() if not site.is_replaced for index in numbers}
+        return [index not in dropped for index in range(len(candidates))]
 
-    def convolutions(self, compilation: Pipeline, found: Sequence[Convolution]) -> Sequence[bool]:
+    def convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
         """Return whether each convolution uses im2col columns, by measurements that take up to half of the time left,
         else by `pays`.
         """
-        sites = convolution_sites(found)
+        sites = convolution_sites(candidates)
         self._search(compilation, ConvolutionPrograms(compilation.options), list(sites), self._left / 2)
-        wanted = list(map(pays, found))
+        wanted = list(map(pays, candidates))
         for site, numbers in sites.items():
-            for number in numbers:
-                wanted[number] = site.columns
+            for index in numbers:
+                wanted[index] = site.columns
         return wanted
 
     def dispatches(self, compilation: Pipeline) -> None:
@@ -70,21 +70,21 @@ class Tuner:
             return
         where = f"{self._bench.machine}, code for {machine.cpu} {machine.llvm_features}".rstrip()
         search = Search(builder, self._bench, Database(where, self._say), self._say)
-        found = search.run(sites, seconds)
+        entries = search.run(sites, seconds)
         self._left = max(0.0, self._left - search.spent)
-        self._say(summary(found, len(sites)))
+        self._say(summary(entries, len(sites)))
         self.choices += [
             Choice(site.subject, e.chosen, e.us, e.default, e.default_us, self._bench.machine)
-            for site, e in found.items()
+            for site, e in entries.items()
         ]
 
 
-def summary(found: Mapping[Site, Entry], count: int) -> str:
+def summary(entries: Mapping[Site, Entry], count: int) -> str:
     """Return a line on the time that was gained. count: how many choices the program has."""
-    before = sum(entry.default_us * site.calls for site, entry in found.items())
-    after = sum(entry.us * site.calls for site, entry in found.items())
+    before = sum(entry.default_us * site.calls for site, entry in entries.items())
+    after = sum(entry.us * site.calls for site, entry in entries.items())
     gain = f" (-{(1 - after / before) * 100:.1f} %)" if after < before else ""
-    return f"measured {len(found)} of {count} choices: {before:.1f} -> {after:.1f} us a call{gain}"
+    return f"measured {len(entries)} of {count} choices: {before:.1f} -> {after:.1f} us a call{gain}"
 
 
 def _machine(compilation: Pipeline) -> Machine:
@@ -104,15 +104,15 @@ def sites_of(compilation: Pipeline, machine: Machine) -> list[DispatchSite]:
     """Return the sites of a program, whose dispatches are formed, that have a choice."""
     backend = require_backend(compilation.targets()[0])
     executables = {symbol_name(op): op for op in compilation.module.body.block.ops if "sym_name" in op.properties}
-    found: list[DispatchSite] = []
+    sites: list[DispatchSite] = []
     for (name, export), uses in dispatches_of(compilation.module).items():
         executable = executables.get(name)
         if executable is None or not all(map(can_run_alone, uses)):
             continue
         fallbacks = FallbackSite(executable, export, uses)
         if fallbacks.default:
-            found.append(fallbacks)
+            sites.append(fallbacks)
         elif isinstance(executable, flow.ExecutableOp):
             site = contraction_site(executable, export, uses, backend, machine)
-            found += [] if site is None else [site]
-    return found
+            sites += [] if site is None else [site]
+    return sites

@@ -37,9 +37,9 @@ class Products(Slices):
         def never(_: object) -> Scalar:
             raise AssertionError("a product is computed as a whole")
 
-        made = self.lazy(node, shape, SUMS[a.dtype], [a, b], never, moved=True)
-        reads = {**(base.reads if base else {}), **made.reads}
-        return replace(made, reads=reads, product=product)
+        result = self.lazy(node, shape, SUMS[a.dtype], [a, b], never, moved=True)
+        reads = {**(base.reads if base else {}), **result.reads}
+        return replace(result, reads=reads, product=product)
 
     def summed(self, node: ast.AST, lhs: Entity, rhs: Entity) -> Tile | None:
         """Return a + b as one product with an accumulator if one operand is a product, else None."""
@@ -60,12 +60,12 @@ class Products(Slices):
             super().fill(node, target, self.filled((1, 1), self.writer.constant(0, target.dtype)))
         elif base.buffer != target.buffer:
             self.fill(node, target, base)
-        factors = [self._factor(node, each) for each in (product.a, product.b)]
+        factors = [self._factor(node, tile) for tile in (product.a, product.b)]
         for lines, _ in factors:
             self.writer.lines += lines
         named = [*(factor for _, factor in factors), target]
-        types = ", ".join(self.memory_type(each.shape, each.dtype) for each in named)
-        self.writer.line(f"pyd.matmul {', '.join(each.buffer for each in named)} : {types}")
+        types = ", ".join(self.memory_type(tile.shape, tile.dtype) for tile in named)
+        self.writer.line(f"pyd.matmul {', '.join(tile.buffer for tile in named)} : {types}")
         self.writer.has_effects = True
 
     def _factor(self, node: ast.AST, tile: Tile) -> tuple[list[str], Tile]:
@@ -73,11 +73,11 @@ class Products(Slices):
         its tile.
         """
         part = tile.part
-        if tile.buffer or not isinstance(part, Part) or any(each.size is None for each in part.ranges):
+        if tile.buffer or not isinstance(part, Part) or any(range_.size is None for range_ in part.ranges):
             return [], self.placed(node, tile, lent=True)
         target = self.buffer(node, tile.shape, tile.dtype, lent=True)
         outer, self.writer = self.writer, self.writer.nested()
-        starts = ", ".join(cast(self.writer, each.start, "index").name for each in part.ranges)
+        starts = ", ".join(cast(self.writer, range_.start, "index").name for range_ in part.ranges)
         types = f"{part.memory.type}, {self.memory_type(tile.shape, tile.dtype)}"
         turned = " turned" if tile.is_turned else ""
         self.writer.line(f"pyd.read_tile {part.memory.name}[{starts}], {target.buffer}{turned} : {types}")

@@ -21,25 +21,25 @@ class Reductions(TileValues):
         if axis is None or len(tile.shape) == 1:
             total = self._total(tile, symbol)
             return self.filled((1,) * len(tile.shape), total) if keepdims else total
-        kept = tuple(1 if number == axis else size for number, size in enumerate(tile.shape))
-        made = self.buffer(node, kept, tile.dtype)
+        kept = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
+        result = self.buffer(node, kept, tile.dtype)
         if axis == len(tile.shape) - 1:
-            self._rows(made, tile, symbol)
+            self._rows(result, tile, symbol)
         else:
-            self._columns(made, tile, symbol, axis)
-        return made if keepdims else self.without(node, made, axis)
+            self._columns(result, tile, symbol, axis)
+        return result if keepdims else self.without(node, result, axis)
 
     def _pair(self, symbol: str, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Combine two partial results into one; floats may be added in any order."""
         first = len(self.writer.lines)
-        made = binary(self.writer, symbol, lhs, rhs)
-        assert isinstance(made, Scalar)
+        result = binary(self.writer, symbol, lhs, rhs)
+        assert isinstance(result, Scalar)
         lines = self.writer.lines
         lines[first:] = [
             line.replace(f" : {lhs.type} loc", f" fastmath<reassoc> : {lhs.type} loc") if "arith.addf" in line else line
             for line in lines[first:]
         ]
-        return made
+        return result
 
     def _total(self, tile: Tile, symbol: str) -> Scalar:
         type = tile.dtype
@@ -51,20 +51,20 @@ class Reductions(TileValues):
             inner = self.writer.nested()
             a, b = Scalar(inner.fresh(), type), Scalar(inner.fresh(), type)
             outer, self.writer = self.writer, inner
-            made = self._pair(symbol, a, b)
+            total = self._pair(symbol, a, b)
             self.writer = outer
             self.writer.lines += [
                 f"scf.reduce({value.name} : {type}) {{",
                 f"^bb0({a.name}: {type}, {b.name}: {type}):",
                 *(f"  {line}" for line in inner.lines),
-                f"  scf.reduce.return {made.name} : {type}",
+                f"  scf.reduce.return {total.name} : {type}",
                 "}",
             ]
 
         self.over(tile.shape, body, f"{result.name} = ", f" init ({start.name}) -> {type}")
         return result
 
-    def _rows(self, made: Tile, tile: Tile, symbol: str) -> None:
+    def _rows(self, result: Tile, tile: Tile, symbol: str) -> None:
         """Emit a reduction along the last axis, as one sequential loop per row."""
         type, size = tile.dtype, tile.shape[-1]
 
@@ -82,25 +82,25 @@ class Reductions(TileValues):
                 f"iter_args({so_far.name} = {start.name}) -> ({type})",
                 inner,
             )
-            self.store(made, indices, total)
+            self.store(result, indices, total)
 
-        self.over(made.shape, body)
+        self.over(result.shape, body)
 
-    def _columns(self, made: Tile, tile: Tile, symbol: str, axis: int) -> None:
+    def _columns(self, result: Tile, tile: Tile, symbol: str, axis: int) -> None:
         """Emit a reduction along an axis other than the last, which adds slices of the tile to the result in order."""
         type = tile.dtype
         start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
-        self.over(made.shape, lambda indices: self.store(made, indices, start))
+        self.over(result.shape, lambda indices: self.store(result, indices, start))
         outer = self.writer
         counter = Scalar(outer.fresh(), "index")
         self.writer = outer.nested()
 
         def body(indices: list[Scalar]) -> None:
-            where = [counter if number == axis else each for number, each in enumerate(indices)]
-            so_far = self.element(made, indices)
-            self.store(made, indices, self._pair(symbol, so_far, self.element(tile, where)))
+            where = [counter if dimension == axis else index for dimension, index in enumerate(indices)]
+            so_far = self.element(result, indices)
+            self.store(result, indices, self._pair(symbol, so_far, self.element(tile, where)))
 
-        self.over(made.shape, body)
+        self.over(result.shape, body)
         inner, self.writer = self.writer, outer
         end = self.extent(tile.shape[axis])
         outer.region(f"scf.for {counter.name} = {ZERO.name} to {end.name} step %one", inner)

@@ -42,12 +42,12 @@ class Part:
 
     @property
     def shape(self) -> Shape:
-        return tuple(each.size for each in self.ranges if each.size is not None)
+        return tuple(range_.size for range_ in self.ranges if range_.size is not None)
 
     @property
     def place(self) -> object:
         """Equal for parts that begin at the same place."""
-        return tuple(each.start for each in self.ranges)
+        return tuple(range_.start for range_ in self.ranges)
 
 
 class Slices(Reductions):
@@ -66,15 +66,15 @@ class Slices(Reductions):
                 f"give an index or a slice for each dimension: [{names}]",
             )
         ranges = tuple(
-            self._range(each, size, number)
-            if isinstance(each, ast.Slice)
-            else Range(self.index(node, each, self.evaluate(each), size, number), None, size)
-            for number, (each, size) in enumerate(zip(nodes, memory.shape, strict=True))
+            self._range(index, size, dimension)
+            if isinstance(index, ast.Slice)
+            else Range(self.index(node, index, self.evaluate(index), size, dimension), None, size)
+            for dimension, (index, size) in enumerate(zip(nodes, memory.shape, strict=True))
         )
-        made = Part(memory, ranges)
-        if len(made.shape) > MOST_DIMENSIONS:
-            raise self.error(node, f"a tile of {len(made.shape)} dimensions", "tiles have one to three")
-        return made
+        part = Part(memory, ranges)
+        if len(part.shape) > MOST_DIMENSIONS:
+            raise self.error(node, f"a tile of {len(part.shape)} dimensions", "tiles have one to three")
+        return part
 
     def _range(self, node: ast.Slice, extent: Scalar | Literal, dimension: int) -> Range:
         if node.step is not None:
@@ -153,18 +153,18 @@ class Slices(Reductions):
         """
         left, places = iter(indices), []
         inside: Scalar | None = None
-        for each in part.ranges:
-            start = cast(self.writer, each.start, "index")
-            if each.size is None:
+        for range_ in part.ranges:
+            start = cast(self.writer, range_.start, "index")
+            if range_.size is None:
                 places.append(start.name)
                 continue
             own = next(left)
-            is_first = isinstance(each.start, Literal) and each.start.value == 0
+            is_first = isinstance(range_.start, Literal) and range_.start.value == 0
             place = own if is_first else self.writer.value(f"arith.addi {start.name}, {own.name} : index", "index")
             places.append(place.name)
-            if each.is_inside or (each.start, each.extent, own) == self._within_bounds:
+            if range_.is_inside or (range_.start, range_.extent, own) == self._within_bounds:
                 continue
-            end = cast(self.writer, each.extent, "index")
+            end = cast(self.writer, range_.extent, "index")
             one = self.writer.value(f"arith.cmpi ult, {place.name}, {end.name} : index", "i1")
             inside = one if inside is None else self.writer.value(f"arith.andi {inside.name}, {one.name} : i1", "i1")
         return ", ".join(places), inside
@@ -182,16 +182,16 @@ class Slices(Reductions):
                 return self.writer.value(text, memory.dtype)
             outside = other or self.writer.constant(0, memory.dtype)
             inner = self.writer.nested()
-            found = inner.value(text, memory.dtype)
-            inner.line(f"scf.yield {found.name} : {memory.dtype}")
+            loaded = inner.value(text, memory.dtype)
+            inner.line(f"scf.yield {loaded.name} : {memory.dtype}")
             rest = self.writer.nested()
             rest.line(f"scf.yield {outside.name} : {memory.dtype}")
-            head, (made,) = self.writer.results([memory.dtype])
+            head, (value,) = self.writer.results([memory.dtype])
             self.writer.branches(f"{head}scf.if {inside.name} -> ({memory.dtype})", inner, rest)
-            return made
+            return value
 
-        made = self.lazy(node, part.shape, memory.dtype, [], element)
-        return Tile(made.shape, made.dtype, made.element, {memory.name: part.place}, part=None if other else part)
+        tile = self.lazy(node, part.shape, memory.dtype, [], element)
+        return Tile(tile.shape, tile.dtype, tile.element, {memory.name: part.place}, part=None if other else part)
 
     def write(self, node: ast.Subscript, part: Part, value: Entity, origin: ast.AST) -> None:
         """Store a tile, or one number, into a part of a view."""
@@ -212,16 +212,16 @@ class Slices(Reductions):
             tile = self.filled((1,) * len(part.shape), self.converted(origin, value, memory.dtype, what))
         self.writes(node, memory)
 
-        axis = next((each for each in part.ranges if each.size not in (None, 1)), None)
+        axis = next((range_ for range_ in part.ranges if range_.size not in (None, 1)), None)
         is_bounded = axis is not None and part.shape.count(1) == len(part.shape) - 1 and not axis.is_inside
 
         def store(indices: list[Scalar]) -> None:
             if is_bounded and axis is not None:
-                own = next(each for each, size in zip(indices, part.shape, strict=True) if size != 1)
+                own = next(index for index, size in zip(indices, part.shape, strict=True) if size != 1)
                 self._within_bounds = axis.start, axis.extent, own
-            made = cast(self.writer, self.element(tile, indices), memory.dtype)
+            stored = cast(self.writer, self.element(tile, indices), memory.dtype)
             places, inside = self._inside(part, indices)
-            text = f"memref.store {made.name}, {memory.name}[{places}] : {memory.type}"
+            text = f"memref.store {stored.name}, {memory.name}[{places}] : {memory.type}"
             if inside is None:
                 self.writer.line(text)
                 return

@@ -16,35 +16,39 @@ from pydispatch.kernels.tiles.values import MOST_DIMENSIONS, Shape
 from pydispatch.patterns.types import DType
 
 
-def _arguments(low: Slices, node: ast.Call, given: list[Entity], names: tuple[str, ...], least: int) -> dict[str, Any]:
+def _arguments(
+    low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...], least: int
+) -> dict[str, Any]:
     """Return the arguments of a call by name, given in order or by name: (the node, the value) of each."""
-    found = dict(zip(names, zip(node.args, given, strict=True), strict=False))
-    for each in node.keywords:
-        if each.arg not in names or each.arg in found:
+    named = dict(zip(names, zip(node.args, arguments, strict=True), strict=False))
+    for keyword in node.keywords:
+        if keyword.arg not in names or keyword.arg in named:
             called = ast.unparse(node.func)
-            raise low.error(each.value, f"{called} has no argument '{each.arg}' here", f"it takes {', '.join(names)}")
-        found[each.arg] = each.value, low.evaluate(each.value)
-    missing = [name for name in names[:least] if name not in found]
-    if len(given) > len(names) or missing:
+            raise low.error(
+                keyword.value, f"{called} has no argument '{keyword.arg}' here", f"it takes {', '.join(names)}"
+            )
+        named[keyword.arg] = keyword.value, low.evaluate(keyword.value)
+    missing = [name for name in names[:least] if name not in named]
+    if len(arguments) > len(names) or missing:
         raise low.error(
             node,
-            f"{ast.unparse(node.func)} takes {', '.join(names)}, got {len(given) + len(node.keywords)} arguments",
+            f"{ast.unparse(node.func)} takes {', '.join(names)}, got {len(arguments) + len(node.keywords)} arguments",
             "help() shows what it takes",
         )
-    return found
+    return named
 
 
 def _shape(low: Slices, node: ast.expr, entity: Entity) -> Shape:
     items = entity.items if isinstance(entity, Group) else (entity,)
     sizes = []
-    for each in items:
-        if not isinstance(each, Literal) or not isinstance(each.value, int) or each.value < 1:
+    for size in items:
+        if not isinstance(size, Literal) or not isinstance(size.value, int) or size.value < 1:
             raise low.error(
                 node,
-                f"the shape of a tile is known when the kernel is compiled, got {described(each)}",
+                f"the shape of a tile is known when the kernel is compiled, got {described(size)}",
                 "use numbers or pydispatch.static parameters",
             )
-        sizes.append(each.value)
+        sizes.append(size.value)
     if not 1 <= len(sizes) <= MOST_DIMENSIONS:
         raise low.error(node, f"a tile of {len(sizes)} dimensions", "tiles have one to three")
     return tuple(sizes)
@@ -56,15 +60,15 @@ def _dtype(low: Slices, node: ast.expr, entity: Entity) -> str:
     return entity.value.name
 
 
-def _full(low: Slices, node: ast.Call, given: list[Entity], names: tuple[str, ...]) -> Entity:
-    found = _arguments(low, node, given, names, len(names))
-    shape, dtype = _shape(low, *found["shape"]), _dtype(low, *found["dtype"])
-    value_node, value = found.get("value", (node, Literal(0)))
+def _full(low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...]) -> Entity:
+    named = _arguments(low, node, arguments, names, len(names))
+    shape, dtype = _shape(low, *named["shape"]), _dtype(low, *named["dtype"])
+    value_node, value = named.get("value", (node, Literal(0)))
     return low.filled(shape, low.converted(value_node, value, dtype, "an element of the tile"))
 
 
-def _arange(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
-    (size,) = _shape(low, *_arguments(low, node, given, ("size",), 1)["size"])[:1]
+def _arange(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    (size,) = _shape(low, *_arguments(low, node, arguments, ("size",), 1)["size"])[:1]
 
     def element(indices: Any) -> Scalar:
         return converted(low.writer, indices[0], "i32")
@@ -72,22 +76,22 @@ def _arange(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
     return low.lazy(node, (size,), "i32", [], element)
 
 
-def _load(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
-    found = _arguments(low, node, given, ("part", "other"), 2)
-    part_node, part = found["part"]
+def _load(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    named = _arguments(low, node, arguments, ("part", "other"), 2)
+    part_node, part = named["part"]
     if not isinstance(part, Tile) or part.part is None or part.is_turned:
         raise low.error(
             part_node, f"load takes a slice of a view, got {described(part)}", "write load(x[i:i + 16], 1.0)"
         )
-    other_node, other = found["other"]
-    made = low.converted(other_node, other, part.dtype, "what a slice is outside of its view")
-    return low.loaded(node, part.part, made)
+    other_node, other = named["other"]
+    outside = low.converted(other_node, other, part.dtype, "what a slice is outside of its view")
+    return low.loaded(node, part.part, outside)
 
 
-def _reduction(low: Slices, node: ast.Call, given: list[Entity], name: str) -> Entity:
+def _reduction(low: Slices, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
     called = ast.unparse(node.func)
-    found = _arguments(low, node, given, ("x", "axis", "keepdims"), 1)
-    tile_node, tile = found["x"]
+    named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), 1)
+    tile_node, tile = named["x"]
     if not isinstance(tile, Tile):
         raise low.error(
             tile_node,
@@ -96,30 +100,35 @@ def _reduction(low: Slices, node: ast.Call, given: list[Entity], name: str) -> E
         )
     if tile.dtype == "i1":
         raise low.error(tile_node, f"{called} of conditions", "convert them: pydispatch.i32(...)")
-    _, axis = found.get("axis", (None, Known(None)))
-    _, keepdims = found.get("keepdims", (None, Literal(False)))
-    number = None if isinstance(axis, Known) and axis.value is None else axis
+    _, axis = named.get("axis", (None, Known(None)))
+    _, keepdims = named.get("keepdims", (None, Literal(False)))
+    dimension = None if isinstance(axis, Known) and axis.value is None else axis
     rank = len(tile.shape)
-    if number is not None:
-        if not isinstance(number, Literal) or isinstance(number.value, bool) or number.value not in range(-rank, rank):
+    if dimension is not None:
+        if (
+            not isinstance(dimension, Literal)
+            or isinstance(dimension.value, bool)
+            or dimension.value not in range(-rank, rank)
+        ):
             raise low.error(
-                found["axis"][0],
-                f"axis {number.value if isinstance(number, Literal) else described(number)} of {described(tile)}",
+                named["axis"][0],
+                f"axis {dimension.value if isinstance(dimension, Literal) else described(dimension)} of "
+                f"{described(tile)}",
                 f"its axes are 0 to {rank - 1}" if rank > 1 else "its axis is 0",
             )
-        number = int(number.value) % rank
+        dimension = int(dimension.value) % rank
     if not isinstance(keepdims, Literal) or not isinstance(keepdims.value, bool):
-        raise low.error(found["keepdims"][0], "keepdims is True or False", "write keepdims=True")
-    return low.reduced(node, low.computed(node, tile), SYMBOLS[name], number, keepdims.value)
+        raise low.error(named["keepdims"][0], "keepdims is True or False", "write keepdims=True")
+    return low.reduced(node, low.computed(node, tile), SYMBOLS[name], dimension, keepdims.value)
 
 
-def _length(low: Slices, node: ast.Call, given: list[Entity]) -> Entity:
-    if len(given) == 1 and isinstance(given[0], Tile):
-        return Literal(given[0].shape[0])
-    return TABLE[len](low, node, given)
+def _length(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+    if len(arguments) == 1 and isinstance(arguments[0], Tile):
+        return Literal(arguments[0].shape[0])
+    return TABLE[len](low, node, arguments)
 
 
-def _by_invocations(low: Context, node: ast.Call, given: list[Entity]) -> Entity:
+def _by_invocations(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
     name = ast.unparse(node.func)
     remedy = "leave it out: tiles need none"
     if "group_" in name:
@@ -128,7 +137,7 @@ def _by_invocations(low: Context, node: ast.Call, given: list[Entity]) -> Entity
 
 
 def _own(handler: Any, *more: Any) -> Handler:
-    return lambda low, node, given: handler(cast(Slices, low), node, given, *more)
+    return lambda low, node, arguments: handler(cast(Slices, low), node, arguments, *more)
 
 
 OWN_HANDLERS: dict[Any, Handler] = {

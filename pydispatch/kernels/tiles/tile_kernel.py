@@ -34,7 +34,7 @@ class TileKernel(Products):
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
     ) -> None:
         super().__init__(source, workgroup)
-        self.fixed = frozenset(each.name for each in parameters if each.type is None)
+        self.fixed = frozenset(parameter.name for parameter in parameters if parameter.type is None)
         self._statics = statics
         self._known_lifetimes: dict[ast.FunctionDef, Lifetimes] = {}
         self._statement: ast.stmt | None = None
@@ -59,8 +59,8 @@ class TileKernel(Products):
         """Return how much of a view a workgroup writes, the last dimension first; None where all that it writes is in
         loops or conditions.
         """
-        found = self._covered.get(parameter)
-        return found and found[::-1]
+        sizes = self._covered.get(parameter)
+        return sizes and sizes[::-1]
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
         if kind == "group":
@@ -123,14 +123,14 @@ class TileKernel(Products):
                     and value.reads.get(entity.buffer) is OWN
                     and self._ends(other, entity)
                 ):
-                    made = self.at_rest(entity.buffer, value.shape, value.dtype, is_kept)
-                    self.fill(origin, made, value)
+                    tile = self.at_rest(entity.buffer, value.shape, value.dtype, is_kept)
+                    self.fill(origin, tile, value)
                     self.environment[other] = _ENDED
                     self._owners[entity.buffer] = place
-                    return made
-        made = self.placed(origin, value, is_kept)
-        self._owners[made.buffer] = place
-        return made
+                    return tile
+        tile = self.placed(origin, value, is_kept)
+        self._owners[tile.buffer] = place
+        return tile
 
     def _ends(self, name: str, tile: Tile) -> bool:
         """Return whether the buffer of a variable is its own, and nothing reads it after the current statement."""
@@ -221,7 +221,7 @@ class TileKernel(Products):
         value = self.evaluate(node.value)
         if isinstance(value, Group):  # all of it is known before any of it is assigned
             value = Group(
-                tuple(self.placed(node, _as_it_is(each)) if isinstance(each, Tile) else each for each in value.items)
+                tuple(self.placed(node, _as_it_is(item)) if isinstance(item, Tile) else item for item in value.items)
             )
         elif isinstance(value, Tile) and len(node.targets) > 1:
             value = self.placed(node, _as_it_is(value))
@@ -249,13 +249,18 @@ class TileKernel(Products):
         name = part.memory.name
         self._settle(origin, lambda tile: name in tile.reads and tile is not value)
         if not self._depth and part.memory.parameter:
-            self._covered.setdefault(part.memory.parameter, tuple(each.size or 1 for each in part.ranges))
+            self._covered.setdefault(part.memory.parameter, tuple(range_.size or 1 for range_ in part.ranges))
         self.write(target, part, value, origin)
 
-    def inlined(self, node: ast.Call, function: Callable[..., Any], given: list[Entity]) -> Entity:
+    def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
         self._settle(node, lambda tile: True)
         return super().inlined(
-            node, function, [_as_it_is(self.placed(node, each)) if isinstance(each, Tile) else each for each in given]
+            node,
+            function,
+            [
+                _as_it_is(self.placed(node, argument)) if isinstance(argument, Tile) else argument
+                for argument in arguments
+            ],
         )
 
     # ---- expressions
@@ -277,9 +282,9 @@ class TileKernel(Products):
         """t[:, None]."""
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         kinds = [
-            "none" if isinstance(each, ast.Constant) and each.value is None else
-            "all" if isinstance(each, ast.Slice) and (each.lower, each.upper, each.step) == (None, None, None) else ""
-            for each in parts
+            "none" if isinstance(part, ast.Constant) and part.value is None else
+            "all" if isinstance(part, ast.Slice) and (part.lower, part.upper, part.step) == (None, None, None) else ""
+            for part in parts
         ]  # fmt: skip
         if "" in kinds or kinds.count("all") != len(tile.shape):
             raise self.error(
@@ -289,10 +294,15 @@ class TileKernel(Products):
             )
         sizes = iter(tile.shape)
         shape = tuple(1 if kind == "none" else next(sizes) for kind in kinds)
-        kept = [number for number, kind in enumerate(kinds) if kind == "all"]
+        kept = [dimension for dimension, kind in enumerate(kinds) if kind == "all"]
         tile = self.computed(node, tile)
         return self.lazy(
-            node, shape, tile.dtype, [tile], lambda at: self.element(tile, [at[number] for number in kept]), moved=True
+            node,
+            shape,
+            tile.dtype,
+            [tile],
+            lambda at: self.element(tile, [at[dimension] for dimension in kept]),
+            moved=True,
         )
 
     def _attribute(self, node: ast.Attribute) -> Entity:
@@ -309,47 +319,47 @@ class TileKernel(Products):
         if node.attr == "dtype":
             return Known(DType(base.dtype))
         tile = self.computed(node, base)
-        made = self.lazy(
+        transposed = self.lazy(
             node, tile.shape[::-1], tile.dtype, [tile], lambda at: self.element(tile, at[::-1]), moved=True
         )
-        return replace(made, part=tile.part, is_turned=not tile.is_turned) if len(tile.shape) == 2 else made
+        return replace(transposed, part=tile.part, is_turned=not tile.is_turned) if len(tile.shape) == 2 else transposed
 
     def _binop(self, node: ast.BinOp) -> Entity:
         if not isinstance(node.op, ast.Add):
             return super()._binop(node)
         a, b = self.evaluate(node.left), self.evaluate(node.right)
-        made = self.summed(node, a, b)
-        return made or self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
+        total = self.summed(node, a, b)
+        return total or self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
 
     def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
-        made = None
+        total = None
         if isinstance(node.op, ast.Add) and isinstance(old, Tile):
             value = self.evaluate(node.value)
-            made = self.summed(node, old, value) or self.number_or_error(
+            total = self.summed(node, old, value) or self.number_or_error(
                 node,
                 lambda: self.elementwise(
                     (ast.Name("", ast.Load()), node.value), (old, value), lambda x, y: binary(self.writer, "+", x, y)
                 ),
             )
-        return made or super()._combined(node, old)
+        return total or super()._combined(node, old)
 
-    def called(self, node: ast.Call, handler: Handler, given: list[Entity]) -> Entity:
+    def called(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
         if handler in TAKES_TILES:
-            return handler(self, node, given)
-        if handler in ATOMICS and isinstance(given[0], Memory):
-            name = given[0].name
+            return handler(self, node, arguments)
+        if handler in ATOMICS and isinstance(arguments[0], Memory):
+            name = arguments[0].name
             self._settle(node, lambda tile: name in tile.reads)
-        operands = [self.computed(node, each) if isinstance(each, Tile) else each for each in given]
-        if not any(isinstance(each, Tile) for each in operands):
-            return handler(self, node, given)
-        self._check_elementwise(node, handler, given)
+        operands = [self.computed(node, argument) if isinstance(argument, Tile) else argument for argument in arguments]
+        if not any(isinstance(argument, Tile) for argument in operands):
+            return handler(self, node, arguments)
+        self._check_elementwise(node, handler, arguments)
         return self.combined(node, operands, lambda *elements: handler(self, node, list(elements)))
 
-    def _check_elementwise(self, node: ast.Call, handler: Handler, given: Sequence[Entity]) -> None:
+    def _check_elementwise(self, node: ast.Call, handler: Handler, arguments: Sequence[Entity]) -> None:
         """Refuse what takes numbers only, and the functions of Python for what is a reduction."""
         name = ast.unparse(node.func)
-        if len(given) == 1 and handler in EXTREMES:
-            raise self.error(node, f"{name} of {described(given[0])}", f"write pydispatch.{name}(tile)")
+        if len(arguments) == 1 and handler in EXTREMES:
+            raise self.error(node, f"{name} of {described(arguments[0])}", f"write pydispatch.{name}(tile)")
         if handler in ATOMICS:
             raise self.error(
                 node, f"{name} of a tile", "reduce it, or write a kernel in which each invocation adds its own value"

@@ -41,8 +41,8 @@ class TileValues(WorkgroupMemory):
         if size < 2:
             return ONE if size else ZERO
         if size not in self._extents:
-            self._extents[size] = made = Scalar(f"%size{size}", "index")
-            self.prologue.append(f"{made.name} = arith.constant {size} : index")
+            self._extents[size] = scalar = Scalar(f"%size{size}", "index")
+            self.prologue.append(f"{scalar.name} = arith.constant {size} : index")
         return self._extents[size]
 
     def over(
@@ -60,15 +60,15 @@ class TileValues(WorkgroupMemory):
         outer = self.writer
         self.writer = outer.nested()
         indices = [ZERO if size == 1 else Scalar(self.writer.fresh(), "index") for size in shape]
-        looped = [(each, self.extent(size)) for each, size in zip(indices, shape, strict=True) if size != 1]
+        looped = [(scalar, self.extent(size)) for scalar, size in zip(indices, shape, strict=True) if size != 1]
         if not looped:
             looped = [(Scalar(self.writer.fresh(), "index"), ONE)]
         body(indices)
         inner, self.writer = self.writer, outer
         if not reduced:
             inner.lines.append("scf.reduce")
-        names, ends = (", ".join(each.name for each in column) for column in zip(*looped, strict=True))
-        zeros, ones = (", ".join([each.name] * len(looped)) for each in (ZERO, ONE))
+        names, ends = (", ".join(scalar.name for scalar in column) for column in zip(*looped, strict=True))
+        zeros, ones = (", ".join([scalar.name] * len(looped)) for scalar in (ZERO, ONE))
         if bounds is not None:
             zeros, ends = bounds[0].name, bounds[1].name
         outer.region(f"{result}scf.parallel ({names}) = ({zeros}) to ({ends}) step ({ones}){reduced}", inner)
@@ -107,7 +107,7 @@ class TileValues(WorkgroupMemory):
         type = self.memory_type(shape, dtype)
 
         def element(indices: Sequence[Scalar]) -> Scalar:
-            places = ", ".join(each.name for each in indices)
+            places = ", ".join(index.name for index in indices)
             return self.writer.value(f"memref.load {name}[{places}] : {type}", dtype)
 
         return Tile(shape, dtype, element, {name: OWN}, name, is_kept)
@@ -122,7 +122,7 @@ class TileValues(WorkgroupMemory):
 
     def store(self, target: Tile, indices: Sequence[Scalar], value: Scalar) -> None:
         """Emit a store of one element of a tile."""
-        places = ", ".join(each.name for each in indices)
+        places = ", ".join(index.name for index in indices)
         type = self.memory_type(target.shape, target.dtype)
         self.writer.line(f"memref.store {value.name}, {target.buffer}[{places}] : {type}")
 
@@ -132,16 +132,16 @@ class TileValues(WorkgroupMemory):
         """
         if value.buffer and not is_kept:
             return value
-        made = self.buffer(node, value.shape, value.dtype, is_kept, lent)
-        self.fill(node, made, value)
-        return made
+        tile = self.buffer(node, value.shape, value.dtype, is_kept, lent)
+        self.fill(node, tile, value)
+        return tile
 
     # ---- elements
 
     def element(self, tile: Tile, indices: Sequence[Scalar]) -> Scalar:
         """Return the element at `indices` of the shape that a tile is broadcast to."""
         own = indices[len(indices) - len(tile.shape) :]
-        return tile.element([ZERO if size == 1 else each for each, size in zip(own, tile.shape, strict=True)])
+        return tile.element([ZERO if size == 1 else index for index, size in zip(own, tile.shape, strict=True)])
 
     def lazy(
         self, node: ast.AST, shape: Shape, dtype: str, of: Sequence[Tile],
@@ -151,9 +151,9 @@ class TileValues(WorkgroupMemory):
         elements at other indices.
         """
         reads: dict[str, object] = {}
-        for each in of:
-            for name, place in each.reads.items():
-                same = not moved and each.shape == shape and reads.get(name, place) == place
+        for operand in of:
+            for name, place in operand.reads.items():
+                same = not moved and operand.shape == shape and reads.get(name, place) == place
                 reads[name] = place if same else MOVED
         source = self.source
 
@@ -167,27 +167,27 @@ class TileValues(WorkgroupMemory):
         """Return the shape that tiles broadcast to, as in NumPy."""
         rank = max(map(len, shapes))
         padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-        found = []
+        result = []
         for sizes in zip(*padded, strict=True):
-            size = next((each for each in sizes if each != 1), 1)
-            if any(each not in (1, size) for each in sizes):
+            size = next((extent for extent in sizes if extent != 1), 1)
+            if any(extent not in (1, size) for extent in sizes):
                 listed = " and ".join("x".join(map(str, shape)) for shape in shapes)
                 raise self.error(
                     node,
                     f"tiles of {listed} do not go together",
                     "give axes of size 1, as t[:, None] or keepdims=True, or slices of equal sizes",
                 )
-            found.append(size)
-        return tuple(found)
+            result.append(size)
+        return tuple(result)
 
     def elementwise(
         self, nodes: Sequence[ast.expr], entities: Sequence[Entity], make: Callable[..., Scalar | Literal]
     ) -> Entity:
-        if not any(isinstance(each, Tile) for each in entities):
+        if not any(isinstance(entity, Tile) for entity in entities):
             return super().elementwise(nodes, entities, make)
         operands = [
-            self.computed(node, each) if isinstance(each, Tile) else self.as_number(node, each)
-            for node, each in zip(nodes, entities, strict=True)
+            self.computed(node, entity) if isinstance(entity, Tile) else self.as_number(node, entity)
+            for node, entity in zip(nodes, entities, strict=True)
         ]
         return self.combined(self.writer.node, operands, make)
 
@@ -195,12 +195,12 @@ class TileValues(WorkgroupMemory):
         """Return the tile whose elements `make` computes from elements of the operands; operands that are no tiles are
         passed unchanged.
         """
-        tiles = [each for each in operands if isinstance(each, Tile)]
-        shape = self.broadcast(node, [each.shape for each in tiles])
+        tiles = [operand for operand in operands if isinstance(operand, Tile)]
+        shape = self.broadcast(node, [operand.shape for operand in tiles])
 
         def element_of(elements: Callable[[Tile], Scalar]) -> Scalar:
-            made = make(*(elements(each) if isinstance(each, Tile) else each for each in operands))
-            return cast(self.writer, made, default_type(made)) if isinstance(made, Literal) else made
+            result = make(*(elements(operand) if isinstance(operand, Tile) else operand for operand in operands))
+            return cast(self.writer, result, default_type(result)) if isinstance(result, Literal) else result
 
         outer, self.writer = self.writer, self.writer.nested()  # once for its type, and for its errors
         try:

@@ -13,13 +13,13 @@ from pydispatch.programs.functions.common import floats
 from pydispatch.programs.trace import Trace
 
 
-def _floats(trace: Trace, *given: Any) -> list[Array]:
-    return [Array(trace, each) for each in floats(trace, *given)]
+def _floats(trace: Trace, *operands: Any) -> list[Array]:
+    return [Array(trace, tensor) for tensor in floats(trace, *operands)]
 
 
 def hypot(trace: Trace, a: Any, b: Any) -> Any:
     """Compute the hypotenuse without overflow of squares, as `large * sqrt(1 + (small / large)**2)`."""
-    x, y = (abs(each) for each in _floats(trace, a, b))
+    x, y = (abs(operand) for operand in _floats(trace, a, b))
     large, small = np.maximum(x, y), np.minimum(x, y)
     quotient = small / np.where(large > 0, large, 1)
     return np.where(np.isinf(x) | np.isinf(y), math.inf, large * np.sqrt(1 + quotient * quotient))
@@ -69,17 +69,17 @@ def ptp(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def at_least(rank: int) -> Callable[..., Any]:
     def made(trace: Trace, *arrays: Any) -> Any:
-        found: list[Any] = []
-        for each in arrays:
-            x: Any = Array(trace, trace.tensor_of(each))
-            found.append(x if x.ndim >= rank else np.reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)))
-        return found[0] if len(found) == 1 else tuple(found)
+        results: list[Any] = []
+        for array in arrays:
+            x: Any = Array(trace, trace.tensor_of(array))
+            results.append(x if x.ndim >= rank else np.reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)))
+        return results[0] if len(results) == 1 else tuple(results)
 
     return made
 
 
 def _all_at_least(trace: Trace, arrays: Sequence[Any], rank: int) -> list[Any]:
-    return [at_least(rank)(trace, each) for each in arrays]
+    return [at_least(rank)(trace, array) for array in arrays]
 
 
 def vstack(trace: Trace, arrays: Sequence[Any]) -> Any:
@@ -87,13 +87,13 @@ def vstack(trace: Trace, arrays: Sequence[Any]) -> Any:
 
 
 def hstack(trace: Trace, arrays: Sequence[Any]) -> Any:
-    made = _all_at_least(trace, arrays, 1)
-    return np.concatenate(made, axis=0 if made[0].ndim == 1 else 1)
+    operands = _all_at_least(trace, arrays, 1)
+    return np.concatenate(operands, axis=0 if operands[0].ndim == 1 else 1)
 
 
 def column_stack(trace: Trace, arrays: Sequence[Any]) -> Any:
-    made = _all_at_least(trace, arrays, 1)
-    return np.concatenate([x[:, None] if x.ndim == 1 else x for x in made], axis=1)
+    operands = _all_at_least(trace, arrays, 1)
+    return np.concatenate([x[:, None] if x.ndim == 1 else x for x in operands], axis=1)
 
 
 def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -155,8 +155,8 @@ def inner(trace: Trace, a: Any, b: Any) -> Any:
 
 def isclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     near = abs(np.subtract(a, b)) <= atol + rtol * abs(b)
-    found = np.equal(a, b) | (near & np.isfinite(_floats(trace, b)[0]))
-    return found | (np.not_equal(a, a) & np.not_equal(b, b)) if equal_nan else found
+    is_close = np.equal(a, b) | (near & np.isfinite(_floats(trace, b)[0]))
+    return is_close | (np.not_equal(a, a) & np.not_equal(b, b)) if equal_nan else is_close
 
 
 def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:

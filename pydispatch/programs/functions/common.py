@@ -21,36 +21,36 @@ Weak = (bool, int, float, complex, Expr)
 """Numbers that take the type of the arrays beside them."""
 
 
-def dtype_from(given: Any) -> DType:
+def dtype_from(dtype: Any) -> DType:
     """Convert an element type of NumPy, of pydispatch, or of Python to a DType."""
-    if isinstance(given, DType):
-        return given
-    if isinstance(given, PatternType):
-        return DTYPES[{"i1": "bool", "index": "i64"}.get(given.name, given.name)]
-    return dtype_of_numpy(np.empty(0, given))
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, PatternType):
+        return DTYPES[{"i1": "bool", "index": "i64"}.get(dtype.name, dtype.name)]
+    return dtype_of_numpy(np.empty(0, dtype))
 
 
-def promoted(trace: Trace, *given: Any) -> list[Tensor]:
+def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
     """Return operands as tensors of one type, by NumPy's rules."""
-    for each in given:
-        if isinstance(each, (str, bytes)):
-            trace.tensor_of(each)  # refuses it; NumPy takes a text for the name of a type
-    types = [numpy_dtype(each.tensor.dtype) if isinstance(each, Array) else each for each in given]
-    if all(is_bare(each) for each in given):
-        kinds = [np.asarray(1 if isinstance(each, Expr) else each) for each in given]
+    for operand in operands:
+        if isinstance(operand, (str, bytes)):
+            trace.tensor_of(operand)  # refuses it; NumPy takes a text for the name of a type
+    types = [numpy_dtype(operand.tensor.dtype) if isinstance(operand, Array) else operand for operand in operands]
+    if all(is_bare(operand) for operand in operands):
+        kinds = [np.asarray(1 if isinstance(operand, Expr) else operand) for operand in operands]
         dtype = dtype_of_numpy(np.empty(0, np.result_type(*kinds)))
-        return [as_type(trace, each, dtype) for each in given]
-    named = {each.tensor.dtype for each in given if isinstance(each, Array)}
+        return [as_type(trace, operand, dtype) for operand in operands]
+    named = {operand.tensor.dtype for operand in operands if isinstance(operand, Array)}
     if (
         len(named) == 1
-        and all(isinstance(each, Array) or is_bare(each) for each in given)
-        and not _widens(named, given)
+        and all(isinstance(operand, Array) or is_bare(operand) for operand in operands)
+        and not _widens(named, operands)
     ):
         dtype = next(iter(named))
     else:
-        known = [1 if isinstance(each, Expr) else each for each in types]
+        known = [1 if isinstance(operand, Expr) else operand for operand in types]
         dtype = dtype_of_numpy(np.empty(0, np.result_type(*known)))
-    return [as_type(trace, each, dtype) for each in given]
+    return [as_type(trace, operand, dtype) for operand in operands]
 
 
 def is_bare(value: Any) -> bool:
@@ -58,12 +58,12 @@ def is_bare(value: Any) -> bool:
     return isinstance(value, Weak) and not isinstance(value, np.generic)
 
 
-def _widens(named: set[DType], given: Sequence[Any]) -> bool:
+def _widens(named: set[DType], operands: Sequence[Any]) -> bool:
     """Return whether a bare number has a kind that the arrays lack: a fraction beside integers, any
     beside conditions.
     """
     dtype = next(iter(named))
-    return (not dtype.is_float and any(isinstance(each, float) for each in given)) or dtype.is_bool
+    return (not dtype.is_float and any(isinstance(operand, float) for operand in operands)) or dtype.is_bool
 
 
 def as_type(trace: Trace, value: Any, dtype: DType) -> Tensor:
@@ -79,28 +79,28 @@ def _holds(dtype: DType, value: int) -> bool:
     return bool(limits.min <= value <= limits.max)
 
 
-def floats(trace: Trace, *given: Any) -> list[Tensor]:
+def floats(trace: Trace, *operands: Any) -> list[Tensor]:
     """Return operands as tensors of one float type: of integers, the one that holds them in NumPy."""
-    made = promoted(trace, *given)
-    if made[0].dtype.is_float or made[0].dtype.is_complex:
-        return made
-    bits = made[0].dtype.bits
+    tensors = promoted(trace, *operands)
+    if tensors[0].dtype.is_float or tensors[0].dtype.is_complex:
+        return tensors
+    bits = tensors[0].dtype.bits
     dtype = F16 if bits <= 8 else F32 if bits <= 16 else F64
-    return [elementwise.convert(trace, each, dtype) for each in made]
+    return [elementwise.convert(trace, tensor, dtype) for tensor in tensors]
 
 
-def quotients(trace: Trace, *given: Any) -> list[Tensor]:
+def quotients(trace: Trace, *operands: Any) -> list[Tensor]:
     """Return operands as tensors of one float type: integers of every width become f64, as NumPy divides them."""
-    made = promoted(trace, *given)
-    if made[0].dtype.is_float or made[0].dtype.is_complex:
-        return made
-    return [elementwise.convert(trace, each, F64) for each in made]
+    tensors = promoted(trace, *operands)
+    if tensors[0].dtype.is_float or tensors[0].dtype.is_complex:
+        return tensors
+    return [elementwise.convert(trace, tensor, F64) for tensor in tensors]
 
 
 def axes_of(axis: Any) -> list[int] | None:
     if axis is None:
         return None
-    return [int(each) for each in axis] if isinstance(axis, (tuple, list)) else [int(axis)]
+    return [int(dimension) for dimension in axis] if isinstance(axis, (tuple, list)) else [int(axis)]
 
 
 def truth(trace: Trace, value: Any) -> Tensor:

@@ -18,11 +18,11 @@ from pydispatch.programs.functions.common import dtype_from, floats, is_bare, pr
 from pydispatch.programs.trace import Trace
 
 
-def _numbers(trace: Trace, *given: Any) -> list[Tensor]:
-    made = promoted(trace, *given)
-    if made[0].dtype.is_bool:
+def _numbers(trace: Trace, *operands: Any) -> list[Tensor]:
+    tensors = promoted(trace, *operands)
+    if tensors[0].dtype.is_bool:
         raise trace.fail("conditions are no numbers", "use ~, ^, or x.astype(numpy.int32)")
-    return made
+    return tensors
 
 
 def _binary(name: str, of: Callable[..., list[Tensor]] = promoted) -> Callable[..., Array]:
@@ -58,7 +58,7 @@ def _test(name: str, otherwise: bool) -> Callable[..., Array]:
 
 
 def _logical(name: str) -> Callable[..., Array]:
-    return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *(truth(t, each) for each in (a, b))))
+    return lambda t, a, b, dtype=None: Array(t, elementwise.binary(t, name, *(truth(t, operand) for operand in (a, b))))
 
 
 def floor_divide(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
@@ -108,12 +108,12 @@ def absolute(trace: Trace, a: Any, dtype: Any = None) -> Array:
     return Array(trace, x if x.dtype.is_unsigned else elementwise.unary(trace, "abs", x))
 
 
-def where(trace: Trace, condition: Any, *given: Any) -> Array:
-    if len(given) != 2:
+def where(trace: Trace, condition: Any, *operands: Any) -> Array:
+    if len(operands) != 2:
         raise trace.fail(
             "numpy.where with a condition alone gives as many places as hold", "give both values: where(c, a, b)"
         )
-    return Array(trace, elementwise.select(trace, truth(trace, condition), *promoted(trace, *given)))
+    return Array(trace, elementwise.select(trace, truth(trace, condition), *promoted(trace, *operands)))
 
 
 def invert(trace: Trace, a: Any, dtype: Any = None) -> Array:
@@ -130,10 +130,10 @@ def invert(trace: Trace, a: Any, dtype: Any = None) -> Array:
 
 def clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -> Array:
     low, high = named.get("min", a_min), named.get("max", a_max)
-    made = a
+    result = a
     if low is not None:
-        made = np.maximum(made, low)
-    return np.minimum(made, high) if high is not None else made
+        result = np.maximum(result, low)
+    return np.minimum(result, high) if high is not None else result
 
 
 def astype(trace: Trace, a: Any, dtype: Any) -> Array:

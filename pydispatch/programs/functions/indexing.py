@@ -25,8 +25,8 @@ from pydispatch.programs.trace import Trace
 def get(trace: Trace, a: Array, index: Any) -> Array:
     """x[index] with numbers, slices, None, ..., and arrays of integers."""
     x, keys = a.tensor, _keys(trace, a, index)
-    arrays = [each for each in keys if isinstance(each, (Array, np.ndarray, list))]
-    made, axis = x, 0
+    arrays = [component for component in keys if isinstance(component, (Array, np.ndarray, list))]
+    result, axis = x, 0
     dropped, added = list[int](), list[int]()
     advanced: list[Tensor | None] = []
     for key in keys:
@@ -34,11 +34,11 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
             added.append(axis - len(dropped) + len(added))
             continue
         if isinstance(key, slice):
-            made = _range(trace, made, axis, key)
+            result = _range(trace, result, axis, key)
             advanced.append(None)
         elif is_size(key):
-            start = _from_front(key, made.shape[axis])
-            made = shapes.slice_axis(trace, made, axis, start, start + 1)
+            start = _from_front(key, result.shape[axis])
+            result = shapes.slice_axis(trace, result, axis, start, start + 1)
             dropped.append(axis)
             advanced.append(None)
         else:
@@ -47,18 +47,18 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
     if arrays:
         if dropped or added:
             raise trace.fail("an index has arrays beside numbers or None", "index twice: x[:, 0][places]")
-        return Array(trace, gathers.index(trace, made, advanced))
+        return Array(trace, gathers.index(trace, result, advanced))
     if dropped:
-        made = shapes.squeeze(trace, made, dropped)
-    return Array(trace, shapes.expand_dims(trace, made, added) if added else made)
+        result = shapes.squeeze(trace, result, dropped)
+    return Array(trace, shapes.expand_dims(trace, result, added) if added else result)
 
 
 def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
     keys = list(index) if isinstance(index, tuple) else [index]
-    count = sum(each is not None and each is not Ellipsis for each in keys)
+    count = sum(key is not None and key is not Ellipsis for key in keys)
     if count > a.ndim:
         raise trace.fail(f"{count} indices of {a.tensor}")
-    places = [number for number, each in enumerate(keys) if each is Ellipsis]
+    places = [position for position, key in enumerate(keys) if key is Ellipsis]
     if len(places) > 1:
         raise trace.fail("an index has '...' once")
     at = places[0] if places else len(keys)
@@ -156,8 +156,8 @@ def _flat(trace: Trace, a: Any, axis: int | None) -> tuple[Tensor, int]:
 
 def sort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
     x, axis = _flat(trace, a, axis)
-    (made,) = ordering.sort(trace, [x], axis % x.rank, lambda s, u, v: ordering.less(s, u[0], v[0]))
-    return Array(trace, made)
+    (result,) = ordering.sort(trace, [x], axis % x.rank, lambda s, u, v: ordering.less(s, u[0], v[0]))
+    return Array(trace, result)
 
 
 def argsort(trace: Trace, a: Any, axis: int | None = -1) -> Array:

@@ -26,7 +26,9 @@ def tensordot(trace: Trace, a: Any, b: Any, axes: Any = 2) -> Array:
     x, y = promoted(trace, a, b)
     if isinstance(axes, int):
         axes = (list(range(x.rank - axes, x.rank)), list(range(axes)))
-    left, right = ([each % z.rank for each in shape_of(given)] for z, given in ((x, axes[0]), (y, axes[1])))
+    left, right = (
+        [dimension % z.rank for dimension in shape_of(contracted)] for z, contracted in ((x, axes[0]), (y, axes[1]))
+    )
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     first = [next(letters) for _ in range(x.rank)]
     second = [first[left[right.index(d)]] if d in right else next(letters) for d in range(y.rank)]

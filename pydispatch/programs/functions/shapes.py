@@ -27,7 +27,7 @@ def reshape(trace: Trace, a: Any, shape: Any) -> Array:
 
 def transpose(trace: Trace, a: Any, axes: Any = None) -> Array:
     x = trace.tensor_of(a)
-    order = None if axes is None else [int(each) % max(x.rank, 1) for each in axes]
+    order = None if axes is None else [int(dimension) % max(x.rank, 1) for dimension in axes]
     return Array(trace, shapes.transpose(trace, x, order))
 
 
@@ -44,9 +44,9 @@ def swapaxes(trace: Trace, a: Any, axis1: int, axis2: int) -> Array:
 
 def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Array:
     x = trace.tensor_of(a)
-    sources = [each % x.rank for each in shape_of(source)]
-    targets = [each % x.rank for each in shape_of(destination)]
-    order = [each for each in range(x.rank) if each not in sources]
+    sources = [dimension % x.rank for dimension in shape_of(source)]
+    targets = [dimension % x.rank for dimension in shape_of(destination)]
+    order = [dimension for dimension in range(x.rank) if dimension not in sources]
     for target, from_ in sorted(zip(targets, sources, strict=True)):
         order.insert(target, from_)
     return Array(trace, shapes.transpose(trace, x, order))
@@ -70,8 +70,8 @@ def concatenate(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
 
 
 def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
-    made = promoted(trace, *arrays)
-    return Array(trace, shapes.stack(trace, made, axis % (made[0].rank + 1)))
+    tensors = promoted(trace, *arrays)
+    return Array(trace, shapes.stack(trace, tensors, axis % (tensors[0].rank + 1)))
 
 
 def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
@@ -84,12 +84,14 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
     else:
         ends = [*parts, size]
         sizes = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    return [Array(trace, each) for each in shapes.split(trace, x, axis % x.rank, sizes)]
+    return [Array(trace, tensor) for tensor in shapes.split(trace, x, axis % x.rank, sizes)]
 
 
 def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
     x = trace.tensor_of(a)
-    return Array(trace, indexing.reverse(trace, x, [each % x.rank for each in axes_of(axis) or range(x.rank)]))
+    return Array(
+        trace, indexing.reverse(trace, x, [dimension % x.rank for dimension in axes_of(axis) or range(x.rank)])
+    )
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
@@ -97,8 +99,8 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
     if axis is None:
         return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, 0), x.shape)
     if isinstance(axis, (tuple, list)):
-        for each, along in zip(shift, axis, strict=True):
-            a = roll(trace, a, each, along)
+        for offset, along in zip(shift, axis, strict=True):
+            a = roll(trace, a, offset, along)
         return Array(trace, trace.tensor_of(a))
     size = x.shape[axis]
     first = -shift % size if shift < 0 else size - shift % size  # sizes that calls decide divide what is >= 0 only
@@ -133,7 +135,7 @@ def repeat(trace: Trace, a: Any, repeats: int, axis: int | None = None) -> Array
 def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
     x = trace.tensor_of(a)
     widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
-    low, high = [each[0] for each in widths], [each[1] for each in widths]
+    low, high = [width[0] for width in widths], [width[1] for width in widths]
     if mode == "constant":
         return Array(trace, shapes.pad(trace, x, low, high, value=constant_values))
     names = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
@@ -179,8 +181,8 @@ def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
         raise trace.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")
     count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
     places = Array(trace, shapes.iota(trace, (max(count, 0) if isinstance(count, int) else count,), 0, I64))
-    made = places * step + start
-    return made if dtype is None else Array(trace, as_type(trace, made, dtype_from(dtype)))
+    result = places * step + start
+    return result if dtype is None else Array(trace, as_type(trace, result, dtype_from(dtype)))
 
 
 def full_like(trace: Trace, like: Any, value: Any, dtype: Any = None) -> Array:

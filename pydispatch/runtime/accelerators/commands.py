@@ -54,15 +54,15 @@ class CommandExecutor:
         pieces = self._pieces(record)
         if pieces is None:
             return self.inner.time(record, blocks, constants, patterns)
-        found: list[Timing] = []
+        timings: list[Timing] = []
         for first, piece in pieces:
             if isinstance(piece, Custom):
                 begin = time.perf_counter()
                 self._call(record, piece, blocks, constants)
-                found.append(Timing(self.calls.label(piece), time.perf_counter() - begin))
+                timings.append(Timing(self.calls.label(piece), time.perf_counter() - begin))
             else:
-                found += self.inner.time(piece, blocks, constants, patterns[first : first + len(piece.commands)])
-        return found
+                timings += self.inner.time(piece, blocks, constants, patterns[first : first + len(piece.commands)])
+        return timings
 
     def _call(self, record: Record, command: Custom, blocks: Blocks, constants: bytes) -> None:
         synchronous = self.calls.commands[command.command].synchronous
@@ -83,14 +83,14 @@ class CommandExecutor:
         record.pieces = []
         if any(map(self._cuts, record.commands)):
             begin = 0
-            for number, command in enumerate([*record.commands, None]):
+            for index, command in enumerate([*record.commands, None]):
                 if command is not None and not self._cuts(command):
                     continue
-                if number > begin:
-                    record.pieces.append((begin, _part(record, begin, number)))
+                if index > begin:
+                    record.pieces.append((begin, _part(record, begin, index)))
                 if command is not None:
-                    record.pieces.append((number, command))
-                begin = number + 1
+                    record.pieces.append((index, command))
+                begin = index + 1
         return record.pieces or None
 
 

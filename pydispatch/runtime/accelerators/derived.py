@@ -29,9 +29,9 @@ class Derivations:
         """
         last = self.makers[constant]
         needed = {last}
-        for number in range(last, -1, -1):
-            if number in needed:
-                buffers = self.runs[number][0].buffers
+        for run in range(last, -1, -1):
+            if run in needed:
+                buffers = self.runs[run][0].buffers
                 sources = [b.index for b in buffers if b.kind == BufferKind.CONSTANT]
                 needed.update(self.makers[i] for i in sources if i in self.makers)
         return sorted(needed)

@@ -130,26 +130,26 @@ class Executor(ABC):
 
     def _block(self, index: int) -> Any:
         """Return the block of a constant of the program, uploaded on first use, or of a derived one."""
-        found = self._uploaded.get(index)
-        if found is None:
+        memory = self._uploaded.get(index)
+        if memory is None:
             data = self.constants[index]
-            found = DeviceMemory(self.context, self.context.acquire(data.nbytes), data.nbytes)
-            self.context.copy_in(found.block, data, data.nbytes)
-            self._uploaded[index] = found
-        return found.block
+            memory = DeviceMemory(self.context, self.context.acquire(data.nbytes), data.nbytes)
+            self.context.copy_in(memory.block, data, data.nbytes)
+            self._uploaded[index] = memory
+        return memory.block
 
     def _derive(self, index: int) -> None:
         """Take over a derived constant of a program that is equal to this one, or runs what computes it."""
         assert self.derivations is not None
         shared, kept = self.derivations.shared, set(self._uploaded)
         with shared.lock:
-            for number in self.derivations.order(index):
-                data, first = self.derivations.runs[number]
+            for run in self.derivations.order(index):
+                data, first = self.derivations.runs[run]
                 if first not in shared.blocks:
                     shared.blocks.update(enumerate(self._results(data), first))
                 self._uploaded.update((i, shared.blocks[i]) for i in range(first, first + len(data.results)))
-        for given in set(self._uploaded) - kept - self.derivations.makers.keys():  # often no other function needs it
-            del self._uploaded[given]
+        for uploaded in set(self._uploaded) - kept - self.derivations.makers.keys():  # often no other function needs it
+            del self._uploaded[uploaded]
 
     def _results(self, data: PlanData) -> list[DeviceMemory]:
         """Run a function without arguments, whose constants are uploaded on first use or derived, and return its
@@ -158,10 +158,10 @@ class Executor(ABC):
         record, context = self.keep(data), self.context
         results = {i: DeviceMemory(context, context.acquire(size), size) for _, i, size in record.results}
         blocks: Blocks = [None] * record.count
-        for number, i, _ in record.results:
-            blocks[number] = results[i].block
-        for number, i in record.constants:
-            blocks[number] = self._block(i)
+        for buffer_index, i, _ in record.results:
+            blocks[buffer_index] = results[i].block
+        for buffer_index, i in record.constants:
+            blocks[buffer_index] = self._block(i)
         self._run_once(record, blocks, data.constants, record.patterns)
         return [results[i] for i in range(len(results))]
 
@@ -194,24 +194,24 @@ class Executor(ABC):
         taken: list[Any] = []
         blocks: Blocks = [None] * record.count
         try:
-            for number, index in record.constants:
-                blocks[number] = self.constant(index)
+            for buffer_index, index in record.constants:
+                blocks[buffer_index] = self.constant(index)
             if record.transients:
                 taken.append(block := context.acquire(record.arena_bytes))
                 blocks[-1] = block
-            for number, _, size in (*record.results, *record.arguments):
+            for buffer_index, _, size in (*record.results, *record.arguments):
                 taken.append(block := context.acquire(size))
-                blocks[number] = block
-            for number, _, size in record.arguments:
-                if addresses[number]:
-                    context.copy_in(blocks[number], addresses[number], size)
+                blocks[buffer_index] = block
+            for buffer_index, _, size in record.arguments:
+                if addresses[buffer_index]:
+                    context.copy_in(blocks[buffer_index], addresses[buffer_index], size)
             if record.commands:
                 traced.run(self, record, blocks, constants, record.patterns_of(patterns))
             else:
                 context.require_usable()
-            for number, _, size in record.results:
-                if addresses[number]:
-                    context.copy_out(blocks[number], addresses[number], size)
+            for buffer_index, _, size in record.results:
+                if addresses[buffer_index]:
+                    context.copy_out(blocks[buffer_index], addresses[buffer_index], size)
         finally:
             while taken:
                 context.release(taken.pop())
@@ -253,8 +253,8 @@ class Executor(ABC):
         blocks: Blocks = [None if memory is None else memory.block for memory in memories]
         blocks += [None] * (record.count - len(blocks))
         record = record.updating(memories)
-        for number, index in record.constants:
-            blocks[number] = self.constant(index)
+        for buffer_index, index in record.constants:
+            blocks[buffer_index] = self.constant(index)
         self._run_once(record, blocks, constants, record.patterns_of(patterns))
 
 

@@ -78,9 +78,9 @@ class AcceleratorFunction(Submitted, Callee):
         return self._core.bind(tuple(a if isinstance(a, PLAIN) else convert(a) for a in args), known, copies)
 
     def _run(
-        self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, given: list[Buffer | None] | None
+        self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, outputs: list[Buffer | None] | None
     ) -> list[Any]:
-        """Run a plan and return its results, in `given` buffers where there are some.
+        """Run a plan and return its results, in the buffers of `outputs` where there are some.
 
         What lives longest is acquired first, and given back last: the pool hands out again what came back last, so that
         a loop of equal calls sees equal blocks.
@@ -88,23 +88,23 @@ class AcceleratorFunction(Submitted, Callee):
         constants, patterns, values = record.data.constants, record.patterns, None
         if scalars or not self._is_simple:
             constants, patterns, values = self._compute(plan, record, scalars)
-        made: list[Any] = values or [None]
+        results: list[Any] = values or [None]
         blocks: Blocks = [None] * record.count
         staged: list[Any] = []
         try:
-            for number, index, size in record.results:
-                buffer = given[index] if given is not None else None
+            for buffer_index, index, size in record.results:
+                buffer = outputs[index] if outputs is not None else None
                 if buffer is None:
                     buffer = self._buffer(record, index, DeviceMemory(self._context, self._acquire(size), size))
-                made[index] = buffer
-                blocks[number] = buffer.memory.block  # type: ignore[attr-defined]
-            for number, index in record.constants:
-                blocks[number] = self._executor.constant(index)
+                results[index] = buffer
+                blocks[buffer_index] = buffer.memory.block  # type: ignore[attr-defined]
+            for buffer_index, index in record.constants:
+                blocks[buffer_index] = self._executor.constant(index)
             if record.transients:
                 staged.append(block := self._acquire(record.arena_bytes))
                 blocks[-1] = block
-            for number, index, size in record.arguments:
-                blocks[number] = self._argument(inputs[index], size, staged)
+            for buffer_index, index, size in record.arguments:
+                blocks[buffer_index] = self._argument(inputs[index], size, staged)
             if record.commands:
                 traced.run(self._executor, record, blocks, constants, patterns)
             else:  # a call of no elements: no command says that the device was closed
@@ -112,7 +112,7 @@ class AcceleratorFunction(Submitted, Callee):
         finally:
             while staged:
                 self._release(staged.pop())
-        return made
+        return results
 
     def _value(self, results: list[Any]) -> Any:
         """Return the value of a call: its result, a tuple of several, or None without results."""
@@ -122,20 +122,20 @@ class AcceleratorFunction(Submitted, Callee):
 
     def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
         outs, taken = self._outs(record, out)
-        used = [given for given in inputs if isinstance(given, Buffer)]
+        used = [output for output in inputs if isinstance(output, Buffer)]
         direct: list[Buffer | None] = []
-        for given in taken:
+        for output in taken:
             # An argument is not overwritten while it is read.
-            fits = self._is_here(given) and not any(share_memory(given, other) for other in used)
+            fits = self._is_here(output) and not any(share_memory(output, other) for other in used)
             if fits:
-                used.append(given)
-            direct.append(given if fits else None)
+                used.append(output)
+            direct.append(output if fits else None)
         results = self._run(plan, record, inputs, scalars, direct)
-        for i, (given, result) in enumerate(zip(taken, results, strict=True)):
-            if given is None:
+        for i, (output, result) in enumerate(zip(taken, results, strict=True)):
+            if output is None:
                 continue
-            if result is not given:
-                self._hand_over(result, given)
+            if result is not output:
+                self._hand_over(result, output)
             results[i] = outs[i]
         return self._value(results)
 
@@ -149,31 +149,31 @@ class AcceleratorFunction(Submitted, Callee):
         taken: list[Any] = outs
         if self._context.convert is not None:
             taken = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o, True) for o in outs]
-        for i, (given, (element, rank)) in enumerate(zip(taken, self._results, strict=True)):
+        for i, (output, (element, rank)) in enumerate(zip(taken, self._results, strict=True)):
             expected = record.data.results[i]  # None for a number
             shape = None if expected is None else expected.shape
-            check_out(f"@{self.name}: out {i}", given, element, rank is None, shape)
+            check_out(f"@{self.name}: out {i}", output, element, rank is None, shape)
         check_apart(self.name, taken)
         return outs, taken
 
-    def _hand_over(self, result: Buffer, given: Any) -> None:
+    def _hand_over(self, result: Buffer, output: Any) -> None:
         """Copy a result into the output that the caller supplied."""
-        if self._is_ours(given):
-            self._context.copy(result.memory.block, given.memory.block, result.nbytes)  # type: ignore[attr-defined]
-        elif isinstance(given, Buffer):
-            given.upload(result.numpy())
+        if self._is_ours(output):
+            self._context.copy(result.memory.block, output.memory.block, result.nbytes)  # type: ignore[attr-defined]
+        elif isinstance(output, Buffer):
+            output.upload(result.numpy())
         else:
-            result.download(given)
+            result.download(output)
 
-    def _is_here(self, given: Any) -> bool:
+    def _is_here(self, value: Any) -> bool:
         """Return whether kernels can use a buffer where it lies."""
-        return self._is_ours(given)
+        return self._is_ours(value)
 
-    def _is_ours(self, given: Any) -> bool:
+    def _is_ours(self, value: Any) -> bool:
         """Return whether a buffer is on the device."""
-        if not isinstance(given, Buffer):
+        if not isinstance(value, Buffer):
             return False
-        memory = given.memory
+        memory = value.memory
         return isinstance(memory, DeviceMemory) and memory.context is self._context
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
@@ -185,28 +185,28 @@ class AcceleratorFunction(Submitted, Callee):
         constants, patterns, values = self._core.compute(plan, scalars)
         return constants, [patterns[i] for i in record.numbers], values
 
-    def _take(self, block: Any, given: Buffer) -> None:
+    def _take(self, block: Any, source: Buffer) -> None:
         """Copy a buffer that kernels cannot access in place into a block of device memory."""
-        if self._is_ours(given):
-            self._context.copy(given.memory.block, block, given.nbytes)  # type: ignore[attr-defined]
+        if self._is_ours(source):
+            self._context.copy(source.memory.block, block, source.nbytes)  # type: ignore[attr-defined]
         else:
-            self._context.copy_in(block, raw_bytes(given), given.nbytes)
+            self._context.copy_in(block, raw_bytes(source), source.nbytes)
 
-    def _argument(self, given: Any, size: int, staged: list[Any]) -> Any:
+    def _argument(self, argument: Any, size: int, staged: list[Any]) -> Any:
         """Return the block of an argument; one that is not on the device is copied there, or lent to it."""
-        if isinstance(given, Buffer):
-            if self._is_here(given):
-                return given.memory.block  # type: ignore[attr-defined]
+        if isinstance(argument, Buffer):
+            if self._is_here(argument):
+                return argument.memory.block  # type: ignore[attr-defined]
             staged.append(block := self._acquire(size))
-            self._take(block, given)
+            self._take(block, argument)
             return block
         if self._borrow is not None:
-            block = self._borrow(given, size)
+            block = self._borrow(argument, size)
             if block is not None:
                 staged.append(block)
                 return block
         staged.append(block := self._acquire(size))
-        self._context.copy_in(block, bytes_of(given), size)
+        self._context.copy_in(block, bytes_of(argument), size)
         return block
 
     def prepare(
@@ -236,22 +236,22 @@ class AcceleratorFunction(Submitted, Callee):
         staged: list[Any] = []
         blocks: Blocks = [None] * record.count
         try:
-            for number, _, size in record.results:
+            for buffer_index, _, size in record.results:
                 staged.append(block := self._acquire(size))
-                blocks[number] = block
-            for number, index in record.constants:
-                blocks[number] = self._executor.constant(index)
+                blocks[buffer_index] = block
+            for buffer_index, index in record.constants:
+                blocks[buffer_index] = self._executor.constant(index)
             if record.transients:
                 staged.append(block := self._acquire(record.arena_bytes))
                 blocks[-1] = block
-            for number, index, size in record.arguments:
-                blocks[number] = self._argument(inputs[index], size, staged)
+            for buffer_index, index, size in record.arguments:
+                blocks[buffer_index] = self._argument(inputs[index], size, staged)
             times = [self._executor.time(record, blocks, constants, patterns) for _ in range(runs)]
-            found = []
-            for *each, command in zip(*times, record.commands, strict=True):
+            timings = []
+            for *samples, command in zip(*times, record.commands, strict=True):
                 flops = flops_of(command, self._flops, constants)
-                found.append(timing_of(each[0].command, median(one.seconds for one in each), command, flops))
-            return Profile(found)
+                timings.append(timing_of(samples[0].command, median(one.seconds for one in samples), command, flops))
+            return Profile(timings)
         finally:
             while staged:
                 self._release(staged.pop())

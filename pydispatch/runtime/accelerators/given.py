@@ -18,7 +18,7 @@ def share_memory(one: Buffer, other: Buffer) -> bool:
     """Return whether two buffers share memory: they have one block, or blocks whose device addresses overlap."""
     if one.memory is other.memory:
         return True
-    first, second = (getattr(getattr(given.memory, "block", None), "address", None) for given in (one, other))
+    first, second = (getattr(getattr(buffer.memory, "block", None), "address", None) for buffer in (one, other))
     if not first or not second or one.device != other.device:
         return False
     return bool(first < second + other.nbytes and second < first + one.nbytes)
@@ -28,7 +28,7 @@ def _is_shared(one: Any, other: Any) -> bool:
     """Return whether two buffers or contiguous arrays share memory."""
     if isinstance(one, Buffer) and isinstance(other, Buffer):
         return share_memory(one, other)
-    arrays = [given.numpy() if isinstance(given, Buffer) and given.is_mapped else given for given in (one, other)]
+    arrays = [value.numpy() if isinstance(value, Buffer) and value.is_mapped else value for value in (one, other)]
     return all(isinstance(array, np.ndarray) for array in arrays) and np.may_share_memory(arrays[0], arrays[1])
 
 
@@ -43,25 +43,25 @@ def check_apart(function: str, outs: Sequence[Any]) -> None:
                 )
 
 
-def check_out(where: str, given: Any, element: ElementType, is_number: bool, shape: tuple[int, ...] | None) -> None:
-    """InvalidArgumentError, which begins with `where`, unless a result can be written into what was given for it.
+def check_out(where: str, output: Any, element: ElementType, is_number: bool, shape: tuple[int, ...] | None) -> None:
+    """InvalidArgumentError, which begins with `where`, unless a result fits the caller's output.
 
     is_number: it is no array. shape: its sizes, None where they are not known yet.
     """
-    if given is None:
+    if output is None:
         return
     if is_number:
         raise InvalidArgumentError(f"{where}: the result is a number; expected None")
-    if not isinstance(given, (Buffer, np.ndarray)):
-        raise InvalidArgumentError(f"{where}: expected a buffer or an array, got {type(given).__name__}")
-    if given.dtype != element.dtype or (shape is not None and given.shape != shape):
+    if not isinstance(output, (Buffer, np.ndarray)):
+        raise InvalidArgumentError(f"{where}: expected a buffer or an array, got {type(output).__name__}")
+    if output.dtype != element.dtype or (shape is not None and output.shape != shape):
         wanted = "" if shape is None else f" of shape {shape}"
         raise InvalidArgumentError(
-            f"{where}: expected {element.dtype}{wanted}, got {given.dtype} of shape {given.shape}"
+            f"{where}: expected {element.dtype}{wanted}, got {output.dtype} of shape {output.shape}"
         )
-    if isinstance(given, Buffer):
+    if isinstance(output, Buffer):
         return
-    if isinstance(given, np.ma.MaskedArray):
+    if isinstance(output, np.ma.MaskedArray):
         raise InvalidArgumentError(f"{where}: expected an array without a mask; pass x.data")
-    if not (given.flags.c_contiguous and given.flags.writeable):
+    if not (output.flags.c_contiguous and output.flags.writeable):
         raise InvalidArgumentError(f"{where}: expected a contiguous, writable array")

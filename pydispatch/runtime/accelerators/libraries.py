@@ -107,13 +107,13 @@ class Libraries:
                 f"{dialect.makes_library} makes a library of functions"
             )
         library = dialect.open_library(data, label)
-        number, self._next = self._next, self._next + 1
-        self._added.append((priority, number, library))
-        return Provider(number, label, dialect.kind)
+        ordinal, self._next = self._next, self._next + 1
+        self._added.append((priority, ordinal, library))
+        return Provider(ordinal, label, dialect.kind)
 
     def remove(self, provider: Provider) -> None:
         """Take a registration back, for programs that are loaded from now on."""
-        numbers = [number for _, number, _ in self._added]
+        numbers = [ordinal for _, ordinal, _ in self._added]
         if not isinstance(provider, Provider) or provider.id not in numbers:
             raise InvalidArgumentError("remove_plugin: expected what add_plugin of this device returned, once")
         self._added = [entry for entry in self._added if entry[1] != provider.id]
@@ -145,12 +145,12 @@ class Resolution:
         optional = {entry[1:] for entry in stated if entry.startswith("?")}
         providers: dict[str, str] = {}
         unresolved: list[str] = []
-        made: list[bytes] = []
+        linked_modules: list[bytes] = []
         for module in modules:
             linked = self.dialect.link(module, self.libraries, optional, where)
             providers.update(linked.providers)
             unresolved += linked.unresolved
-            made.append(linked.data)
+            linked_modules.append(linked.data)
         calls = list(self._calls(variant, where))
         if unresolved:
             raise self._missing(name, unresolved, calls)
@@ -164,13 +164,13 @@ class Resolution:
             mine = tuple(call for call in calls if call.symbol == symbol)
             exports = tuple(dict.fromkeys(export for call in mine for export in call.exports))
             self.imports.append(Import(symbol, name, exports, symbol in optional, provider, tuple(asked), mine))
-        return made
+        return linked_modules
 
     def _missing(self, name: str, symbols: Sequence[str], calls: Sequence[Call]) -> MissingImportError:
         symbols = list(dict.fromkeys(symbols))
         plural = "s" if len(symbols) != 1 else ""
         lines = [f"executable '@{name}' has {len(symbols)} unresolved function{plural}:"]
-        known = [each for library in self.libraries for each in library.names()]
+        known = [function for library in self.libraries for function in library.names()]
         for symbol in symbols:
             exports = (f"@{export}" for call in calls if call.symbol == symbol for export in call.exports)
             near = difflib.get_close_matches(symbol, known, 1)

@@ -72,10 +72,10 @@ class Record:
         same = tuple((places[id(memories[n])], n) for n, *_ in self.results if id(memories[n]) in places)
         if not same:
             return self
-        found = self.updates.get(same)
-        if found is None:
-            found = self.updates[same] = self._without_copies(dict(same))
-        return found
+        record = self.updates.get(same)
+        if record is None:
+            record = self.updates[same] = self._without_copies(dict(same))
+        return record
 
     def _without_copies(self, results: dict[int, int]) -> Record:
         """Return the plan without copies of arguments onto results that have their memory. results: by argument."""
@@ -86,18 +86,18 @@ class Record:
             return results.get(command.source.buffer) != command.target.buffer
 
         kept = [i for i, command in enumerate(self.commands) if moves(command)]
-        made = copy.copy(self)
+        record = copy.copy(self)
         origins = range(len(self.commands)) if self.origins is None else self.origins
-        made.commands, made.numbers = [self.commands[i] for i in kept], [self.numbers[i] for i in kept]
-        made.origins, made.patterns = [origins[i] for i in kept], [self.patterns[i] for i in kept]
-        made.state = made.pieces = None
-        return made
+        record.commands, record.numbers = [self.commands[i] for i in kept], [self.numbers[i] for i in kept]
+        record.origins, record.patterns = [origins[i] for i in kept], [self.patterns[i] for i in kept]
+        record.state = record.pieces = None
+        return record
 
     def _stage(self, alignments: Mapping[int, int]) -> None:
         """Put copies around the dispatches with bindings that are not aligned. Regions become three each."""
-        made: list[Command] = []
+        commands: list[Command] = []
         origins: list[int] = []
-        for number, command in enumerate(self.data.commands):
+        for index, command in enumerate(self.data.commands):
             before: list[Command] = []
             after: list[Command] = []
             first = 3 * command.region
@@ -109,10 +109,10 @@ class Record:
                     if self.data.buffers[slot.buffer].kind in (BufferKind.RESULT, BufferKind.TRANSIENT):
                         after.append(Copy(first + 2, (own, slot)))  # nothing else is ever written
             slots = tuple(staged.get(slot, slot) for slot in command.slots)
-            made += [*before, replace(command, region=first + 1, slots=slots), *after]
-            origins += [number] * (len(before) + 1 + len(after))
-        order = sorted(range(len(made)), key=lambda i: made[i].region)
-        self.commands, self.origins = [made[i] for i in order], [origins[i] for i in order]
+            commands += [*before, replace(command, region=first + 1, slots=slots), *after]
+            origins += [index] * (len(before) + 1 + len(after))
+        order = sorted(range(len(commands)), key=lambda i: commands[i].region)
+        self.commands, self.origins = [commands[i] for i in order], [origins[i] for i in order]
         self.numbers = [self.data.numbers[i] for i in self.origins]
 
     def _new_transient(self, size: int) -> int:

@@ -31,11 +31,11 @@ class Preparable(Protocol):
     def _arranged(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]: ...
     def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any: ...
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer: ...
-    def _is_here(self, given: Any) -> bool: ...
+    def _is_here(self, value: Any) -> bool: ...
     def _outs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]: ...
     def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]: ...
     def _value(self, results: list[Any]) -> Any: ...
-    def _take(self, block: Any, given: Buffer) -> None: ...
+    def _take(self, block: Any, source: Buffer) -> None: ...
 
 
 class Prepared:
@@ -44,8 +44,8 @@ class Prepared:
 
     def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any) -> None:
         self._function, self._context = function, function._context
-        self._plan, *given = function._bind(args, copies=False)
-        self._given: list[Any] = given  # arguments, and the words of numbers
+        self._plan, *inputs = function._bind(args, copies=False)
+        self._given: list[Any] = inputs  # arguments, and the words of numbers
         if self._plan.device is None:
             self._plan.device = function._executor.keep(data_of(self._plan))
         self._out, self._is_bound = out, True
@@ -87,14 +87,14 @@ class Prepared:
         return self._run()
 
     def _rebind(self, args: tuple[Any, ...]) -> None:
-        plan, *given = self._function._bind(args, self._plan, copies=False)
+        plan, *inputs = self._function._bind(args, self._plan, copies=False)
         if plan is not self._plan:
             raise InvalidArgumentError(
                 f"@{self._function.name}: prepared for arguments of other shapes (or another value of a scalar that "
                 "decides a size); prepare another call for them"
             )
         self._is_bound = False  # until it has all of them, also where an exception comes in between
-        self._given = given
+        self._given = inputs
 
     @property
     def commands(self) -> list[str]:
@@ -128,19 +128,19 @@ class Run:
         record, function = self.record, self.function
         self.copies = []
         blocks: Blocks = [None] * record.count
-        for number, index in record.constants:
-            blocks[number] = self.executor.constant(index)
-        for number, index, size in record.arguments:
-            given = inputs[index]
-            if function._is_here(given):
-                blocks[number] = given.memory.block
+        for buffer_index, index in record.constants:
+            blocks[buffer_index] = self.executor.constant(index)
+        for buffer_index, index, size in record.arguments:
+            argument = inputs[index]
+            if function._is_here(argument):
+                blocks[buffer_index] = argument.memory.block
                 continue
-            if number not in self.own:
-                self.own[number] = DeviceMemory(self.context, self.context.acquire(size), size)
-            block = blocks[number] = self.own[number].block
-            self.copies.append((block, given if isinstance(given, Buffer) else bytes_of(given), size))
-        for number, index, _ in record.results:
-            blocks[number] = self.results[index].memory.block
+            if buffer_index not in self.own:
+                self.own[buffer_index] = DeviceMemory(self.context, self.context.acquire(size), size)
+            block = blocks[buffer_index] = self.own[buffer_index].block
+            self.copies.append((block, argument if isinstance(argument, Buffer) else bytes_of(argument), size))
+        for buffer_index, index, _ in record.results:
+            blocks[buffer_index] = self.results[index].memory.block
         if self.arena is not None:
             blocks[-1] = self.arena.block
         constants, patterns, values = function._compute(self.plan, record, scalars)
@@ -160,11 +160,11 @@ class Run:
         self.bound = bound
 
     def __call__(self) -> Any:
-        for block, given, size in self.copies:
-            if isinstance(given, Buffer):
-                self.function._take(block, given)
+        for block, source, size in self.copies:
+            if isinstance(source, Buffer):
+                self.function._take(block, source)
             else:
-                self.context.copy_in(block, given, size)
+                self.context.copy_in(block, source, size)
         if self.fixed is not None and traced.is_on():
             traced.run(self.executor, self.record, *self.words)
         elif self.fixed is not None:

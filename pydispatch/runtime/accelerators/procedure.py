@@ -63,10 +63,10 @@ class AcceleratorProcedure(Submitted, Callee):
         check_workers(self.name, workers)
         outs = self._outs(out)
         values = self._values(tuple(map(self._argument, self._arranged(args, named))))
-        for i, (value, (kind, rank), given) in enumerate(zip(values, self.results, outs, strict=True)):
-            check_out(f"@{self.name}: out {i}", given, kind, rank is None, None if rank is None else value[1])
-        found = [self._result(value, o) for value, o in zip(values, outs, strict=True)]
-        return (found[0] if len(found) == 1 else tuple(found)) if found else None
+        for i, (value, (kind, rank), output) in enumerate(zip(values, self.results, outs, strict=True)):
+            check_out(f"@{self.name}: out {i}", output, kind, rank is None, None if rank is None else value[1])
+        results = [self._result(value, o) for value, o in zip(values, outs, strict=True)]
+        return (results[0] if len(results) == 1 else tuple(results)) if results else None
 
     def _values(self, args: tuple[Any, ...]) -> list[Any]:
         """Run a call on the device and return its results. An exception that the device, a host command or a signal's
@@ -97,29 +97,29 @@ class AcceleratorProcedure(Submitted, Callee):
         outs = list(out) if isinstance(out, tuple) else [out]
         if len(outs) != count or (count != 1 and not isinstance(out, tuple)):
             raise InvalidArgumentError(f"@{self.name}: out: expected {count} buffers, got {len(outs)}")
-        for i, (given, (kind, rank)) in enumerate(zip(outs, self.results, strict=True)):
-            check_out(f"@{self.name}: out {i}", given, kind, rank is None, None)
+        for i, (output, (kind, rank)) in enumerate(zip(outs, self.results, strict=True)):
+            check_out(f"@{self.name}: out {i}", output, kind, rank is None, None)
         check_apart(self.name, outs)
         return outs
 
-    def _argument(self, given: Any) -> Any:
+    def _argument(self, argument: Any) -> Any:
         """Convert an argument to a buffer of the device that kernels can use in place, an array or a number."""
         context = self._context
-        if context.convert is not None and not isinstance(given, PLAIN):
-            given = context.convert(given)
-        if not isinstance(given, Buffer):
-            return given
-        if not self._is_ours(given):
-            return given.numpy()
-        if self._executor.takes(given.memory.block):  # type: ignore[attr-defined]
-            return given
-        memory = self._executor.acquire(given.nbytes)
-        context.copy(given.memory.block, memory.block, given.nbytes)  # type: ignore[attr-defined]
-        return Buffer(memory, given.shape, given.element, given.nbytes)
+        if context.convert is not None and not isinstance(argument, PLAIN):
+            argument = context.convert(argument)
+        if not isinstance(argument, Buffer):
+            return argument
+        if not self._is_ours(argument):
+            return argument.numpy()
+        if self._executor.takes(argument.memory.block):  # type: ignore[attr-defined]
+            return argument
+        memory = self._executor.acquire(argument.nbytes)
+        context.copy(argument.memory.block, memory.block, argument.nbytes)  # type: ignore[attr-defined]
+        return Buffer(memory, argument.shape, argument.element, argument.nbytes)
 
-    def _is_ours(self, given: Buffer) -> bool:
+    def _is_ours(self, buffer: Buffer) -> bool:
         """Return whether a buffer is on the device."""
-        return isinstance(given.memory, DeviceMemory) and given.memory.context is self._context
+        return isinstance(buffer.memory, DeviceMemory) and buffer.memory.context is self._context
 
     def _result(self, value: Any, out: Any) -> Any:
         """Return the value of one result of a call: a number, or a buffer; `out`, filled with the result, when there is
@@ -127,14 +127,14 @@ class AcceleratorProcedure(Submitted, Callee):
         """
         if not isinstance(value, tuple):
             return value
-        made = self.BUFFER(*value)
+        result = self.BUFFER(*value)
         if isinstance(out, np.ndarray):
-            np.copyto(out, made.numpy(), casting="no")
+            np.copyto(out, result.numpy(), casting="no")
         elif isinstance(out, Buffer) and self._is_ours(out):
-            self._context.copy(made.memory.block, out.memory.block, made.nbytes)  # type: ignore[attr-defined]
+            self._context.copy(result.memory.block, out.memory.block, result.nbytes)  # type: ignore[attr-defined]
         elif isinstance(out, Buffer):
-            out.upload(made.numpy())
-        return made if out is None else out
+            out.upload(result.numpy())
+        return result if out is None else out
 
     def prepare(
         self, *args: Any, out: Any = None, workers: int | None = None, fresh: bool = False, **named: Any
@@ -153,13 +153,15 @@ class AcceleratorProcedure(Submitted, Callee):
         call does.
         """
         check_runs(self.name, runs)
-        found: dict[tuple[int, int], _Repeated] = {}
+        command_times: dict[tuple[int, int], _Repeated] = {}
 
         def observe(record: Record, constants: bytes, timings: list[Timing]) -> None:
-            for number, (command, timing) in enumerate(zip(record.commands, timings, strict=True)):
-                each = found.setdefault((id(record), number), _Repeated(record, command, constants, timing.command))
-                each.seconds += timing.seconds
-                each.times += 1
+            for index, (command, timing) in enumerate(zip(record.commands, timings, strict=True)):
+                command_time = command_times.setdefault(
+                    (id(record), index), _Repeated(record, command, constants, timing.command)
+                )
+                command_time.seconds += timing.seconds
+                command_time.times += 1
 
         self(*args, **named)
         observers, thread = self._executor.observers, threading.get_ident()
@@ -171,8 +173,8 @@ class AcceleratorProcedure(Submitted, Callee):
         finally:
             whole = time.perf_counter() - start
             observers.pop(thread, None)
-        busy = sum(each.seconds for each in found.values())
-        timings = [each.timing(self._flops, runs) for each in found.values()]
+        busy = sum(command_time.seconds for command_time in command_times.values())
+        timings = [command_time.timing(self._flops, runs) for command_time in command_times.values()]
         return Profile(timings, None, max(0.0, whole - busy) / runs)
 
     def close(self) -> None:

@@ -105,11 +105,11 @@ class Parts:
         self.blocks = [None if block is None else _block(block) for block in listed(notes["blocks"])]
         self.shared = [count(n) for n in listed(notes["shared"])]
         self.constants = [text(name) for name in listed(notes["constants"])]
-        given = listed(notes.get("described", []))
-        self.described = [None if each is None else parameters_of(listed(each)) for each in given]
+        described = listed(notes.get("described", []))
+        self.described = [None if item is None else parameters_of(listed(item)) for item in described]
         if "modules" not in notes:
             return
-        triples = [listed(each, 3) for each in listed(notes["modules"])]
+        triples = [listed(item, 3) for item in listed(notes["modules"])]
         self.modules = [(count(at), count(length), text(kind)) for at, length, kind in triples]
         pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
         self.entries = [(count(module), text(symbol)) for module, symbol in pairs]
@@ -266,10 +266,10 @@ class DescribedPacker:
         self._struct = struct.Struct(form + f"{parameters.size - at}x")
         self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct(f"<{constants}I").unpack_from
 
-    def pack_into(self, memory: bytearray, at: int, *given: int) -> None:
-        """Write the parameters. given: addresses of the bindings, then the words of the constants."""
+    def pack_into(self, memory: bytearray, at: int, *words: int) -> None:
+        """Write the parameters. words: addresses of the bindings, then the words of the constants."""
         count = self._bindings
-        self._struct.pack_into(memory, at, *words_of(self._fields, given[:count], given[count:]))
+        self._struct.pack_into(memory, at, *words_of(self._fields, words[:count], words[count:]))
 
     def pack(self, addresses: Sequence[int], constants: bytes, first: int = 0) -> bytes:
         """Return the parameters as bytes. Arguments are those of `Packer.pack`."""

@@ -22,8 +22,8 @@ class _Documentation:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def __get__(self, given: Callee | None, owner: type) -> str:
-        return self._text if given is None else given._public.help()
+    def __get__(self, instance: Callee | None, owner: type) -> str:
+        return self._text if instance is None else instance._public.help()
 
 
 class Callee:

@@ -72,16 +72,16 @@ def _make_calls(calls: SimpleQueue[tuple[int, _Call] | None], pending: dict[Futu
 def _in_order(calls: SimpleQueue[tuple[int, _Call] | None]) -> Iterator[_Call]:
     """Yield the calls of a queue, by priority among those that wait, until it has ended with None."""
     waiting: list[_Waiting] = []
-    number, has_ended = 0, False
+    ordinal, has_ended = 0, False
     while True:
         try:
             while not has_ended:
-                given = calls.get(block=not waiting)
-                has_ended = given is None
-                if given is not None:
-                    heapq.heappush(waiting, (given[0], number, given[1]))
-                    number += 1
-                    del given  # not kept until the next one comes
+                entry = calls.get(block=not waiting)
+                has_ended = entry is None
+                if entry is not None:
+                    heapq.heappush(waiting, (entry[0], ordinal, entry[1]))
+                    ordinal += 1
+                    del entry  # not kept until the next one comes
         except Empty:
             pass
         if not waiting:

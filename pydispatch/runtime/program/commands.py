@@ -102,12 +102,12 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
         raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, asked) from None
     providers = {symbol.name: symbol.provider for symbol in resolution.report()}
     resolution.settle()
-    found = []
+    provided = []
     for (name, operands), (address, context) in zip(commands, functions, strict=True):
         provider = providers[PREFIX + name]
         assert provider is not None
         function = registry.commands.get(provider.id)
         if function is not None:
             check_signature(name, function, operands)
-        found.append(Provided(function, address, context, provider.id))
-    return resolution, found
+        provided.append(Provided(function, address, context, provider.id))
+    return resolution, provided

@@ -148,9 +148,9 @@ class Registry:
             raise InvalidArgumentError(f"add_import '{name}': the address of the function is 0")
         pointer = 0 if context is None else address_of(context, f"add_import '{name}': context")
         check_priority(f"add_import '{name}'", priority)
-        number = self.manager.add_function(name, address, pointer, (function, context), priority)
-        self.names[number] = name
-        return Provider(number, name, "function")
+        provider_id = self.manager.add_function(name, address, pointer, (function, context), priority)
+        self.names[provider_id] = name
+        return Provider(provider_id, name, "function")
 
     def add_command(self, name: str, function: object, context: object, priority: int) -> Provider:
         """See `CpuDevice.add_command`."""
@@ -163,8 +163,8 @@ class Registry:
             pointer = 0 if context is None else address_of(context, f"{what}: context")
             if not address:
                 raise InvalidArgumentError(f"{what}: the address of the function is 0")
-            number = self.manager.add_function(PREFIX + name, address, pointer, owner, priority)
-            return Provider(number, name, "command")
+            provider_id = self.manager.add_function(PREFIX + name, address, pointer, owner, priority)
+            return Provider(provider_id, name, "command")
         if context is not None:
             raise InvalidArgumentError(f"{what}: context: functions of Python have none; use functools.partial")
         if not callable(function):
@@ -172,9 +172,9 @@ class Registry:
                 f"{what}: expected a function of Python or the address of one of C, got {type(function).__name__}"
             )
         held = PythonCommand(function)
-        number = self.manager.add_function(PREFIX + name, held.address, id(held), held, priority)
-        self.commands[number] = function
-        return Provider(number, name, "command")
+        provider_id = self.manager.add_function(PREFIX + name, held.address, id(held), held, priority)
+        self.commands[provider_id] = function
+        return Provider(provider_id, name, "command")
 
     def add_packaged(self, name: str, load: Callable[[], Any]) -> None:
         """Register a host command of another package, with the lowest priority. load: returns the function."""
@@ -259,7 +259,7 @@ def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
 
 def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:
     """Return the imports of each executable and their providers. executables: (name, variant) of those with imports."""
-    found: list[Import] = []
+    imports: list[Import] = []
     symbols = resolution.report() if resolution is not None else []
     for symbol in symbols:
         name, variant = executables[symbol.group]
@@ -267,8 +267,8 @@ def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mappi
         exports = tuple(dict.fromkeys(export for s in calls for export in s.exports))
         provider = symbol.provider.label if symbol.provider is not None else None
         asked = tuple(p.label for p in symbol.asked)
-        found.append(Import(symbol.name, name, exports, symbol.is_optional, provider, asked, calls))
-    return found
+        imports.append(Import(symbol.name, name, exports, symbol.is_optional, provider, asked, calls))
+    return imports
 
 
 def missing_imports(

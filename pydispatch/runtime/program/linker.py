@@ -41,9 +41,9 @@ class CpuLinker:
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
         module.map_executables([(chosen.index, chosen.name, elf) for chosen, (elf, _) in linked if elf is not None])
-        for chosen, (elf, given) in linked:
-            if given is not None:
-                self._link_given(module, chosen, given)
+        for chosen, (elf, supplied) in linked:
+            if supplied is not None:
+                self._link_given(module, chosen, supplied)
             else:
                 self._link_member(module, file, chosen, elf)
 
@@ -110,7 +110,7 @@ class CpuLinker:
         """Link the host commands and record the imports. All executables are linked, and nothing has run."""
         if commands := commands_of(module):
             resolution, providers = provide(self.registry, commands)
-            module.link_commands(resolution, [(each.address, each.context) for each in providers])
+            module.link_commands(resolution, [(provider.address, provider.context) for provider in providers])
         if self._resolution is not None:
             self._resolution.settle()
         if self._importing:
@@ -118,9 +118,9 @@ class CpuLinker:
 
             executables = [(chosen.name, chosen.entry) for chosen in self._importing]
             self.imports = report(self._resolution, executables)
-            for each in self.imports:
-                logs.runtime.debug("executable '%s': import '%s' is from %s", each.executable, each.symbol,
-                                   each.provider or "nobody, and optional")  # fmt: skip
+            for import_ in self.imports:
+                logs.runtime.debug("executable '%s': import '%s' is from %s", import_.executable,
+                                   import_.symbol, import_.provider or "nobody, and optional")  # fmt: skip
 
     def _missing(self, chosen: Chosen, symbols: Sequence[str]) -> MissingImportError:
         """Return the error that names all unresolved imports of an executable, the providers asked, and the remedy."""
@@ -131,11 +131,11 @@ class CpuLinker:
         return missing_imports(chosen.name, chosen.entry, symbols, asked, known)
 
 
-def not_given(chosen: Chosen, given: Iterable[str], file: str) -> MissingImportError:
-    """Return the error for an executable whose code the device was not given. given: names of the executables whose
+def not_given(chosen: Chosen, supplied: Iterable[str], file: str) -> MissingImportError:
+    """Return the error for an executable whose code the device was not given. supplied: names of the executables whose
     code it was given; file: what the code might be in.
     """
-    have = ", ".join(f"'{other}'" for other in given)
+    have = ", ".join(f"'{other}'" for other in supplied)
     exports = ", ".join(f"@{export}" for export in chosen.exports)
     return MissingImportError(
         f"the program only declares executable '@{chosen.name}' ({exports}) and the device was not given its code"

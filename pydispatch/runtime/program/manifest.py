@@ -43,8 +43,8 @@ def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
             return None
         if not all(type(size) is int for size in entry["shape"]):
             return None
-    found = {entry["name"]: entry for entry in functions if type(entry["signature"]) is str and _is_interface(entry)}
-    return found if len(found) == len(functions) and _are_texts([*found]) else None
+    entries = {entry["name"]: entry for entry in functions if type(entry["signature"]) is str and _is_interface(entry)}
+    return entries if len(entries) == len(functions) and _are_texts([*entries]) else None
 
 
 def _is_interface(function: dict[str, Any]) -> bool:

@@ -36,8 +36,8 @@ class _Arrays(dict[str, Tensor]):
         import numpy as np
 
         super().__init__()
-        for key, given in arrays.items():
-            array = np.asarray(given)
+        for key, value in arrays.items():
+            array = np.asarray(value)
             if not array.flags.c_contiguous:
                 raise InvalidArgumentError(
                     f"parameters: '{scope}': '{key}' is not contiguous; pass np.ascontiguousarray(x)"
@@ -51,14 +51,14 @@ class _Arrays(dict[str, Tensor]):
 def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[Parameter]:
     """Bind everything that the program needs. Raises InvalidArgumentError that names scope, key, file and types."""
     needed = module.parameters()
-    given = _open(parameters)
+    sources = _open(parameters)
     if not needed:
         return []
     constants = [(i, c[3]) for i, c in enumerate(module.constants()) if c is not None and c[3] is not None]
     alignments = module.constant_alignments()
     return [
-        _bind_one(module, constant, alignments[constant], needed[number], given, needed)
-        for constant, number in constants
+        _bind_one(module, constant, alignments[constant], needed[record_index], sources, needed)
+        for constant, record_index in constants
     ]
 
 
@@ -90,7 +90,7 @@ def _source(scope: str, source: Any) -> Any:
 
 
 def _bind_one(
-    module: Module, constant: int, alignment: int, record: tuple[str, str, int, tuple[int, ...]], given: Sources,
+    module: Module, constant: int, alignment: int, record: tuple[str, str, int, tuple[int, ...]], supplied: Sources,
     needed: Sequence[Any],
 ) -> Parameter:  # fmt: skip
     from pydispatch._core.arrays import type_of
@@ -98,9 +98,9 @@ def _bind_one(
     scope, key, dtype, shape = record
     name = type_of(dtype).name
     wanted = "x".join([*(str(size) for size in shape), name])
-    sources = given.get(scope)
+    sources = supplied.get(scope)
     if sources is None:
-        raise InvalidArgumentError(_no_scope(scope, given, needed))
+        raise InvalidArgumentError(_no_scope(scope, supplied, needed))
     for source in sources:
         if key in source:
             break
@@ -120,10 +120,10 @@ def _bind_one(
     return Parameter(scope, key, wanted, str(source.path), copied)
 
 
-def _no_scope(scope: str, given: Sources, needed: Sequence[Any]) -> str:
+def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
     keys = [key for other, key, _, _ in needed if other == scope]
     shown = ", ".join(f"'{key}'" for key in keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
-    near = difflib.get_close_matches(scope, given, 1)
+    near = difflib.get_close_matches(scope, supplied, 1)
     hint = f"; did you mean '{scope}' by '{near[0]}'?" if near else ""
     option = f"--parameters={scope}=FILE" if scope else "--parameters=FILE"
     return (

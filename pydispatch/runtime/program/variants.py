@@ -75,29 +75,29 @@ def choose(module: Module, file: str, host: Host, index: int, executable: dict[s
             f"'{name}' with {len(conditions)} in {PROGRAM}"
         )
     needs = [(variant["format"], variant["requires"]) for variant in variants]
-    number = best_of(host, needs, lambda number: _holds(module, conditions[number]))
-    if number is None:
+    variant_index = best_of(host, needs, lambda index: _holds(module, conditions[index]))
+    if variant_index is None:
         raise DeviceUnavailableError(_no_variant(module, file, host, name, variants, conditions))
-    _log_faster(file, host, variants[number])
+    _log_faster(file, host, variants[variant_index])
     if logs.runtime.has_debug:
-        _log_choice(module, file, host, name, variants, conditions, number)
-    constants = [] if constants_function is None else module.evaluate(constants_function, constant_count, number)
-    return Chosen(index, name, executable["exports"], number, variants[number], constants)
+        _log_choice(module, file, host, name, variants, conditions, variant_index)
+    constants = [] if constants_function is None else module.evaluate(constants_function, constant_count, variant_index)
+    return Chosen(index, name, executable["exports"], variant_index, variants[variant_index], constants)
 
 
 def best_of(
-    host: Host, needs: Sequence[tuple[str, Sequence[str]]], holds: Callable[[int], bool] = lambda number: True
+    host: Host, needs: Sequence[tuple[str, Sequence[str]]], holds: Callable[[int], bool] = lambda index: True
 ) -> int | None:
-    """Return the number of the variant with the most requirements that a device meets, the first of equals.
+    """Return the index of the variant with the most requirements that a device meets, the first of equals.
 
     needs: format and requirements of each variant. holds: whether the condition of a variant holds.
     """
     best, most = None, -1
-    for number, (format, requires) in enumerate(needs):
+    for index, (format, requires) in enumerate(needs):
         if format != host.format or len(requires) <= most or not host.features.issuperset(requires):
             continue
-        if holds(number):
-            best, most = number, len(requires)
+        if holds(index):
+            best, most = index, len(requires)
     return best
 
 
@@ -144,17 +144,17 @@ def _why_not(module: Module, host: Host, variant: dict[str, Any], condition: int
 
 def _log_choice(
     module: Module, file: str, host: Host, name: str, variants: Sequence[dict[str, Any]],
-    conditions: Sequence[int | None], number: int,
+    conditions: Sequence[int | None], variant_index: int,
 ) -> None:  # fmt: skip
-    needs = ", ".join(variants[number]["requires"]) or "nothing"
+    needs = ", ".join(variants[variant_index]["requires"]) or "nothing"
     reasons = []
     for i, (variant, condition) in enumerate(zip(variants, conditions, strict=True)):
-        if i != number:
+        if i != variant_index:
             why = _why_not(module, host, variant, condition)
             reasons.append(f"; '{variant['name']}' {why or 'needs no more'}")
     logs.runtime.debug(
-        "%s: executable '%s': variant '%s' runs here and needs %s%s", file, name, variants[number]["name"], needs,
-        "".join(reasons),
+        "%s: executable '%s': variant '%s' runs here and needs %s%s", file, name, variants[variant_index]["name"],
+        needs, "".join(reasons),
     )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _log_faster(file: str, host: Host, variant: dict[str, Any]) -> None:
     """Log once what would make generated code faster on a CPU whose vectors it does not use."""
     if "machine_model" not in variant:  # code of the user's own
         return
-    widest = next((each for each in _LEVELS if each[0] in host.features), None)
+    widest = next((row for row in _LEVELS if row[0] in host.features), None)
     if widest is None:
         return
     feature, level = widest

@@ -32,7 +32,7 @@ def open(name: str, options: Mapping[str, str]) -> CudaDevice:
     hardware names the dispatch that it comes from."""
     base = name.partition(":")[0]
     check_options(base, options, OPTIONS)
-    chosen, number = flag(base, options, "check"), device_number(name)
+    chosen, index = flag(base, options, "check"), device_number(name)
     from pydispatch.runtime.devices.cuda.device import open_device
 
-    return open_device(number, chosen)
+    return open_device(index, chosen)

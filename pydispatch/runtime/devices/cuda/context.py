@@ -115,12 +115,12 @@ class Context(base.Context):
         self.stream_number = int(self.stream)
 
     def _facts(self) -> dict[str, int]:
-        names, found = self.driver.CUdevice_attribute, {}
+        names, facts = self.driver.CUdevice_attribute, {}
         for key, name in _ATTRIBUTES.items():
             attribute = getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}", None)
             result = (1, 0) if attribute is None else self.driver.cuDeviceGetAttribute(attribute, self.device)
-            found[key] = 0 if result[0] else int(result[1])
-        return found
+            facts[key] = 0 if result[0] else int(result[1])
+        return facts
 
     def retry(self, work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
         """Call the driver again, which refused because this thread has the context of another device, or none. The

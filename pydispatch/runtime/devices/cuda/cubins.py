@@ -48,9 +48,9 @@ def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) 
     kept = None if fresh else cache.load(*place)
     if kept:
         return kept, True
-    made = _compile(context, text, where)
-    cache.store(made, *place)
-    return made, False
+    cubin = _compile(context, text, where)
+    cache.store(cubin, *place)
+    return cubin, False
 
 
 def _compile(context: Context, text: bytes, where: str) -> bytes:

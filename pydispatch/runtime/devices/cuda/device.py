@@ -40,7 +40,7 @@ def open_device(index: int, is_checked: bool) -> CudaDevice:
     with _opening:
         key = (os.getpid(), index, is_checked)
         context = _contexts.get(key)
-        lost = next((c for (owner, number, _), c in _contexts.items() if (owner, number) == key[:2] and c.lost), None)
+        lost = next((c for (owner, ordinal, _), c in _contexts.items() if (owner, ordinal) == key[:2] and c.lost), None)
         if lost is not None:
             lost.require_usable()
         if context is None or context.is_shut:
@@ -72,8 +72,8 @@ class CudaDevice(AcceleratorDevice):
 
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
         """Return a buffer with any content."""
-        made = super().empty(shape, dtype)
-        return CudaBuffer(made.memory, made.shape, made.element, made.nbytes)
+        buffer = super().empty(shape, dtype)
+        return CudaBuffer(buffer.memory, buffer.shape, buffer.element, buffer.nbytes)
 
     def synchronize(self) -> None:
         """Wait until everything that was put on the stream of the device is done. KernelError when a kernel failed."""

@@ -84,20 +84,20 @@ def binding() -> Any:
 @lru_cache(maxsize=2)
 def _start(process: int) -> Any:
     with importing("CUDA", "cuda", DeviceUnavailableError):
-        found = importlib.import_module(MODULE)
+        driver = importlib.import_module(MODULE)
     try:
-        (status,) = found.cuInit(0)
+        (status,) = driver.cuInit(0)
     except RuntimeError:  # of cuda.pathfinder: the library is not there
         raise DeviceUnavailableError(_without_library()) from None
     if status:
-        raise failure(found, status, "cuInit")
-    check(found, version := found.cuDriverGetVersion(), "cuDriverGetVersion")
+        raise failure(driver, status, "cuInit")
+    check(driver, version := driver.cuDriverGetVersion(), "cuDriverGetVersion")
     if version[1] < LEAST_VERSION:
         raise DeviceUnavailableError(
             f"the CUDA driver is of version {version_text(version[1])}, pydispatch needs "
             f"{version_text(LEAST_VERSION)}: update the NVIDIA driver to {LEAST_PACKAGE} or newer"
         )
-    return found
+    return driver
 
 
 def _without_library() -> str:
@@ -109,9 +109,9 @@ def _without_library() -> str:
 
 def device_count() -> int:
     """Return how many devices there are; see `binding` for what may be raised."""
-    found = binding()
-    result = found.cuDeviceGetCount()
-    return 0 if result[0] == NO_DEVICE else int(check(found, result, "cuDeviceGetCount"))
+    driver = binding()
+    result = driver.cuDeviceGetCount()
+    return 0 if result[0] == NO_DEVICE else int(check(driver, result, "cuDeviceGetCount"))
 
 
 def version_text(version: int) -> str:
@@ -119,19 +119,19 @@ def version_text(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
-def check(found: Any, result: tuple[Any, ...], what: str) -> Any:
+def check(driver: Any, result: tuple[Any, ...], what: str) -> Any:
     """Check the status of a driver's function, and return its value or a tuple of several. Raises the error of the
     status.
     """
     if result[0]:
-        raise failure(found, result[0], what)
+        raise failure(driver, result[0], what)
     return result[1] if len(result) == 2 else result[1:]
 
 
-def failure(found: Any, status: Any, what: str, log: str = "") -> Error:
+def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
     """Return the exception of a status that is not success. what: which action failed; log: what the compiler said."""
     code = int(status)
-    text = f"{what}: {describe(found, status)}"
+    text = f"{what}: {describe(driver, status)}"
     if code == OUT_OF_MEMORY:
         return OutOfMemoryError(text)
     if code in STICKY:
@@ -145,10 +145,10 @@ def failure(found: Any, status: Any, what: str, log: str = "") -> Error:
     return InternalError(f"{text}{_indented(log)}")
 
 
-def describe(found: Any, status: Any) -> str:
+def describe(driver: Any, status: Any) -> str:
     """CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)."""
     name = getattr(status, "name", None) or f"CUresult {int(status)}"
-    result = found.cuGetErrorString(status)
+    result = driver.cuGetErrorString(status)
     text = result[1] if len(result) > 1 and not result[0] else None
     return f"{name} ({text.decode(errors='replace') if isinstance(text, bytes) else text})" if text else str(name)
 

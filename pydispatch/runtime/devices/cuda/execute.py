@@ -228,16 +228,16 @@ class Fixed:
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """Take other memory, constants or patterns; updates the graph nodes that use them."""
-        given = self.given = self._given(blocks, constants, patterns)
+        values = self.given = self._given(blocks, constants, patterns)
         context, executor = self.context, self.executor
         context.tidy()
         if context.is_checked:
             return
         with context.lock:
             if self.graph is None:
-                self.graph = executor._new_graph(self.record, executor._name(self.record), *given)
+                self.graph = executor._new_graph(self.record, executor._name(self.record), *values)
             else:
-                self.graph.update(executor._with_scratch(given[0], self.graph.scratch), *given[1:])
+                self.graph.update(executor._with_scratch(values[0], self.graph.scratch), *values[1:])
         self.run = self.graph.launch  # type: ignore[method-assign]
 
     def run(self) -> None:

@@ -35,8 +35,8 @@ class CudaFunction(AcceleratorFunction):
 
     def __init__(self, module: Module, index: int, executor: Executor) -> None:
         super().__init__(module, index, executor)
-        made: CudaExecutor = executor  # type: ignore[assignment]
-        made.names[index] = self.name
+        cuda_executor: CudaExecutor = executor  # type: ignore[assignment]
+        cuda_executor.names[index] = self.name
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
         if stream is None:
@@ -52,8 +52,8 @@ class CudaFunction(AcceleratorFunction):
         assert result is not None
         return CudaBuffer(memory, result.shape, self._results[index][0], result.size)
 
-    def _is_here(self, given: Any) -> bool:
-        return self._is_ours(given) and self._executor.takes(given.memory.block)
+    def _is_here(self, value: Any) -> bool:
+        return self._is_ours(value) and self._executor.takes(value.memory.block)
 
 
 class CudaProcedure(AcceleratorProcedure):
@@ -76,13 +76,13 @@ class CudaPrepared(Prepared):
 @contextmanager
 def _between(context: Context, stream: Any) -> Iterator[None]:
     """Order the work of the `with` block after work that is on a stream, and before work that is put there later."""
-    number = stream_number(stream)
-    context.follow(number)
+    handle = stream_number(stream)
+    context.follow(handle)
     try:
         yield
     finally:
         if not context.is_shut:
-            context.lead(number)
+            context.lead(handle)
 
 
 class CudaProgram(AcceleratorProgram):

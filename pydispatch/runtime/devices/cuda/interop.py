@@ -88,25 +88,25 @@ def stream_number(stream: Any) -> int:
     """Return the handle of a stream: a number, or a stream of PyTorch, CuPy, Numba, cuda-bindings or whatever follows
     the `__cuda_stream__` protocol. InvalidArgumentError for anything else.
     """
-    found: Any = stream
+    source: Any = stream
     if hasattr(stream, "__cuda_stream__"):
         protocol = stream.__cuda_stream__
-        found = (protocol() if callable(protocol) else protocol)[1]
+        source = (protocol() if callable(protocol) else protocol)[1]
     else:
         for name in ("cuda_stream", "ptr", "handle"):
             if hasattr(stream, name):
-                found = getattr(stream, name)
+                source = getattr(stream, name)
                 break
-    found = getattr(found, "value", found)
+    source = getattr(source, "value", source)
     try:
-        number = int(0 if found is None and found is not stream else found)
+        handle = int(0 if source is None and source is not stream else source)
     except (TypeError, ValueError):
         raise InvalidArgumentError(
             f"stream: expected the handle of a CUDA stream, or a stream of PyTorch, CuPy or Numba, got {stream!r}"
         ) from None
-    if number < 0:
-        raise InvalidArgumentError(f"stream: expected the handle of a CUDA stream, got {number}")
-    return number
+    if handle < 0:
+        raise InvalidArgumentError(f"stream: expected the handle of a CUDA stream, got {handle}")
+    return handle
 
 
 def convert(context: Context, value: Any, is_out: bool = False) -> Any:
@@ -150,10 +150,10 @@ def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
 
 def _interface(value: Any) -> dict[str, Any] | None:
     try:
-        found = getattr(value, _FEATURE, None)
+        interface = getattr(value, _FEATURE, None)
     except (RuntimeError, TypeError, BufferError):
         return None
-    return found if isinstance(found, dict) else None
+    return interface if isinstance(interface, dict) else None
 
 
 def _is_writable(interface: dict[str, Any] | None) -> bool:

@@ -74,9 +74,9 @@ class Pool:
         with self.lock:
             if self.returned:
                 self._drain()
-            found = self.ready.get(size)
-            if found:
-                block = found.pop()
+            free_blocks = self.ready.get(size)
+            if free_blocks:
+                block = free_blocks.pop()
                 self.ready_bytes -= size
             else:
                 block = self._allocate(size)

@@ -134,7 +134,7 @@ class Modules:
 
     def _set_constant(self, loaded: Sequence[Any], variable: str, word: int, where: str) -> bool:
         """Write an executable constant wherever a module has the variable; whether one has."""
-        context, driver, found = self.context, self.context.driver, False
+        context, driver, is_set = self.context, self.context.driver, False
         for module in loaded:
             result = driver.cuModuleGetGlobal(module, variable.encode() + b"\0")
             if int(result[0]) == cuda.NOT_FOUND:
@@ -145,8 +145,8 @@ class Modules:
                 driver.cuMemcpyHtoDAsync(int(address), value, len(value), context.stream),
                 f"{where}: writing constant '{variable}'",
             )
-            found = True
-        return found
+            is_set = True
+        return is_set
 
     def _check_named(self, pieces: Sequence[bytes], variable: str, where: str) -> None:
         """ArtifactError unless the modules name a variable, which a compiler left out because nothing reads it."""

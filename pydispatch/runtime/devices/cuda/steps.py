@@ -192,7 +192,7 @@ class Fill(Step):
         return result
 
 
-def fills(context: Context, command: commands.Fill, number: int, is_deferred: bool) -> list[Fill]:
+def fills(context: Context, command: commands.Fill, index: int, is_deferred: bool) -> list[Fill]:
     """Return the fills that one fill command becomes, with whole patterns of 1, 2, 4 or 8 bytes, which start at a
     multiple of themselves or anywhere.
 
@@ -203,14 +203,14 @@ def fills(context: Context, command: commands.Fill, number: int, is_deferred: bo
     target, bits = (command.target.buffer, offset), command.pattern & (1 << 8 * size) - 1
     same = bits.to_bytes(size, "little")
     if not is_deferred and same == same[:1] * size:
-        return [Fill(context, region, number, target, 1, length)]
+        return [Fill(context, region, index, target, 1, length)]
     if size == 8 and offset % 4 == 0:
         if not is_deferred and same[:4] == same[4:]:
-            return [Fill(context, region, number, target, 4, length // 4)]
-        return [Fill(context, region, number, target, 4, length // 8, part, 8) for part in (0, 4)]
+            return [Fill(context, region, index, target, 4, length // 4)]
+        return [Fill(context, region, index, target, 4, length // 8, part, 8) for part in (0, 4)]
     if size in (1, 2, 4) and offset % size == 0:
-        return [Fill(context, region, number, target, size, length // size)]
-    return [Fill(context, region, number, target, 1, length // size, part, size) for part in range(size)]
+        return [Fill(context, region, index, target, size, length // size)]
+    return [Fill(context, region, index, target, 1, length // size, part, size) for part in range(size)]
 
 
 def copies(context: Context, region: int, source: tuple[int, int], target: tuple[int, int], size: int) -> list[Step]:
@@ -228,26 +228,26 @@ def steps_of(
     """Return (the steps of each command, bytes of scratch memory), in the order of the plan. Steps of one command
     follow each other where they are a copy through scratch memory, buffer number `scratch`.
     """
-    made: list[list[Step]] = []
+    steps: list[list[Step]] = []
     most = 0
-    for number, command in enumerate(plan):
+    for index, command in enumerate(plan):
         if isinstance(command, commands.Dispatch):
             kernel = modules.kernel_of(command)
             modules.check_grid(kernel, command.grid)
-            made.append([Dispatch(context, command, kernel)])
+            steps.append([Dispatch(context, command, kernel)])
         elif isinstance(command, commands.Fill):
-            made.append(list(fills(context, command, number, is_deferred)))
+            steps.append(list(fills(context, command, index, is_deferred)))
         else:
             assert isinstance(command, commands.Copy)
             source, at, size = command.source.buffer, command.source.offset, command.source.size
             target, to = command.target.buffer, command.target.offset
             region = command.region
             if source != target or abs(at - to) >= size:
-                made.append(copies(context, region, (source, at), (target, to), size))
+                steps.append(copies(context, region, (source, at), (target, to), size))
             elif at == to:
-                made.append([])
+                steps.append([])
             else:
                 there = copies(context, region, (source, at), (scratch, most), size)
-                made.append(there + copies(context, region, (scratch, most), (target, to), size))
+                steps.append(there + copies(context, region, (scratch, most), (target, to), size))
                 most += -(-size // 256) * 256
-    return made, most
+    return steps, most

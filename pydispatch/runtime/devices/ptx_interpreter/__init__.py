@@ -25,8 +25,8 @@ def available() -> list[str]:
 def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
     """See `Scheme.open`. Options: capability=8.6 takes kernels for that compute capability or older ones, default 9.0;
     races=1 reports data races between threads."""
-    base, _, number = name.partition(":")
-    if number not in ("", "0", "//"):
+    base, _, index = name.partition(":")
+    if index not in ("", "0", "//"):
         raise DeviceUnavailableError(f"there is no device '{name}'; there is one interpreter: ptx-interpreter")
     check_options(base, options, OPTIONS)
     races = flag(base, options, "races")
@@ -35,8 +35,8 @@ def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
         from pydispatch.formats.ptx.interface import ARCHITECTURES
 
         text = options["capability"]
-        found = re.fullmatch(r"(\d{1,2})\.(\d)", text, re.ASCII)
-        capability = (int(found[1]), int(found[2])) if found else (0, 0)
+        match = re.fullmatch(r"(\d{1,2})\.(\d)", text, re.ASCII)
+        capability = (int(match[1]), int(match[2])) if match else (0, 0)
         if capability[0] * 10 + capability[1] not in ARCHITECTURES:
             known = ", ".join(f"{n // 10}.{n % 10}" for n in ARCHITECTURES)
             raise InvalidArgumentError(f"device '{base}': capability: expected one of {known}, got '{text}'")

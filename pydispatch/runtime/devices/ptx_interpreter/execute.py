@@ -53,7 +53,7 @@ class Apart(Record):
     __slots__ = ("apart",)
 
     def _commands_with_arena(self) -> None:
-        self.apart = [(number, self.sizes[number]) for number, _ in self.transients]
+        self.apart = [(buffer_index, self.sizes[buffer_index]) for buffer_index, _ in self.transients]
         self.transients = []
 
 
@@ -128,14 +128,14 @@ class Executor(execute.Executor):
         self, loaded: Sequence[Loaded], modules: Sequence[PtxModule], values: Sequence[tuple[str, int]]
     ) -> None:
         for variable, word in values:
-            found = [
-                each for each, module in zip(loaded, modules, strict=True)
+            owners = [
+                program for program, module in zip(loaded, modules, strict=True)
                 if any(v.name == variable for v in module.variables)
             ]  # fmt: skip
-            if not found:
+            if not owners:
                 raise ArtifactError(f"{modules[0].name}: there is no variable '{variable}' for an executable constant")
-            for each in found:
-                address, size = each.variable(variable)
+            for program in owners:
+                address, size = program.variable(variable)
                 with self.context.lock:
                     self.context.memory.write(address, word.to_bytes(8, "little")[:size])
 
@@ -177,15 +177,15 @@ class Executor(execute.Executor):
             addresses = [block.address if block is not None else 0 for block in blocks]
             blocks, own = list(blocks), []
             try:
-                for number, size in record.apart:
+                for index, size in record.apart:
                     own.append(block := context.acquire(size))
-                    addresses[number], blocks[number] = block.address, block
-                for number, command in enumerate(record.commands):
+                    addresses[index], blocks[index] = block.address, block
+                for index, command in enumerate(record.commands):
                     if isinstance(command, Dispatch):
                         self._dispatch(command, addresses, constants)
                     elif isinstance(command, Fill):
                         target, size = command.target, command.pattern_size
-                        pattern = (patterns[number] & (1 << 8 * size) - 1).to_bytes(size, "little")
+                        pattern = (patterns[index] & (1 << 8 * size) - 1).to_bytes(size, "little")
                         context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
                     elif isinstance(command, Custom):
                         assert self.calls is not None

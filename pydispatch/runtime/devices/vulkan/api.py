@@ -73,28 +73,28 @@ class Arena:
 
     def new(self, kind: str, /, **fields: Any) -> Any:
         """Return a pointer to a structure with `fields` set; sType follows from the kind when it is registered here."""
-        made = self.ffi.new(f"{kind}*")
+        pointer = self.ffi.new(f"{kind}*")
         if kind in STRUCTURES:
-            made.sType = STRUCTURES[kind]
+            pointer.sType = STRUCTURES[kind]
         for name, value in fields.items():
-            setattr(made, name, value)
+            setattr(pointer, name, value)
             if isinstance(value, self.ffi.CData):
                 self.kept.append(value)
-        self.kept.append(made)
-        return made
+        self.kept.append(pointer)
+        return pointer
 
     def array(self, kind: str, items: Any) -> Any:
         """Allocate an array of these items, or of this length, which lives as long as the arena."""
-        made = self.ffi.new(f"{kind}[]", items)
-        self.kept.append(made)
+        array = self.ffi.new(f"{kind}[]", items)
+        self.kept.append(array)
         if not isinstance(items, int):
             self.kept.append(items)
-        return made
+        return array
 
     def text(self, value: str) -> Any:
-        made = self.ffi.new("char[]", value.encode())
-        self.kept.append(made)
-        return made
+        characters = self.ffi.new("char[]", value.encode())
+        self.kept.append(characters)
+        return characters
 
     def texts(self, values: list[str]) -> Any:
         return self.array("char*", [self.text(v) for v in values]) if values else self.ffi.NULL
@@ -128,10 +128,10 @@ def functions(names: tuple[str, ...], resolve: Any, owner: Any) -> Any:
     class Functions:
         __slots__ = names
 
-    found = Functions()
+    table = Functions()
     for name in names:
         pointer = resolve(owner, name.encode())
         if pointer == ffi.NULL:
             raise Error(f"the Vulkan driver has no {name}")
-        setattr(found, name, ffi.cast(f"PFN_{name}", pointer))
-    return found
+        setattr(table, name, ffi.cast(f"PFN_{name}", pointer))
+    return table

@@ -26,9 +26,11 @@ class PipelineCache:
         create = arena.new("VkPipelineCacheCreateInfo")
         if data:
             create.initialDataSize, create.pInitialData = len(data), arena.array("char", data)
-        made = ffi.new("VkPipelineCache*")
-        api.check(context.calls.vkCreatePipelineCache(context.handle, create, ffi.NULL, made), "vkCreatePipelineCache")
-        self.handle = made[0]
+        handle = ffi.new("VkPipelineCache*")
+        api.check(
+            context.calls.vkCreatePipelineCache(context.handle, create, ffi.NULL, handle), "vkCreatePipelineCache"
+        )
+        self.handle = handle[0]
 
     def _load(self) -> bytes:
         data = cache.load(*self.place)

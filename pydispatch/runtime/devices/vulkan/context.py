@@ -107,8 +107,8 @@ class Context(Closing, base.Context):
         self.calls.vkGetDeviceQueue(self.handle, self.family, 0, queue)
         self.queue = queue[0]
         self.functions = tuple(
-            int(self.ffi.cast("uintptr_t", each))
-            for each in (self.calls.vkQueueSubmit, self.queue, self.calls.vkWaitSemaphores, self.handle)
+            int(self.ffi.cast("uintptr_t", pointer))
+            for pointer in (self.calls.vkQueueSubmit, self.queue, self.calls.vkWaitSemaphores, self.handle)
         )
         self.lost = self.closed = False
         self._name = instance.function("vkSetDebugUtilsObjectNameEXT") if instance.has_names else None
@@ -141,27 +141,27 @@ class Context(Closing, base.Context):
             "VkDeviceCreateInfo", pNext=features.enabled, queueCreateInfoCount=1, pQueueCreateInfos=queue,
             enabledExtensionCount=len(extensions), ppEnabledExtensionNames=arena.texts(extensions),
         )  # fmt: skip
-        made = self.ffi.new("VkDevice*")
+        handle = self.ffi.new("VkDevice*")
         api.check(
-            lib.vkCreateDevice(self.physical, create, self.ffi.NULL, made), f"vulkan:{self.index}: vkCreateDevice"
+            lib.vkCreateDevice(self.physical, create, self.ffi.NULL, handle), f"vulkan:{self.index}: vkCreateDevice"
         )
-        return made[0]
+        return handle[0]
 
     def _timeline(self) -> None:
         ffi, arena = self.ffi, self.arena
         kind = arena.new("VkSemaphoreTypeCreateInfo", semaphoreType=1, initialValue=0)
-        made = ffi.new("VkSemaphore*")
+        handle = ffi.new("VkSemaphore*")
         create = arena.new("VkSemaphoreCreateInfo", pNext=kind)
-        api.check(self.calls.vkCreateSemaphore(self.handle, create, ffi.NULL, made), "vkCreateSemaphore")
-        self.semaphore, self.semaphores = made[0], made
-        self.arena.kept.append(made)
+        api.check(self.calls.vkCreateSemaphore(self.handle, create, ffi.NULL, handle), "vkCreateSemaphore")
+        self.semaphore, self.semaphores = handle[0], handle
+        self.arena.kept.append(handle)
         self.value = 0
 
     def _make_pools(self, lib: Any, force_staging: bool) -> None:
-        found = self.ffi.new("VkPhysicalDeviceMemoryProperties*")
-        lib.vkGetPhysicalDeviceMemoryProperties(self.physical, found)
-        kind, self.is_mapped, staging = memory_types(found, force_staging)
-        self.heap_bytes = max(found.memoryHeaps[i].size for i in range(found.memoryHeapCount))
+        properties = self.ffi.new("VkPhysicalDeviceMemoryProperties*")
+        lib.vkGetPhysicalDeviceMemoryProperties(self.physical, properties)
+        kind, self.is_mapped, staging = memory_types(properties, force_staging)
+        self.heap_bytes = max(properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount))
         limit, whole = min(self.heap_bytes, 1 << 40), self.heap_bytes
         if self.kind == "CPU":  # lavapipe gives more than its heap has, without end
             whole = max(whole, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -177,9 +177,9 @@ class Context(Closing, base.Context):
         if self._name is None:
             return
         arena = api.Arena()
-        number = int(self.ffi.cast("uintptr_t", handle))
+        handle_bits = int(self.ffi.cast("uintptr_t", handle))
         info = arena.new(
-            "VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=number, pObjectName=arena.text(text)
+            "VkDebugUtilsObjectNameInfoEXT", objectType=kind, objectHandle=handle_bits, pObjectName=arena.text(text)
         )
         self._name(self.handle, info)
 
@@ -199,9 +199,9 @@ class Context(Closing, base.Context):
         def submission() -> tuple[int, int]:
             if self.lost or self.is_forked or (self.closed and not even_closed):
                 self.require_usable()
-            recorded.append(made := prepare())
-            self.value = made.submission.value[0] = self.value + 1
-            return made.submission.addresses
+            recorded.append(recording := prepare())
+            self.value = recording.submission.value[0] = self.value + 1
+            return recording.submission.addresses
 
         submit, queue, wait, device = self.functions
         failure = submit_and_wait(self.lock, submission, submit, queue, wait, device)

@@ -31,13 +31,16 @@ def open_device(index: int, staging: bool) -> VulkanDevice:
         key = (os.getpid(), index, staging)
         context = _contexts.get(key)
         if context is None or context.lost or context.closed:
-            found = instance().physical_devices()
-            if index >= len(found):
-                have = ", ".join(f"vulkan:{i}" for i in range(len(found))) or "none that computes with Vulkan 1.2"
+            physical_devices = instance().physical_devices()
+            if index >= len(physical_devices):
+                have = (
+                    ", ".join(f"vulkan:{i}" for i in range(len(physical_devices)))
+                    or "none that computes with Vulkan 1.2"
+                )
                 raise DeviceUnavailableError(f"there is no device 'vulkan:{index}'; this machine has: {have}")
             if not _contexts:
                 atexit.register(_save_caches)
-            context = _contexts[key] = Context(instance(), found[index], index, staging)
+            context = _contexts[key] = Context(instance(), physical_devices[index], index, staging)
         return VulkanDevice(context)
 
 

@@ -63,10 +63,10 @@ class Executor(execute.Executor):
         recordings: OrderedDict[Any, Recorded] = record.state
 
         def prepare() -> Recorded:
-            found = recordings.pop(key, None)
-            if found is None or found.epoch != context.pool.epoch:
-                found = self.record(record, blocks, constants, patterns)
-            return found
+            recording = recordings.pop(key, None)
+            if recording is None or recording.epoch != context.pool.epoch:
+                recording = self.record(record, blocks, constants, patterns)
+            return recording
 
         recordings[key] = context.run(prepare)
         if len(recordings) > KEPT:

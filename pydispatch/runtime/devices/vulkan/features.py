@@ -110,9 +110,9 @@ class Features:
         ffi, lib = self.instance.ffi, self.instance.lib
         count = ffi.new("uint32_t*")
         lib.vkEnumerateDeviceExtensionProperties(self.device, ffi.NULL, count, ffi.NULL)
-        found = ffi.new("VkExtensionProperties[]", max(1, count[0]))
-        lib.vkEnumerateDeviceExtensionProperties(self.device, ffi.NULL, count, found)
-        return {ffi.string(found[i].extensionName).decode() for i in range(count[0])}
+        properties = ffi.new("VkExtensionProperties[]", max(1, count[0]))
+        lib.vkEnumerateDeviceExtensionProperties(self.device, ffi.NULL, count, properties)
+        return {ffi.string(properties[i].extensionName).decode() for i in range(count[0])}
 
     def _enable(self, ffi: Any, lib: Any, kinds: list[str]) -> Any:
         """Enable the wanted features that the device has, and return their VkPhysicalDeviceFeatures2 chain."""
@@ -133,9 +133,12 @@ class Features:
         return heads[1]
 
     def _subgroups(self, ffi: Any, lib: Any) -> tuple[int, int]:
-        found = self.arena.new("VkPhysicalDeviceSubgroupProperties")
-        lib.vkGetPhysicalDeviceProperties2(self.device, self.arena.new("VkPhysicalDeviceProperties2", pNext=found))
-        return found.subgroupSize, found.supportedOperations if found.supportedStages & _COMPUTE_STAGE else 0
+        properties = self.arena.new("VkPhysicalDeviceSubgroupProperties")
+        lib.vkGetPhysicalDeviceProperties2(self.device, self.arena.new("VkPhysicalDeviceProperties2", pNext=properties))
+        return (
+            properties.subgroupSize,
+            properties.supportedOperations if properties.supportedStages & _COMPUTE_STAGE else 0,
+        )
 
     def _limits(self, ffi: Any) -> dict[str, int]:
         limits: dict[str, int] = {"subgroupSize": self.subgroup_size}

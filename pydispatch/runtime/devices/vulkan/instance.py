@@ -18,9 +18,9 @@ _COMPUTE = 2
 
 
 def _no_driver() -> str:
-    given = [f"{name}={os.environ[name]}" for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES") if name in os.environ]
-    if given:
-        return f"there is no Vulkan driver where {' and '.join(given)} says: correct the variable, or unset it"
+    settings = [f"{name}={os.environ[name]}" for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES") if name in os.environ]
+    if settings:
+        return f"there is no Vulkan driver where {' and '.join(settings)} says: correct the variable, or unset it"
     return "no Vulkan driver is installed: install that of the GPU, or mesa-vulkan-drivers, which needs none"
 
 
@@ -55,21 +55,21 @@ class Instance:
             ppEnabledLayerNames=arena.texts(chosen), enabledExtensionCount=len(wanted),
             ppEnabledExtensionNames=arena.texts(wanted),
         )  # fmt: skip
-        made = self.ffi.new("VkInstance*")
-        result = self.lib.vkCreateInstance(create, self.ffi.NULL, made)
+        handle = self.ffi.new("VkInstance*")
+        result = self.lib.vkCreateInstance(create, self.ffi.NULL, handle)
         if result == api.INCOMPATIBLE_DRIVER:
             raise DeviceUnavailableError(_no_driver())
         api.check(result, "vkCreateInstance")
-        self.handle = made[0]
+        self.handle = handle[0]
         self._listen(arena)
 
     def _names(self, enumerate: Any, kind: str, field: str, *first: Any) -> set[str]:
         count = self.ffi.new("uint32_t*")
         if enumerate(*first, count, self.ffi.NULL) < 0 or not count[0]:
             return set()
-        found = self.ffi.new(f"{kind}[]", count[0])
-        enumerate(*first, count, found)
-        return {self.ffi.string(getattr(found[i], field)).decode() for i in range(count[0])}
+        properties = self.ffi.new(f"{kind}[]", count[0])
+        enumerate(*first, count, properties)
+        return {self.ffi.string(getattr(properties[i], field)).decode() for i in range(count[0])}
 
     def _layers(self) -> set[str]:
         return self._names(self.lib.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layerName")
@@ -94,8 +94,8 @@ class Instance:
             pfnUserCallback=self.ffi.cast(kind := "PFN_vkDebugUtilsMessengerCallbackEXT", CALLBACKS[kind]),
             pUserData=self.ffi.cast("void*", self._mailbox.address),
         )  # fmt: skip
-        made = self.ffi.new("VkDebugUtilsMessengerEXT*")
-        api.check(create(self.handle, info, self.ffi.NULL, made), "vkCreateDebugUtilsMessengerEXT")
+        messenger = self.ffi.new("VkDebugUtilsMessengerEXT*")
+        api.check(create(self.handle, info, self.ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
 
     def function(self, name: str) -> Any:
         """Return a function of the instance or one of its extensions."""
@@ -107,24 +107,24 @@ class Instance:
         api.check(self.lib.vkEnumeratePhysicalDevices(self.handle, count, self.ffi.NULL), "vkEnumeratePhysicalDevices")
         if not count[0]:
             return []
-        found = self.ffi.new("VkPhysicalDevice[]", count[0])
-        api.check(self.lib.vkEnumeratePhysicalDevices(self.handle, count, found), "vkEnumeratePhysicalDevices")
-        usable = [found[i] for i in range(count[0]) if self.queue_family(found[i]) is not None]
+        devices = self.ffi.new("VkPhysicalDevice[]", count[0])
+        api.check(self.lib.vkEnumeratePhysicalDevices(self.handle, count, devices), "vkEnumeratePhysicalDevices")
+        usable = [devices[i] for i in range(count[0]) if self.queue_family(devices[i]) is not None]
         return [device for device in usable if self.properties(device).apiVersion >= api.VERSION_1_2]
 
     def properties(self, device: Any) -> Any:
-        made = self.ffi.new("VkPhysicalDeviceProperties*")
-        self.lib.vkGetPhysicalDeviceProperties(device, made)
-        return made
+        properties = self.ffi.new("VkPhysicalDeviceProperties*")
+        self.lib.vkGetPhysicalDeviceProperties(device, properties)
+        return properties
 
     def queue_family(self, device: Any) -> int | None:
         """Return the first family that computes; one that does nothing else besides copies is taken first."""
         count = self.ffi.new("uint32_t*")
         self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, self.ffi.NULL)
-        found = self.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
-        self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, found)
-        compute = [i for i in range(count[0]) if found[i].queueFlags & _COMPUTE]
-        return min(compute, key=lambda i: (found[i].queueFlags & 1, i), default=None)
+        families = self.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
+        self.lib.vkGetPhysicalDeviceQueueFamilyProperties(device, count, families)
+        compute = [i for i in range(count[0]) if families[i].queueFlags & _COMPUTE]
+        return min(compute, key=lambda i: (families[i].queueFlags & 1, i), default=None)
 
 
 _lock = threading.Lock()

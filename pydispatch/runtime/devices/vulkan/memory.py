@@ -97,8 +97,8 @@ class Pool:
         with self.lock:
             if self.returned:
                 self._drain()
-            found = self.ready.get(size)
-            block = found.pop() if found else self._cut(size)
+            free_blocks = self.ready.get(size)
+            block = free_blocks.pop() if free_blocks else self._cut(size)
             self.live_bytes += size
             self.live_blocks += 1
             if self.live_bytes > self.peak_bytes:

@@ -152,18 +152,18 @@ class Executables:
         context, arena = self.context, api.Arena()
         code = arena.array("uint32_t", list(struct.unpack(f"<{len(data) // 4}I", data)))
         create = arena.new("VkShaderModuleCreateInfo", codeSize=len(data), pCode=code)
-        made = context.ffi.new("VkShaderModule*")
-        result = context.calls.vkCreateShaderModule(context.handle, create, context.ffi.NULL, made)
+        handle = context.ffi.new("VkShaderModule*")
+        result = context.calls.vkCreateShaderModule(context.handle, create, context.ffi.NULL, handle)
         if result < 0:
             self._refused(result, data, f"{label}: vkCreateShaderModule")
-        self.modules.append(made[0])
-        context.set_name(OBJECT_SHADER_MODULE, made[0], label)
-        return made[0]
+        self.modules.append(handle[0])
+        context.set_name(OBJECT_SHADER_MODULE, handle[0], label)
+        return handle[0]
 
     def _layout(self, bindings: int, constants: int) -> tuple[Any, Any]:
-        found = self.layouts.get((bindings, constants))
-        if found is not None:
-            return found
+        cached = self.layouts.get((bindings, constants))
+        if cached is not None:
+            return cached
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         items = arena.array("VkDescriptorSetLayoutBinding", max(1, bindings))
         for i in range(bindings):
@@ -180,12 +180,12 @@ class Executables:
         layout = arena.new("VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=sets)
         if constants:
             layout.pushConstantRangeCount, layout.pPushConstantRanges = 1, ranges
-        made = ffi.new("VkPipelineLayout*")
+        handle = ffi.new("VkPipelineLayout*")
         api.check(
-            context.calls.vkCreatePipelineLayout(context.handle, layout, ffi.NULL, made), "vkCreatePipelineLayout"
+            context.calls.vkCreatePipelineLayout(context.handle, layout, ffi.NULL, handle), "vkCreatePipelineLayout"
         )
-        self.layouts[bindings, constants] = sets[0], made[0]
-        return sets[0], made[0]
+        self.layouts[bindings, constants] = sets[0], handle[0]
+        return sets[0], handle[0]
 
     def _refused(self, result: int, code: bytes, what: str) -> None:
         """Raise the error of a driver that takes no shader: what spirv-val finds, if it is installed."""
@@ -214,12 +214,14 @@ class Executables:
                 "VkSpecializationInfo", mapEntryCount=len(chosen), pMapEntries=entries, dataSize=len(data),
                 pData=arena.array("char", data),
             )  # fmt: skip
-        made = ffi.new("VkPipeline*")
-        result = context.calls.vkCreateComputePipelines(context.handle, context.cache.handle, 1, create, ffi.NULL, made)
+        handle = ffi.new("VkPipeline*")
+        result = context.calls.vkCreateComputePipelines(
+            context.handle, context.cache.handle, 1, create, ffi.NULL, handle
+        )
         if result < 0:
             self._refused(result, code, f"{kernel.label}: vkCreateComputePipelines")
-        context.set_name(OBJECT_PIPELINE, made[0], kernel.label)
-        return made[0]
+        context.set_name(OBJECT_PIPELINE, handle[0], kernel.label)
+        return handle[0]
 
     def check_grid(self, kernel: Kernel, grid: tuple[int, int, int]) -> None:
         """InvalidArgumentError for a grid that the device cannot start."""
@@ -280,8 +282,8 @@ class Parts:
         pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
         self.entries = [(count(module), text(name)) for module, name in pairs]
         self.specialization = [[count(id) for id in listed(ids)] for ids in listed(notes["specialization"])]
-        self.spilled = [flag(each) for each in listed(notes.get("spilled", []))]
-        self.watched = [flag(each) for each in listed(notes.get("watched", []))]
+        self.spilled = [flag(value) for value in listed(notes.get("spilled", []))]
+        self.watched = [flag(value) for value in listed(notes.get("watched", []))]
         for sizes in listed(notes.get("workgroup_sizes", [])):
             list(map(count, listed(sizes, 3)))
         for flags in listed(notes.get("read_only", [])):

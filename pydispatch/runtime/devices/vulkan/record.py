@@ -108,9 +108,9 @@ class Recorder:
         info = self.arena.new(
             "VkCommandBufferAllocateInfo", commandPool=context.command_pool, level=0, commandBufferCount=1
         )
-        made = self.ffi.new("VkCommandBuffer[1]")
-        api.check(self.calls.vkAllocateCommandBuffers(context.handle, info, made), "vkAllocateCommandBuffers")
-        return made[0]
+        buffers = self.ffi.new("VkCommandBuffer[1]")
+        api.check(self.calls.vkAllocateCommandBuffers(context.handle, info, buffers), "vkAllocateCommandBuffers")
+        return buffers[0]
 
     def barrier(self, host: bool = False) -> None:
         """Record a barrier: earlier commands complete and are visible to later commands, or with `host` to the host."""
@@ -197,15 +197,15 @@ class Recorder:
         if timed:
             self._time(len(commands))
         region = None
-        for number, command in enumerate(commands):
+        for index, command in enumerate(commands):
             if command.region != region or timed or isinstance(command, Custom):
                 self.barrier()
                 region = command.region
             if isinstance(command, Dispatch):
-                self._dispatch(number, command, blocks, words, executables)
+                self._dispatch(index, command, blocks, words, executables)
             elif isinstance(command, Fill):
                 at = command.target
-                self.fill(_block(blocks, at.buffer), at.offset, at.size, patterns[number], command.pattern_size)
+                self.fill(_block(blocks, at.buffer), at.offset, at.size, patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
                 assert host is not None
                 host(command)
@@ -216,13 +216,13 @@ class Recorder:
                 from_, to = _block(blocks, source.buffer), _block(blocks, target.buffer)
                 self.copy_within(from_, source.offset, to, target.offset, source.size)
             if timed:
-                self.calls.vkCmdWriteTimestamp(self.buffer, _BOTTOM, self.queries, number + 1)
+                self.calls.vkCmdWriteTimestamp(self.buffer, _BOTTOM, self.queries, index + 1)
 
     def _time(self, count: int) -> None:
         create = self.arena.new("VkQueryPoolCreateInfo", queryType=2, queryCount=count + 1)
-        made = self.ffi.new("VkQueryPool*")
-        api.check(self.calls.vkCreateQueryPool(self.context.handle, create, self.ffi.NULL, made), "vkCreateQueryPool")
-        self.queries = made[0]
+        handle = self.ffi.new("VkQueryPool*")
+        api.check(self.calls.vkCreateQueryPool(self.context.handle, create, self.ffi.NULL, handle), "vkCreateQueryPool")
+        self.queries = handle[0]
         self.calls.vkCmdResetQueryPool(self.buffer, self.queries, 0, count + 1)
         self.calls.vkCmdWriteTimestamp(self.buffer, _TOP, self.queries, 0)
 
@@ -246,10 +246,10 @@ class Recorder:
         )
         sets = self._sets([kernel.set_layout for _, _, kernel in dispatches], [k.bindings for _, _, k in dispatches])
         at = 0
-        for (number, command, kernel), set_ in zip(dispatches, sets, strict=True):
+        for (index, command, kernel), set_ in zip(dispatches, sets, strict=True):
             executables.check_grid(kernel, command.grid)
-            self.bound[number] = set_
-            places = [self._placed(number, slot, blocks, kernel, i) for i, slot in enumerate(command.slots)]
+            self.bound[index] = set_
+            places = [self._placed(index, slot, blocks, kernel, i) for i, slot in enumerate(command.slots)]
             if kernel.is_spilled:
                 first = command.first_constant
                 places.append(self._spilled(constants[4 * first : 4 * (first + command.constant_count)]))
@@ -283,9 +283,9 @@ class Recorder:
         return block, 0, 8
 
     def _placed(
-        self, number: int, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int
+        self, index: int, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int
     ) -> tuple[Block, int, int]:
-        """Return the (block, offset, bytes) of a binding of command `number`: in place, or moved to where the device
+        """Return the (block, offset, bytes) of a binding of command `index`: in place, or moved to where the device
         can bind it.
         """
         block, offset, length = _block(blocks, slot.buffer), slot.offset, slot.size
@@ -300,12 +300,12 @@ class Recorder:
         if length == 0:
             return block, 0, 4
         own = self.own(bound)
-        self.moved.setdefault(number, []).append((own, block, offset, length, kernel.written[binding]))
+        self.moved.setdefault(index, []).append((own, block, offset, length, kernel.written[binding]))
         return own, 0, bound
 
     def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
         """Allocate one descriptor set per layout, and return them."""
-        made: list[Any] = []
+        result: list[Any] = []
         at = 0
         while at < len(layouts):
             take = 1
@@ -314,22 +314,22 @@ class Recorder:
             sets = self.ffi.new("VkDescriptorSet[]", take)
             pool = self.context.descriptors.allocate(layouts[at : at + take], sets, sum(bindings[at : at + take]))
             self.sets.append((pool, sets, take))
-            made += [sets[i] for i in range(take)]
+            result += [sets[i] for i in range(take)]
             at += take
-        return made
+        return result
 
     def _dispatch(
-        self, number: int, command: Dispatch, blocks: Sequence[Block | None], words: Any, executables: Executables
+        self, index: int, command: Dispatch, blocks: Sequence[Block | None], words: Any, executables: Executables
     ) -> None:
         calls, buffer, kernel = self.calls, self.buffer, executables.kernel_of(command)
-        moved = self.moved.get(number, ())
+        moved = self.moved.get(index, ())
         if moved:
             self.barrier()
             for own, block, offset, length, _ in moved:
                 self.copy(block, offset, own, 0, length)
             self.barrier()
         calls.vkCmdBindPipeline(buffer, 1, kernel.pipeline)
-        sets = self.ffi.new("VkDescriptorSet[1]", [self.bound[number]])
+        sets = self.ffi.new("VkDescriptorSet[1]", [self.bound[index]])
         calls.vkCmdBindDescriptorSets(buffer, 1, kernel.layout, 0, 1, sets, 0, self.ffi.NULL)
         if command.constant_count and not kernel.is_spilled:
             first, size = words + 4 * command.first_constant, 4 * command.constant_count
@@ -397,9 +397,9 @@ class Descriptors:
             poolSizeCount=1,
             pPoolSizes=sizes,  # freed one by one
         )
-        made = ffi.new("VkDescriptorPool*")
+        handle = ffi.new("VkDescriptorPool*")
         api.check(
-            context.calls.vkCreateDescriptorPool(context.handle, create, ffi.NULL, made), "vkCreateDescriptorPool"
+            context.calls.vkCreateDescriptorPool(context.handle, create, ffi.NULL, handle), "vkCreateDescriptorPool"
         )
-        self.pools.append(made[0])
-        return made[0]
+        self.pools.append(handle[0])
+        return handle[0]

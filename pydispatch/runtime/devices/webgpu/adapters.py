@@ -41,17 +41,17 @@ class Adapter:
         lib.wgpuAdapterGetLimits(handle, self.given)
         self.limits = limits_of(self.given)
         known = FEATURES | KEPT_FEATURES
-        self.features = {name for name, number in known.items() if lib.wgpuAdapterHasFeature(handle, number)}
+        self.features = {name for name, feature in known.items() if lib.wgpuAdapterHasFeature(handle, feature)}
 
     def names(self) -> Names:
         """Return the names of features and limits that variants may require."""
         return Names(self.features & FEATURES.keys(), self.limits)
 
 
-def limits_of(found: Any) -> dict[str, int]:
+def limits_of(limits: Any) -> dict[str, int]:
     """Return the fields of a WGPULimits."""
     ffi, _ = api.binding()
-    return {name: int(getattr(found, name)) for name, _ in ffi.typeof("WGPULimits").fields if name != "nextInChain"}
+    return {name: int(getattr(limits, name)) for name, _ in ffi.typeof("WGPULimits").fields if name != "nextInChain"}
 
 
 @cache
@@ -83,9 +83,9 @@ def _adapters(owner: int, backends: int) -> list[Adapter]:
     instance = _instance(owner, backends)
     with _without_messages():
         count = lib.wgpuInstanceEnumerateAdapters(instance, ffi.NULL, ffi.NULL)
-        found = ffi.new("WGPUAdapter[]", max(1, count))
-        lib.wgpuInstanceEnumerateAdapters(instance, ffi.NULL, found)
-    return [Adapter(found[i]) for i in range(count)]
+        handles = ffi.new("WGPUAdapter[]", max(1, count))
+        lib.wgpuInstanceEnumerateAdapters(instance, ffi.NULL, handles)
+    return [Adapter(handles[i]) for i in range(count)]
 
 
 def instance_of(backend: str) -> Any:
@@ -99,17 +99,17 @@ def adapters(backend: str, text: str = "") -> list[Adapter]:
     """
     if backend and backend not in BACKENDS:
         raise InvalidArgumentError(f"device 'webgpu': backend: expected one of {', '.join(BACKENDS)}, got '{backend}'")
-    found = _adapters(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
-    return [adapter for adapter in found if text.lower() in adapter.model.lower()]
+    candidates = _adapters(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
+    return [adapter for adapter in candidates if text.lower() in adapter.model.lower()]
 
 
-def choose(number: int, backend: str, text: str) -> Adapter:
+def choose(index: int, backend: str, text: str) -> Adapter:
     """Return the adapter with a number. DeviceUnavailableError when there is none."""
-    found = adapters(backend, text)
-    if number < len(found):
-        return found[number]
+    candidates = adapters(backend, text)
+    if index < len(candidates):
+        return candidates[index]
     asked = "".join(f", {key} '{value}'" for key, value in (("adapter", text), ("backend", backend)) if value)
     have = ", ".join(f"{a.model} ({a.backend})" for a in adapters(backend)) or (
         "none; install a driver for Vulkan, for example mesa-vulkan-drivers, which needs no GPU"
     )
-    raise DeviceUnavailableError(f"there is no device 'webgpu:{number}'{asked}; this machine has: {have}")
+    raise DeviceUnavailableError(f"there is no device 'webgpu:{index}'{asked}; this machine has: {have}")

@@ -56,21 +56,21 @@ class Arena:
 
     def new(self, kind: str, /, **fields: Any) -> Any:
         """Return a pointer to a structure with `fields` set."""
-        made = self.ffi.new(f"{kind}*")
+        pointer = self.ffi.new(f"{kind}*")
         for name, value in fields.items():
             if isinstance(value, (str, bytes)):
-                self.text(getattr(made, name), value)
+                self.text(getattr(pointer, name), value)
                 continue
-            setattr(made, name, value)
+            setattr(pointer, name, value)
             self.kept.append(value)
-        self.kept.append(made)
-        return made
+        self.kept.append(pointer)
+        return pointer
 
     def array(self, kind: str, items: Any) -> Any:
         """Allocate an array of these items, or of this length, which lives as long as the arena."""
-        made = self.ffi.new(f"{kind}[]", items)
-        self.kept.append(made)
-        return made
+        array = self.ffi.new(f"{kind}[]", items)
+        self.kept.append(array)
+        return array
 
     def text(self, view: Any, value: str | bytes) -> None:
         """Fill a WGPUStringView."""
@@ -136,11 +136,11 @@ class Errors:
         """End a scope, and return the first error instead."""
         self._pop_scope(self.device, self._scope[0])
         is_lost = self.lost
-        found = self.said[0] if self.said else None
-        if is_lost or (found is not None and _LOST in found[1]):
+        error = self.said[0] if self.said else None
+        if is_lost or (error is not None and _LOST in error[1]):
             self.fail("")
         self.said.clear()
-        return found
+        return error
 
     def fail(self, what: str) -> None:
         """Raise what was said."""

@@ -305,10 +305,10 @@ def _words(size: int) -> int:
     return size + 3 & ~3
 
 
-def _standard(given: Any) -> Any:
+def _standard(supported: Any) -> Any:
     """Return the limits of an adapter, no better than those that every device has."""
     ffi, _ = api.binding()
-    made = ffi.new("WGPULimits*", given[0])
+    limits = ffi.new("WGPULimits*", supported[0])
     for name, least in LEAST.items():
-        setattr(made, name, least)
-    return made
+        setattr(limits, name, least)
+    return limits

@@ -22,14 +22,14 @@ _opening = threading.Lock()
 _contexts: dict[tuple[Any, ...], Context] = {}
 
 
-def open_device(number: int, adapter: str, backend: str, staging: bool, standard: bool) -> WebGPUDevice:
+def open_device(index: int, adapter: str, backend: str, staging: bool, standard: bool) -> WebGPUDevice:
     """Open the device with a number. Devices of one process that are named alike share memory and queue."""
     with _opening:
-        key = (os.getpid(), number, adapter, backend, staging, standard)
+        key = (os.getpid(), index, adapter, backend, staging, standard)
         context = _contexts.get(key)
         if context is None or context.errors.lost is not None or context.closed:
-            chosen = choose(number, backend, adapter)
-            context = _contexts[key] = Context(f"webgpu:{number}", chosen, backend, staging, standard)
+            chosen = choose(index, backend, adapter)
+            context = _contexts[key] = Context(f"webgpu:{index}", chosen, backend, staging, standard)
         return WebGPUDevice(context)
 
 

@@ -62,10 +62,10 @@ class Executor(execute.Executor):
         if not record.apart:
             yield blocks
             return
-        own = [(number, self.context.acquire(size)) for number, size in record.apart]
+        own = [(index, self.context.acquire(size)) for index, size in record.apart]
         blocks = list(blocks)
-        for number, block in own:
-            blocks[number] = block
+        for index, block in own:
+            blocks[index] = block
         try:
             yield blocks
         finally:
@@ -135,7 +135,7 @@ class Executor(execute.Executor):
             with context.lock:
                 recorded = self.record(record, blocks, constants, patterns, timed=True)
             seconds = seconds_of(context, recorded, self._host(record, blocks, constants))
-        return [Timing(self._label(c), each) for c, each in zip(record.commands, seconds, strict=True)]
+        return [Timing(self._label(c), time) for c, time in zip(record.commands, seconds, strict=True)]
 
     def _label(self, command: Command) -> str:
         return label(command, self.kernels.kernel_of(command).label if isinstance(command, Dispatch) else "")

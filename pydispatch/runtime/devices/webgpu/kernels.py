@@ -88,12 +88,12 @@ class Kernels:
         if parts.is_whole and (problem := unknown(modules, parts.overrides)) is not None:
             raise ArtifactError(problem)
         if executable.source is not None:
-            modules = [self._adapted(each, executable, parts) for each in modules]
+            modules = [self._adapted(module, executable, parts) for module in modules]
         shaders: list[dict[tuple[bool, bool, bool, str], Any]] = [{} for _ in modules]
         for export in executable.exports:
-            module = parts.module_of(export, modules, where)
-            kernel = self._kernel(executable, export, modules[module], parts)
-            kernel.shaders = shaders[module]
+            index = parts.module_of(export, modules, where)
+            kernel = self._kernel(executable, export, modules[index], parts)
+            kernel.shaders = shaders[index]
             with self.context.lock:
                 self._shader(kernel, True)
             self.kernels[executable.index, export.ordinal] = kernel
@@ -122,7 +122,7 @@ class Kernels:
         words = executable.constants
         overrides = overrides_of(module, parts.overrides, len(words))
         check(module, function, overrides)
-        values = {each.name: each.value(words[each.word]) for each in overrides}
+        values = {override.name: override.value(words[override.word]) for override in overrides}
         entry = entry_of(module.given(values), function)
         flags = parts.read_only_of(export)
         problem = interface.mismatch(entry, export.constants, export.bindings, flags)
@@ -135,7 +135,7 @@ class Kernels:
                 f"{where}, export '@{export.name}' needs {' and '.join(map(self._explain, lacking))}, which "
                 f"{context.name} ({context.adapter.model}) lacks; ask for less, or load it on another device"
             )
-        keyed = {each.key: values[each.name] for each in overrides}
+        keyed = {override.key: values[override.name] for override in overrides}
         kernel = Kernel(executable.name, export.name, module, entry, export.bindings, keyed)
         most = context.limits["maxStorageBuffersPerShaderStage"]
         if export.bindings > most:
@@ -152,17 +152,17 @@ class Kernels:
         """(pipeline, layout of its bindings). read_only: as the kernel has it, or all False: then it is made of the
         same text with every buffer declared read_write, since no buffer is bound both ways in one dispatch. is_folded:
         for a grid of another form, see `formats.wgsl.grid`."""
-        found = kernel.made.get((read_only, is_folded))
-        if found is None:
+        cached = kernel.made.get((read_only, is_folded))
+        if cached is None:
             context, pipelines = self.context, self.context.pipelines
             shader = self._shader(kernel, read_only == kernel.read_only, is_folded, kernel.merged)
             uniforms = (CONSTANTS, kernel.has_constants), (GRID, is_folded), (OFFSETS, kernel.merged is not None)
-            group, layout = pipelines.layout(read_only, frozenset(each for (each, _), used in uniforms if used))
+            group, layout = pipelines.layout(read_only, frozenset(uniform for (uniform, _), used in uniforms if used))
             name, where = kernel.entry.name, kernel.where
-            made = pipelines.pipeline(shader, name, layout, kernel.values, kernel.label, where)
-            self.handles.append((context.lib.wgpuComputePipelineRelease, made))
-            found = kernel.made[read_only, is_folded] = made, group
-        return found
+            pipeline = pipelines.pipeline(shader, name, layout, kernel.values, kernel.label, where)
+            self.handles.append((context.lib.wgpuComputePipelineRelease, pipeline))
+            cached = kernel.made[read_only, is_folded] = pipeline, group
+        return cached
 
     def _shader(self, kernel: Kernel, is_same: bool, is_folded: bool = False, merged: Merged | None = None) -> Any:
         """Return the shader module of a kernel. is_same: with its buffers as they are declared. is_folded: of its own,
@@ -193,15 +193,15 @@ class Kernels:
         most = self.context.limits["maxComputeWorkgroupsPerDimension"]
         if max(grid) <= most:
             return grid
-        found, entry = form_of(grid, most), kernel.module.entry(kernel.entry.name)
+        form, entry = form_of(grid, most), kernel.module.entry(kernel.entry.name)
         assert entry is not None
-        problem = why_not(kernel.module, entry) if found else "2^32 in all are too many: give each workgroup more"
-        if found is None or problem is not None:
+        problem = why_not(kernel.module, entry) if form else "2^32 in all are too many: give each workgroup more"
+        if form is None or problem is not None:
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {' x '.join(map(str, grid))} workgroups, {self.context.name} starts at "
                 f"most {most} a dimension, and {problem}"
             )
-        return found
+        return form
 
 
 class Parts:

@@ -68,16 +68,18 @@ class Moves:
 
     def release(self) -> None:
         """Release them."""
-        made, self._made = self._made, {}
-        self.context.garbage.extend((self.context.lib.wgpuComputePipelineRelease, each) for each, _ in made.values())
+        pipelines, self._made = self._made, {}
+        self.context.garbage.extend(
+            (self.context.lib.wgpuComputePipelineRelease, pipeline) for pipeline, _ in pipelines.values()
+        )
 
     def pipeline(self, name: str) -> tuple[Any, Any]:
         """(pipeline, layout of its bindings) of "fill", which has one binding, or "copy", which has two."""
-        found = self._made.get(name)
-        if found is None:
+        cached = self._made.get(name)
+        if cached is None:
             pipelines = self.context.pipelines
             group, layout = pipelines.layout((False,) * (1 if name == "fill" else 2), frozenset([CONSTANTS[0]]))
             module = pipelines.module(_TEXT, f"{self.context.name}: {name}")
-            found = self._made[name] = pipelines.pipeline(module, name, layout, {}, name, name), group
+            cached = self._made[name] = pipelines.pipeline(module, name, layout, {}, name, name), group
             self.context.lib.wgpuShaderModuleRelease(module)
-        return found
+        return cached

@@ -46,12 +46,12 @@ class Pipelines:
     def layout(self, read_only: tuple[bool, ...], uniforms: frozenset[int]) -> tuple[Any, Any]:
         """(layout of group 0, pipeline layout) of a kernel with these bindings. uniforms: the groups that are a uniform
         buffer each."""
-        found = self._layouts.get((read_only, uniforms))
-        if found is None:
+        cached = self._layouts.get((read_only, uniforms))
+        if cached is None:
             storage = tuple(api.READ_ONLY_STORAGE if flag else api.STORAGE for flag in read_only)
             groups = [self._group(storage)]
-            for number in range(1, max(uniforms, default=0) + 1):
-                groups.append(self.uniform_group() if number in uniforms else self._group(()))
+            for index in range(1, max(uniforms, default=0) + 1):
+                groups.append(self.uniform_group() if index in uniforms else self._group(()))
             arena = api.Arena()
             create = arena.new(
                 "WGPUPipelineLayoutDescriptor", bindGroupLayoutCount=len(groups),
@@ -59,10 +59,10 @@ class Pipelines:
             )  # fmt: skip
             context = self.context
             context.errors.begin()
-            made = self.lib.wgpuDeviceCreatePipelineLayout(context.device, create)
+            handle = self.lib.wgpuDeviceCreatePipelineLayout(context.device, create)
             context.errors.end(f"{context.name}: a pipeline layout")
-            found = self._layouts[read_only, uniforms] = groups[0], made
-        return found
+            cached = self._layouts[read_only, uniforms] = groups[0], handle
+        return cached
 
     def uniform_group(self) -> Any:
         """Return the layout of a bind group of one uniform buffer."""
@@ -70,19 +70,19 @@ class Pipelines:
 
     def _group(self, kinds: tuple[int, ...]) -> Any:
         """Return the layout of a bind group of buffers with these binding types, created on first use."""
-        found = self._groups.get(kinds)
-        if found is None:
+        layout = self._groups.get(kinds)
+        if layout is None:
             arena, context = api.Arena(), self.context
             entries = arena.array("WGPUBindGroupLayoutEntry", max(1, len(kinds)))
-            for number, kind in enumerate(kinds):
-                entries[number].binding, entries[number].visibility = number, api.COMPUTE_STAGE
-                entries[number].buffer.type = kind
+            for index, kind in enumerate(kinds):
+                entries[index].binding, entries[index].visibility = index, api.COMPUTE_STAGE
+                entries[index].buffer.type = kind
             create = arena.new("WGPUBindGroupLayoutDescriptor", entryCount=len(kinds), entries=entries)
             context.errors.begin()
-            made = self.lib.wgpuDeviceCreateBindGroupLayout(context.device, create)
+            handle = self.lib.wgpuDeviceCreateBindGroupLayout(context.device, create)
             context.errors.end(f"{context.name}: a layout of {len(kinds)} bindings")
-            found = self._groups[kinds] = made
-        return found
+            layout = self._groups[kinds] = handle
+        return layout
 
     def pipeline(
         self, module: Any, entry: str, layout: Any, values: Mapping[str, float], label: str, where: str
@@ -95,24 +95,24 @@ class Pipelines:
         create.compute.module = module
         arena.text(create.compute.entryPoint, entry)
         constants = arena.array("WGPUConstantEntry", max(1, len(values)))
-        for each, (name, value) in zip(constants, values.items(), strict=False):
-            arena.text(each.key, name)
-            each.value = value
+        for constant, (name, value) in zip(constants, values.items(), strict=False):
+            arena.text(constant.key, name)
+            constant.value = value
         create.compute.constantCount, create.compute.constants = len(values), constants
         context.errors.begin()
-        made = self.lib.wgpuDeviceCreateComputePipeline(context.device, create)
+        pipeline = self.lib.wgpuDeviceCreateComputePipeline(context.device, create)
         problem = context.errors.take()
         if problem is not None:
             raise ArtifactError(_shader_error(problem[1], where))
-        return made
+        return pipeline
 
     def group(self, layout: Any, places: Sequence[tuple[Any, int, int]]) -> Any:
         """Create a bind group. places: (buffer, offset, bytes) by binding."""
         arena, context = api.Arena(), self.context
         entries = arena.array("WGPUBindGroupEntry", max(1, len(places)))
-        for number, (buffer, offset, size) in enumerate(places):
-            entry = entries[number]
-            entry.binding, entry.buffer, entry.offset, entry.size = number, buffer, offset, size
+        for index, (buffer, offset, size) in enumerate(places):
+            entry = entries[index]
+            entry.binding, entry.buffer, entry.offset, entry.size = index, buffer, offset, size
         create = arena.new("WGPUBindGroupDescriptor", layout=layout, entryCount=len(places), entries=entries)
         return self.lib.wgpuDeviceCreateBindGroup(context.device, create)
 

@@ -23,8 +23,8 @@ class Plan(Record):
 
     def _commands_with_arena(self) -> None:
         operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
-        self.apart = [(number, self.sizes[number]) for number, _ in self.transients if number in operands]
-        self.transients = [each for each in self.transients if each[0] not in operands]
+        self.apart = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
+        self.transients = [transient for transient in self.transients if transient[0] not in operands]
         if self.alignment > 64:  # which plans give
             self._stretch()
         super()._commands_with_arena()
@@ -39,4 +39,4 @@ class Plan(Record):
             last, at = start, -(-at // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
             places[start] = at
         self.arena_bytes += at - last
-        self.transients = [(number, places[offset]) for number, offset in self.transients]
+        self.transients = [(index, places[offset]) for index, offset in self.transients]

@@ -72,12 +72,12 @@ class Recorded:
         """Submit some pieces: at once, except that host commands which need everything before them complete come
         between two submissions."""
         first = 0
-        for number, piece in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             if type(piece) is Custom and host is not None and host.waits(piece):
-                self._encode(pieces[first:number], what, host)
+                self._encode(pieces[first:index], what, host)
                 self.context.wait()
                 host.call(piece, None)
-                first = number + 1
+                first = index + 1
         if first < len(pieces):
             self._encode(pieces[first:], what, host)
 
@@ -110,8 +110,8 @@ class Recorded:
                 use(compute, pipeline)
                 last = pipeline
             bind(compute, 0, group, 0, null)
-            for number, uniform in uniforms:
-                bind(compute, number, uniform, 0, null)
+            for group_index, uniform in uniforms:
+                bind(compute, group_index, uniform, 0, null)
             start(compute, x, y, z)
         lib.wgpuComputePassEncoderEnd(compute)
         lib.wgpuComputePassEncoderRelease(compute)
@@ -193,8 +193,8 @@ class Recorder:
             self.made.pieces.append([])
         step = self.context.uniform_alignment
         bound: list[tuple[int, Any]] = []
-        for number, words in uniforms.items():
-            self.waiting.append((bound, number, len(self.words), -(-len(words) // 16) * 16))
+        for group_index, words in uniforms.items():
+            self.waiting.append((bound, group_index, len(self.words), -(-len(words) // 16) * 16))
             self.words += words.ljust(-(-len(words) // step) * step, b"\0")
         self.made.pieces[-1].append((pipeline, group, bound, *grid))
 
@@ -218,12 +218,12 @@ class Recorder:
             kernels: Kernels of the program.
             timed: Whether each command gets a compute pass of its own, so that it can be timed.
         """
-        for number, command in enumerate(commands):
+        for index, command in enumerate(commands):
             if isinstance(command, Dispatch):
                 self._dispatch(command, blocks, constants, kernels)
             elif isinstance(command, Fill):
                 at = command.target
-                self.fill(_block(blocks, at), at.offset, at.size, patterns[number], command.pattern_size)
+                self.fill(_block(blocks, at), at.offset, at.size, patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
                 self.made.pieces.append(command)
             elif isinstance(command, Copy):
@@ -328,14 +328,14 @@ class Recorder:
 
     def finish(self) -> Recorded:
         """Finish the recording and return it, with constants in memory of its own."""
-        made, context = self.made, self.context
+        recorded, context = self.made, self.context
         if self.words:
             block = self.own(len(self.words))
             context.write(block, context.ffi.from_buffer(self.words), len(self.words))
             layout = context.pipelines.uniform_group()
-            for bound, number, at, size in self.waiting:
-                bound.append((number, self._group(layout, [(block.buffer, at, size)])))
-        return made
+            for bound, group_index, at, size in self.waiting:
+                bound.append((group_index, self._group(layout, [(block.buffer, at, size)])))
+        return recorded
 
 
 def _block(blocks: Sequence[Block | None], slot: Slot) -> Block:

@@ -23,10 +23,10 @@ def seconds_of(context: LogicalDevice, recorded: Recorded, host: Host | None) ->
     spans = [recorded.pieces[first:end] for first, end in itertools.pairwise(bounds)]
     if "timestamp-query-inside-encoders" not in context.enabled:
         return [_alone(context, recorded, span, host) for span in spans]
-    found: list[float] = []
+    seconds: list[float] = []
     for first in range(0, len(spans), _STAMPS - 1):
-        found += _stamped(context, recorded, spans[first : first + _STAMPS - 1], host)
-    return found
+        seconds += _stamped(context, recorded, spans[first : first + _STAMPS - 1], host)
+    return seconds
 
 
 def _alone(context: LogicalDevice, recorded: Recorded, span: list[Any], host: Host | None) -> float:
@@ -52,8 +52,8 @@ def _stamped(context: LogicalDevice, recorded: Recorded, spans: list[list[Any]],
     try:
         stamp: Any = lib.wgpuCommandEncoderWriteTimestamp
         timed: list[Any] = [(stamp, queries, 0)]
-        for number, span in enumerate(spans):
-            timed += [*span, (stamp, queries, number + 1)]
+        for index, span in enumerate(spans):
+            timed += [*span, (stamp, queries, index + 1)]
         timed.append((lib.wgpuCommandEncoderResolveQuerySet, queries, 0, count, buffer, 0))
         timed.append((lib.wgpuCommandEncoderCopyBufferToBuffer, buffer, 0, stage.buffer, 0, 8 * count))
         recorded.submit(timed, context.name, host)

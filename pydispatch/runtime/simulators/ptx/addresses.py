@@ -94,10 +94,10 @@ def _global(base: int, offset: int, slow: Slow) -> Finder:
                     slow.note(frame, None, allocation, at)
                 return [(None, allocation, at)]
         pieces = slow.find(frame, a + np.uint64(offset & (1 << 64) - 1) if offset else a)
-        found = pieces[0][1]
-        if len(pieces) == 1 and found.start >= 1 << 32 and found.size >= size and found.live:
-            known[0], known[2], known[3] = found, np.uint64(found.size - size), frame.batch.memory
-            known[1] = np.uint64((found.start - offset) & (1 << 64) - 1)
+        hit = pieces[0][1]
+        if len(pieces) == 1 and hit.start >= 1 << 32 and hit.size >= size and hit.live:
+            known[0], known[2], known[3] = hit, np.uint64(hit.size - size), frame.batch.memory
+            known[1] = np.uint64((hit.start - offset) & (1 << 64) - 1)
         return pieces
 
     return find
@@ -196,8 +196,8 @@ class Slow:
             at = int(np.argmax(wrong))
             what = f"; the thread has {limit} bytes"
             if shared:
-                given = batch.launch.dynamic_shared
-                what = f"; the block has {limit} bytes of shared memory, {given} of them given at launch"
+                dynamic = batch.launch.dynamic_shared
+                what = f"; the block has {limit} bytes of shared memory, {dynamic} of them given at launch"
             self._lost(frame, at if positions is None else int(positions[at]), int(offsets[at]), what,
                        "shared" if shared else "local")  # fmt: skip
         bases = frame.shared_bases() if shared else frame.threads * batch.local_stride

@@ -127,11 +127,11 @@ class Builder:
         return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
 
     def _slot(self, key: Any, value: Any) -> int:
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = len(self.slots)
+        slot = self._known.get(key)
+        if slot is None:
+            slot = self._known[key] = len(self.slots)
             self.slots.append(value)
-        return found
+        return slot
 
     def scratch(self) -> int:
         """Reserve a slot for temporary values of one instruction."""

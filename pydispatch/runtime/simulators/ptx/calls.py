@@ -42,8 +42,8 @@ def parts(instruction: Instruction) -> tuple[Items, Operand | None, Items, Opera
 
 def call(builder: Builder, instruction: Instruction, function: Function) -> Callable[[Label, int], End]:
     """Compile a call to the end of its block: the group waits in its activation until the callee's threads return."""
-    made = _Call(builder, instruction)
-    return lambda label, after: lambda batch, group, frame: made.run(batch, group, frame, after)
+    compiled = _Call(builder, instruction)
+    return lambda label, after: lambda batch, group, frame: compiled.run(batch, group, frame, after)
 
 
 class _Call:
@@ -107,9 +107,9 @@ class _Call:
     def _finish(self, done: Frame, at: Any, caller: Frame, target: Any) -> None:
         """Copy results of the callee's threads at positions `at` to the caller's threads at positions `target`."""
         for storage, param in zip(self.targets, done.code.function.returns, strict=True):
-            given, taken = _placed(done.code, param.name), caller.code.placed[storage]
-            if given >= 0 and taken >= 0:
-                _copy(caller.stores[taken], target, done.stores[given][at])
+            source, taken = _placed(done.code, param.name), caller.code.placed[storage]
+            if source >= 0 and taken >= 0:
+                _copy(caller.stores[taken], target, done.stores[source][at])
 
 
 def _why_not(name: str, function: Function | None) -> str | None:

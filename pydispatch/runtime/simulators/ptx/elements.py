@@ -40,31 +40,31 @@ def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
     """Return a literal as a scalar of dtype: 0f and 0d literals by their bits where these have its size,
     else by value.
     """
-    number, bits = value.value, value.bits
+    scalar, bits = value.value, value.bits
     if dtype == BOOL:
-        return np.bool_(bool(number))
+        return np.bool_(bool(scalar))
     if dtype.kind == "f":
         if bits is not None:
             wide = dtype.itemsize if dtype.itemsize != 2 else 0
-            if bits >> 32 == 0 and wide == 4 and _is_single(number, bits):
+            if bits >> 32 == 0 and wide == 4 and _is_single(scalar, bits):
                 return np.uint32(bits).view(dtype)
-            if wide == 8 and not _is_single(number, bits):
+            if wide == 8 and not _is_single(scalar, bits):
                 return np.uint64(bits).view(dtype)
-            return dtype.type(number)
-        if isinstance(number, int) and dtype.itemsize == 2:
-            return np.uint16(number & 0xFFFF).view(dtype)
-        return dtype.type(number)
-    if isinstance(number, float):
+            return dtype.type(scalar)
+        if isinstance(scalar, int) and dtype.itemsize == 2:
+            return np.uint16(scalar & 0xFFFF).view(dtype)
+        return dtype.type(scalar)
+    if isinstance(scalar, float):
         if bits is None:
-            bits = struct.unpack("<Q", struct.pack("<d", number))[0]
-        number = bits
+            bits = struct.unpack("<Q", struct.pack("<d", scalar))[0]
+        scalar = bits
     size = dtype.itemsize
-    return UNSIGNED[size].type(number & ((1 << 8 * size) - 1)).view(dtype)
+    return UNSIGNED[size].type(scalar & ((1 << 8 * size) - 1)).view(dtype)
 
 
-def _is_single(number: float, bits: int) -> bool:
+def _is_single(value: float, bits: int) -> bool:
     """Return whether the bits are those of a 32-bit float of that value."""
     try:
-        return bool(np.uint32(bits).view(np.float32) == number) or (number != number and bits >> 32 == 0)
+        return bool(np.uint32(bits).view(np.float32) == value) or (value != value and bits >> 32 == 0)
     except OverflowError:
         return False

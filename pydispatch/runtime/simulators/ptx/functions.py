@@ -51,13 +51,13 @@ def host_call(builder: Builder, instruction: Instruction) -> Step:
 
 def _string(frame: Frame, address: int) -> str:
     """Return the text at an address, up to its zero."""
-    found = bytearray()
-    while len(found) < 4096:
-        byte = read_bytes(frame, 0, address + len(found), 1)
+    characters = bytearray()
+    while len(characters) < 4096:
+        byte = read_bytes(frame, 0, address + len(characters), 1)
         if not byte or byte == b"\0":
             break
-        found += byte
-    return found.decode("utf-8", "replace")
+        characters += byte
+    return characters.decode("utf-8", "replace")
 
 
 def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) -> None:

@@ -62,10 +62,10 @@ class Loaded:
         self._functions: list[Function] = []
         names = dict.fromkeys(function.name for function in module.functions)
         for name in names:
-            found = module.function(name)
-            assert found is not None
+            declared = module.function(name)
+            assert declared is not None
             self._symbols[name] = FUNCTIONS + 16 * len(self._functions)
-            self._functions.append(found)
+            self._functions.append(declared)
         self._lines = module.text.split("\n")
         self._by_name = {function.name: function for function in self._functions}
         self._place()
@@ -106,10 +106,10 @@ class Loaded:
 
     def code_at(self, address: int) -> Code | None:
         """Return the function at a synthetic address."""
-        number, rest = divmod(address - FUNCTIONS, 16)
-        if rest or not 0 <= number < len(self._functions):
+        index, rest = divmod(address - FUNCTIONS, 16)
+        if rest or not 0 <= index < len(self._functions):
             return None
-        return self._codes.get(self._functions[number].name)
+        return self._codes.get(self._functions[index].name)
 
     def free(self) -> None:
         """Give the variables' memory back."""
@@ -233,26 +233,26 @@ class _SharedLayout:
 
     def _reached(self, kernel: str, used: dict[str, set[str]], module: PtxModule) -> set[str]:
         """Return all names that a kernel and what it may call mention."""
-        found: set[str] = set()
+        reached: set[str] = set()
         left = [kernel, *(v.name for var in module.variables for v in var.values if isinstance(v, Symbol))]
         while left:
             name = left.pop()
             for other in used.get(name, ()):
-                if other not in found:
-                    found.add(other)
+                if other not in reached:
+                    reached.add(other)
                     left.append(other)
-        return found
+        return reached
 
 
 def _names(function: Function) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     left: list[object] = [o for i in function.body or () if isinstance(i, Instruction) for o in i.operands]
     while left:
         operand = left.pop()
         if isinstance(operand, Symbol):
-            found.add(operand.name)
+            names.add(operand.name)
         elif isinstance(operand, Address):
             left.append(operand.base)
         elif isinstance(operand, Vector | Arguments):
             left.extend(operand.items)
-    return found | {v.name for v in function.variables}
+    return names | {v.name for v in function.variables}

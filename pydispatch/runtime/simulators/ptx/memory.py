@@ -47,11 +47,11 @@ class Allocation:
 
     def view(self, dtype: np.dtype[Any]) -> Any:
         """Return the bytes as elements of dtype, without an incomplete one at the end."""
-        found = self.views.get(dtype.str)
-        if found is None:
+        view = self.views.get(dtype.str)
+        if view is None:
             whole = self.data.size // dtype.itemsize * dtype.itemsize
-            found = self.views[dtype.str] = self.data[:whole].view(dtype)
-        return found
+            view = self.views[dtype.str] = self.data[:whole].view(dtype)
+        return view
 
     @property
     def end(self) -> int:

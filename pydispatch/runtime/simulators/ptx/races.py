@@ -142,10 +142,10 @@ class Races:
                 last[where] = now
 
     def _table(self, store: Allocation) -> _Table:
-        found = self._tables.get(id(store))
-        if found is None:
-            found = self._tables[id(store)] = (store, _Table(store.size))
-        return found[1]
+        entry = self._tables.get(id(store))
+        if entry is None:
+            entry = self._tables[id(store)] = (store, _Table(store.size))
+        return entry[1]
 
     def _inside(self, where: Any, now: Any, store: Allocation, strong: bool, step: int) -> None:
         """Threads that write the same piece with one instruction."""

@@ -25,8 +25,8 @@ def _thread(batch: Threads, axis: int) -> Any:
 
 def _block(batch: Threads, axis: int) -> Any:
     x, y, _ = batch.launch.grid
-    number = batch.first + batch.block_slots()
-    return (number % x, number // x % y, number // (x * y))[axis].astype(np.uint32)
+    block = batch.first + batch.block_slots()
+    return (block % x, block // x % y, block // (x * y))[axis].astype(np.uint32)
 
 
 def _lane(batch: Threads) -> Any:

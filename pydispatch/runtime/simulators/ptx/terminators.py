@@ -139,10 +139,10 @@ def _barrier(builder: Builder, instruction: Instruction, function: Function) -> 
         result = builder.storage(target.name) if isinstance(target, Register) else None
         if result is None:
             builder.fail(instruction, "has no register for its result")
-    number = operands[0]
-    if isinstance(number, Immediate) and not 0 <= number.value <= 15:
-        builder.fail(instruction, f"names barrier {number.value}; 15 is the last")
-    ident = builder.source(instruction, number, "u32")
+    barrier = operands[0]
+    if isinstance(barrier, Immediate) and not 0 <= barrier.value <= 15:
+        builder.fail(instruction, f"names barrier {barrier.value}; 15 is the last")
+    ident = builder.source(instruction, barrier, "u32")
     count = builder.source(instruction, operands[1], "u32") if len(operands) > 1 else None
 
     def make(label: Label, after: int) -> End:
@@ -152,9 +152,9 @@ def _barrier(builder: Builder, instruction: Instruction, function: Function) -> 
                 batch.epochs += 1
                 return after
             regs = frame.regs
-            number, needed = regs[ident], None if count is None else regs[count]
+            barrier, needed = regs[ident], None if count is None else regs[count]
             if kind == "arrive":
-                barriers.arrive(group, frame, instruction, number, needed, None)
+                barriers.arrive(group, frame, instruction, barrier, needed, None)
                 return after
             group.leave_frame()
             wait = Waiting(group.activation, after, group.positions(), None, None, instruction)
@@ -162,7 +162,7 @@ def _barrier(builder: Builder, instruction: Instruction, function: Function) -> 
                 assert result is not None
                 brought = np.broadcast_to(regs[value], frame.n).copy()
                 wait.operands = (operation, brought, frame.code.placed[result])
-            barriers.arrive(group, frame, instruction, number, needed, wait)
+            barriers.arrive(group, frame, instruction, barrier, needed, wait)
             return -1
 
         return end

@@ -73,10 +73,10 @@ class Threads:
 
     def number(self, name: str, make: Callable[[], Any]) -> Any:
         """Return an array over the batch's threads, computed once."""
-        found = self._numbers.get(name)
-        if found is None:
-            found = self._numbers[name] = make()
-        return found
+        values = self._numbers.get(name)
+        if values is None:
+            values = self._numbers[name] = make()
+        return values
 
     def block_slots(self) -> Any:
         """Return which block of the batch each thread belongs to, int64 [n]."""

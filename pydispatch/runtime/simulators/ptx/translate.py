@@ -245,14 +245,14 @@ def guarded(builder: Builder, instruction: Instruction, step: Step) -> Step:
 
 def symbols_of(variables: tuple[Variable, ...]) -> dict[str, int | Special]:
     """Offsets of a function's local variables into its frame."""
-    found: dict[str, int | Special] = {}
+    symbols: dict[str, int | Special] = {}
     end = 0
     for variable in variables:
         if variable.space == "local":
             end = -(-end // variable.align) * variable.align
-            found[variable.name] = Special("local", np.dtype("u8"), end)
+            symbols[variable.name] = Special("local", np.dtype("u8"), end)
             end += variable.size
-    return found
+    return symbols
 
 
 __all__ = ["Block", "Code", "Symbol", "Translator", "symbols_of"]

@@ -48,7 +48,7 @@ def _copy(builder: Builder, instruction: Instruction) -> Step:
         builder.fail(instruction, "has no [address] to copy from")
     origin = Instruction(instruction.opcode, ("global",), instruction.operands, instruction.line)
     find = finder(builder, origin, source, count, write=False)
-    given = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else -1
+    source_size = builder.source(instruction, operands[3], "u32") if len(operands) > 3 else -1
     unsized = Slow(origin, "global", 1, False, False)
     base = (
         builder.source(instruction, source.base, "u64") if source.base is not None else builder.constant(np.uint64(0))
@@ -58,7 +58,7 @@ def _copy(builder: Builder, instruction: Instruction) -> Step:
         frame = regs[0]
         data = np.zeros((frame.n, count), np.uint8)
         columns = np.arange(count)
-        sizes = np.minimum(np.broadcast_to(regs[given], frame.n), count) if given >= 0 else None
+        sizes = np.minimum(np.broadcast_to(regs[source_size], frame.n), count) if source_size >= 0 else None
         if sizes is None or (sizes == count).all():
             for positions, store, at in find(regs):
                 data[slice(None) if positions is None else positions] = store.data[at[:, None] + columns]

@@ -90,9 +90,9 @@ def atomic(builder: Builder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         n = regs[0].n
-        given = [np.broadcast_to(regs[s], n) for s in sources]
+        operands = [np.broadcast_to(regs[s], n) for s in sources]
         for positions, store, at in find(regs):
-            mine = given if positions is None else [v[positions] for v in given]
+            mine = operands if positions is None else [v[positions] for v in operands]
             view, index = store.view(dtype), at >> shift
             if plain is not None and not wanted:
                 plain.at(view, index, mine[0])

@@ -138,14 +138,14 @@ def lop3(builder: Builder, instruction: Instruction) -> Step:
 
 def bit_length(value: Any) -> Any:
     """Return the number of bits up to the highest one, of unsigned values, int64."""
-    found = np.zeros(np.shape(value), np.int64)
+    length = np.zeros(np.shape(value), np.int64)
     rest = np.asarray(value).astype(np.uint64)
     for width in (32, 16, 8, 4, 2, 1):
         more = rest >> np.uint64(width)
         has = more != 0
-        found = found + np.where(has, width, 0)
+        length = length + np.where(has, width, 0)
         rest = np.where(has, more, rest)
-    return found + (rest != 0)
+    return length + (rest != 0)
 
 
 @handles("popc", "clz")
@@ -366,11 +366,11 @@ def fns(builder: Builder, instruction: Instruction) -> Step:
         for at in np.ndindex(mask.shape):
             order = range(int(base[at]), 32) if offset[at] >= 0 else range(int(base[at]), -1, -1)
             wanted = abs(int(offset[at])) or 1
-            found = [k for k in order if int(mask[at]) >> k & 1]
+            set_bits = [k for k in order if int(mask[at]) >> k & 1]
             if offset[at] == 0:
                 result[at] = base[at] if int(mask[at]) >> int(base[at]) & 1 else 0xFFFFFFFF
-            elif len(found) >= wanted:
-                result[at] = found[wanted - 1]
+            elif len(set_bits) >= wanted:
+                result[at] = set_bits[wanted - 1]
         return result
 
     return into(builder.target(instruction, d, "u32"), compute, s, t, u)

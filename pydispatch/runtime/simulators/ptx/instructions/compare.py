@@ -111,7 +111,7 @@ def _packed(builder: Builder, instruction: Instruction, name: str, combine: str,
 def set_(builder: Builder, instruction: Instruction) -> Step:
     """Return the closure of set: all ones or 1.0 where the comparison holds, else 0."""
     name, combine, ftz = _words(builder, instruction, 2)
-    given, type_ = instruction.modifiers[-2:]
+    result_type, type_ = instruction.modifiers[-2:]
     d, x, y = builder.operands(instruction, 3, 4)[:3]
     compare = _comparison(builder, instruction, name, is_float(type_))
     join = _COMBINE.get(combine)
@@ -119,9 +119,9 @@ def set_(builder: Builder, instruction: Instruction) -> Step:
         return _set_packed(builder, instruction, name, combine, ftz)
     s, t = builder.source(instruction, x, type_), builder.source(instruction, y, type_)
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
-    target = builder.target(instruction, d, given)
-    one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(given)
-    dtype = dtype_of(given)
+    target = builder.target(instruction, d, result_type)
+    one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(result_type)
+    dtype = dtype_of(result_type)
     yes = one if one is not None else (~UNSIGNED[dtype.itemsize].type(0)).view(dtype)
 
     def step(regs: list[Any]) -> None:
@@ -136,9 +136,9 @@ def set_(builder: Builder, instruction: Instruction) -> Step:
 
 def _set_packed(builder: Builder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
     """set of two halves: 1.0 or all ones in each."""
-    given, type_ = instruction.modifiers[-2:]
+    result_type, type_ = instruction.modifiers[-2:]
     compare, join = _comparison(builder, instruction, name, True), _COMBINE.get(combine)
-    yes = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}.get(given)
+    yes = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}.get(result_type)
     if yes is None:
         builder.fail(instruction)
     one = np.uint16(yes)
@@ -176,9 +176,9 @@ def selp(builder: Builder, instruction: Instruction) -> Step:
 @handles("slct")
 def slct(builder: Builder, instruction: Instruction) -> Step:
     """Select a where c >= 0 (false for NaN), else b."""
-    given, by = instruction.modifiers[-2:]
+    result_type, by = instruction.modifiers[-2:]
     d, x, y, z = builder.operands(instruction, 4)
-    dtype = UNSIGNED[dtype_of(given).itemsize]
+    dtype = UNSIGNED[dtype_of(result_type).itemsize]
     s, t, c, target = (
         builder.source(instruction, x, dtype),
         builder.source(instruction, y, dtype),

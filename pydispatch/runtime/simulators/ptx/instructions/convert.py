@@ -37,43 +37,45 @@ def cvt(builder: Builder, instruction: Instruction) -> Step:
         return _pack(builder, instruction)
     if len(instruction.modifiers) < 2 or set(instruction.modifiers[:-2]) - _WORDS:
         builder.fail(instruction)
-    to, given = instruction.modifiers[-2:]
+    to, source_type = instruction.modifiers[-2:]
     words = set(instruction.modifiers[:-2])
-    if to in ("f16x2", "bf16x2") and given == "f32":
+    if to in ("f16x2", "bf16x2") and source_type == "f32":
         return _pair(builder, instruction, to, words)
-    if to == "tf32" and given == "f32":
+    if to == "tf32" and source_type == "f32":
         return _tf32(builder, instruction, words)
-    if "x2" in to or "x2" in given:
-        return convert_small.convert(builder, instruction, to, given, words)
+    if "x2" in to or "x2" in source_type:
+        return convert_small.convert(builder, instruction, to, source_type, words)
     known = (*_FLOATS,)
-    if not (is_integer(to) or to in known) or not (is_integer(given) or given in known):
+    if not (is_integer(to) or to in known) or not (is_integer(source_type) or source_type in known):
         builder.fail(instruction)
     d, x = builder.operands(instruction, 2)
-    s = builder.source(instruction, x, given)
+    s = builder.source(instruction, x, source_type)
     if is_integer(to):
         target = builder.target(instruction, d, to, widen=True)
-        if is_integer(given):
-            return _whole(builder, instruction, s, target, to, given, "sat" in words)
-        return into(target, _to_integer(builder, instruction, to, given, words), s)
+        if is_integer(source_type):
+            return _whole(builder, instruction, s, target, to, source_type, "sat" in words)
+        return into(target, _to_integer(builder, instruction, to, source_type, words), s)
     target = builder.target(instruction, d, to, widen=True)
-    if is_integer(given):
-        return _from_integer(s, target, to, given, words)
-    return _between(s, target, to, given, words)
+    if is_integer(source_type):
+        return _from_integer(s, target, to, source_type, words)
+    return _between(s, target, to, source_type, words)
 
 
-def _whole(builder: Builder, instruction: Instruction, s: int, target: int, to: str, given: str, sat: bool) -> Step:
+def _whole(
+    builder: Builder, instruction: Instruction, s: int, target: int, to: str, source_type: str, sat: bool
+) -> Step:
     dtype = dtype_of(to)
     if not sat:
         return into(target, lambda v: v.astype(dtype), s)
     low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-    source = np.iinfo(dtype_of(given))
+    source = np.iinfo(dtype_of(source_type))
     low, high = max(low, int(source.min)), min(high, int(source.max))
-    kind = dtype_of(given).type
+    kind = dtype_of(source_type).type
     return into(target, lambda v: np.clip(v, kind(low), kind(high)).astype(dtype), s)
 
 
 def _to_integer(
-    builder: Builder, instruction: Instruction, to: str, given: str, words: set[str]
+    builder: Builder, instruction: Instruction, to: str, source_type: str, words: set[str]
 ) -> Callable[[Any], Any]:
     """Convert to an integer, clamped to its range. NaN becomes 0, or 1 << 63 with 64 bits on either side."""
     mode = next((m for m in _INTEGRAL if m in words), "rzi")
@@ -85,12 +87,12 @@ def _to_integer(
     highest = dtype.type(np.iinfo(dtype).max)
     lowest = dtype.type(np.iinfo(dtype).min)
     nan = dtype.type(0)
-    if given == "f64" or bits == 64:
+    if source_type == "f64" or bits == 64:
         nan = UNSIGNED[dtype.itemsize].type(1 << (bits - 1)).view(dtype)
     ftz = "ftz" in words
 
     def compute(value: Any) -> Any:
-        wide = _widen(value, given, ftz)
+        wide = _widen(value, source_type, ftz)
         wide = _INTEGRAL[mode](wide)
         inside = (wide >= low) & (wide < over)
         result = np.where(inside, wide, 0.0).astype(dtype)
@@ -102,11 +104,11 @@ def _to_integer(
     return compute
 
 
-def _widen(value: Any, given: str, ftz: bool) -> Any:
+def _widen(value: Any, source_type: str, ftz: bool) -> Any:
     """Return a float as f64, exactly."""
-    if given == "bf16":
+    if source_type == "bf16":
         value = from_bf16(value)
-    if ftz and given == "f32":
+    if ftz and source_type == "f32":
         value = flush(value)
     return np.asarray(value, np.float64)
 
@@ -143,14 +145,14 @@ def narrowed(wide: Any, to: str, mode: str) -> Any:
     return exact.narrow(wide, dtype_of(to), mode)
 
 
-def _between(s: int, target: int, to: str, given: str, words: set[str]) -> Step:
+def _between(s: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
     mode = next((m for m in _MODES if m in words), "rn")
     integral = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), None)
     ftz = "ftz" in words
     put = _store(to, target, "sat" in words, ftz, "relu" in words)
 
     def step(regs: list[Any]) -> None:
-        wide = _widen(regs[s], given, ftz)
+        wide = _widen(regs[s], source_type, ftz)
         if integral is not None:
             wide = integral(wide)
         put(regs, narrowed(wide, to, mode))
@@ -158,10 +160,10 @@ def _between(s: int, target: int, to: str, given: str, words: set[str]) -> Step:
     return step
 
 
-def _from_integer(s: int, target: int, to: str, given: str, words: set[str]) -> Step:
+def _from_integer(s: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
     mode = next((m for m in _MODES if m in words), "rn")
     put = _store(to, target, "sat" in words, "ftz" in words)
-    wide = SIZES[given] == 8
+    wide = SIZES[source_type] == 8
     dtype = dtype_of(to) if to != "bf16" else None
 
     def step(regs: list[Any]) -> None:

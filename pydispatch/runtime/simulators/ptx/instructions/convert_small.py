@@ -52,10 +52,10 @@ def widen8(bits: Any, kind: str) -> Any:
     return np.where(bits & 0x80, -value, value)
 
 
-def convert(builder: Builder, instruction: Instruction, to: str, given: str, words: set[str]) -> Step:
+def convert(builder: Builder, instruction: Instruction, to: str, source_type: str, words: set[str]) -> Step:
     """cvt.rn.satfinite.e4m3x2.f32 d, a, b; .e4m3x2.f16x2 d, a; .f16x2.e4m3x2 d, a."""
     relu = "relu" in words
-    if to in _KINDS and given == "f32":
+    if to in _KINDS and source_type == "f32":
         d, high, low = builder.operands(instruction, 3)
         s, t, target = (
             builder.source(instruction, high, "f32"),
@@ -69,21 +69,23 @@ def convert(builder: Builder, instruction: Instruction, to: str, given: str, wor
 
         return two
     d, x = builder.operands(instruction, 2)
-    if to in _KINDS and given == "f16x2":
+    if to in _KINDS and source_type == "f16x2":
         s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u16")
 
         def one(regs: list[Any]) -> None:
-            lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[s], given))
+            lower, upper = (narrow8(part.astype(np.float64), to, relu) for part in parts_of(regs[s], source_type))
             regs[target][...] = lower | (upper << np.uint16(8))
 
         return one
-    if given not in _KINDS or to != "f16x2":
+    if source_type not in _KINDS or to != "f16x2":
         builder.fail(instruction)
     s, target = builder.source(instruction, x, "u16"), builder.target(instruction, d, "u32")
 
     def wide(regs: list[Any]) -> None:
         bits = np.asarray(regs[s])
-        halves = [widen8(part, given).astype(np.float16) for part in (bits & np.uint16(255), bits >> np.uint16(8))]
+        halves = [
+            widen8(part, source_type).astype(np.float16) for part in (bits & np.uint16(255), bits >> np.uint16(8))
+        ]
         if relu:
             halves = [rectify(half) for half in halves]
         regs[target][...] = joined(bits16(halves[0], "f16"), bits16(halves[1], "f16"))

@@ -37,10 +37,10 @@ def finished(
     single, ftz, sat = type_ == "f32", "ftz" in words, "sat" in words
 
     def step(regs: list[Any]) -> None:
-        given = [regs[s] for s in sources]
+        operands = [regs[s] for s in sources]
         if ftz:
-            given = [flush(v) for v in given]
-        result = compute(*given)
+            operands = [flush(v) for v in operands]
+        result = compute(*operands)
         if ftz:
             result = flush(result)
         if sat:

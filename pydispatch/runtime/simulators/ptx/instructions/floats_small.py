@@ -99,12 +99,12 @@ def small(builder: Builder, instruction: Instruction) -> Step:
         return bits16(flush(half) if ftz else half, "f16")
 
     def step(regs: list[Any]) -> None:
-        given = [np.asarray(regs[s]) for s in sources]
+        operands = [np.asarray(regs[s]) for s in sources]
         if packed:
-            low = one([v.astype(np.uint16) for v in given])
-            high = one([(v >> np.uint32(16)).astype(np.uint16) for v in given])
+            low = one([v.astype(np.uint16) for v in operands])
+            high = one([(v >> np.uint32(16)).astype(np.uint16) for v in operands])
             regs[target][...] = joined(low, high)
         else:
-            regs[target][...] = one(given)
+            regs[target][...] = one(operands)
 
     return step

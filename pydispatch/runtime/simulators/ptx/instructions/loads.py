@@ -69,9 +69,9 @@ def load(builder: Builder, instruction: Instruction) -> Step:
         return one
 
     def several(regs: list[Any]) -> None:
-        found = [(positions, store.view(dtype), at >> shift) for positions, store, at in find(regs)]
+        pieces = [(positions, store.view(dtype), at >> shift) for positions, store, at in find(regs)]
         for k, target in enumerate(slots):
-            for positions, view, at in found:
+            for positions, view, at in pieces:
                 if positions is None:
                     regs[target][...] = view[at + k]
                 else:
@@ -99,10 +99,10 @@ def _parameter(
             slots.append(builder.view(storage, dtype, at))
             builder.reads.add(slots[-1])
         return slots
-    found = builder.symbols.get(name)
-    if not isinstance(found, Special) or found.name != "param":
+    symbol = builder.symbols.get(name)
+    if not isinstance(symbol, Special) or symbol.name != "param":
         builder.fail(instruction, f"names '{name}', no parameter of this function")
-    at = found.offset + offset
+    at = symbol.offset + offset
     return [builder.special("parameter", dtype, at + k * dtype.itemsize) for k in range(count)]
 
 
@@ -191,7 +191,7 @@ def read_bytes(frame: Frame, position: int, address: int, size: int) -> bytes | 
     if SHARED <= address < SHARED + batch.launch.shared_bytes:
         start = int(frame.shared_bases()[position]) + address - SHARED
         return batch.shared.data[start : start + size].tobytes()
-    found = batch.memory.find(address)
-    if found is None or address + size > found.end:
+    allocation = batch.memory.find(address)
+    if allocation is None or address + size > allocation.end:
         return None
-    return found.data[address - found.start : address - found.start + size].tobytes()
+    return allocation.data[address - allocation.start : address - allocation.start + size].tobytes()

@@ -53,10 +53,8 @@ def mbarrier(builder: Builder, instruction: Instruction) -> Step:
     if set(rest) - _WORDS:
         builder.fail(instruction)
     if kind in ("arrive", "arrive_drop"):
-        given = builder.operands(instruction, 2, 3)
-        return arrival(
-            builder, instruction, given[0], given[1], given[2] if len(given) > 2 else None, kind == "arrive_drop"
-        )
+        result, address, *counts = builder.operands(instruction, 2, 3)
+        return arrival(builder, instruction, result, address, counts[0] if counts else None, kind == "arrive_drop")
     if kind in ("init", "inval"):
         operands = builder.operands(instruction, 1, 2)
         count = builder.source(instruction, operands[1], "u32") if kind == "init" else builder.constant(np.uint32(0))

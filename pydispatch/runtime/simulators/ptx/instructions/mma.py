@@ -112,23 +112,25 @@ def mma(builder: Builder, instruction: Instruction) -> Step:
     finite = "satfinite" in words
     if finite:
         words.remove("satfinite")
-    found = _SHAPE.fullmatch(words[0]) if len(words) == 7 else None
-    if found is None or words[1:3] != ["row", "col"]:
+    shape = _SHAPE.fullmatch(words[0]) if len(words) == 7 else None
+    if shape is None or words[1:3] != ["row", "col"]:
         builder.fail(
             instruction,
             "is no mma that runs here (m16n8 with f16, bf16, tf32, s8, u8, e4m3, e5m2; m8n8 and m16n8 with f64)",
         )
-    to, first, second, given = words[3:]
-    rows, depth = int(found[1]), int(found[2])
+    to, first, second, accumulated = words[3:]
+    rows, depth = int(shape[1]), int(shape[2])
     per = _PER_REGISTER.get(first, 0)
     if words[0] not in _SHAPES.get(first, ()) or per != _PER_REGISTER.get(second):
         builder.fail(instruction, f"has no shape {words[0]} for {first} and {second}")
     integer = first in ("s8", "u8")
-    if (to, given) not in ([("s32", "s32")] if integer else [("f64", "f64")] if first == "f64" else _ACCUMULATORS):
+    if (to, accumulated) not in (
+        [("s32", "s32")] if integer else [("f64", "f64")] if first == "f64" else _ACCUMULATORS
+    ):
         builder.fail(instruction)
     d, x, y, z = (items(operand) for operand in builder.operands(instruction, 4))
     count = rows // 8 * 2
-    sizes = (count // _packed(to), rows * depth // 32 // per, depth * 8 // 32 // per, count // _packed(given))
+    sizes = (count // _packed(to), rows * depth // 32 // per, depth * 8 // 32 // per, count // _packed(accumulated))
     if tuple(map(len, (d, x, y, z))) != sizes:
         builder.fail(instruction, f"has {tuple(map(len, (d, x, y, z)))} registers, expected {sizes}")
     register = "b64" if first == "f64" else "b32"
@@ -144,7 +146,7 @@ def mma(builder: Builder, instruction: Instruction) -> Step:
         a = left(_words(regs, xs, positions), first, rows, depth)
         c = right(_words(regs, ys, positions), second, depth)
         start = np.zeros((positions.shape[0], rows, 8), a.dtype)
-        values = accumulators(_words(regs, zs, positions), given)
+        values = accumulators(_words(regs, zs, positions), accumulated)
         for k, (row, column) in enumerate(_places(rows)):
             start[:, row, column] = values[:, :, k]
         total = product(a, c, start, first)

@@ -139,8 +139,8 @@ def isspacep(builder: Builder, instruction: Instruction) -> Step:
         addresses = np.broadcast_to(regs[s], frame.n)
         known = {}
         for address in np.unique(addresses):
-            found = frame.batch.memory.find(int(address))
-            known[int(address)] = found is not None and found.kind == space
+            allocation = frame.batch.memory.find(int(address))
+            known[int(address)] = allocation is not None and allocation.kind == space
         regs[target][...] = [known[int(address)] for address in addresses]
 
     return step

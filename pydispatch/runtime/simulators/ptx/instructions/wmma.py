@@ -32,10 +32,10 @@ _WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared"
 def _facts(builder: Builder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
     """((m, n, k), the types)."""
     rest = [m for m in instruction.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
-    found = _SHAPE.fullmatch(rest[0]) if rest else None
-    if found is None or any(one not in _BYTES for one in rest[1:]) or len(rest) < 2:
+    shape = _SHAPE.fullmatch(rest[0]) if rest else None
+    if shape is None or any(one not in _BYTES for one in rest[1:]) or len(rest) < 2:
         builder.fail(instruction)
-    return (int(found[1]), int(found[2]), int(found[3])), rest[1:]
+    return (int(shape[1]), int(shape[2]), int(shape[3])), rest[1:]
 
 
 def _size(part: str, shape: tuple[int, int, int]) -> tuple[int, int]:
@@ -143,7 +143,7 @@ def _store(builder: Builder, instruction: Instruction) -> Step:
 def _mma(builder: Builder, instruction: Instruction) -> Step:
     shape, types = _facts(builder, instruction)
     # Of f16 the instruction names only the types of D and C.
-    to, first, second, given = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])
+    to, first, second, accumulated = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])
     m, n, k = shape
     if f"m{m}n{n}k{k}" not in _SHAPES.get(first, ()) or _BYTES[first] != _BYTES[second] or len(types) not in (2, 4):
         builder.fail(instruction)
@@ -166,7 +166,7 @@ def _mma(builder: Builder, instruction: Instruction) -> Step:
 
         left = elements(words(xs), first).reshape(-1, m, k)
         right = elements(words(ys), second).reshape(-1, k, n)
-        start = accumulators(words(zs), given).reshape(-1, m, n)
+        start = accumulators(words(zs), accumulated).reshape(-1, m, n)
         total = product(left, right, start, first)
         if finite:
             total = np.clip(total, -(1 << 31), (1 << 31) - 1)
