@@ -29,8 +29,8 @@ def _by_group(names: Iterable[str]) -> list[str]:
     for name in sorted(names):
         group, dot, rest = name.partition(".")
         groups.setdefault(group if dot else "", []).append(rest or name)
-    return [f"- {f'`{group}`: ' if group else ''}{' '.join(f'`{name}`' for name in each)}"
-            for group, each in groups.items()]  # fmt: skip
+    return [f"- {f'`{group}`: ' if group else ''}{' '.join(f'`{name}`' for name in members)}"
+            for group, members in groups.items()]  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -113,15 +113,15 @@ class Builder(Writer):
                 return scope.tensors[of]
         scope = self._scopes[-1] if of.is_symbolic else self._scopes[0]
         if of.weight is not None:
-            made = self._weight(of, of.weight)
+            values = self._weight(of, of.weight)
         elif of.is_symbolic:
-            made = (self._listed(of),)
+            values = (self._listed(of),)
         else:
             assert of.known is not None
             arrays = (of.known.real, of.known.imag) if of.dtype.is_complex else (of.known,)
-            made = tuple(self._put(arith.ConstantOp(dense_of(a, of.dtype)), scope.block).result for a in arrays)
-        scope.tensors[of] = made
-        return made
+            values = tuple(self._put(arith.ConstantOp(dense_of(a, of.dtype)), scope.block).result for a in arrays)
+        scope.tensors[of] = values
+        return values
 
     def value(self, of: Tensor) -> SSAValue:
         """Return the value of a tensor that is not complex."""
@@ -133,8 +133,10 @@ class Builder(Writer):
         for n in of.sizes() or ():
             value = self.index(n)
             elements.append(self.add(arith.IndexCastOp(value, of.dtype.element)).result)
-        made = tensor.FromElementsOp.build(operands=[elements], result_types=[tensor_type(of.dtype.element, of.shape)])
-        return self.add(made).result
+        list_op = tensor.FromElementsOp.build(
+            operands=[elements], result_types=[tensor_type(of.dtype.element, of.shape)]
+        )
+        return self.add(list_op).result
 
     def _weight(self, of: Tensor, weight: Weight) -> tuple[SSAValue, ...]:
         known = self._weights.get(id(weight.array))
@@ -187,14 +189,14 @@ class Builder(Writer):
             return of
         if of.known is not None:
             return of
-        made = []
+        cast_parts = []
         for part in self.parts(of):
             if not is_static(shape):
                 dims = [self.index(n) for n, now in zip(shape, of.shape, strict=True) if isinstance(now, Expr)]
                 part = self.add(TensorTieShapeOp(operands=[part, dims], result_types=[part.type])).result
             target = tensor_type(of.dtype.element, shape)
-            made.append(part if part.type == target else self.add(tensor.CastOp(part, target)).dest)
-        return Tensor(of.dtype, shape, tuple(made))
+            cast_parts.append(part if part.type == target else self.add(tensor.CastOp(part, target)).dest)
+        return Tensor(of.dtype, shape, tuple(cast_parts))
 
     def scalar(self, tensor_: Tensor) -> SSAValue:
         """Return the element of a tensor of one element, as a value of type index. Read back from the device when
@@ -203,8 +205,8 @@ class Builder(Writer):
         if (known := tensor_.sizes()) is not None:
             return self.index(known[0])
         (value,) = self.parts(tensor_)
-        places = [self.index(0)] * tensor_.rank
-        element = self.add(tensor.ExtractOp(value, places, tensor_.dtype.element)).result
+        zeros = [self.index(0)] * tensor_.rank
+        element = self.add(tensor.ExtractOp(value, zeros, tensor_.dtype.element)).result
         cast = arith.IndexCastOp(element, builtin.IndexType())
         return self.add(cast).result
 
@@ -219,18 +221,18 @@ class Builder(Writer):
         self.sites = 0  # places in the function that have drawn random numbers
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
         tensors = []
-        for given, argument in zip(inputs, block.args, strict=True):
-            is_plain = given.name.isascii() and given.name.isidentifier()  # callers use pyd.name
-            argument.name_hint = given.name if is_plain else None
+        for declared, argument in zip(inputs, block.args, strict=True):
+            is_usable_name = declared.name.isascii() and declared.name.isidentifier()  # callers use pyd.name
+            argument.name_hint = declared.name if is_usable_name else None
             value: SSAValue = argument
             shape: list[Size] = []
-            for axis, n in enumerate(given.shape):
+            for axis, n in enumerate(declared.shape):
                 shape.append(symbol(n) if isinstance(n, str) else n)
                 if isinstance(n, str) and n not in self._symbols:
                     self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
             if dims := self.indices(shape):
                 value = self.add(TensorTieShapeOp(operands=[value, dims], result_types=[value.type])).result
-            tensors.append(self._received(value, given.dtype, tuple(shape)))
+            tensors.append(self._received(value, declared.dtype, tuple(shape)))
         return tensors
 
     def _received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
@@ -244,12 +246,12 @@ class Builder(Writer):
     def _cast(self, value: SSAValue, type: Attribute) -> SSAValue:
         return self.add(UnrealizedConversionCastOp.get([value], [type])).results[0]
 
-    def _component(self, value: SSAValue, dtype: DType, shape: Shape, number: int) -> SSAValue:
+    def _component(self, value: SSAValue, dtype: DType, shape: Shape, component: int) -> SSAValue:
         """Return the real or imaginary parts of complex numbers that lie as pairs along the last axis."""
         rank = len(shape)
         inner, outer = (
             AffineMap.identity(rank),
-            AffineMap(rank, 0, (*(AffineExpr.dimension(d) for d in range(rank)), AffineExpr.constant(number))),
+            AffineMap(rank, 0, (*(AffineExpr.dimension(d) for d in range(rank)), AffineExpr.constant(component))),
         )
         out = self.empty(dtype.element, shape)
         return self.generic([(value, outer)], [(out, inner)], [True] * rank, lambda _, args: args[:1])[0]
@@ -266,20 +268,20 @@ class Builder(Writer):
         """`tensor.expand_shape` to a shape. groups: for each axis of the value the axes that it becomes."""
         static = [DYNAMIC if isinstance(n, Expr) else n for n in shape]
         reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
-        made = tensor.ExpandShapeOp(
+        expand_op = tensor.ExpandShapeOp(
             value, self.indices(shape), reassociation, DenseArrayBase.from_list(builtin.i64, static),
             tensor_type(value.type.element_type, shape),  # type: ignore[attr-defined]
         )  # fmt: skip
-        return self.add(made).result
+        return self.add(expand_op).result
 
     def collapse(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
         """`tensor.collapse_shape` to a shape. groups: for each axis of the result the axes that it comes from."""
         reassociation = ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
-        made = tensor.CollapseShapeOp(
+        collapse_op = tensor.CollapseShapeOp(
             operands=[value], properties={"reassociation": reassociation},
             result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
         )  # fmt: skip
-        return self.add(made).result
+        return self.add(collapse_op).result
 
     def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
         """End the function that was begun. outputs: its results by their names."""
@@ -291,12 +293,12 @@ class Builder(Writer):
         inputs = [_named(i.name, i.shape) for i in self._inputs]
         shapes = [[str(n) if isinstance(n, Expr) else n for n in of.shape] for of in outputs.values()]
         results = [_named(key, shape) for key, shape in zip(outputs, shapes, strict=True)]
-        made = func.FuncOp(
+        function = func.FuncOp(
             name, (block.arg_types, [v.type for v in values]), Region(block), arg_attrs=ArrayAttr(inputs),
             res_attrs=ArrayAttr(results),
         )  # fmt: skip
-        made.location = LayerLoc(self.filename, "")  # type: ignore[assignment]
-        self.module.body.block.add_op(made)
+        function.location = LayerLoc(self.filename, "")  # type: ignore[assignment]
+        self.module.body.block.add_op(function)
         self._scopes = []
 
     def boundary_value(self, of: Tensor) -> SSAValue:

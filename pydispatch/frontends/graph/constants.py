@@ -43,8 +43,8 @@ def constant_attribute(value: Any, dtype: DType) -> Any:
     """Return a number as an attribute of the element type; integers wrap around."""
     if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
         return FloatAttr(float(value), dtype.element)
-    number = int(value) & ((1 << dtype.bits) - 1)
-    signed = number - (1 << dtype.bits) if number >> (dtype.bits - 1) and dtype.bits > 1 else number
+    unsigned = int(value) & ((1 << dtype.bits) - 1)
+    signed = unsigned - (1 << dtype.bits) if unsigned >> (dtype.bits - 1) and dtype.bits > 1 else unsigned
     return IntegerAttr(signed, dtype.element)
 
 

@@ -125,7 +125,7 @@ class UnknownTypeError(Exception):
     """Error for a value that does not name an element type."""
 
 
-def dtype_named(given: object) -> DType:
+def dtype_named(spelling: object) -> DType:
     """Return the type of any spelling: "f32", "float32", np.float32, np.dtype, pydispatch.f32, a type of ml_dtypes.
 
     Raises:
@@ -133,17 +133,17 @@ def dtype_named(given: object) -> DType:
     """
     import numpy as np
 
-    if isinstance(given, DType):
-        return given
-    name = given if isinstance(given, str) else getattr(given, "name", None)
+    if isinstance(spelling, DType):
+        return spelling
+    name = spelling if isinstance(spelling, str) else getattr(spelling, "name", None)
     if isinstance(name, str) and name in _SPELLINGS:
         return _SPELLINGS[name]
     try:
-        dtype = np.dtype(given)  # type: ignore[call-overload]
+        dtype = np.dtype(spelling)  # type: ignore[call-overload]
         return _SPELLINGS[dtype.name] if dtype.name in _SPELLINGS else dtype_of_numpy(np.empty(0, dtype))
     except (TypeError, KeyError):
         known = ", ".join(DTYPES)
-        raise UnknownTypeError(f"{given!r} is no element type; there are {known}, and dtypes of NumPy") from None
+        raise UnknownTypeError(f"{spelling!r} is no element type; there are {known}, and dtypes of NumPy") from None
 
 
 _ML_DTYPES = {

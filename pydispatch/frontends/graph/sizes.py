@@ -77,12 +77,12 @@ class Expr(ComputedSize):
         return _sum(((self, -1),))
 
     def __mul__(self, other: Size) -> Size:
-        found: dict[Monomial, int] = {}
+        coefficients: dict[Monomial, int] = {}
         for a, m in self.terms:
             for b, n in _terms(other):
                 product = tuple(sorted((*a, *b), key=_key))
-                found[product] = found.get(product, 0) + m * n
-        return size(found)
+                coefficients[product] = coefficients.get(product, 0) + m * n
+        return size(coefficients)
 
     __rmul__ = __mul__
 
@@ -146,11 +146,11 @@ def _terms(of: Size) -> Iterable[tuple[Monomial, int]]:
 
 
 def _sum(parts: Iterable[tuple[Size, int]]) -> Size:
-    found: dict[Monomial, int] = {}
+    coefficients: dict[Monomial, int] = {}
     for part, factor in parts:
         for atoms, n in _terms(part):
-            found[atoms] = found.get(atoms, 0) + factor * n
-    return size(found)
+            coefficients[atoms] = coefficients.get(atoms, 0) + factor * n
+    return size(coefficients)
 
 
 def _term(op: str, lhs: Size, rhs: Size) -> Size:
@@ -164,7 +164,7 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
     divisor = list(_terms(rhs))
     if len(divisor) != 1:
         return None
-    (atoms, factor), found = divisor[0], {}
+    (atoms, factor), coefficients = divisor[0], {}
     if factor == 0:
         return None
     for other, n in lhs.terms:
@@ -175,8 +175,8 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
             rest.remove(atom)
         if n % factor:
             return None
-        found[tuple(rest)] = n // factor
-    return size(found)
+        coefficients[tuple(rest)] = n // factor
+    return size(coefficients)
 
 
 def sign(of: Size) -> int:
@@ -259,10 +259,10 @@ def ceil_div(lhs: Size, rhs: Size) -> Size:
 
 def product(sizes: Iterable[Size]) -> Size:
     """Return the product of all sizes."""
-    found: Size = 1
+    total: Size = 1
     for n in sizes:
-        found = found * n
-    return found
+        total = total * n
+    return total
 
 
 def is_static(shape: Iterable[Size]) -> bool:
@@ -272,5 +272,5 @@ def is_static(shape: Iterable[Size]) -> bool:
 
 def static_product(shape: Shape) -> int | None:
     """Return how many elements a shape has; None when a size is not known."""
-    found = product(shape)
-    return None if isinstance(found, Expr) else found
+    count = product(shape)
+    return None if isinstance(count, Expr) else count

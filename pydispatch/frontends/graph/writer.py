@@ -106,10 +106,10 @@ class Writer:
         return self._put(op, self._scopes[-1].block)
 
     def _put(self, op: OpT, block: Block) -> OpT:
-        place = self._places[-1]
+        location = self._places[-1]
         for inner in walk(op) if op.regions else (op,):
             if isinstance(inner.location, builtin.UnknownLoc):
-                inner.location = place  # type: ignore[assignment]
+                inner.location = location  # type: ignore[assignment]
         block.add_op(op)
         return op
 
@@ -164,20 +164,20 @@ class Writer:
             if size in scope.sizes:
                 return scope.sizes[size]
         if isinstance(size, Expr):
-            made, scope = self._computed(size), self._scopes[-1]
+            value, scope = self._computed(size), self._scopes[-1]
         else:
             scope = self._scopes[0]
-            made = self._put(arith.ConstantOp(IntegerAttr(size, builtin.IndexType())), scope.block).result
-        scope.sizes[size] = made
-        return made
+            value = self._put(arith.ConstantOp(IntegerAttr(size, builtin.IndexType())), scope.block).result
+        scope.sizes[size] = value
+        return value
 
     def _computed(self, size: Expr) -> SSAValue:
         total: SSAValue | None = None
         for atoms, factor in size.terms:
             value: SSAValue | None = None
             for atom in atoms:
-                made = self._atom(atom)
-                value = made if value is None else self.add(arith.MuliOp(value, made)).result
+                atom_value = self._atom(atom)
+                value = atom_value if value is None else self.add(arith.MuliOp(value, atom_value)).result
             if value is None:
                 value = self.index(factor)
             elif factor != 1:
@@ -209,12 +209,12 @@ class Writer:
             if (size, factor) in scope.scaled:
                 return scope.scaled[size, factor]
         value = self.add(arith.IndexCastOp(self.index(size), builtin.i64)).result
-        number = self.add(arith.SIToFPOp(value, builtin.f64)).result
-        by = self.add(arith.ConstantOp(builtin.FloatAttr(factor, builtin.f64))).result
-        rounded = self.add(arith.FPToSIOp(self.add(arith.MulfOp(number, by)).result, builtin.i64)).result
-        made = self.size_of(self.add(arith.IndexCastOp(rounded, builtin.IndexType())).result)
-        self._scopes[-1].scaled[size, factor] = made
-        return made
+        as_float = self.add(arith.SIToFPOp(value, builtin.f64)).result
+        factor_value = self.add(arith.ConstantOp(builtin.FloatAttr(factor, builtin.f64))).result
+        rounded = self.add(arith.FPToSIOp(self.add(arith.MulfOp(as_float, factor_value)).result, builtin.i64)).result
+        result = self.size_of(self.add(arith.IndexCastOp(rounded, builtin.IndexType())).result)
+        self._scopes[-1].scaled[size, factor] = result
+        return result
 
     def require_equal(self, lhs: Size, rhs: Size, message: str) -> None:
         """Refuse calls in which two sizes differ. Their values replace `{a}` and `{b}` in the message."""
@@ -243,8 +243,8 @@ class Writer:
         return frozenset(self._symbols)
 
     def _unused(self, hint: str) -> str:
-        name, number = hint, 0
+        name, suffix = hint, 0
         while name in self._names:
-            name, number = f"{hint}{number}", number + 1
+            name, suffix = f"{hint}{suffix}", suffix + 1
         self._names.add(name)
         return name

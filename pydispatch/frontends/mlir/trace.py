@@ -52,9 +52,9 @@ class Tracer:
         """Return the sizes of a value, None for one that its type does not state; None for a tensor of any rank."""
         raise NotImplementedError
 
-    def dtype(self, op: Operation, number: int = 0) -> DType:
+    def dtype(self, op: Operation, index: int = 0) -> DType:
         """Return the element type that a result is declared with."""
-        return self.dtype_of(op.results[number].type)
+        return self.dtype_of(op.results[index].type)
 
     def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
         """Check that a tensor has the declared type, and return it with the sizes that only the type states."""
@@ -75,16 +75,18 @@ class Tracer:
         A name that is missing or cannot be used is derived from the argument's number.
         """
         place = location_of(function)
-        found: list[Input] = []
-        for number, (argument, name) in enumerate(zip(function.body.blocks[0].args, names, strict=True)):
+        inputs: list[Input] = []
+        for index, (argument, name) in enumerate(zip(function.body.blocks[0].args, names, strict=True)):
             dtype, shape = self.dtype_of(argument.type, place), self.shape_of(argument.type)
             if shape is None:
-                what = f"argument {number} of @{function.sym_name.data} is {argument.type}, which has no rank"
+                what = f"argument {index} of @{function.sym_name.data} is {argument.type}, which has no rank"
                 raise self.b.fail(what, "state the rank: tensor<?x?xf32>")
-            usable = is_name(name) and all(name != other.name for other in found)
-            given = (sizes.get((number, axis), f"d{number}_{axis}") if n is None else n for axis, n in enumerate(shape))
-            found.append(Input(name if usable else f"arg{number}", dtype, tuple(given)))
-        return found
+            usable = is_name(name) and all(name != other.name for other in inputs)
+            sizes_or_names = (
+                sizes.get((index, axis), f"d{index}_{axis}") if n is None else n for axis, n in enumerate(shape)
+            )
+            inputs.append(Input(name if usable else f"arg{index}", dtype, tuple(sizes_or_names)))
+        return inputs
 
     def results_of(self, function: func.FuncOp, arguments: Sequence[Tensor]) -> list[Tensor]:
         """Trace a public function, and return its results in the types that it declares."""
@@ -145,8 +147,8 @@ class Tracer:
                 raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program", self.why_not(op))
             operands = [self.value(operand) for operand in op.operands]
             with guarded(self.b, f"'{op.name}'", lambda: ", ".join(map(str, operands)), outer=(RecursionError,)):
-                made = convert(self, op, operands)
-            results = [made] if isinstance(made, Tensor) else list(made)
+                converted = convert(self, op, operands)
+            results = [converted] if isinstance(converted, Tensor) else list(converted)
             if len(results) != len(op.results):
                 raise self.b.fail(f"'{op.name}' has {len(op.results)} result(s), expected {len(results)}")
             for result, tensor in zip(op.results, results, strict=True):
@@ -158,10 +160,10 @@ class Tracer:
 
     def value(self, value: SSAValue) -> Tensor:
         """Return the tensor of an SSA value."""
-        found = self._values.get(value)
-        if found is None:
+        tensor = self._values.get(value)
+        if tensor is None:
             raise self.b.fail("a value is used before it is computed")
-        return found
+        return tensor
 
 
 def public_functions(module: ModuleOp) -> list[func.FuncOp]:

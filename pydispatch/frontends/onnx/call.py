@@ -52,7 +52,7 @@ class Writer(Protocol):
         """Return the elements of a vector of integers, read in each call, as values of type index."""
 
     def graph(
-        self, graph: model.Graph, given: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
+        self, graph: model.Graph, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
     ) -> list[Tensor]:
         """Write a graph in place. given: its inputs by name; outer: the values around it."""
 
@@ -100,10 +100,10 @@ class Call:
     def text(self, name: str, default: Any = _REQUIRED, choices: Sequence[str] = ()) -> str:
         """Return a string attribute, one of `choices` when these are given."""
         value = self._get(name, "s", default)
-        found = value if isinstance(value, str) else _decoded(value)
-        if choices and found not in choices:
-            raise self.fail(f"attribute '{name}' is '{found:.60}'; known are {', '.join(choices)}")
-        return found
+        text = value if isinstance(value, str) else _decoded(value)
+        if choices and text not in choices:
+            raise self.fail(f"attribute '{name}' is '{text:.60}'; known are {', '.join(choices)}")
+        return text
 
     def integers(self, name: str, default: Any = _REQUIRED) -> list[int]:
         """Return an attribute that is a list of integers."""
@@ -164,21 +164,21 @@ class Call:
 
         CompileError when they are computed.
         """
-        found = self.maybe_numbers(of)
-        if found is None:
+        elements = self.maybe_numbers(of)
+        if elements is None:
             what = next((name for name in self.node.input if name and self.values.find(name) is of), what)
             raise self.fail(
                 f"its operand '{what}' is computed, but it must be known while the model is compiled",
                 f"make it an initializer{self.known_by(what)}",
             )
-        return found
+        return elements
 
     def known_by(self, name: str) -> str:
         """Return how a caller makes a value known, as the end of a note; empty where no constant would."""
-        given = [n for n in self.values.origins(name) if n in self.tracer.inputs]
-        given = [n for n in given if self.values.find(n) is self.tracer.inputs[n]]
-        constants = ", ".join(f"'{n}': array" for n in given)
-        return f", or give it where the model is compiled: constants={{{constants}}}" if given else ""
+        origins = [n for n in self.values.origins(name) if n in self.tracer.inputs]
+        origins = [n for n in origins if self.values.find(n) is self.tracer.inputs[n]]
+        constants = ", ".join(f"'{n}': array" for n in origins)
+        return f", or give it where the model is compiled: constants={{{constants}}}" if origins else ""
 
     def maybe_numbers(self, of: Tensor) -> np.ndarray[Any, Any] | None:
         """Return the elements of an operand, None when they are computed."""
@@ -205,10 +205,10 @@ class Call:
 
     def axes(self, axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
         """Return distinct axes, counted from the front."""
-        found = [self.axis(int(axis), rank, what) for axis in axes]
-        if len(set(found)) != len(found):
+        result = [self.axis(int(axis), rank, what) for axis in axes]
+        if len(set(result)) != len(result):
             raise self.fail(f"{what} {list(axes)} name an axis twice")
-        return found
+        return result
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
         """Return the error that this node cannot be compiled."""

@@ -32,8 +32,8 @@ class Tracer(Protocol):
 class Kernels:
     """The kernels that the user gives, by the names of operators, and which of them the model has."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._names = {_plain(name): name for name in given}
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = {_plain(name): name for name in names}
         self._used: set[str] = set()
         self._seen: dict[str, str] = {}
 
@@ -55,17 +55,17 @@ class Kernels:
         The hint lists operators of the model with similar names, and one layer of each. If no name is similar, the hint
         lists all operators of the model.
         """
-        found = {}
-        for name, given in self._names.items():
+        hints = {}
+        for name, spelling in self._names.items():
             if name in self._used:
                 continue
-            folded = {each.rpartition("::")[2].lower(): each for each in self._seen}
+            folded = {operator.rpartition("::")[2].lower(): operator for operator in self._seen}
             like = difflib.get_close_matches(name.rpartition("::")[2].lower(), folded, 3, 0.7)
-            near = ", ".join(f"{folded[each]} of layer '{self._seen[folded[each]]}'" for each in like)
+            near = ", ".join(f"{folded[operator]} of layer '{self._seen[folded[operator]]}'" for operator in like)
             known = ", ".join(sorted(self._seen))
             named = f"near are {near}" if near else f"it has {known}"
-            found[given] = f"the model has no operator of this name; {named}"
-        return found
+            hints[spelling] = f"the model has no operator of this name; {named}"
+        return hints
 
 
 def kernel_name(domain: str, node: model.Node) -> str:
@@ -99,7 +99,7 @@ def call(
         assumed = None in stated
         if assumed and not (tracer.options.assumes_types and present):
             raise _unstated(tracer, name, node.output[stated.index(None)], present)
-        results = [(present[0].dtype, present[0].shape) if each is None else each for each in stated]
+        results = [(present[0].dtype, present[0].shape) if type_ is None else type_ for type_ in stated]
     if len(results) != len(node.output):
         raise tracer.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
     numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
@@ -110,8 +110,8 @@ def call(
 def _types_of(tracer: Tracer, convert: Callable[[], Sequence[Tensor | None]], count: int) -> list[tuple[DType, Shape]]:
     """Return the types of the results of an operator, determined in a block that is discarded."""
     with tracer.builder.inside(Block()):
-        made = list(convert())[:count]
-    return [(x.dtype, x.shape) for x in made if x is not None]
+        tensors = list(convert())[:count]
+    return [(x.dtype, x.shape) for x in tensors if x is not None]
 
 
 def _stated(
@@ -127,13 +127,13 @@ def _stated(
 
 def _unstated(tracer: Tracer, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
     types = ", ".join(map(str, operands))
-    given = {each.rpartition("::")[2].lower(): each for each in tracer.options.kernels}
-    like = difflib.get_close_matches(name.rpartition("::")[2].lower(), given, 1, 0.7)
-    near = f". A kernel is given for '{given[like[0]]}', which is another name" if like else ""
+    names = {spelling.rpartition("::")[2].lower(): spelling for spelling in tracer.options.kernels}
+    like = difflib.get_close_matches(name.rpartition("::")[2].lower(), names, 1, 0.7)
+    hint = f". A kernel is given for '{names[like[0]]}', which is another name" if like else ""
     return tracer.builder.fail(
         f"the model does not state the type of '{output}', a result of the custom operation '{name}' of {types}",
         f'state it with the kernel: kernels={{"{name}": pydispatch.CustomOperation(kernel, results=["in0"])}}, on the '
-        f"command line: --results {name}=in0, or in the graph's value_info; in0 is the type of the first operand{near}",
+        f"command line: --results {name}=in0, or in the graph's value_info; in0 is the type of the first operand{hint}",
     )
 
 

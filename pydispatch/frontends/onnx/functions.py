@@ -21,9 +21,9 @@ def bound_node(
     attributes = []
     for attribute in node.attribute:
         if attribute.ref_attr_name:
-            given = bound.get(attribute.ref_attr_name)
-            if given is not None:
-                attributes.append(replace(given, name=attribute.name))
+            argument = bound.get(attribute.ref_attr_name)
+            if argument is not None:
+                attributes.append(replace(argument, name=attribute.name))
         elif attribute.g is not None:
             nodes = [bound_node(inner, bound, too_deep, depth + 1) for inner in attribute.g.node]
             attributes.append(replace(attribute, g=replace(attribute.g, node=nodes)))
@@ -34,4 +34,4 @@ def bound_node(
 
 def without(node: model.Node, name: str) -> model.Node:
     """Return a node with one operand left out."""
-    return replace(node, input=["" if given == name else given for given in node.input])
+    return replace(node, input=["" if operand == name else operand for operand in node.input])

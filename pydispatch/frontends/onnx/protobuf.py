@@ -54,25 +54,25 @@ class _Field:
     repeated: bool
 
 
-def one(number: int, kind: Kind) -> Any:
+def one(field_number: int, kind: Kind) -> Any:
     """Declare a field with one number, text or bytes; its default when it is absent."""
-    return dataclasses.field(default=_DEFAULTS[kind.name], metadata={number: (kind, False)})
+    return dataclasses.field(default=_DEFAULTS[kind.name], metadata={field_number: (kind, False)})
 
 
-def many(number: int, kind: Kind) -> Any:
+def many(field_number: int, kind: Kind) -> Any:
     """Declare a repeated field: an array of numbers, or a list."""
     make = functools.partial(_NO_NUMBERS.__getitem__, kind.name) if kind.dtype else list
-    return dataclasses.field(default_factory=make, metadata={number: (kind, True)})
+    return dataclasses.field(default_factory=make, metadata={field_number: (kind, True)})
 
 
-def message(number: int, kind: Callable[[], type[Message]]) -> Any:
+def message(field_number: int, kind: Callable[[], type[Message]]) -> Any:
     """Declare a field with one message of a class, which may be declared later; None when it is absent."""
-    return dataclasses.field(default=None, metadata={number: (kind, False)})
+    return dataclasses.field(default=None, metadata={field_number: (kind, False)})
 
 
-def messages(number: int, kind: Callable[[], type[Message]]) -> Any:
+def messages(field_number: int, kind: Callable[[], type[Message]]) -> Any:
     """Declare a repeated field of messages."""
-    return dataclasses.field(default_factory=list, metadata={number: (kind, True)})
+    return dataclasses.field(default_factory=list, metadata={field_number: (kind, True)})
 
 
 @dataclass
@@ -84,18 +84,18 @@ class Message:
     @classmethod
     def read(cls: type[M], data: memoryview) -> M:
         """Raise FormatError. data: bytes; what is read keeps it alive."""
-        found = cls()
-        _Reader(data).fill(found, 0, len(data), 0)
-        return found
+        message_ = cls()
+        _Reader(data).fill(message_, 0, len(data), 0)
+        return message_
 
     @classmethod
     def declared(cls) -> dict[int, _Field]:
         """Return the fields by number."""
         if "_declared" not in cls.__dict__:
             cls._declared = {
-                number: _Field(field.name, *how)
+                field_number: _Field(field.name, *how)
                 for field in dataclasses.fields(cls)
-                for number, how in field.metadata.items()
+                for field_number, how in field.metadata.items()
             }
         return cls._declared or {}
 
@@ -113,10 +113,10 @@ class _Reader:
         while at < end:
             start = at
             tag, at = self._varint(at, end)
-            number, wire = tag >> 3, tag & 7
-            if wire not in _WIRE_NAMES or number == 0:
+            field_number, wire = tag >> 3, tag & 7
+            if wire not in _WIRE_NAMES or field_number == 0:
                 raise FormatError(f"byte {start} of {type(into).__name__} begins no field")
-            field = declared.get(number)
+            field = declared.get(field_number)
             value, after = self._value(wire, at, end)
             if field is not None:
                 try:

@@ -27,12 +27,12 @@ def read(source: str | os.PathLike[str] | bytes, options: ReadOptions | None = N
     filename = str(path) if path is not None else "<onnx>"
     try:
         data = memoryview(source) if path is None else map_file(path)  # type: ignore[arg-type]
-        found = model.Model.read(data.cast("B"))
+        source_model = model.Model.read(data.cast("B"))
     except (FormatError, Fault) as fault:
         raise CompileError(f"this is no ONNX model: {fault}", Location(filename, 0, 0)) from None
     builder = Builder(filename)
     tracer = Tracer(
-        builder, found, Files(path.parent if path is not None else None), OPERATORS, options or ReadOptions()
+        builder, source_model, Files(path.parent if path is not None else None), OPERATORS, options or ReadOptions()
     )
     tracer.main()
     return builder.module

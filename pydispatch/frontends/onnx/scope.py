@@ -31,20 +31,20 @@ class Values:
 
     def origins(self, name: str) -> list[str]:
         """Return the names that a value is computed from and that no node computes."""
-        found: dict[str, None] = {}
+        origins: dict[str, None] = {}
         seen: set[str] = set()
-        left = [name]
-        while left:
-            name = left.pop()
+        pending = [name]
+        while pending:
+            name = pending.pop()
             if name in seen:
                 continue
             seen.add(name)
-            maker = self._maker(name)
-            if maker is None:
-                found[name] = None
+            producer = self._maker(name)
+            if producer is None:
+                origins[name] = None
             else:
-                left += reversed(maker.input)
-        return [name for name in found if name]
+                pending += reversed(producer.input)
+        return [name for name in origins if name]
 
     def _maker(self, name: str) -> model.Node | None:
         scope: Values | None = self

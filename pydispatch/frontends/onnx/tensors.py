@@ -33,19 +33,19 @@ class Fault(ValueError):
     """Error in one element of a model; the caller adds the name of that element."""
 
 
-def dtype_of(number: int) -> DType:
+def dtype_of(code: int) -> DType:
     """Return the element type of a number in a file. Raises Fault for strings and unknown ones."""
-    if number == 8:
+    if code == 8:
         raise Fault("its elements are strings, which no device computes with; look them up before the model is called")
-    name = _NAMES.get(number)
+    name = _NAMES.get(code)
     if name is None:
-        raise Fault(f"element type {number} is not known (known are {min(_NAMES)} to {max(_NAMES)})")
+        raise Fault(f"element type {code} is not known (known are {min(_NAMES)} to {max(_NAMES)})")
     return DTYPES[name]
 
 
 def number_of(dtype: DType) -> int:
     """Return the number of an element type in files."""
-    return next(number for number, name in _NAMES.items() if name == dtype.name)
+    return next(code for code, name in _NAMES.items() if name == dtype.name)
 
 
 class Files:
@@ -144,11 +144,11 @@ def _packed_size(dtype: DType, count: int) -> int:
 def _unpacked(dtype: DType, data: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
     """Unpack elements of less than a byte to bytes, the first one in the lowest bits."""
     shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
-    found = ((data[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
+    values = ((data[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
     if dtype.numpy.kind != "i":
-        return found.astype(dtype.numpy)
+        return values.astype(dtype.numpy)
     sign = 1 << (dtype.bits - 1)
-    return (found ^ sign).astype(np.int8) - np.int8(sign)
+    return (values ^ sign).astype(np.int8) - np.int8(sign)
 
 
 def _count(entries: dict[str, str], key: str, default: Any) -> Any:

@@ -68,12 +68,12 @@ class Tracer:
         arguments = [self._input(info, inputs.get(info.name)) for info in graph.input if info.name not in initial]
         if len({a.name for a in arguments}) != len(arguments):
             raise self.builder.fail("two inputs of the graph have the same name")
-        given = dict(zip((a.name for a in arguments), self.builder.begin(arguments), strict=True))
-        self.inputs = dict(given)
+        values = dict(zip((a.name for a in arguments), self.builder.begin(arguments), strict=True))
+        self.inputs = dict(values)
         for info in graph.input:
             if info.name in constants:
-                given[info.name] = self._given(info, constants[info.name])
-        results = self.graph(graph, given, None, opsets)
+                values[info.name] = self._given(info, constants[info.name])
+        results = self.graph(graph, values, None, opsets)
         outputs: dict[str, Tensor] = {}
         for info, result in zip(graph.output, results, strict=True):
             if info.name in outputs:
@@ -85,7 +85,7 @@ class Tracer:
     # -- graphs
 
     def graph(
-        self, graph: model.Graph, given: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
+        self, graph: model.Graph, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
     ) -> list[Tensor]:
         """Write a graph in place. given: its inputs by name; outer: the values around a graph in a node."""
         if graph.sparse_initializer:
@@ -93,9 +93,9 @@ class Tracer:
         stated = {info.name: info for info in (*graph.value_info, *graph.output)}
         values = Values(outer, graph.node, stated)
         for tensor_ in graph.initializer:
-            if tensor_.name not in given:
+            if tensor_.name not in inputs:
                 self._define(values, tensor_.name, self.constant(tensor_, tensor_.name))
-        for name, value in given.items():
+        for name, value in inputs.items():
             self._define(values, name, value)
         self._nodes(graph.node, values, opsets)
         return [self._value(values, info.name, "the graph's output") for info in graph.output]
@@ -104,9 +104,9 @@ class Tracer:
         self.depth += 1
         if self.depth > DEPTH:
             raise self.builder.fail(f"graphs and functions are nested deeper than {DEPTH}")
-        for number, node in enumerate(nodes):
+        for index, node in enumerate(nodes):
             types = partial(self._types, node, values)
-            layer = node.name or f"{node.op_type}_{number}"
+            layer = node.name or f"{node.op_type}_{index}"
             with self.builder.at(layer), guarded(self.builder, node.op_type, types, (UndecidedError, Fault)):
                 self._node(node, layer, values, opsets)
         self.depth -= 1
@@ -130,9 +130,9 @@ class Tracer:
                 raise self.builder.fail(f"{node.op_type}: the model imports no operators of the domain '{domain}'")
             conversion = self._conversion(domain, node, operands)
             call = Call(self, node, attributes, opsets[domain], values, opsets)
-            made = conversion(call, *operands)
+            results = conversion(call, *operands)
             call.check_all_read()
-            return [made] if isinstance(made, Tensor) else made
+            return [results] if isinstance(results, Tensor) else results
 
         kernel = self.kernels.named(domain, node, layer)
         if is_own or kernel is not None:
@@ -161,22 +161,22 @@ class Tracer:
         missing = len(operands) < least or any(operands[n] is None for n in _needed(conversion) if n < len(operands))
         if missing or len(operands) > most:
             expected = f"{least}" if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
-            given = sum(operand is not None for operand in operands)
-            raise self.builder.fail(f"{node.op_type}: {given} operands are given, {expected} are expected")
+            count = sum(operand is not None for operand in operands)
+            raise self.builder.fail(f"{node.op_type}: {count} operands are given, {expected} are expected")
         return conversion
 
     def _attributes(self, node: model.Node) -> dict[str, model.Attribute]:
-        found: dict[str, model.Attribute] = {}
+        attributes: dict[str, model.Attribute] = {}
         for attribute in node.attribute:
-            if attribute.name in found:
+            if attribute.name in attributes:
                 raise self.builder.fail(f"{node.op_type}: attribute '{attribute.name}' is given twice")
             if attribute.ref_attr_name:
                 raise self.builder.fail(
                     f"{node.op_type}: attribute '{attribute.name}' refers to '{attribute.ref_attr_name}' "
                     "of a function; it is in none"
                 )
-            found[attribute.name] = attribute
-        return found
+            attributes[attribute.name] = attribute
+        return attributes
 
     def _function(
         self, function: model.Function, operands: Sequence[Tensor | None], attributes: dict[str, model.Attribute]
@@ -217,12 +217,12 @@ class Tracer:
         if of.rank > 1 or isinstance(count, Expr):
             raise self.builder.fail(f"{of} is read while it is computed; expected a vector whose length is known")
         value = self.builder.value(of if of.dtype.is_integer else elementwise.convert(self.builder, of, I64))
-        found: list[SSAValue] = []
+        indices: list[SSAValue] = []
         for n in range(count):
-            places = [self.builder.index(n)] * of.rank
-            element = self.builder.add(ExtractOp(value, places, value.type.element_type)).result  # type: ignore[attr-defined]
-            found.append(self.builder.add(arith.IndexCastOp(element, builtin.IndexType())).result)
-        return found
+            coordinates = [self.builder.index(n)] * of.rank
+            element = self.builder.add(ExtractOp(value, coordinates, value.type.element_type)).result  # type: ignore[attr-defined]
+            indices.append(self.builder.add(arith.IndexCastOp(element, builtin.IndexType())).result)
+        return indices
 
     def _define(self, values: Values, name: str, value: Tensor) -> None:
         if name in values.by_name:
@@ -230,14 +230,14 @@ class Tracer:
         values.by_name[name] = value
 
     def _value(self, values: Values, name: str, what: str) -> Tensor:
-        found = values.find(name)
-        if found is None:
+        tensor_ = values.find(name)
+        if tensor_ is None:
             if name in values.makers:
                 raise self.builder.fail(
                     f"{what} '{name}' is computed by a later node", "a graph has no cycles, and its nodes are in order"
                 )
             raise self.builder.fail(f"{what} '{name}' is defined nowhere")
-        return found
+        return tensor_
 
     # -- inputs and outputs
 
@@ -245,15 +245,15 @@ class Tracer:
         """Return an input whose elements the caller has stated."""
         dtype, declared = self.type_of_info(info)
         try:
-            found = self.builder.constant(elements, dtype)
+            constant = self.builder.constant(elements, dtype)
         except (TypeError, ValueError, NotImplementedError) as error:
             raise self.builder.fail(f"constants: '{info.name}' is {dtype}: {error}") from None
         if declared is not None and (
-            len(declared) != found.rank
-            or any(isinstance(n, int) and n != m for n, m in zip(declared, found.shape, strict=True))
+            len(declared) != constant.rank
+            or any(isinstance(n, int) and n != m for n, m in zip(declared, constant.shape, strict=True))
         ):
-            raise self.builder.fail(f"constants: '{info.name}' has shape {list(declared)}, not {list(found.shape)}")
-        return found
+            raise self.builder.fail(f"constants: '{info.name}' has shape {list(declared)}, not {list(constant.shape)}")
+        return constant
 
     def _check_names(self, graph: model.Graph, names: Sequence[str]) -> None:
         known = [info.name for info in graph.input]
@@ -313,14 +313,14 @@ class Tracer:
         return self.builder.as_shape(result, shape)
 
     def _opsets(self, imports: Sequence[model.Opset]) -> dict[str, int]:
-        found = {_domain(opset.domain): opset.version for opset in imports}
-        version = found.get("", _OLDEST)
+        versions = {_domain(opset.domain): opset.version for opset in imports}
+        version = versions.get("", _OLDEST)
         if not _OLDEST <= version <= _NEWEST:
             raise self.builder.fail(
                 f"the model uses version {version} of the operators; versions {_OLDEST} to {_NEWEST} are known",
                 "onnx.version_converter.convert_version makes a model of another version",
             )
-        if "" in found and version not in _TESTED:
+        if "" in versions and version not in _TESTED:
             warnings.warn(
                 f"the model uses version {version} of ONNX's operators; versions {_TESTED[0]} to {_TESTED[-1]} are "
                 "tested. Compare its results with onnxruntime, or convert it with "
@@ -328,7 +328,7 @@ class Tracer:
                 CompileWarning,
                 stacklevel=caller_level(),
             )
-        return found
+        return versions
 
     def _too_deep(self) -> CompileError:
         return self.builder.fail(f"graphs are nested deeper than {DEPTH}")

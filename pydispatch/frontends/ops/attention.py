@@ -41,8 +41,8 @@ def attend(
     scores = products.matmul(builder, query, _swapped(builder, key), inner)
     stages = [formula(builder, lambda e: e * factor, scores)]
 
-    def masked(e: Element, *given: Element) -> Element:
-        for m in given:
+    def masked(e: Element, *mask_elements: Element) -> Element:
+        for m in mask_elements:
             e = m.choose(e, filler) if m.dtype.is_bool else e + m.to(inner)
         return e
 
@@ -50,8 +50,8 @@ def attend(
     stages.append(formula(builder, lambda e: (e / softcap).of("tanh") * softcap, stages[1]) if softcap else stages[1])
     exact = precision if precision is not None and precision.bits > inner.bits else inner
     stages.append(normalization.softmax(builder, ew.convert(builder, stages[2], exact), -1, masked_rows_are_zero=True))
-    made = products.matmul(builder, ew.convert(builder, stages[3], value.dtype), value, inner)
-    return ew.convert(builder, made, query.dtype), ew.convert(builder, stages[stage], query.dtype)
+    result = products.matmul(builder, ew.convert(builder, stages[3], value.dtype), value, inner)
+    return ew.convert(builder, result, query.dtype), ew.convert(builder, stages[stage], query.dtype)
 
 
 def attention_gradients(
@@ -67,9 +67,9 @@ def attention_gradients(
     factor = usual_scale(builder, query) if scale is None else scale
     scores = products.matmul(builder, query, _swapped(builder, keys), inner)
 
-    def weight(e: Element, total: Element, *given: Element) -> Element:
+    def weight(e: Element, total: Element, *mask_elements: Element) -> Element:
         e = e * factor
-        for m in given:
+        for m in mask_elements:
             e = m.choose(e, -math.inf) if m.dtype.is_bool else e + m.to(inner)
         return total.is_equal(-math.inf).choose(0.0, (e - total.to(inner)).of("exp"))
 
@@ -82,8 +82,8 @@ def attention_gradients(
     of_scores = formula(builder, lambda w, g, c: w * (g - c) * factor, weights, of_weights, common)
     of_query = products.matmul(builder, of_scores, keys, inner)
     of_key = products.matmul(builder, _swapped(builder, of_scores), query, inner)
-    found = zip((of_query, of_key, of_value), (query, key, value), strict=True)
-    return [ew.convert(builder, _of_groups(builder, made, x), x.dtype) for made, x in found]
+    gradients = zip((of_query, of_key, of_value), (query, key, value), strict=True)
+    return [ew.convert(builder, _of_groups(builder, gradient, x), x.dtype) for gradient, x in gradients]
 
 
 def _swapped(builder: Builder, x: Tensor) -> Tensor:
@@ -91,12 +91,12 @@ def _swapped(builder: Builder, x: Tensor) -> Tensor:
     return shapes.transpose(builder, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
 
-def _of_groups(builder: Builder, made: Tensor, x: Tensor) -> Tensor:
+def _of_groups(builder: Builder, gradient: Tensor, x: Tensor) -> Tensor:
     """Return the sums of gradients over the query heads that share a head of x, the inverse of `grouped_heads`."""
-    if made.shape == x.shape:
-        return made
-    fewer, (heads, *matrix) = x.shape[-3], made.shape[-3:]
-    split = shapes.reshape(builder, made, [*made.shape[:-3], fewer, heads // fewer, *matrix])
+    if gradient.shape == x.shape:
+        return gradient
+    fewer, (heads, *matrix) = x.shape[-3], gradient.shape[-3:]
+    split = shapes.reshape(builder, gradient, [*gradient.shape[:-3], fewer, heads // fewer, *matrix])
     return reductions.reduce(builder, "add", split, [split.rank - 3])
 
 

@@ -51,8 +51,8 @@ def _truth(builder: Builder, condition: Tensor) -> SSAValue:
 def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
     """Add a branch on a number, and return its results; a number without a branch selects the last one."""
     if (known := index.sizes()) is not None and not isinstance(known[0], Expr):
-        number = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
-        return list(branches[number]())
+        branch_index = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
+        return list(branches[branch_index]())
     if len(branches) == 1:
         return list(branches[0]())
     chosen = builder.scalar(index)
@@ -69,18 +69,18 @@ def _branches(
     """Trace branches into regions, and return these with the types that all branches give."""
     outside = builder.symbols
     blocks: list[Block] = []
-    made: list[list[Tensor]] = []
+    results: list[list[Tensor]] = []
     for branch in branches:
         blocks.append(Block())
         with builder.inside(blocks[-1]):
-            made.append(list(branch()))
-    forms: list[Form] = [(x.dtype, tuple(n if symbols_of(n) <= outside else None for n in x.shape)) for x in made[0]]
-    for other in made[1:]:
-        if not _alike(made[0], other):
-            shown = [", ".join(map(str, tensors)) for tensors in (made[0], other)]
+            results.append(list(branch()))
+    forms: list[Form] = [(x.dtype, tuple(n if symbols_of(n) <= outside else None for n in x.shape)) for x in results[0]]
+    for other in results[1:]:
+        if not _alike(results[0], other):
+            shown = [", ".join(map(str, tensors)) for tensors in (results[0], other)]
             raise builder.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}", remedy)
         forms = _joined(forms, other)
-    for block, tensors in zip(blocks, made, strict=True):
+    for block, tensors in zip(blocks, results, strict=True):
         with builder.inside(block):
             block.add_op(scf.YieldOp(*_sent(builder, tensors, forms)))
     return [Region(block) for block in blocks], forms
@@ -144,24 +144,27 @@ def scan(
         rows = rows_of(builder, lambda: body(0, list(first))[1])
     buffers = [rows_buffer(builder, count, row) for row in rows]
 
-    def iteration(number: Size, tensors: list[Tensor]) -> Tensors:
-        at = count - 1 - number if backwards else number
-        made, new = body(at, tensors[: len(first)])
-        return [*made, *(with_row(builder, x, at, row) for x, row in zip(tensors[len(first) :], new, strict=True))]
+    def iteration(index: Size, tensors: list[Tensor]) -> Tensors:
+        row_index = count - 1 - index if backwards else index
+        carried, new = body(row_index, tensors[: len(first)])
+        return [
+            *carried,
+            *(with_row(builder, x, row_index, row) for x, row in zip(tensors[len(first) :], new, strict=True)),
+        ]
 
-    found = for_(builder, count, [*first, *buffers], iteration, shapes_vary=shapes_vary)
-    return found[: len(first)], found[len(first) :]
+    results = for_(builder, count, [*first, *buffers], iteration, shapes_vary=shapes_vary)
+    return results[: len(first)], results[len(first) :]
 
 
 def rows_of(builder: Builder, rows: Branch) -> list[Row]:
     """Return the types and shapes of the rows that an iteration gives, determined in a block that is discarded."""
     outside = builder.symbols
     with builder.inside(Block()):
-        found = list(rows())
-    for x in found:
+        tensors = list(rows())
+    for x in tensors:
         if not all(symbols_of(n) <= outside for n in x.shape):
             raise builder.fail(f"the rows {x} of a loop are stacked, and their sizes are known only when it runs")
-    return [(x.dtype, x.shape) for x in found]
+    return [(x.dtype, x.shape) for x in tensors]
 
 
 def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
@@ -171,10 +174,10 @@ def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
     return builder.wrap(dtype, size, *(builder.empty(dtype.element, size) for _ in range(_parts(dtype))))
 
 
-def with_row(builder: Builder, x: Tensor, number: Size, row: Tensor) -> Tensor:
+def with_row(builder: Builder, x: Tensor, index: Size, row: Tensor) -> Tensor:
     """x with a row in the place of that of a number, which must be in bounds."""
-    made = builder.as_shape(expand_dims(builder, row, [0]), (1, *x.shape[1:]))
-    return insert_slice(builder, x, made, [number, *[0] * row.rank])
+    new_row = builder.as_shape(expand_dims(builder, row, [0]), (1, *x.shape[1:]))
+    return insert_slice(builder, x, new_row, [index, *[0] * row.rank])
 
 
 def _iteration(
@@ -190,17 +193,17 @@ def _iteration(
     while True:
         block = Block(arg_types=[*lead, *_types(forms)])
         with builder.inside(block):
-            made = list(body(block.args[: len(lead)], _received(builder, block.args[len(lead) :], forms)))
-            if len(made) != len(first):
-                raise builder.fail(f"a loop over {len(first)} value(s) gives {len(made)}")
-            if not _alike(first, made):
-                x, y = next((x, y) for x, y in zip(first, made, strict=True) if not _alike([x], [y]))
+            results = list(body(block.args[: len(lead)], _received(builder, block.args[len(lead) :], forms)))
+            if len(results) != len(first):
+                raise builder.fail(f"a loop over {len(first)} value(s) gives {len(results)}")
+            if not _alike(first, results):
+                x, y = next((x, y) for x, y in zip(first, results, strict=True) if not _alike([x], [y]))
                 raise builder.fail(f"a loop begins with {x}, and an iteration gives {y}")
             if not shapes_vary:
-                made = [builder.as_shape(y, x.shape) for x, y in zip(first, made, strict=True)]
-            joined = _joined(forms, made) if shapes_vary else forms
+                results = [builder.as_shape(y, x.shape) for x, y in zip(first, results, strict=True)]
+            joined = _joined(forms, results) if shapes_vary else forms
             if joined == forms:
-                block.add_op(scf.YieldOp(*_sent(builder, made, forms)))
+                block.add_op(scf.YieldOp(*_sent(builder, results, forms)))
                 return block, forms
         forms = joined
 
@@ -234,13 +237,13 @@ def _types(forms: Sequence[Form]) -> list[Attribute]:
 
 def _received(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
     """Wrap values of these types as tensors; open sizes are read from the values."""
-    given = iter(values)
-    found = []
+    remaining = iter(values)
+    tensors = []
     for dtype, shape in forms:
-        parts = [next(given) for _ in range(_parts(dtype))]
+        parts = [next(remaining) for _ in range(_parts(dtype))]
         sizes = [size_at(builder, parts[0], d) if n is None else n for d, n in enumerate(shape)]
-        found.append(builder.wrap(dtype, sizes, *parts))
-    return found
+        tensors.append(builder.wrap(dtype, sizes, *parts))
+    return tensors
 
 
 def _sent(builder: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
@@ -254,14 +257,14 @@ def symbols_of(size: Size) -> set[str]:
     """Return the names of the symbols in a size."""
     if not isinstance(size, Expr):
         return set()
-    found: set[str] = set()
+    names: set[str] = set()
     for atoms, _ in size.terms:
         for atom in atoms:
             if isinstance(atom, Symbol):
-                found.add(atom.name)
+                names.add(atom.name)
             elif isinstance(atom, Term):
-                found |= symbols_of(atom.a) | symbols_of(atom.b)
-    return found
+                names |= symbols_of(atom.a) | symbols_of(atom.b)
+    return names
 
 
 def size_at(builder: Builder, value: SSAValue, axis: int) -> Size:

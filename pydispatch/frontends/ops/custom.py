@@ -48,34 +48,35 @@ def custom_call(
         for tensor, t in zip(tensors, operands, strict=True)
         for part in (builder.parts(t) if not t.dtype.is_complex else _no_complex(builder, name, t))
     ]
-    for key, number in (attributes or {}).items():
-        if isinstance(number, Tensor):
-            values.append((key, element(builder, number)))
+    for key, attribute in (attributes or {}).items():
+        if isinstance(attribute, Tensor):
+            values.append((key, element(builder, attribute)))
         else:
-            values.append((key, builder.number(number, float_dtype if isinstance(number, float) else I64)))
+            values.append((key, builder.number(attribute, float_dtype if isinstance(attribute, float) else I64)))
     outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
-    made: list[list[str]] = []
+    result_shapes: list[list[str]] = []
     extra: dict[str, Size] = {}
     for output, (_, shape) in zip(outputs, results, strict=True):
-        made.append([])
+        result_shapes.append([])
         for axis, n in enumerate(shape):
             if isinstance(n, Expr) and n not in known:
                 known[n] = f"{output}_size{axis}"
                 extra[known[n]] = n
-            made[-1].append(known[n] if isinstance(n, Expr) else str(n))
+            result_shapes[-1].append(known[n] if isinstance(n, Expr) else str(n))
     extra["count"] = product(results[0][1]) if results else 0
     shapes += [[] for _ in attributes or {}] + [[] for _ in extra]
     values += [(key, builder.index(n)) for key, n in extra.items()]
-    given = {key: other for key, other in zip([*tensors, *outputs], other_names, strict=False) if other != key}
-    others = {} if not given else {
-        "other_names": ArrayAttr([StringAttr(given.get(key, "")) for key in (*(key for key, _ in values), *outputs)])
+    renamed = {key: other for key, other in zip([*tensors, *outputs], other_names, strict=False) if other != key}
+    others = {} if not renamed else {
+        "other_names": ArrayAttr([StringAttr(renamed.get(key, "")) for key in (*(key for key, _ in values), *outputs)])
     }  # fmt: skip
     op = CustomOp(
         operands=[[value for _, value in values]],
         result_types=[[tensor_type(dtype.element, shape) for dtype, shape in results]],
         properties={
             "callee": StringAttr(name), "operand_names": ArrayAttr([StringAttr(key) for key, _ in values]),
-            "shapes": ArrayAttr([ArrayAttr([StringAttr(n) for n in each]) for each in (*shapes, *made)]), **others,
+            "shapes": ArrayAttr([ArrayAttr([StringAttr(n) for n in axes]) for axes in (*shapes, *result_shapes)]),
+            **others,
         },
     )  # fmt: skip
     if is_assumed:
@@ -93,21 +94,21 @@ def result_types(
     names: what kernels call the operands, else in0, in1, ...; other_names: what the model calls them. CompileError for
     what is no type, and whatever the user's function raises.
     """
-    given = kernels.get(name)
-    if not isinstance(given, CustomOperation):
+    custom = kernels.get(name)
+    if not isinstance(custom, CustomOperation):
         return None
     keys = [*names] or [f"in{i}" for i in range(len(operands))]
     known = dict(zip(other_names, operands, strict=False)) | dict(zip(keys, operands, strict=True))
     try:
-        listed = given.results(*operands) if callable(given.results) else given.results
+        listed = custom.results(*operands) if callable(custom.results) else custom.results
         if isinstance(listed, (str, Tensor, TensorType)) or not isinstance(listed, Sequence):
             raise _WrongType(f"expected a list with a type for each result, got {_shown(listed)}")
-        return [_type_of(each, known) for each in listed]
+        return [_type_of(result, known) for result in listed]
     except Exception as error:  # whatever the user's function does
         shown = ", ".join(f"{key}: {x}" for key, x in zip(keys, operands, strict=True)) or "no operand"
         is_ours = isinstance(error, (_WrongType, UnknownTypeError))
         why = str(error) if is_ours else f"{type(error).__name__}: {error}"
-        what = "function for the results" if callable(given.results) else "list of results"
+        what = "function for the results" if callable(custom.results) else "list of results"
         raise builder.fail(
             f"the {what} of '{name}' failed: {why}",
             f"it gets {shown}, and gives a list with the type of each result: an operand or its name, "
@@ -115,50 +116,50 @@ def result_types(
         ) from error
 
 
-def _shown(given: object) -> str:
-    return f"the operand {given}" if isinstance(given, Tensor) else repr(given)
+def _shown(value: object) -> str:
+    return f"the operand {value}" if isinstance(value, Tensor) else repr(value)
 
 
 class _WrongType(Exception):
     """Error for an invalid result type that the user states; the message gives the reason."""
 
 
-def _type_of(given: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]:
+def _type_of(stated: Any, operands: Mapping[str, Tensor]) -> tuple[DType, Shape]:
     """Return the type that a user states for a result."""
-    if isinstance(given, Tensor):
-        return given.dtype, given.shape
-    if isinstance(given, str):
-        if given in operands:
-            return operands[given].dtype, operands[given].shape
-        parts = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", given, re.DOTALL)
+    if isinstance(stated, Tensor):
+        return stated.dtype, stated.shape
+    if isinstance(stated, str):
+        if stated in operands:
+            return operands[stated].dtype, operands[stated].shape
+        parts = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", stated, re.DOTALL)
         if parts is None:
-            raise _WrongType(f"'{given}' is no operand ({', '.join(operands) or 'there is none'}), and no type such as "
-                             "f32[n, 3]")  # fmt: skip
+            known_operands = ", ".join(operands) or "there is none"
+            raise _WrongType(f"'{stated}' is no operand ({known_operands}), and no type such as f32[n, 3]")
         sizes = [n.strip() for n in parts[2].split(",")] if parts[2].strip() else []
         return dtype_named(parts[1]), tuple(_size_of(int(n) if n.isdecimal() else n, operands) for n in sizes)
-    if isinstance(given, TensorType) and given.shape is not None:
-        return dtype_named(given.dtype), tuple(_size_of(n, operands) for n in given.shape)
-    if not isinstance(given, (tuple, list)) or len(given) != 2 or not isinstance(given[1], (tuple, list)):
-        raise _WrongType(f"{given!r} is no type of a tensor")
-    return dtype_named(given[0]), tuple(_size_of(n, operands) for n in given[1])
+    if isinstance(stated, TensorType) and stated.shape is not None:
+        return dtype_named(stated.dtype), tuple(_size_of(n, operands) for n in stated.shape)
+    if not isinstance(stated, (tuple, list)) or len(stated) != 2 or not isinstance(stated[1], (tuple, list)):
+        raise _WrongType(f"{stated!r} is no type of a tensor")
+    return dtype_named(stated[0]), tuple(_size_of(n, operands) for n in stated[1])
 
 
-def _size_of(given: Any, operands: Mapping[str, Tensor]) -> Size:
+def _size_of(stated: Any, operands: Mapping[str, Tensor]) -> Size:
     """Return a size that a user states: a number, a computed size, or the size of an operand that has this name."""
-    if isinstance(given, Expr):
-        return given
-    if isinstance(given, str):
+    if isinstance(stated, Expr):
+        return stated
+    if isinstance(stated, str):
         known: dict[str, Size] = {str(n): n for x in operands.values() for n in x.shape if isinstance(n, Expr)}
         known |= {f"{key}_size{axis}": n for key, x in operands.items() for axis, n in enumerate(x.shape)}
-        if given not in known:
-            raise _WrongType(f"the size '{given}' is that of no operand; there are {', '.join(known) or 'none'}")
-        return known[given]
+        if stated not in known:
+            raise _WrongType(f"the size '{stated}' is that of no operand; there are {', '.join(known) or 'none'}")
+        return known[stated]
     try:
-        size = operator.index(given)
+        size = operator.index(stated)
     except TypeError:
         size = -1
-    if isinstance(given, bool) or size < 0:
-        raise _WrongType(f"a size is a number from 0 or a name, got {given!r}")
+    if isinstance(stated, bool) or size < 0:
+        raise _WrongType(f"a size is a number from 0 or a name, got {stated!r}")
     return size
 
 

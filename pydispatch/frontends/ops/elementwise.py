@@ -30,18 +30,18 @@ FOLDED = 4096
 def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
     """Return the shape that tensors of these shapes broadcast to. A size that is not known is assumed to fit."""
     rank = max((len(s) for s in shapes), default=0)
-    found: list[Size] = []
+    result: list[Size] = []
     for axis in range(rank):
         sizes = [s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0]
-        kept: Size = 1
+        common: Size = 1
         for n in sizes:
-            if kept == 1 or (isinstance(kept, Expr) and not isinstance(n, Expr) and n != 1):
-                kept = n
-            elif n not in (1, kept) and not isinstance(n, Expr):
+            if common == 1 or (isinstance(common, Expr) and not isinstance(n, Expr) and n != 1):
+                common = n
+            elif n not in (1, common) and not isinstance(n, Expr):
                 shown = " and ".join(str(list(s)) for s in shapes)
-                raise builder.fail(f"shapes {shown} do not broadcast together: {kept} and {n} at axis {axis - rank}")
-        found.append(kept)
-    return tuple(found)
+                raise builder.fail(f"shapes {shown} do not broadcast together: {common} and {n} at axis {axis - rank}")
+        result.append(common)
+    return tuple(result)
 
 
 def broadcast_map(shape: Shape, rank: int) -> AffineMap:
@@ -69,9 +69,9 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
 
     def elements(block: Block, args: Sequence[SSAValue]) -> list[Scalar]:
         s = Scalars(block)
-        given = iter(scalars_of([t.dtype for t in tensors if not _is_inline(t)], args))
+        arguments = iter(scalars_of([t.dtype for t in tensors if not _is_inline(t)], args))
         operands = [s.const(t.known.reshape(-1)[0].item(), t.dtype) if _is_inline(t) and t.known is not None
-                    else next(given) for t in tensors]  # fmt: skip
+                    else next(arguments) for t in tensors]  # fmt: skip
         try:
             results = function(s, *operands)
         except UnsupportedTypeError as error:
@@ -79,13 +79,13 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
         return [results] if isinstance(results, Scalar) else list(results)
 
     block = Block(arg_types=[v.type.element_type for v, _ in inputs])  # type: ignore[attr-defined]
-    made = elements(block, block.args)
-    types = [r.dtype for r in made]  # which say what the outputs are
+    scalars = elements(block, block.args)
+    types = [r.dtype for r in scalars]  # which say what the outputs are
     identity = AffineMap.identity(rank)
     outputs = [(builder.empty(d.element, shape), identity) for d in types for _ in range(2 if d.is_complex else 1)]
     for output, _ in outputs:
         block.insert_arg(output.type.element_type, len(block.args))  # type: ignore[attr-defined]
-    parts = [p for r in made for p in r.parts]
+    parts = [p for r in scalars for p in r.parts]
     values = iter(builder.generic_of(inputs, outputs, [True] * rank, block, parts))
     return [builder.wrap(d, shape, *(next(values) for _ in range(2 if d.is_complex else 1))) for d in types]
 

@@ -44,8 +44,8 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), 1)
         corner, pivot = slice_axis(builder, top, 2, j, j + 1), slice_axis(builder, row, 2, j, j + 1)
 
-        def element(scalars: Scalars, value: Scalar, left: Scalar, *given: Scalar) -> Scalar:
-            above, best, chosen, corner, pivot = given
+        def element(scalars: Scalars, value: Scalar, left: Scalar, *others: Scalar) -> Scalar:
+            above, best, chosen, corner, pivot = others
             i, k = scalars.position(1), scalars.position(2)
             exchanged, moved = scalars.compare("eq", i, chosen), scalars.compare("eq", i, place)
             value = scalars.select(moved, best, scalars.select(exchanged, above, value))
@@ -61,8 +61,8 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             return scalars.select(later, rest, value)
 
         def noted(scalars: Scalars, before: Scalar, chosen: Scalar) -> Scalar:
-            number = scalars.binary("add", scalars.convert(chosen, I32), scalars.const(1, I32))
-            return scalars.select(scalars.compare("eq", scalars.position(1), place), number, before)
+            row = scalars.binary("add", scalars.convert(chosen, I32), scalars.const(1, I32))
+            return scalars.select(scalars.compare("eq", scalars.position(1), place), row, before)
 
         def first(scalars: Scalars, before: Scalar, pivot: Scalar) -> Scalar:
             none = scalars.compare("eq", pivot, scalars.const(0.0, pivot.dtype))
@@ -71,18 +71,18 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
                 new, scalars.binary("add", scalars.convert(place, I32), scalars.const(1, I32)), before
             )
 
-        made = ew.apply(builder, element, a, column, top, row, chosen, corner, pivot)
+        updated = ew.apply(builder, element, a, column, top, row, chosen, corner, pivot)
         one = reshape(builder, chosen, (batch, 1))
         return [
-            made,
+            updated,
             ew.apply(builder, noted, pivots, one),
             ew.apply(builder, first, failed, reshape(builder, pivot, (batch,))),
         ]
 
     numbers = [full(builder, 0, (batch, count), I32), full(builder, 0, (batch,), I32)]
-    made, pivots, failed = _loop(builder, count, step, [a, *numbers])
+    factors, pivots, failed = _loop(builder, count, step, [a, *numbers])
     lead = x.shape[:-2]
-    return reshape(builder, made, x.shape), reshape(builder, pivots, (*lead, count)), reshape(builder, failed, lead)
+    return reshape(builder, factors, x.shape), reshape(builder, pivots, (*lead, count)), reshape(builder, failed, lead)
 
 
 def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -129,7 +129,7 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
             return _leading(scalars, place, scalars.binary("div", value, by))
 
         vector = ew.apply(builder, divided, column, apart)
-        turned = _reflected(builder, a, vector, ew.apply(builder, lambda s, f: s.conj(f), factor))
+        reflected = _reflected(builder, a, vector, ew.apply(builder, lambda s, f: s.conj(f), factor))
 
         def element(scalars: Scalars, value: Scalar, new: Scalar, v: Scalar, beta: Scalar) -> Scalar:
             i, k = scalars.position(1), scalars.position(2)
@@ -143,29 +143,29 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         def noted(scalars: Scalars, before: Scalar, factor: Scalar) -> Scalar:
             return scalars.select(scalars.compare("eq", scalars.position(1), place), factor, before)
 
-        made = ew.apply(builder, element, a, turned, vector, beta)
-        return [made, ew.apply(builder, noted, factors, reshape(builder, factor, (batch, 1)))]
+        updated = ew.apply(builder, element, a, reflected, vector, beta)
+        return [updated, ew.apply(builder, noted, factors, reshape(builder, factor, (batch, 1)))]
 
-    made, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
-    return reshape(builder, made, x.shape), reshape(builder, factors, (*x.shape[:-2], count))
+    factored, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
+    return reshape(builder, factored, x.shape), reshape(builder, factors, (*x.shape[:-2], count))
 
 
 def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
     """Return the first columns of the product of reflections, as `qr` gives them. x: [..., m, n]; factors: [..., k]."""
     a = _matrices(builder, "reflections", x)
     count = factors.shape[-1]
-    given = reshape(builder, factors, (a.shape[0], 1, count))
+    factor_rows = reshape(builder, factors, (a.shape[0], 1, count))
 
     def one(scalars: Scalars, _: Scalar) -> Scalar:
         same = scalars.compare("eq", scalars.position(1), scalars.position(2))
         return scalars.select(same, scalars.const(1.0, x.dtype), scalars.const(0.0, x.dtype))
 
-    def step(number: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
-        j = count - 1 - number
+    def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        j = count - 1 - index
         place = _place(builder, j)
         column = slice_axis(builder, a, 2, j, j + 1)
         vector = ew.apply(builder, lambda s, value: _leading(s, place, value), column)
-        return [_reflected(builder, tensors[0], vector, slice_axis(builder, given, 2, j, j + 1))]
+        return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, 2, j, j + 1))]
 
     return reshape(builder, _loop(builder, count, step, [ew.apply(builder, one, a)])[0], x.shape)
 
@@ -211,4 +211,4 @@ def _loop(
     builder: Builder, count: Size, step: Callable[[Size, Scalar, list[Tensor]], list[Tensor]], tensors: list[Tensor]
 ) -> list[Tensor]:
     """Return the tensors after step(j, j as an element, tensors) for each j < count."""
-    return tensors if count == 0 else for_(builder, count, tensors, lambda j, given: step(j, _place(builder, j), given))
+    return tensors if count == 0 else for_(builder, count, tensors, lambda j, state: step(j, _place(builder, j), state))

@@ -145,8 +145,8 @@ def formulas(builder: Builder, written: Formula, *tensors: Tensor) -> list[Tenso
     """Compute several tensors by a formula that returns an element for each of them."""
 
     def elements(s: Scalars, *scalars: Scalar) -> list[Scalar]:
-        made = written(*(Element(s, scalar) for scalar in scalars))
-        return [e.scalar for e in ([made] if isinstance(made, Element) else made)]
+        results = written(*(Element(s, scalar) for scalar in scalars))
+        return [e.scalar for e in ([results] if isinstance(results, Element) else results)]
 
     return elementwise.apply_several(builder, elements, *tensors)
 

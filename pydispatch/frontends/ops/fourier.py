@@ -37,12 +37,14 @@ DIRECT_PRIME = 256
 
 def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> Tensor:
     """numpy.fft.fft, or ifft, along one axis. x: complex, or real floats. The result is complex."""
-    made = waves(builder, x, axis, 1 if inverse else -1)
-    n = made.shape[axis]
+    transform = waves(builder, x, axis, 1 if inverse else -1)
+    n = transform.shape[axis]
     if not inverse or n in (0, 1):
-        return made
-    factor = ew.binary(builder, "div", full(builder, 1.0, (), made.dtype.real), size_as(builder, n, made.dtype.real))
-    return ew.apply(builder, _scaled, made, factor)
+        return transform
+    factor = ew.binary(
+        builder, "div", full(builder, 1.0, (), transform.dtype.real), size_as(builder, n, transform.dtype.real)
+    )
+    return ew.apply(builder, _scaled, transform, factor)
 
 
 def waves(builder: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
@@ -53,8 +55,8 @@ def waves(builder: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
     order = [*(d for d in range(x.rank) if d != axis), axis]
     moved = transpose(builder, x, order)
     rows = reshape(builder, moved, [product(moved.shape[:-1]), moved.shape[-1]])
-    made = reshape(builder, _transform(builder, rows, x.shape[axis], sign), moved.shape)
-    return transpose(builder, made, [order.index(d) for d in range(x.rank)])
+    sums = reshape(builder, _transform(builder, rows, x.shape[axis], sign), moved.shape)
+    return transpose(builder, sums, [order.index(d) for d in range(x.rank)])
 
 
 def rfft(builder: Builder, x: Tensor, axis: int = -1) -> Tensor:
@@ -109,13 +111,16 @@ def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
         return _bluestein(builder, x, n, sign)
     rest, rows = n // factor, x.shape[0]
     blocks = reshape(builder, x, [rows, factor, rest])
-    made = _along_blocks(builder, blocks, factor, sign)  # rows, factor, rest
+    transformed = _along_blocks(builder, blocks, factor, sign)  # rows, factor, rest
     if rest == 1:
-        return reshape(builder, made, [rows, n])
-    turned = ew.binary(
-        builder, "mul", made, builder.constant(_array(_powers(factor, rest, n, sign), made.dtype), made.dtype)
+        return reshape(builder, transformed, [rows, n])
+    twisted = ew.binary(
+        builder,
+        "mul",
+        transformed,
+        builder.constant(_array(_powers(factor, rest, n, sign), transformed.dtype), transformed.dtype),
     )
-    inner = _transform(builder, reshape(builder, turned, [rows * factor, rest]), rest, sign)
+    inner = _transform(builder, reshape(builder, twisted, [rows * factor, rest]), rest, sign)
     return reshape(builder, transpose(builder, reshape(builder, inner, [rows, factor, rest]), [0, 2, 1]), [rows, n])
 
 
@@ -151,13 +156,13 @@ def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
         matrix = concat(builder, [matrix, concat(builder, [ew.unary(builder, "neg", sin), cos], 1)], 0)
     both = concat(builder, parts_of(builder, x), 1)
     dims = [AffineExpr.dimension(d) for d in range(4)]
-    row, made_k, rest, summed = dims
-    made = contract(
+    row, frequency, rest, summed = dims
+    product_ = contract(
         builder, both, matrix, AffineMap(4, 0, (row, summed, rest)),
-        AffineMap(4, 0, (summed, made_k)), AffineMap(4, 0, (row, made_k, rest)), (x.shape[0], n * 2, x.shape[2]),
+        AffineMap(4, 0, (summed, frequency)), AffineMap(4, 0, (row, frequency, rest)), (x.shape[0], n * 2, x.shape[2]),
         [True, True, True, False], x.dtype.real,
     )  # fmt: skip
-    return complex_of(builder, slice_axis(builder, made, 1, 0, n), slice_axis(builder, made, 1, n, n * 2))
+    return complex_of(builder, slice_axis(builder, product_, 1, 0, n), slice_axis(builder, product_, 1, n, n * 2))
 
 
 def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:

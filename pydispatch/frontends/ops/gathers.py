@@ -105,22 +105,22 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
 
     The axes of the indices come where the first of them is, or first when whole axes are between them.
     """
-    given = {d: i for d, i in enumerate(indices) if i is not None}
-    axes = list(given)
+    by_axis = {d: i for d, i in enumerate(indices) if i is not None}
+    axes = list(by_axis)
     if len(axes) == 1:
-        return take(builder, x, given[axes[0]], axes[0])
+        return take(builder, x, by_axis[axes[0]], axes[0])
     if (folded := _folded(builder, x, indices)) is not None:
         return folded
-    shape = broadcast_shape(builder, *(i.shape for i in given.values()))
+    shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
     first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
-    kept = [d for d in range(x.rank) if d not in given]
+    kept = [d for d in range(x.rank) if d not in by_axis]
     before, after = kept[:first], kept[first:]
     others = {d: n if n < first else n + len(shape) for n, d in enumerate(kept)}
-    places = {
-        d: reshape(builder, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in given.items()
+    positions = {
+        d: reshape(builder, i, [*[1] * (len(shape) - i.rank), *i.shape, *[1] * len(after)]) for d, i in by_axis.items()
     }
     result = (*(x.shape[d] for d in before), *shape, *(x.shape[d] for d in after))
-    return _elements(builder, x, result, places, others)
+    return _elements(builder, x, result, positions, others)
 
 
 def _folded(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
@@ -213,9 +213,9 @@ def _coordinates(
     """Return each coordinate as an input of loops of `rank`, of which `batch_axes` count the slices."""
     value = builder.value(indices)
     lead = axes.batch_of_indices(indices.rank)
-    place: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}
-    found = []
+    batch_exprs: dict[int, AffineExpr] = {d: AffineExpr.dimension(batch_axes[n]) for n, d in enumerate(lead)}
+    coordinates = []
     for n in range(len(axes.indexed)):
-        exprs = {**place, axes.vector: AffineExpr.constant(n)} if axes.vector < indices.rank else place
-        found.append((value, AffineMap(rank, 0, tuple(exprs[d] for d in range(indices.rank)))))
-    return found
+        exprs = {**batch_exprs, axes.vector: AffineExpr.constant(n)} if axes.vector < indices.rank else batch_exprs
+        coordinates.append((value, AffineMap(rank, 0, tuple(exprs[d] for d in range(indices.rank)))))
+    return coordinates

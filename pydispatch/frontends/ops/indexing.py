@@ -27,9 +27,9 @@ class Places(Scalars):
     A list `places` of positions has one entry per axis; `places[d]` is the position along axis d.
     """
 
-    def __init__(self, block: Block, given: Sequence[Scalar]) -> None:
+    def __init__(self, block: Block, elements: Sequence[Scalar]) -> None:
         super().__init__(block)
-        self.given = given
+        self.given = elements
 
     def index(self, axis: int) -> SSAValue:
         """Return the index of the element of the result along an axis."""
@@ -57,19 +57,19 @@ class Places(Scalars):
 
 
 def elements_at(
-    builder: Builder, x: Tensor, shape: Shape, places: Callable[[Places], Sequence[SSAValue]], *given: Tensor
+    builder: Builder, x: Tensor, shape: Shape, places: Callable[[Places], Sequence[SSAValue]], *tensors: Tensor
 ) -> Tensor:
     """Return the tensor of `shape` whose element is x at `places(p)`, which must be in bounds.
 
     given: tensors that broadcast to `shape`; `p.given` has their elements.
     """
     identity = AffineMap.identity(len(shape))
-    inputs = [(part, broadcast_map(t.shape, len(shape))) for t in given for part in builder.parts(t)]
+    inputs = [(part, broadcast_map(t.shape, len(shape))) for t in tensors for part in builder.parts(t)]
     sources = builder.parts(x)
     outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        p = Places(block, scalars_of([t.dtype for t in given], args))
+        p = Places(block, scalars_of([t.dtype for t in tensors], args))
         at = list(places(p))
         return [p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources]
 
@@ -131,11 +131,11 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
     sizes = [builder.index(size) for size in update.shape]
     sources = builder.parts(update)
 
-    def chosen(scalars: Scalars, here: Scalar, *given: Scalar) -> Scalar:
-        p = Places(scalars.block, given)
+    def chosen(scalars: Scalars, here: Scalar, *begins: Scalar) -> Scalar:
+        p = Places(scalars.block, begins)
         at: list[SSAValue] = []
         inside: Scalar | None = None
-        for d, start in enumerate(given):
+        for d, start in enumerate(begins):
             begin = p.clamped(p.index_of(p.convert(start, I64)), last[d])
             place = p.minus(p.index(d), begin)
             above = p.add_op(arith.CmpiOp(place, p.number(0), "sge"))
@@ -157,10 +157,10 @@ def insert_slice(
     if x.known is not None and update.known is not None and x.known.size <= FOLDED:
         numbers = [n for n in begins if not isinstance(n, Expr)]
         if len(numbers) == x.rank:
-            made = x.known.astype(object) if update.is_symbolic else x.known.copy()
+            array = x.known.astype(object) if update.is_symbolic else x.known.copy()
             steps = zip(numbers, update.known.shape, strides or [1] * x.rank, strict=True)
-            made[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known
-            return builder.constant(made, x.dtype)
+            array[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known
+            return builder.constant(array, x.dtype)
 
     def static(sizes: Sequence[Size]) -> DenseArrayBase:
         return DenseArrayBase.from_list(i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])

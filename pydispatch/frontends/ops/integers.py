@@ -30,16 +30,18 @@ def divide(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Return a / b, for integers rounded towards zero; an integer divided by 0 is all ones."""
     if not lhs.dtype.is_integer:
         return scalars.binary("div", lhs, rhs)
-    made = scalars.binary("div", lhs, _safe_divisor(scalars, lhs, rhs))
-    return scalars.select(scalars.compare("eq", rhs, scalars.const(0, rhs.dtype)), scalars.const(-1, lhs.dtype), made)
+    quotient = scalars.binary("div", lhs, _safe_divisor(scalars, lhs, rhs))
+    return scalars.select(
+        scalars.compare("eq", rhs, scalars.const(0, rhs.dtype)), scalars.const(-1, lhs.dtype), quotient
+    )
 
 
 def remainder(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
     """Return the remainder of division towards zero, with the sign of a; of an integer divided by 0 the integer."""
     if not lhs.dtype.is_integer:
         return scalars.binary("rem", lhs, rhs)
-    made = scalars.binary("rem", lhs, _safe_divisor(scalars, lhs, rhs))
-    return scalars.select(scalars.compare("eq", rhs, scalars.const(0, rhs.dtype)), lhs, made)
+    rest = scalars.binary("rem", lhs, _safe_divisor(scalars, lhs, rhs))
+    return scalars.select(scalars.compare("eq", rhs, scalars.const(0, rhs.dtype)), lhs, rest)
 
 
 def power(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
@@ -72,8 +74,8 @@ def shift(name: str, scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
     last = scalars.const(bits - 1, unsigned)
     inside = scalars.compare("le", amount, last)
     within = Scalar(lhs.dtype, scalars.select(inside, amount, last).parts)
-    made = scalars.binary(name, lhs, within)
-    return made if name == "shift_right_arithmetic" else scalars.select(inside, made, scalars.const(0, lhs.dtype))
+    shifted = scalars.binary(name, lhs, within)
+    return shifted if name == "shift_right_arithmetic" else scalars.select(inside, shifted, scalars.const(0, lhs.dtype))
 
 
 def multiply_high(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:

@@ -91,10 +91,10 @@ def svd(builder: Builder, x: Tensor, full: bool = False) -> tuple[Tensor, Tensor
     a = shapes.reshape(builder, x, [product(lead), m, n])
     if m < n:
         u, values, vt = svd(builder, shapes.transpose(builder, a, [0, 2, 1]), full)
-        made = shapes.transpose(builder, vt, [0, 2, 1]), values, shapes.transpose(builder, u, [0, 2, 1])
+        factors = shapes.transpose(builder, vt, [0, 2, 1]), values, shapes.transpose(builder, u, [0, 2, 1])
     else:
-        made = _tall_svd(builder, a, full)
-    u, values, vt = (shapes.reshape(builder, v, [*lead, *v.shape[1:]]) for v in made)
+        factors = _tall_svd(builder, a, full)
+    u, values, vt = (shapes.reshape(builder, v, [*lead, *v.shape[1:]]) for v in factors)
     return u, values, vt
 
 
@@ -214,13 +214,13 @@ def _swept(
     def goes_on(held: list[Tensor]) -> Tensor:
         return held[0]
 
-    def sweep(held: list[Tensor]) -> list[Tensor]:
-        _, number, *now = held
+    def sweep(carried: list[Tensor]) -> list[Tensor]:
+        _, sweeps, *now = carried
         if resets is not None:
             now[resets] = shapes.full(builder, 0.0, now[resets].shape, dtype)
-        now = control.for_(builder, n - 1, now, lambda _, given: rotate(given))
+        now = control.for_(builder, n - 1, now, lambda _, state: rotate(state))
         rest = reductions.reduce(builder, "or", formula(builder, lambda v: v > enough, left(now)))
-        after = formula(builder, lambda v: v + 1, number)
+        after = formula(builder, lambda v: v + 1, sweeps)
         return [formula(builder, lambda r, v: r & (v < MOST_SWEEPS), rest, after), after, *now]
 
     return control.while_(builder, [more, count, *tensors], goes_on, sweep)[2:]

@@ -52,14 +52,14 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
             scalars.const(0.0, a.dtype),
         )
 
-    made = ew.apply(builder, factor, a, diagonal)
-    return reshape(builder, made if lower else _adjoint(builder, made), x.shape)
+    triangle = ew.apply(builder, factor, a, diagonal)
+    return reshape(builder, triangle if lower else _adjoint(builder, triangle), x.shape)
 
 
 def _adjoint(builder: Builder, x: Tensor) -> Tensor:
     """Return the conjugate transpose of matrices."""
-    made = transpose(builder, x, [0, 2, 1])
-    return ew.apply(builder, lambda s, v: s.conj(v), made) if x.dtype.is_complex else made
+    transposed = transpose(builder, x, [0, 2, 1])
+    return ew.apply(builder, lambda s, v: s.conj(v), transposed) if x.dtype.is_complex else transposed
 
 
 def _real(scalars: Scalars, value: Scalar) -> Scalar:
@@ -81,15 +81,15 @@ def triangular_solve(
     if y.rank != a.rank or y.dtype != a.dtype or y.shape[-2 if left else -1] != n:
         raise builder.fail(f"a triangular system of {a} with {y}: their types and sizes do not fit each other")
     lead = product(a.shape[:-2])
-    matrix, given = reshape(builder, a, [lead, n, n]), reshape(builder, y, [lead, *y.shape[-2:]])
+    matrix, sides = reshape(builder, a, [lead, n, n]), reshape(builder, y, [lead, *y.shape[-2:]])
     if conjugated and a.dtype.is_complex:
         matrix = ew.apply(builder, lambda s, v: s.conj(v), matrix)
     if not left:  # transpose(op(a)) transpose(x) = transpose(y)
-        given, transposed = transpose(builder, given, [0, 2, 1]), not transposed
+        sides, transposed = transpose(builder, sides, [0, 2, 1]), not transposed
     if transposed:
         matrix, lower = transpose(builder, matrix, [0, 2, 1]), not lower
     if not lower:  # from the last row on
-        matrix, given = reverse(builder, matrix, [1, 2]), reverse(builder, given, [1])
+        matrix, sides = reverse(builder, matrix, [1, 2]), reverse(builder, sides, [1])
 
     def step(j: Size, place: Scalar, x: Tensor) -> Tensor:
         """Solve row j, and subtract its part from the rows below it."""
@@ -111,9 +111,9 @@ def triangular_solve(
 
         return ew.apply(builder, element, x, column, row, pivot)
 
-    made = _loop(builder, n, step, given)
-    made = made if lower else reverse(builder, made, [1])
-    return reshape(builder, made if left else transpose(builder, made, [0, 2, 1]), y.shape)
+    solution = _loop(builder, n, step, sides)
+    solution = solution if lower else reverse(builder, solution, [1])
+    return reshape(builder, solution if left else transpose(builder, solution, [0, 2, 1]), y.shape)
 
 
 def _order(builder: Builder, what: str, x: Tensor) -> Size:

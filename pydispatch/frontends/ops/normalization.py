@@ -58,8 +58,8 @@ def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: b
         return (e - m.of("is_finite").choose(m, 0.0)).of("exp")
 
     total = reductions.reduce(builder, "add", formula(builder, power, values, largest), gone, keep=True)
-    made = formula(builder, lambda n, m: (n.of("log") + m.of("is_finite").choose(m, 0.0)).to(x.dtype), total, largest)
-    return made if keep else shapes.squeeze(builder, made, gone)
+    result = formula(builder, lambda n, m: (n.of("log") + m.of("is_finite").choose(m, 0.0)).to(x.dtype), total, largest)
+    return result if keep else shapes.squeeze(builder, result, gone)
 
 
 def moments(builder: Builder, x: Tensor, axes: Sequence[int], less: int = 0) -> tuple[Tensor, Tensor]:
@@ -81,15 +81,15 @@ def normalized(
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias; all broadcast to x."""
     inner = wide(x.dtype)
-    given = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
+    operands = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
 
     def written(e: Element, m: Element, value: Element, *more: Element) -> Element:
-        made = (e.to(inner) - m.to(inner)) * (value.to(inner) + epsilon).of("rsqrt")
+        result = (e.to(inner) - m.to(inner)) * (value.to(inner) + epsilon).of("rsqrt")
         rest = [n.to(inner) for n in more]
-        made = made * rest.pop(0) if scale is not None else made
-        return (made + rest.pop(0) if bias is not None else made).to(x.dtype)
+        result = result * rest.pop(0) if scale is not None else result
+        return (result + rest.pop(0) if bias is not None else result).to(x.dtype)
 
-    return formula(builder, written, *given)
+    return formula(builder, written, *operands)
 
 
 def layer_norm(
@@ -97,8 +97,8 @@ def layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize x along axes; scale and bias broadcast to x. Returns the mean and 1 / sqrt(variance + epsilon) too."""
     mean, variance = moments(builder, x, axes)
-    made = normalized(builder, x, mean, variance, scale, bias, epsilon)
-    return made, mean, formula(builder, lambda v: (v + epsilon).of("rsqrt"), variance)
+    result = normalized(builder, x, mean, variance, scale, bias, epsilon)
+    return result, mean, formula(builder, lambda v: (v + epsilon).of("rsqrt"), variance)
 
 
 def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, epsilon: float) -> Tensor:
@@ -108,8 +108,8 @@ def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | N
     mean = reductions.mean(builder, squares, axes, keep=True)
 
     def written(e: Element, m: Element, *more: Element) -> Element:
-        made = e.to(inner) * (m + epsilon).of("rsqrt")
-        return (made * more[0].to(inner) if more else made).to(x.dtype)
+        result = e.to(inner) * (m + epsilon).of("rsqrt")
+        return (result * more[0].to(inner) if more else result).to(x.dtype)
 
     return formula(builder, written, x, mean, *([scale] if scale is not None else []))
 
@@ -127,7 +127,7 @@ def batch_norm(
 ) -> Tensor:  # fmt: skip
     """Normalize x by a mean and a variance of each place along an axis; mean, variance, scale and bias are vectors."""
     inner = wide(x.dtype)
-    given = [t for t in (mean, variance, scale, bias) if t is not None]
+    vectors = [t for t in (mean, variance, scale, bias) if t is not None]
 
     def line(m: Element, value: Element, *more: Element) -> list[Element]:
         """Return the factor and the summand of each place, computed once for a place, not for each element."""
@@ -137,7 +137,7 @@ def batch_norm(
         added = -(m.to(inner) * factor)
         return [factor, added + rest.pop(0) if bias is not None else added]
 
-    factor, added = (along(builder, t, axis, x.rank) for t in formulas(builder, line, *given))
+    factor, added = (along(builder, t, axis, x.rank) for t in formulas(builder, line, *vectors))
     assert factor is not None and added is not None
     return formula(builder, lambda e, f, n: (e.to(inner) * f + n).to(x.dtype), x, factor, added)
 
@@ -155,10 +155,10 @@ def group_norm(
         shapes.reshape(builder, t, [1, groups, channels // groups, *[1] * (x.rank - 2)]) if t is not None else None
         for t in (scale, bias)
     ]
-    made, mean, root = layer_norm(builder, grouped, range(2, grouped.rank), vectors[0], vectors[1], epsilon)
+    result, mean, root = layer_norm(builder, grouped, range(2, grouped.rank), vectors[0], vectors[1], epsilon)
     flat = (x.shape[0], groups)
     return (
-        shapes.reshape(builder, made, x.shape),
+        shapes.reshape(builder, result, x.shape),
         shapes.reshape(builder, mean, flat),
         shapes.reshape(builder, root, flat),
     )
@@ -171,19 +171,19 @@ def lp_norm(builder: Builder, x: Tensor, order: float, axes: Sequence[int] | Non
     """
     values = ew.unary(builder, "abs", ew.convert(builder, x, wide(x.dtype)))
     if math.isinf(order):
-        made = reductions.reduce(builder, "max" if order > 0 else "min", values, axes, keep)
+        norm = reductions.reduce(builder, "max" if order > 0 else "min", values, axes, keep)
     elif order == 0:
-        made = reductions.reduce(
+        norm = reductions.reduce(
             builder, "add", formula(builder, lambda e: e.is_unequal(0.0).to(e.dtype), values), axes, keep
         )
     elif order == 1:
-        made = reductions.reduce(builder, "add", values, axes, keep)
+        norm = reductions.reduce(builder, "add", values, axes, keep)
     elif order == 2:
-        made = ew.unary(
+        norm = ew.unary(
             builder, "sqrt", reductions.reduce(builder, "add", ew.binary(builder, "mul", values, values), axes, keep)
         )
     else:
         powers = formula(builder, lambda e: e.binary("pow", order), values)
         total = reductions.reduce(builder, "add", powers, axes, keep)
-        made = formula(builder, lambda e: e.binary("pow", 1.0 / order), total)
-    return ew.convert(builder, made, x.dtype.real)
+        norm = formula(builder, lambda e: e.binary("pow", 1.0 / order), total)
+    return ew.convert(builder, norm, x.dtype.real)

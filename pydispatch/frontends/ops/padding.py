@@ -62,12 +62,12 @@ def pad_between(
         at = places.minus(places.index(d), before[d])
         zero = places.number(0)
         ahead = places.add_op(arith.MaxSIOp(at, zero))
-        found = places.add_op(arith.MinSIOp(places.add_op(arith.DivSIOp(ahead, step[d])), sizes[d]))
-        return found, places.add_op(arith.CmpiOp(places.times(found, step[d]), at, "eq"))
+        source = places.add_op(arith.MinSIOp(places.add_op(arith.DivSIOp(ahead, step[d])), sizes[d]))
+        return source, places.add_op(arith.CmpiOp(places.times(source, step[d]), at, "eq"))
 
     def places(places: Places) -> list[SSAValue]:
-        found = [place(places, d) for d in range(x.rank)]
-        return [places.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(found)]
+        sources = [place(places, d) for d in range(x.rank)]
+        return [places.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(sources)]
 
     return elements_at(builder, padded, tuple(shape), places)
 

@@ -76,9 +76,9 @@ def matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -
     row, column = x.rank == 1, y.rank == 1
     x = expand_dims(builder, x, [0]) if row else x
     y = expand_dims(builder, y, [1]) if column else y
-    made = _matmul(builder, x, y, dtype)
-    gone = ([made.rank - 2] if row else []) + ([made.rank - 1] if column else [])
-    return squeeze(builder, made, gone) if gone else made
+    result = _matmul(builder, x, y, dtype)
+    gone = ([result.rank - 2] if row else []) + ([result.rank - 1] if column else [])
+    return squeeze(builder, result, gone) if gone else result
 
 
 def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tensor:
@@ -130,7 +130,7 @@ def window_sizes(builder: Builder, x: Shape, kernel: Sequence[Size], window: Win
 
     ceil: the last window may end beyond the padding, but it begins within the elements or the padding before them.
     """
-    found: list[Size] = []
+    counts: list[Size] = []
     for d, (n, k) in enumerate(zip(x, kernel, strict=True)):
         reach = (k - 1) * window.dilations[d] + 1
         room = n + window.low[d] + window.high[d] - reach
@@ -139,8 +139,8 @@ def window_sizes(builder: Builder, x: Shape, kernel: Sequence[Size], window: Win
                 f"a window of {reach} does not fit into {n} with padding {window.low[d]} and {window.high[d]}"
             )
         step = window.strides[d]
-        found.append(minimum(ceil_div(room, step), (n + window.low[d] - 1) // step) + 1 if ceil else room // step + 1)
-    return tuple(found)
+        counts.append(minimum(ceil_div(room, step), (n + window.low[d] - 1) // step) + 1 if ceil else room // step + 1)
+    return tuple(counts)
 
 
 def convolution(
@@ -175,11 +175,11 @@ def convolution(
                      f"{w.shape[1]} channels")  # fmt: skip
     if groups == 1:
         return _windows(builder, x, w, inside, out, dtype)
-    per, each = channels // groups, filters // groups
-    xs = reshape(builder, x, [x.shape[0], groups, per, *x.shape[2:]])
-    ws = reshape(builder, w, [groups, each, per, *w.shape[2:]])
-    made = _windows(builder, xs, ws, inside, out, dtype, grouped=True)
-    return reshape(builder, made, [x.shape[0], filters, *out])
+    channels_per_group, filters_per_group = channels // groups, filters // groups
+    xs = reshape(builder, x, [x.shape[0], groups, channels_per_group, *x.shape[2:]])
+    ws = reshape(builder, w, [groups, filters_per_group, channels_per_group, *w.shape[2:]])
+    result = _windows(builder, xs, ws, inside, out, dtype, grouped=True)
+    return reshape(builder, result, [x.shape[0], filters, *out])
 
 
 def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
@@ -222,19 +222,19 @@ def _upsampled(
     loops = [n, *groups, *factors, f, c, *steps]
     source = AffineMap(len(order), 0, (d(order.index(at_f)), d(order.index(at_c)), *taps))
     w = rearranged(builder, w, tuple(loops[i] for i in order), source)
-    places = [i for pair in zip(g, r, strict=True) for i in pair]
-    result = [0, *places, at_f] if channels_last else [0, at_f, *places]
-    made = contract(
+    interleaved = [i for pair in zip(g, r, strict=True) for i in pair]
+    result = [0, *interleaved, at_f] if channels_last else [0, at_f, *interleaved]
+    convolved = contract(
         builder, x, w, AffineMap(count, 0, (d(0), d(at_c), *(d(g[i]) + d(step[i]) for i in range(spatial)))),
         AffineMap(count, 0, tuple(d(i) for i in order)), AffineMap(count, 0, tuple(d(i) for i in result)),
         tuple(loops[i] for i in result), [i < at_c for i in range(count)], dtype,
     )  # fmt: skip
     whole = [groups[i] * s for i, s in enumerate(factors)]
     lead = 1 if channels_last else 2
-    made = reshape(builder, made, [n, *whole, f] if channels_last else [n, f, *whole])
+    convolved = reshape(builder, convolved, [n, *whole, f] if channels_last else [n, f, *whole])
     for axis, start in enumerate(starts):
-        made = slice_axis(builder, made, lead + axis, start, start + out[axis])
-    return transpose(builder, made, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else made
+        convolved = slice_axis(builder, convolved, lead + axis, start, start + out[axis])
+    return transpose(builder, convolved, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else convolved
 
 
 def _windows(
@@ -277,13 +277,15 @@ def transposed_convolution(
     """Return the gradient of a convolution: x [n, c, ...] by w [c, f / groups, kernel...] → [n, f, ...]."""
     spatial = x.rank - 2
     extra = output_padding or [0] * spatial
-    channels, each = w.shape[0], w.shape[1]
-    if isinstance(channels, Expr) or isinstance(each, Expr) or channels % groups:
+    channels, filters_per_group = w.shape[0], w.shape[1]
+    if isinstance(channels, Expr) or isinstance(filters_per_group, Expr) or channels % groups:
         raise builder.fail(f"transposed convolution of {x} by {w} in {groups} group(s)")
     ws = reshape(builder, w, [groups, channels // groups, *w.shape[1:]])
     ws = transpose(builder, ws, [0, 2, 1, *range(3, ws.rank)])
     ws = reverse(
-        builder, reshape(builder, ws, [groups * each, channels // groups, *w.shape[2:]]), range(2, 2 + spatial)
+        builder,
+        reshape(builder, ws, [groups * filters_per_group, channels // groups, *w.shape[2:]]),
+        range(2, 2 + spatial),
     )
     reach = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
     low = tuple(r - n for r, n in zip(reach, window.low, strict=True))
@@ -309,15 +311,21 @@ def filter_gradient(
     inside = Window(window.dilations, (0,) * spatial, (0,) * spatial, window.strides)
     rest, dtype = range(2, x.rank), dtype or x.dtype
     if groups == 1:
-        images, filters = (transpose(builder, each, [1, 0, *rest]) for each in (x, grad))
+        images, filters = (transpose(builder, filters_per_group, [1, 0, *rest]) for filters_per_group in (x, grad))
         return transpose(builder, _windows(builder, images, filters, inside, tuple(kernel), dtype), [1, 0, *rest])
-    per, each = c // groups, f // groups
-    images = transpose(builder, reshape(builder, x, [n, groups, per, *x.shape[2:]]), [2, 1, 0, *range(3, x.rank + 1)])
-    filters = transpose(
-        builder, reshape(builder, grad, [n, groups, each, *grad.shape[2:]]), [1, 2, 0, *range(3, x.rank + 1)]
+    channels_per_group, filters_per_group = c // groups, f // groups
+    images = transpose(
+        builder, reshape(builder, x, [n, groups, channels_per_group, *x.shape[2:]]), [2, 1, 0, *range(3, x.rank + 1)]
     )
-    made = _windows(builder, images, filters, inside, tuple(kernel), dtype, grouped=True)
-    return reshape(builder, transpose(builder, made, [1, 2, 0, *range(3, x.rank + 1)]), [f, per, *kernel])
+    filters = transpose(
+        builder,
+        reshape(builder, grad, [n, groups, filters_per_group, *grad.shape[2:]]),
+        [1, 2, 0, *range(3, x.rank + 1)],
+    )
+    result = _windows(builder, images, filters, inside, tuple(kernel), dtype, grouped=True)
+    return reshape(
+        builder, transpose(builder, result, [1, 2, 0, *range(3, x.rank + 1)]), [f, channels_per_group, *kernel]
+    )
 
 
 def einsum(builder: Builder, equation: str, *operands: Tensor) -> Tensor:
@@ -389,7 +397,7 @@ def _product(
     both = [c for c in both if c not in ones]
     batch = [c for c in both if c in later]
     gone = [c for c in both if c not in later]
-    made = dot_general(
+    result = dot_general(
         builder, x, y, [(xs.index(c), ys.index(c)) for c in batch], [(xs.index(c), ys.index(c)) for c in gone]
     )
-    return made, [*batch, *(c for c in xs if c not in both), *(c for c in ys if c not in both)]
+    return result, [*batch, *(c for c in xs if c not in both), *(c for c in ys if c not in both)]

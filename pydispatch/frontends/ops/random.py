@@ -97,16 +97,16 @@ def bits(builder: Builder, algorithm: str, state: Tensor, shape: Sequence[int], 
         raise builder.fail(f"random bits of {dtype} and shape {list(shape)} are not supported")
     words = [reshape(builder, slice_axis(builder, state, 0, n, n + 1), ()) for n in range(2)]
     if algorithm == "threefry":
-        made, count = _threefry_bits(builder, words[0], words[1], list(shape), dtype)
+        values, count = _threefry_bits(builder, words[0], words[1], list(shape), dtype)
         after = stack(builder, [words[0], _plus(builder, words[1], count)], 0)
     elif state.shape[0] == 3:
         high = reshape(builder, slice_axis(builder, state, 0, 2, 3), ())
-        made, count = _philox_bits(builder, words[0], words[1], high, list(shape), dtype)
+        values, count = _philox_bits(builder, words[0], words[1], high, list(shape), dtype)
         after = stack(builder, [words[0], *_plus_wide(builder, words[1], high, count)], 0)
     else:
-        made, count = _philox_bits(builder, words[0], words[1], words[0], list(shape), dtype)
+        values, count = _philox_bits(builder, words[0], words[1], words[0], list(shape), dtype)
         after = stack(builder, [words[0], _plus(builder, words[1], count)], 0)
-    return after, made
+    return after, values
 
 
 def _plus(builder: Builder, x: Tensor, n: int) -> Tensor:
@@ -130,9 +130,9 @@ def _threefry_bits(
     if dtype.bits == 64:
         for n in shape:
             count *= n
-        made = _counted(builder, shape, lambda s, at, k, c: [
+        values = _counted(builder, shape, lambda s, at, k, c: [
             s.bitcast(_joined(s, *threefry(s, k, s.binary("add", c, at))), dtype)], key, counter)[0]  # fmt: skip
-        return made, count
+        return values, count
     # Each counter gives two numbers, which lie half an axis apart: the first even axis, else the longest.
     whole = shape or [1]
     axis = next((d for d, n in enumerate(whole) if n % 2 == 0), whole.index(max(whole)))
@@ -158,12 +158,12 @@ def _philox_bits(
     if dtype.bits == 64:
         pairs = reshape(builder, slice_axis(builder, flat, 0, 0, words), [total, 2])
         parts = [reshape(builder, slice_axis(builder, pairs, 1, n, n + 1), [total]) for n in range(2)]
-        made = ew.apply(builder, lambda s, x, y: s.bitcast(_joined(s, x, y), dtype), *parts)
-        return reshape(builder, made, shape), count
+        values = ew.apply(builder, lambda s, x, y: s.bitcast(_joined(s, x, y), dtype), *parts)
+        return reshape(builder, values, shape), count
     return reshape(builder, _as(builder, slice_axis(builder, flat, 0, 0, total), dtype), shape), count
 
 
-def _counted(builder: Builder, shape: list[int], function: ew.Function, *given: Tensor) -> list[Tensor]:
+def _counted(builder: Builder, shape: list[int], function: ew.Function, *tensors: Tensor) -> list[Tensor]:
     """function(s, number of the element counted row by row, ...) for each element."""
 
     def numbered(s: Scalars, *scalars: Scalar) -> list[Scalar]:
@@ -172,7 +172,7 @@ def _counted(builder: Builder, shape: list[int], function: ew.Function, *given: 
             at = s.binary("add", s.binary("mul", at, s.const(n, U64)), s.position(d, U64))
         return list(function(s, at, *scalars))  # type: ignore[arg-type]
 
-    return ew.apply_several(builder, numbered, *given, shape=tuple(shape))
+    return ew.apply_several(builder, numbered, *tensors, shape=tuple(shape))
 
 
 def _as(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
@@ -191,8 +191,8 @@ def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     def one(scalars: Scalars, value: Scalar) -> Scalar:
         mantissa = scalars.binary("shift_right_logical", value, scalars.const(lost, value.dtype))
         start = scalars.const(0x3FF0000000000000 if inner == F64 else 0x3F800000, value.dtype)
-        made = scalars.bitcast(scalars.binary("or", mantissa, start), inner)
-        return scalars.convert(scalars.binary("sub", made, scalars.const(1.0, inner)), dtype)
+        result = scalars.bitcast(scalars.binary("or", mantissa, start), inner)
+        return scalars.convert(scalars.binary("sub", result, scalars.const(1.0, inner)), dtype)
 
     return ew.apply(builder, one, x)
 
@@ -248,11 +248,11 @@ def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tu
     if any(n == 0 for n in shape):
         return (shapes.full(builder, 0, shape, U32),) * 2
 
-    def both(scalars: Scalars, number: Scalar, key: Scalar) -> tuple[Scalar, Scalar]:
-        return threefry(scalars, key, number)
+    def both(scalars: Scalars, counter: Scalar, key: Scalar) -> tuple[Scalar, Scalar]:
+        return threefry(scalars, key, counter)
 
-    made = ew.apply_several(builder, both, shapes.iota(builder, [product(shape)], 0, U64), key_of_call(builder, seed))
-    first, second = (reshape(builder, x, shape) for x in made)
+    words = ew.apply_several(builder, both, shapes.iota(builder, [product(shape)], 0, U64), key_of_call(builder, seed))
+    first, second = (reshape(builder, x, shape) for x in words)
     return first, second
 
 

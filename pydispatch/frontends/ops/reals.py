@@ -133,10 +133,10 @@ class Reals:
         """Apply a function of `BINARY_FUNCTIONS`. UnsupportedTypeError where the types differ, or do not have it."""
         if lhs.dtype != rhs.dtype:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} and {rhs.dtype}: the types differ")
-        made = _BINARY[name].get(lhs.dtype.kind)
-        if made is None:
+        operations = _BINARY[name].get(lhs.dtype.kind)
+        if operations is None:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")
-        return self.made(lhs.dtype, _made_of(made, lhs.value, rhs.value))
+        return self.made(lhs.dtype, _made_of(operations, lhs.value, rhs.value))
 
     def unary(self, name: str, a: Scalar) -> Scalar:
         """Apply a function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg,

@@ -39,9 +39,9 @@ def reduce_with(
     outputs = [(builder.splat(value, out_shape), to_result) for t in starts for value in scalar_parts(builder, t)]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        found = scalars_of([*(t.dtype for t in tensors), *(t.dtype for t in starts)], args)
+        elements = scalars_of([*(t.dtype for t in tensors), *(t.dtype for t in starts)], args)
         try:
-            results = combine(Scalars(block), found[len(tensors) :], found[: len(tensors)])
+            results = combine(Scalars(block), elements[len(tensors) :], elements[: len(tensors)])
         except UnsupportedTypeError as error:
             raise builder.fail(str(error)) from None
         return [part for r in results for part in r.parts]
@@ -82,8 +82,8 @@ def reduce(builder: Builder, name: str, x: Tensor, axes: Sequence[int] | None = 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         return [scalars.binary(name, running[0], elements[0])]
 
-    (made,) = reduce_with(builder, [x], [start], gone, combine) if gone else (x,)
-    return kept_axes(builder, made, x, gone) if keep else made
+    (result,) = reduce_with(builder, [x], [start], gone, combine) if gone else (x,)
+    return kept_axes(builder, result, x, gone) if keep else result
 
 
 def kept_axes(builder: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int]) -> Tensor:
@@ -99,8 +99,8 @@ def _folded(builder: Builder, name: str, x: Tensor, axes: Sequence[int], keep: b
     functions: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
     if name not in functions or x.dtype.is_bool or (x.is_symbolic and name in ("max", "min")) or 0 in x.known.shape:
         return None
-    made = functions[name].reduce(x.known, axis=tuple(axes), keepdims=keep)
-    return builder.constant(np.asarray(made), x.dtype)
+    result = functions[name].reduce(x.known, axis=tuple(axes), keepdims=keep)
+    return builder.constant(np.asarray(result), x.dtype)
 
 
 def count(x: Tensor, axes: Sequence[int]) -> int | Expr:
@@ -155,5 +155,5 @@ def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = Fal
             replace = scalars.binary("or", new_nan, scalars.binary("and", replace, scalars.unary("not", was_nan)))
         return [scalars.select(replace, value, best), scalars.select(replace, here, place)]
 
-    _, found = reduce_with(builder, [narrow], start, [axis], combine)
-    return kept_axes(builder, found, x, [axis]) if keep else found
+    _, result = reduce_with(builder, [narrow], start, [axis], combine)
+    return kept_axes(builder, result, x, [axis]) if keep else result

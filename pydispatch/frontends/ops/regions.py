@@ -30,22 +30,22 @@ def best_boxes(
     """
     size, count = good.shape
 
-    def is_hidden(*given: Element) -> Element:
-        low_y, low_x, high_y, high_x, y0, x0, y1, x1, limit, kept = given
+    def is_hidden(*operands: Element) -> Element:
+        low_y, low_x, high_y, high_x, y0, x0, y1, x1, limit, kept = operands
         height = (high_y.at_most(y1) - low_y.at_least(y0)).at_least(0.0)
         width = (high_x.at_most(x1) - low_x.at_least(x0)).at_least(0.0)
         common = height * width
         both = (high_y - low_y) * (high_x - low_x) + (y1 - y0) * (x1 - x0) - common
         return kept & is_over(common, both, limit.to(common.dtype))
 
-    def step(number: Size, held: list[Tensor]) -> list[Tensor]:
-        kept, taken = held
-        own = [shapes.slice_axis(builder, t, 1, number, number + 1) for t in sides]
-        now = reductions.size_as(builder, number, I64)
+    def step(index: Size, carried: list[Tensor]) -> list[Tensor]:
+        kept, taken = carried
+        own = [shapes.slice_axis(builder, t, 1, index, index + 1) for t in sides]
+        now = reductions.size_as(builder, index, I64)
         hidden = reductions.reduce(
             builder, "or", formula(builder, is_hidden, *sides, *own, limit, kept), [1], keep=True
         )
-        this = formula(builder, lambda g, h: g & ~h, shapes.slice_axis(builder, good, 1, number, number + 1), hidden)
+        this = formula(builder, lambda g, h: g & ~h, shapes.slice_axis(builder, good, 1, index, index + 1), hidden)
         if most is not None:
             this = formula(builder, lambda t, n, m: t & (n < m), this, taken, most)
         kept = formula(builder, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, this, now)
@@ -121,8 +121,8 @@ def mean_of_boxes(
     """Return the mean of the samples of each cell, [boxes, channels, cells...]. images: the image of each box."""
     count, channels = images.shape[0], x.shape[1]
     high, wide = cells
-    each = shapes.reshape(builder, images, [count, 1, 1, 1])
-    samples = sampled(builder, x, (count, channels, high * ratio, wide * ratio), taps, each)
+    batch = shapes.reshape(builder, images, [count, 1, 1, 1])
+    samples = sampled(builder, x, (count, channels, high * ratio, wide * ratio), taps, batch)
     return reductions.mean(
         builder, shapes.reshape(builder, samples, [count, channels, high, ratio, wide, ratio]), [3, 5]
     )

@@ -50,11 +50,11 @@ CUBIC_SLOPES: Taps = ((-1, lambda part: far_slope(part + 1)), (0, near_slope),
 """The derivatives of the weights of `LINEAR` and `CUBIC`."""
 
 
-def weighted(*given: Element) -> Element:
+def weighted(*terms: Element) -> Element:
     """Return the sum of elements times weights; each element is followed by its weight."""
-    total = given[0] * given[1]
-    for n in range(2, len(given), 2):
-        total = total + given[n] * given[n + 1]
+    total = terms[0] * terms[1]
+    for n in range(2, len(terms), 2):
+        total = total + terms[n] * terms[n + 1]
     return total
 
 
@@ -63,8 +63,8 @@ def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Arr
     if taken.shape[1] > _FEW:  # many elements for each place: a product with a matrix
         matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
         np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
-        made = products.dot_general(builder, x, builder.constant(matrix, x.dtype), [], [(axis, 1)])
-        return shapes.transpose(builder, made, [*range(axis), x.rank - 1, *range(axis, x.rank - 1)])
+        product = products.dot_general(builder, x, builder.constant(matrix, x.dtype), [], [(axis, 1)])
+        return shapes.transpose(builder, product, [*range(axis), x.rank - 1, *range(axis, x.rank - 1)])
     return weighted_slices(builder, x, axis, [builder.constant(column) for column in taken.T],
                            [builder.constant(column, x.dtype) for column in weights.T])  # fmt: skip
 
@@ -74,11 +74,11 @@ def weighted_slices(
 ) -> Tensor:
     """Return x with new elements along an axis: sums of the old ones at the indices of each vector of `taken`, times
     the vector of `weights` that belongs to it."""
-    given: list[Tensor] = []
+    terms: list[Tensor] = []
     for indices, factors in zip(taken, weights, strict=True):
-        given.append(gathers.take(builder, x, indices, axis))
-        given.append(shapes.reshape(builder, factors, [-1, *[1] * (x.rank - axis - 1)]))
-    return formula(builder, weighted, *given)
+        terms.append(gathers.take(builder, x, indices, axis))
+        terms.append(shapes.reshape(builder, factors, [-1, *[1] * (x.rank - axis - 1)]))
+    return formula(builder, weighted, *terms)
 
 
 def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:

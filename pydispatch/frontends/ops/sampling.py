@@ -40,7 +40,7 @@ def sampled(
 
     shape: [n, c, ...]; taps broadcast to it. batch: the image of each n; without it n itself.
     """
-    given: list[Tensor] = []
+    terms: list[Tensor] = []
     for chosen in itertools.product(*taps):
 
         def places(places: Places) -> list[SSAValue]:
@@ -48,19 +48,19 @@ def sampled(
             return [at.pop() if batch is not None else places.index(0), places.index(1), *at]
 
         indices = [tap.index for tap in chosen] + ([batch] if batch is not None else [])
-        given.append(elements_at(builder, x, shape, places, *indices))
+        terms.append(elements_at(builder, x, shape, places, *indices))
         weight = chosen[0].weight
         for tap in chosen[1:]:
             weight = elementwise.binary(builder, "mul", weight, tap.weight)
-        given.append(weight)
-    return formula(builder, weighted, *given)
+        terms.append(weight)
+    return formula(builder, weighted, *terms)
 
 
 def zero_taps(builder: Builder, places: Tensor, length: Tensor) -> list[Tap]:
     """Return the taps of the two elements around each place; beyond the axis there is 0. length: of the axis, in the
     type of the places.
     """
-    found = []
+    taps = []
     for offset, weight in LINEAR:
 
         def index(value: Element, size: Element, offset: int = offset) -> Element:
@@ -70,8 +70,8 @@ def zero_taps(builder: Builder, places: Tensor, length: Tensor) -> list[Tap]:
             low = value.of("floor")
             return _where_inside(low + offset, size, weight(value - low))
 
-        found.append(Tap(formula(builder, index, places, length), formula(builder, part, places, length)))
-    return found
+        taps.append(Tap(formula(builder, index, places, length), formula(builder, part, places, length)))
+    return taps
 
 
 def _where_inside(i: Element, size: Element, weight: Element) -> Element:
@@ -110,14 +110,14 @@ class Grid:
     def speed(self, value: Element, n: Element) -> Element:
         """Return the derivative of `place`, 0 where the place is at a border or moved to it."""
         last = n.to(value.dtype) - 1.0
-        made = last * 0.5 if self.corners else (last + 1.0) * 0.5
+        derivative = last * 0.5 if self.corners else (last + 1.0) * 0.5
         if self.beyond == "zeros" or not self._moves_places:
-            return made
+            return derivative
         value = self._scaled(value, n)
         if self.beyond == "reflection":
-            made = _direction(value, *self._mirrors(last)) * made
+            derivative = _direction(value, *self._mirrors(last)) * derivative
             value = self.inside(value, n)
-        return ((value > 0.0) & (value < last)).choose(made, 0.0)
+        return ((value > 0.0) & (value < last)).choose(derivative, 0.0)
 
     def inside(self, value: Element, n: Element) -> Element:
         """Move a place into the n elements of an axis, to the border or by reflection; with zeros beyond, it stays."""
@@ -174,23 +174,23 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: Grid, slopes: b
     base = places if how.mode == "nearest" else formula(builder, lambda v: v.of("floor"), places)
     speeds = formula(builder, how.speed, at, length) if slopes else None
     weights, derivatives = _TAPS[how.mode]
-    found = []
+    taps = []
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
 
         def index(low: Element, n: Element, offset: int = offset) -> Element:
             return how.inside(low + offset, n).to(I64).at_least(0).at_most(n - 1)
 
         def part(value: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight) -> Element:
-            made = weight(value - low)
-            return _where_inside(low + offset, n.to(value.dtype), made) if how.beyond == "zeros" else made
+            result = weight(value - low)
+            return _where_inside(low + offset, n.to(value.dtype), result) if how.beyond == "zeros" else result
 
-        given = (places, base, length)
+        operands = (places, base, length)
         steep = None
         if speeds is not None:
-            by_place = formula(builder, partial(part, weight=derivative), *given)
+            by_place = formula(builder, partial(part, weight=derivative), *operands)
             steep = elementwise.binary(builder, "mul", by_place, speeds)
-        found.append(Tap(formula(builder, index, base, length), formula(builder, part, *given), steep))
-    return found
+        taps.append(Tap(formula(builder, index, base, length), formula(builder, part, *operands), steep))
+    return taps
 
 
 def _direction(value: Element, least: float, most: Element) -> Element:

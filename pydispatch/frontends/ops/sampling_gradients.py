@@ -34,23 +34,25 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
         weight = taps[0].weight
         for tap in taps[1:]:
             weight = elementwise.binary(builder, "mul", weight, tap.weight)
-        each = shapes.expand_dims(builder, without_channels(weight), [spatial + 1])
-        updates.append(shapes.reshape(builder, elementwise.binary(builder, "mul", values, each), [count, x.shape[1]]))
+        factors = shapes.expand_dims(builder, without_channels(weight), [spatial + 1])
+        updates.append(
+            shapes.reshape(builder, elementwise.binary(builder, "mul", values, factors), [count, x.shape[1]])
+        )
         places[0].append(row(shapes.iota(builder, lead, 0, I64)))
         for d, tap in enumerate(taps):
             places[1 + d].append(row(without_channels(tap.index)))
     columns = [shapes.concat(builder, parts, 0) for parts in places]
-    made = scatters.put_rows(builder, image, columns, shapes.concat(builder, updates, 0), "add")
-    return shapes.transpose(builder, made, [0, x.rank - 1, *range(1, x.rank - 1)])
+    rows = scatters.put_rows(builder, image, columns, shapes.concat(builder, updates, 0), "add")
+    return shapes.transpose(builder, rows, [0, x.rank - 1, *range(1, x.rank - 1)])
 
 
 def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
     """Return the gradient of the grid [n, ..., axes] of `grid_sample`, whose result has the gradient `grad`."""
     axes = grid_taps(builder, x, grid, how, slopes=True)
-    found = []
+    gradients = []
     for d in reversed(range(len(axes))):
         steep = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
         by_place = sampled(builder, x, grad.shape, [steep if n == d else taps for n, taps in enumerate(axes)])
         product_ = elementwise.binary(builder, "mul", by_place, grad)
-        found.append(reductions.reduce(builder, "add", product_, [1]))
-    return shapes.stack(builder, found, grid.rank - 1)
+        gradients.append(reductions.reduce(builder, "add", product_, [1]))
+    return shapes.stack(builder, gradients, grid.rank - 1)

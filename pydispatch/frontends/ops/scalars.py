@@ -110,11 +110,11 @@ def _div(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
         scalars.binary("mul", scalars.imag(rhs), scalars.imag(rhs)),
     )
     top = scalars._scaled(_mul(scalars, lhs, scalars.conj(rhs)), scale)
-    made = scalars.complex(
+    quotient = scalars.complex(
         scalars.binary("div", scalars.real(top), squares), scalars.binary("div", scalars.imag(top), squares)
     )
     return scalars.select(
-        scalars.compare("eq", size, scalars.const(0.0, size.dtype)), scalars._scaled(lhs, scale), made
+        scalars.compare("eq", size, scalars.const(0.0, size.dtype)), scalars._scaled(lhs, scale), quotient
     )
 
 
@@ -141,12 +141,12 @@ def _chosen(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
 
 def _atan2(scalars: Scalars, y: Scalar, x: Scalar) -> Scalar:
     """-i log((x + iy) / sqrt(x^2 + y^2))."""
-    turned = scalars.complex(
+    direction = scalars.complex(
         scalars.binary("sub", scalars.real(x), scalars.imag(y)), scalars.binary("add", scalars.imag(x), scalars.real(y))
     )
     length = _sqrt(scalars, _add(scalars, _mul(scalars, x, x), _mul(scalars, y, y)))
-    made = _log(scalars, _div(scalars, turned, length))
-    return scalars.complex(scalars.imag(made), scalars.unary("neg", scalars.real(made)))
+    logarithm = _log(scalars, _div(scalars, direction, length))
+    return scalars.complex(scalars.imag(logarithm), scalars.unary("neg", scalars.real(logarithm)))
 
 
 def _neg(scalars: Scalars, a: Scalar) -> Scalar:
@@ -184,9 +184,9 @@ def _turned(scalars: Scalars, length: Scalar, angle: Scalar) -> Scalar:
 
 def _exp(scalars: Scalars, a: Scalar) -> Scalar:
     zero = scalars.const(0.0, a.dtype.real)
-    made = _turned(scalars, scalars.unary("exp", scalars.real(a)), scalars.imag(a))
+    result = _turned(scalars, scalars.unary("exp", scalars.real(a)), scalars.imag(a))
     is_real = scalars.compare("eq", scalars.imag(a), zero)
-    return scalars.complex(scalars.real(made), scalars.select(is_real, scalars.imag(a), scalars.imag(made)))
+    return scalars.complex(scalars.real(result), scalars.select(is_real, scalars.imag(a), scalars.imag(result)))
 
 
 def _log(scalars: Scalars, a: Scalar) -> Scalar:
@@ -238,8 +238,8 @@ def _sqrt(scalars: Scalars, a: Scalar) -> Scalar:
     small = scalars.binary("div", scalars.binary("mul", half, scalars.unary("abs", y)), large)
     right = scalars.compare("ge", x, zero)
     real, imag = scalars.select(right, large, small), scalars.select(right, small, large)
-    made = scalars.complex(real, scalars.binary("copysign", imag, y))
-    return scalars.select(scalars.compare("eq", a, scalars.const(0.0, a.dtype)), scalars.complex(zero, y), made)
+    root = scalars.complex(real, scalars.binary("copysign", imag, y))
+    return scalars.select(scalars.compare("eq", a, scalars.const(0.0, a.dtype)), scalars.complex(zero, y), root)
 
 
 def _rsqrt(scalars: Scalars, a: Scalar) -> Scalar:
@@ -272,8 +272,8 @@ def _rotated(function: Callable[[Scalars, Scalar], Scalar], back: bool) -> Calla
     """f(ia), or -i f(ia): sines, cosines and tangents from their hyperbolic ones."""
 
     def rotated(scalars: Scalars, a: Scalar) -> Scalar:
-        made = function(scalars, scalars.complex(scalars.unary("neg", scalars.imag(a)), scalars.real(a)))
-        return scalars.complex(scalars.imag(made), scalars.unary("neg", scalars.real(made))) if back else made
+        result = function(scalars, scalars.complex(scalars.unary("neg", scalars.imag(a)), scalars.real(a)))
+        return scalars.complex(scalars.imag(result), scalars.unary("neg", scalars.real(result))) if back else result
 
     return rotated
 
@@ -289,8 +289,8 @@ def _asinh(scalars: Scalars, a: Scalar) -> Scalar:
     z, one = scalars.select(left, _neg(scalars, a), a), scalars.const(1.0, a.dtype)
     square = _mul(scalars, z, z)
     rest = _div(scalars, square, _add(scalars, one, _sqrt(scalars, _add(scalars, one, square))))
-    made = _log1p(scalars, _add(scalars, z, rest))
-    return scalars.select(left, _neg(scalars, made), made)
+    result = _log1p(scalars, _add(scalars, z, rest))
+    return scalars.select(left, _neg(scalars, result), result)
 
 
 def _acosh(scalars: Scalars, a: Scalar) -> Scalar:
@@ -333,12 +333,12 @@ _COMPLEX_UNARY = {
 
 def scalars_of(dtypes: Sequence[DType], args: Sequence[SSAValue]) -> list[Scalar]:
     """Block arguments as elements: complex ones take two."""
-    found, place = [], 0
+    scalars, position = [], 0
     for dtype in dtypes:
         count = 2 if dtype.is_complex else 1
-        found.append(Scalar(dtype, tuple(args[place : place + count])))
-        place += count
-    return found
+        scalars.append(Scalar(dtype, tuple(args[position : position + count])))
+        position += count
+    return scalars
 
 
 def elements_of(dtypes: Sequence[DType]) -> list[Attribute]:

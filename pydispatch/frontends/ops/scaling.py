@@ -31,8 +31,8 @@ def scaled_to_one(builder: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Ten
     smallest = exponents & -exponents  # the bits of the smallest normal number
 
     def power(size: Element) -> Element:
-        found = (size.bits(integer) & exponents).at_least(smallest).bits(x.dtype)
-        return size.of("is_finite").choose(found, 1.0)
+        result = (size.bits(integer) & exponents).at_least(smallest).bits(x.dtype)
+        return size.of("is_finite").choose(result, 1.0)
 
     largest = reduce(builder, "max", formula(builder, lambda v: v.of("abs"), x), axes, keep=True)
     divisors = formula(builder, power, largest)

@@ -54,8 +54,8 @@ def cumulative(
         },
         regions=[Region(block)],
     )
-    made = builder.wrap(x.dtype, x.shape, builder.add(op).results[0])
-    return reverse(builder, made, [axis]) if backwards else made
+    result = builder.wrap(x.dtype, x.shape, builder.add(op).results[0])
+    return reverse(builder, result, [axis]) if backwards else result
 
 
 Stepped = tuple[list[Scalar], list[Scalar]]
@@ -87,13 +87,13 @@ def recurrence(
         linalg.YieldOp.create(operands=[v for x in first for v in _elements(builder, with_first, x, begin.args)])
     )
     after = Block(arg_types=[*[index] * len(shape), *elements_of(carried)])
-    places: list[SSAValue] = list(after.args[: len(shape)])
+    coordinates: list[SSAValue] = list(after.args[: len(shape)])
     s = Scalars(after)
     if last is not None:
-        places[axis] = s.add_op(arith.SubiOp(last, places[axis]))
-    given = [Scalar(x.dtype, tuple(_elements(builder, s, x, places))) for x in tensors]
-    made, following = step(s, given, scalars_of(carried, after.args[len(shape) :]))
-    elements, parts = ([part for element in each for part in element.parts] for each in (made, following))
+        coordinates[axis] = s.add_op(arith.SubiOp(last, coordinates[axis]))
+    inputs = [Scalar(x.dtype, tuple(_elements(builder, s, x, coordinates))) for x in tensors]
+    step_results, following = step(s, inputs, scalars_of(carried, after.args[len(shape) :]))
+    elements, parts = ([part for element in scalars for part in element.parts] for scalars in (step_results, following))
     after.add_op(linalg.YieldOp.create(operands=[*parts, *elements, *parts]))
     dtypes = [*results, *carried]
     op = builder.add(
@@ -104,12 +104,12 @@ def recurrence(
         )
     )  # fmt: skip
     values = iter(op.results)
-    found = [builder.wrap(dtype, shape, *islice(values, len(elements_of([dtype])))) for dtype in dtypes]
+    running = [builder.wrap(dtype, shape, *islice(values, len(elements_of([dtype])))) for dtype in dtypes]
     ends = [
         squeeze(builder, slice_axis(builder, x, axis, shape[axis] - 1, shape[axis]), [axis])
-        for x in found[len(results) :]
+        for x in running[len(results) :]
     ]
-    return [reverse(builder, x, [axis]) if backwards else x for x in found[: len(results)]], ends
+    return [reverse(builder, x, [axis]) if backwards else x for x in running[: len(results)]], ends
 
 
 def _elements(builder: Builder, scalars: Scalars, x: Tensor, places: Sequence[SSAValue]) -> list[SSAValue]:

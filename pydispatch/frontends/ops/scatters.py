@@ -61,9 +61,9 @@ def scatter(
     slices = [_with_all_axes(builder, update, x, axes) for update in updates]
     batch = slices[0].rank - x.rank
     # Slices of several elements along an indexed axis become as many slices.
-    for number, d in enumerate(indexed):
+    for index, d in enumerate(indexed):
         if slices[0].shape[batch + d] != 1:
-            slices, places = _single(builder, slices, places, batch, d, number)
+            slices, places = _single(builder, slices, places, batch, d, index)
             batch += 1
     # Axes along which slices are smaller than x lie at 0.
     for d in range(x.rank):
@@ -71,51 +71,51 @@ def scatter(
             indexed.append(d)
             places.append(full(builder, 0, places[0].shape if places else (), indices.dtype))
     order = [*indexed, *(d for d in range(x.rank) if d not in indexed)]
-    slices = [transpose(builder, each, [*range(batch), *(batch + d for d in order)]) for each in slices]
+    slices = [transpose(builder, slice_, [*range(batch), *(batch + d for d in order)]) for slice_ in slices]
     if batch == 0:  # one slice
         slices, places = (
-            [expand_dims(builder, each, [0]) for each in slices],
+            [expand_dims(builder, slice_, [0]) for slice_ in slices],
             [expand_dims(builder, p, [0]) for p in places],
         )
         batch = 1
     if not indexed:
         indexed, places = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
     at = convert(builder, concat(builder, [expand_dims(builder, p, [batch]) for p in places], batch), indices.dtype)
-    moved = [transpose(builder, each, order) for each in tensors]
-    made = _scattered(builder, moved, at, slices, len(indexed), combine, unique)
-    return [transpose(builder, each, [order.index(d) for d in range(x.rank)]) for each in made]
+    moved = [transpose(builder, slice_, order) for slice_ in tensors]
+    results = _scattered(builder, moved, at, slices, len(indexed), combine, unique)
+    return [transpose(builder, slice_, [order.index(d) for d in range(x.rank)]) for slice_ in results]
 
 
 def _single(
-    builder: Builder, slices: Sequence[Tensor], places: Sequence[Tensor], batch: int, axis: int, number: int
+    builder: Builder, slices: Sequence[Tensor], places: Sequence[Tensor], batch: int, axis: int, index: int
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Cut slices into slices of one element along `axis` of the tensor, and return these and their coordinates. number:
     of the coordinate along `axis`.
     """
     order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
-    made = [expand_dims(builder, transpose(builder, each, order), [batch + 1 + axis]) for each in slices]
+    cut = [expand_dims(builder, transpose(builder, slice_, order), [batch + 1 + axis]) for slice_ in slices]
     count = slices[0].shape[batch + axis]
     lead = (*slices[0].shape[:batch], count)
     wide = [broadcast_to(builder, expand_dims(builder, place, [batch]), lead) for place in places]
-    wide[number] = binary(builder, "add", wide[number], iota(builder, lead, batch, wide[number].dtype))
-    return made, wide
+    wide[index] = binary(builder, "add", wide[index], iota(builder, lead, batch, wide[index].dtype))
+    return cut, wide
 
 
-def _column(builder: Builder, indices: Tensor, axes: GatherAxes, number: int) -> Tensor:
+def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> Tensor:
     """Return one coordinate of each slice."""
     lead = [indices.shape[d] for d in axes.batch_of_indices(indices.rank)]
     if axes.vector == indices.rank:
         return indices
-    return reshape(builder, slice_axis(builder, indices, axes.vector, number, number + 1), lead)
+    return reshape(builder, slice_axis(builder, indices, axes.vector, index, index + 1), lead)
 
 
 def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
     """Return the slices with the axes that count them first, then all axes of x."""
     lead = [d for d in range(updates.rank) if d not in axes.offset]
-    made = transpose(builder, updates, [*lead, *axes.offset])
-    sizes = dict(zip(axes.kept(x.rank), made.shape[len(lead) :], strict=True))
-    shape: list[Size] = [*made.shape[: len(lead)], *(sizes.get(d, 1) for d in range(x.rank))]
-    return reshape(builder, made, shape)
+    slices = transpose(builder, updates, [*lead, *axes.offset])
+    sizes = dict(zip(axes.kept(x.rank), slices.shape[len(lead) :], strict=True))
+    shape: list[Size] = [*slices.shape[: len(lead)], *(sizes.get(d, 1) for d in range(x.rank))]
+    return reshape(builder, slices, shape)
 
 
 def scatter_first(
@@ -145,12 +145,12 @@ def _scattered(
     if len(alone) < len(blocks):
         return _slice_by_slice(builder, tensors, indices, slices, depth, combine)
     bodies = iter(alone)
-    made = []
+    results = []
     for x, update in zip(tensors, slices, strict=True):
         parts = [_scattered_part(builder, part, indices, news, depth, next(bodies), unique)
                  for part, news in zip(builder.parts(x), builder.parts(update), strict=True)]  # fmt: skip
-        made.append(builder.wrap(x.dtype, x.shape, *parts))
-    return made
+        results.append(builder.wrap(x.dtype, x.shape, *parts))
+    return results
 
 
 def _scattered_part(
@@ -169,25 +169,25 @@ def _scattered_part(
     return builder.add(op).results[0]
 
 
-def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, number: int) -> Block | None:
+def _body_of_part(dtypes: Sequence[DType], combine: CombineSeveral, index: int) -> Block | None:
     """Return the body that computes one part of an element from its new and its old part; None when other parts are
     needed, too.
     """
     elements = elements_of(dtypes)
     block = Block(arg_types=[*elements, *elements])
-    new, old = block.args[number], block.args[len(elements) + number]
-    found = scalars_of([*dtypes, *dtypes], block.args)
-    results = combine(Scalars(block), found[len(dtypes) :], found[: len(dtypes)])
-    value = [part for result in results for part in result.parts][number]
+    new, old = block.args[index], block.args[len(elements) + index]
+    scalars = scalars_of([*dtypes, *dtypes], block.args)
+    results = combine(Scalars(block), scalars[len(dtypes) :], scalars[: len(dtypes)])
+    value = [part for result in results for part in result.parts][index]
     needed: set[SSAValue] = set()
     pending = [value]
     while pending:
-        each = pending.pop()
-        if each in needed:
+        operand = pending.pop()
+        if operand in needed:
             continue
-        needed.add(each)
-        if isinstance(each, OpResult) and each.op.parent is block:
-            pending += each.op.operands
+        needed.add(operand)
+        if isinstance(operand, OpResult) and operand.op.parent is block:
+            pending += operand.op.operands
     for op in reversed(list(block.ops)):
         if not needed.intersection(op.results):
             op.detach()
@@ -210,16 +210,19 @@ def _slice_by_slice(
     lead = indices.rank - 1
     count = product(indices.shape[:lead])
     indices = reshape(builder, indices, [count, depth])
-    slices = [reshape(builder, each, [count, *each.shape[lead:]]) for each in slices]
+    slices = [reshape(builder, slice_tensor, [count, *slice_tensor.shape[lead:]]) for slice_tensor in slices]
 
-    def step(number: Size, running: list[Tensor]) -> list[Tensor]:
-        following: Any = number + 1
-        starts = [reshape(builder, slice_(builder, indices, (number, d), (following, d + 1)), ()) for d in range(depth)]
-        rows = [reshape(builder, slice_axis(builder, each, 0, number, following), each.shape[1:]) for each in slices]
+    def step(index: Size, running: list[Tensor]) -> list[Tensor]:
+        following: Any = index + 1
+        starts = [reshape(builder, slice_(builder, indices, (index, d), (following, d + 1)), ()) for d in range(depth)]
+        rows = [
+            reshape(builder, slice_axis(builder, slice_tensor, 0, index, following), slice_tensor.shape[1:])
+            for slice_tensor in slices
+        ]
         sources, sizes = [builder.parts(row) for row in rows], [builder.index(n) for n in rows[0].shape]
 
-        def element(scalars: Scalars, *given: Scalar) -> list[Scalar]:
-            old, begins = given[: len(running)], given[len(running) :]
+        def element(scalars: Scalars, *operands: Scalar) -> list[Scalar]:
+            old, begins = operands[: len(running)], operands[len(running) :]
             p = Places(scalars.block, [])
             inside, at = p.const(True, BOOL), []
             for d in range(rank):

@@ -28,11 +28,11 @@ def places_of_true(builder: Builder, mask: Tensor) -> Tensor:
 
 def places_of_nonzero(builder: Builder, x: Tensor) -> list[Tensor]:
     """Return the indices of the elements of a tensor that are not 0, in row-major order: a vector for each axis."""
-    found = places_of_true(builder, elementwise.convert(builder, shapes.reshape(builder, x, [product(x.shape)]), BOOL))
+    flat = places_of_true(builder, elementwise.convert(builder, shapes.reshape(builder, x, [product(x.shape)]), BOOL))
     rows = []
     for d in range(x.rank):
         stride, size = (reductions.size_as(builder, n, I64) for n in (product(x.shape[d + 1 :]), x.shape[d]))
-        rows.append(formula(builder, lambda at, each, n: at / each % n, found, stride, size))
+        rows.append(formula(builder, lambda index, step, n: index / step % n, flat, stride, size))
     return rows
 
 
@@ -50,11 +50,11 @@ def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor,
     """
     columns = _columns_of_slices(builder, x, axis)
     size = x.shape[axis]
-    starts, number = _runs(builder, columns)
+    starts, run_index = _runs(builder, columns)
     first = places_of_true(builder, starts)
     beyond = shapes.concat(builder, [first, shapes.reshape(builder, reductions.size_as(builder, size, I64), [1])], 0)
     ends = shapes.slice_axis(builder, beyond, 0, 1, first.shape[0] + 1)
-    return take(builder, x, first, axis), number, elementwise.binary(builder, "sub", ends, first)
+    return take(builder, x, first, axis), run_index, elementwise.binary(builder, "sub", ends, first)
 
 
 _MOST_COLUMNS = 64
@@ -90,10 +90,10 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
         return less
 
     *columns, origin = ordering.sort(builder, [*rows, places], 0, before)
-    starts, number = _runs(builder, columns)
+    starts, run_index = _runs(builder, columns)
     first = take(builder, origin, places_of_true(builder, starts), 0)
     room = builder.wrap(I64, (size,), builder.splat(builder.number(0, I64), (size,)))
-    inverse = put_rows(builder, room, [origin], number, None)
+    inverse = put_rows(builder, room, [origin], run_index, None)
     none = builder.wrap(I64, first.shape, builder.splat(builder.number(0, I64), first.shape))
     if not sort:
         first, order = ordering.sort_with_places(builder, first, 0)
@@ -122,5 +122,5 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
     places = shapes.iota(builder, [size], 0, I64)
     starts = formula(builder, begins, places, *(t for pair in zip(columns, earlier, strict=True) for t in pair))
-    number = scans.cumulative(builder, "add", elementwise.convert(builder, starts, I64), 0)
-    return starts, formula(builder, lambda n: n - 1, number)
+    run_index = scans.cumulative(builder, "add", elementwise.convert(builder, starts, I64), 0)
+    return starts, formula(builder, lambda n: n - 1, run_index)

@@ -28,10 +28,10 @@ def axis_of(builder: Builder, axis: int, rank: int) -> int:
 
 def axes_of(builder: Builder, axes: Sequence[int] | None, rank: int) -> list[int]:
     """Return distinct axes in rising order, counted from the front; all axes for None."""
-    found = sorted(axis_of(builder, a, rank) for a in (range(rank) if axes is None else axes))
-    if len(set(found)) != len(found):
+    result = sorted(axis_of(builder, a, rank) for a in (range(rank) if axes is None else axes))
+    if len(set(result)) != len(result):
         raise builder.fail(f"axes {list(axes or ())} of a tensor of rank {rank} name one twice")
-    return found
+    return result
 
 
 def _is_small(x: Tensor) -> bool:
@@ -60,18 +60,18 @@ def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
     if sum(n == -1 for n in shape) > 1:
         raise builder.fail(f"a shape has more than one -1: {list(shape)}")
     if -1 not in shape:
-        made = tuple(shape)
+        result = tuple(shape)
     else:
         rest = product(n for n in shape if n != -1)
         if not isinstance(total, Expr) and not isinstance(rest, Expr) and (rest == 0 or total % rest):
             raise builder.fail(f"{x} cannot have the shape {list(shape)}: {total} elements are no multiple of {rest}")
-        made = tuple(total // rest if n == -1 else n for n in shape)
-    new = product(made)
+        result = tuple(total // rest if n == -1 else n for n in shape)
+    new = product(result)
     if not isinstance(total, Expr) and not isinstance(new, Expr) and total != new:
-        raise builder.fail(f"{x} cannot have the shape {list(made)}: it has {total} elements, not {new}")
-    if any(not isinstance(n, Expr) and n < 0 for n in made):
-        raise builder.fail(f"a shape has a negative size: {list(made)}")
-    return made
+        raise builder.fail(f"{x} cannot have the shape {list(result)}: it has {total} elements, not {new}")
+    if any(not isinstance(n, Expr) and n < 0 for n in result):
+        raise builder.fail(f"a shape has a negative size: {list(result)}")
+    return result
 
 
 Group = tuple[list[int], list[int]]
@@ -113,13 +113,13 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
 
 def _merged_ones(groups: list[Group]) -> list[Group]:
     """Join groups that have no axes on one side (sizes of 1) to a neighbour, and return the groups."""
-    found: list[Group] = []
+    merged: list[Group] = []
     for old, new in groups:
-        if found and (not old or not new or not found[-1][0] or not found[-1][1]):
-            found[-1] = (found[-1][0] + old, found[-1][1] + new)
+        if merged and (not old or not new or not merged[-1][0] or not merged[-1][1]):
+            merged[-1] = (merged[-1][0] + old, merged[-1][1] + new)
         else:
-            found.append((old, new))
-    return found
+            merged.append((old, new))
+    return merged
 
 
 def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAValue:
@@ -177,12 +177,12 @@ def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -
 
 def rearranged(builder: Builder, x: Tensor, shape: Shape, source: AffineMap) -> Tensor:
     """Return the tensor whose element at i is x[source(i)]."""
-    made = []
+    parts = []
     identity = AffineMap.identity(len(shape))
     for part in builder.parts(x):
         out = builder.empty(x.dtype.element, shape)
-        made += builder.generic([(part, source)], [(out, identity)], [True] * len(shape), lambda _, args: args[:1])
-    return builder.wrap(x.dtype, shape, *made)
+        parts += builder.generic([(part, source)], [(out, identity)], [True] * len(shape), lambda _, args: args[:1])
+    return builder.wrap(x.dtype, shape, *parts)
 
 
 def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Sequence[int] | None = None) -> Tensor:
@@ -230,8 +230,8 @@ def element(builder: Builder, x: Tensor) -> SSAValue:
 def scalar_parts(builder: Builder, t: Tensor) -> list[SSAValue]:
     """Return the element of a tensor of one element as scalars of the program: one, or two of a complex one."""
     if t.numbers is not None and t.dtype.has_numpy_values:
-        number = t.numbers.reshape(-1)[0].item()
-        return [builder.number(p, t.dtype) for p in ([number.real, number.imag] if t.dtype.is_complex else [number])]
+        value = t.numbers.reshape(-1)[0].item()
+        return [builder.number(p, t.dtype) for p in ([value.real, value.imag] if t.dtype.is_complex else [value])]
     places = [builder.index(0)] * t.rank
     return [builder.add(tensor.ExtractOp(part, places, t.dtype.element)).result for part in builder.parts(t)]
 
@@ -268,12 +268,12 @@ def _sliced(
     def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
         return DenseArrayBase.from_list(builtin.i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
-    made = tensor.ExtractSliceOp.build(
+    slice_op = tensor.ExtractSliceOp.build(
         operands=[value, builder.indices(starts), builder.indices(shape), []],
         properties={"static_offsets": static(starts), "static_sizes": static(shape), "static_strides": static(strides)},
         result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
     )
-    return builder.add(made).result
+    return builder.add(slice_op).result
 
 
 def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size, stride: int = 1) -> Tensor:
@@ -286,12 +286,12 @@ def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size,
 
 def split(builder: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:
     """Consecutive slices of these sizes along an axis."""
-    found, start = [], 0
+    slices, start = [], 0
     for n in sizes:
         limit: Any = start + n
-        found.append(slice_axis(builder, x, axis, start, limit))
+        slices.append(slice_axis(builder, x, axis, start, limit))
         start = limit
-    return found
+    return slices
 
 
 def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:

@@ -68,12 +68,14 @@ class _Formula:
 def _wide(function: Callable[..., Scalar]) -> Callable[..., Scalar]:
     """Compute in f32 at least; the result has the type of the operands."""
 
-    def widened(scalars: Scalars, *given: Scalar) -> Scalar:
-        dtype = given[0].dtype
+    def widened(scalars: Scalars, *operands: Scalar) -> Scalar:
+        dtype = operands[0].dtype
         if not dtype.is_float:
             raise UnsupportedTypeError(f"{function.__name__} of {dtype} is not defined")
         inner = F64 if dtype.bits == 64 else F32
-        return scalars.convert(function(_Formula(scalars, inner), *(scalars.convert(x, inner) for x in given)), dtype)
+        return scalars.convert(
+            function(_Formula(scalars, inner), *(scalars.convert(x, inner) for x in operands)), dtype
+        )
 
     widened.__name__, widened.__doc__ = function.__name__, function.__doc__
     return widened
@@ -158,8 +160,8 @@ def lgamma(formula: _Formula, x: Scalar) -> Scalar:
     sine = formula.f("log", formula.f("sin", formula.mul(part, math.pi)))
     finite = formula.f("is_finite", sine)
     reflected = formula.pick(finite, formula.sub(formula.sub(math.log(math.pi), sine), above), formula.f("neg", sine))
-    made = formula.pick(below, reflected, above)
-    return formula.pick(formula.eq(size, math.inf), math.inf, made)
+    result = formula.pick(below, reflected, above)
+    return formula.pick(formula.eq(size, math.inf), math.inf, result)
 
 
 @_wide
@@ -179,9 +181,9 @@ def digamma(formula: _Formula, x: Scalar) -> Scalar:
     part = formula.add(x, formula.f("abs", formula.f("floor", formula.add(x, 0.5))))
     angle = formula.mul(part, math.pi)
     reflected = formula.sub(above, formula.div(formula.mul(formula.f("cos", angle), math.pi), formula.f("sin", angle)))
-    made = formula.pick(below, reflected, above)
+    result = formula.pick(below, reflected, above)
     pole = formula.s.binary("and", formula.le(x, 0.0), formula.eq(x, formula.f("floor", x)))
-    return formula.pick(pole, math.nan, made)
+    return formula.pick(pole, math.nan, result)
 
 
 _BERNOULLI = (
@@ -225,10 +227,10 @@ def polygamma(scalars: Scalars, n: Scalar, x: Scalar) -> Scalar:
     m = _Formula(scalars, n.dtype)
     sign = m.sub(m.mul(_modulo(m, n, 2.0), 2.0), 1.0)
     above = m.add(n, 1.0)
-    made = m.mul(m.mul(sign, m.f("exp", lgamma(scalars, above))), zeta(scalars, above, x))
-    made = m.pick(m.eq(n, 0.0), digamma(scalars, x), made)
+    result = m.mul(m.mul(sign, m.f("exp", lgamma(scalars, above))), zeta(scalars, above, x))
+    result = m.pick(m.eq(n, 0.0), digamma(scalars, x), result)
     undefined = scalars.binary("or", m.lt(n, 0.0), scalars.unary("not", m.eq(n, m.f("floor", n))))
-    return m.pick(undefined, math.nan, made)
+    return m.pick(undefined, math.nan, result)
 
 
 def _modulo(formula: _Formula, x: Scalar, by: float) -> Scalar:
@@ -309,11 +311,11 @@ def next_after(scalars: Scalars, x: Scalar, y: Scalar) -> Scalar:
     sizes = [scalars.binary("and", v, scalars.const(sign_bit - 1, unsigned)) for v in (bits, y_bits)]
     inwards = scalars.binary("or", scalars.compare("gt", sizes[0], sizes[1]), scalars.unary("not", same_sign))
     step = scalars.select(inwards, scalars.const(-1, unsigned), one)
-    made = scalars.bitcast(scalars.binary("add", bits, step), x.dtype)
-    made = scalars.select(scalars.compare("eq", x, zero), least, made)
-    made = scalars.select(scalars.compare("eq", x, y), y, made)
+    result = scalars.bitcast(scalars.binary("add", bits, step), x.dtype)
+    result = scalars.select(scalars.compare("eq", x, zero), least, result)
+    result = scalars.select(scalars.compare("eq", x, y), y, result)
     nan = scalars.binary("or", scalars.unary("is_nan", x), scalars.unary("is_nan", y))
-    return scalars.select(nan, scalars.const(math.nan, x.dtype), made)
+    return scalars.select(nan, scalars.const(math.nan, x.dtype), result)
 
 
 def reduce_precision(scalars: Scalars, x: Scalar, exponent: int, mantissa: int) -> Scalar:
@@ -341,5 +343,5 @@ def reduce_precision(scalars: Scalars, x: Scalar, exponent: int, mantissa: int) 
         over = scalars.compare("gt", field, c((bias + reduced) << have_mantissa))
         under = scalars.compare("le", field, c((bias - reduced) << have_mantissa))
         bits = scalars.select(over, infinite, scalars.select(under, sign, bits))
-    made = scalars.bitcast(bits, x.dtype)
-    return scalars.select(scalars.unary("is_nan", x), x if mantissa else scalars.const(math.inf, x.dtype), made)
+    result = scalars.bitcast(bits, x.dtype)
+    return scalars.select(scalars.unary("is_nan", x), x if mantissa else scalars.const(math.inf, x.dtype), result)

@@ -106,7 +106,7 @@ def reduce_image_windows(
     """
     whole = Window((1, 1, *window.strides), (0, 0, *window.low), (0, 0, *window.high), (1, 1, *window.dilations))
     return reduce_windows(
-        builder, [x], [builder.constant(number, dtype) for number, dtype in starts], (1, 1, *kernel), whole, combine,
+        builder, [x], [builder.constant(start, dtype) for start, dtype in starts], (1, 1, *kernel), whole, combine,
         around=[around], out=(*x.shape[:2], *out), moving=range(2, x.rank),
     )  # fmt: skip
 
@@ -173,7 +173,7 @@ def sum_over_windows(
     pairs = zip(sizes, window.low, x.shape[2:], window.strides, strict=True)
     high = [size - 1 + before - (n - 1) * stride for size, before, n, stride in pairs]
     ones, zeros = (1,) * spatial, (0, 0)
-    around_each = Window((1, 1, *ones), (*zeros, *low), (*zeros, *high), (1, 1, *window.dilations))
+    padded = Window((1, 1, *ones), (*zeros, *low), (*zeros, *high), (1, 1, *window.dilations))
     counts = [builder.index(n) for n in sizes]
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
@@ -186,12 +186,12 @@ def sum_over_windows(
             value = scalars.select(scalars.compare("eq", here, elements[1]), value, scalars.const(0, value.dtype))
         return [scalars.binary("add", running[0], value)]
 
-    given, around = ([x], [0]) if places is None else ([x, places], [0, -1])
-    (made,) = reduce_windows(
-        builder, given, [builder.constant(0, x.dtype)], (1, 1, *kernel), around_each, combine, (1, 1, *window.strides),
+    operands, around = ([x], [0]) if places is None else ([x, places], [0, -1])
+    (sums,) = reduce_windows(
+        builder, operands, [builder.constant(0, x.dtype)], (1, 1, *kernel), padded, combine, (1, 1, *window.strides),
         around=around, moving=range(2, 2 + spatial),
     )  # fmt: skip
-    return builder.as_shape(made, (*x.shape[:2], *sizes))
+    return builder.as_shape(sums, (*x.shape[:2], *sizes))
 
 
 def select_and_scatter(
@@ -220,12 +220,12 @@ def select_and_scatter(
         for d in range(rank):
             place = p.minus(p.plus(p.index(d), lows[d]), p.index(rank + d))
             step = p.number(window.strides[d])
-            number = p.add_op(arith.DivSIOp(place, step))
-            exact = p.add_op(arith.CmpiOp(p.times(number, step), place, "eq"))
+            window_index = p.add_op(arith.DivSIOp(place, step))
+            exact = p.add_op(arith.CmpiOp(p.times(window_index, step), place, "eq"))
             inside_ = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(place, p.number(0), "sge")),
-                                            p.add_op(arith.CmpiOp(number, windows[d], "slt"))))  # fmt: skip
+                                            p.add_op(arith.CmpiOp(window_index, windows[d], "slt"))))  # fmt: skip
             valid = p.add_op(arith.AndIOp(valid, p.add_op(arith.AndIOp(exact, inside_))))
-            at.append(p.clamped(number, p.minus(windows[d], p.number(1))))
+            at.append(p.clamped(window_index, p.minus(windows[d], p.number(1))))
         index = p.add_op(tensor.ExtractOp(b_chosen, at, I64.element))
         here = p.add_op(arith.IndexCastOp(_flat(p, [p.index(d) for d in range(rank)], shape), I64.element))
         taken = p.add_op(arith.AndIOp(valid, p.add_op(arith.CmpiOp(index, here, "eq"))))
@@ -234,8 +234,8 @@ def select_and_scatter(
 
     b_chosen, sources = builder.value(chosen), builder.parts(source)
     outputs = [(builder.splat(value, x.shape), to_result) for value in scalar_parts(builder, start)]
-    made = builder.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
-    return builder.wrap(x.dtype, x.shape, *made)
+    results = builder.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
+    return builder.wrap(x.dtype, x.shape, *results)
 
 
 def _chosen_places(
@@ -253,7 +253,7 @@ def _chosen_places(
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         p = Places(block, [])
-        best, number = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
+        best, chosen_index = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
         at, valid, clamped = [], _true(p), []
         for d in range(rank):
             first = p.times(p.index(d), p.number(window.strides[d]))
@@ -265,15 +265,15 @@ def _chosen_places(
             clamped.append(p.clamped(place, p.minus(shape[d], p.number(1))))
         element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, clamped, x.dtype.element)) for part in values))
         here = Scalar(I64, (p.add_op(arith.IndexCastOp(_flat(p, at, shape), I64.element)),))
-        first_ = p.compare("lt", number, p.const(0, I64))
+        first_ = p.compare("lt", chosen_index, p.const(0, I64))
         better = p.binary("or", first_, p.unary("not", select(p, best, element)))
         taken = p.binary("and", Scalar(BOOL, (valid,)), better)
-        return [*p.select(taken, element, best).parts, p.select(taken, here, number).value]
+        return [*p.select(taken, element, best).parts, p.select(taken, here, chosen_index).value]
 
     starts = [*(builder.number(0, x.dtype) for _ in values), builder.number(-1, I64)]
     outputs = [(builder.splat(start, out), to_result) for start in starts]
-    *_, made = builder.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
-    return builder.wrap(I64, out, made)
+    *_, chosen = builder.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
+    return builder.wrap(I64, out, chosen)
 
 
 def _true(places: Places) -> SSAValue:

@@ -27,7 +27,7 @@ class PythonFunction(Frontend):
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
         if isinstance(source, (list, tuple)):
-            return _joined([self.read(each, options) for each in source])
+            return _joined([self.read(item, options) for item in source])
         if isinstance(source, ProgramSource):
             return source.module(options.weights)
         named: Any = source
@@ -50,8 +50,8 @@ def _joined(modules: Sequence[ModuleOp]) -> ModuleOp:
                     f"two of the functions are called '{name}'; compile them apart, or give one another name",
                     location_of(op),
                 )
-            number = next(n for n in range(1, len(taken) + 2) if not {f"{name}_{n}"} & (taken | own.keys()))
-            _rename(module, op, name, f"{name}_{number}")
+            suffix = next(n for n in range(1, len(taken) + 2) if not {f"{name}_{n}"} & (taken | own.keys()))
+            _rename(module, op, name, f"{name}_{suffix}")
         taken |= set(_symbols(module))
         for op in list(module.body.block.ops):
             op.detach()
@@ -61,12 +61,12 @@ def _joined(modules: Sequence[ModuleOp]) -> ModuleOp:
 
 def _symbols(module: ModuleOp) -> dict[str, Operation]:
     """Return the top-level operations of a module that define a symbol, by name."""
-    found = {}
+    definitions = {}
     for op in module.body.block.ops:
         name = op.properties.get("sym_name")
         if isinstance(name, StringAttr):
-            found[name.data] = op
-    return found
+            definitions[name.data] = op
+    return definitions
 
 
 def _is_private(op: Operation) -> bool:
@@ -85,7 +85,7 @@ def _referring(attribute: Attribute, old: str, new: str) -> Attribute:
     if isinstance(attribute, SymbolRefAttr) and attribute.root_reference.data == old:
         return SymbolRefAttr(new, attribute.nested_references)
     if isinstance(attribute, ArrayAttr):
-        return ArrayAttr(_referring(each, old, new) for each in attribute)
+        return ArrayAttr(_referring(element, old, new) for element in attribute)
     return attribute
 
 

@@ -51,20 +51,20 @@ def _entries(module: ModuleOp) -> list[func.FuncOp]:
     return named or public
 
 
-def _bound(builder: Builder, expected: Input, given: tuple[str, Any]) -> Tensor:
+def _bound(builder: Builder, expected: Input, weight: tuple[str, Any]) -> Tensor:
     """Create the weight that replaces an argument. CompileError when their shapes differ."""
-    name, array = given
+    name, array = weight
     if array.shape != expected.shape:
         raise builder.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
     return builder.weight(name, array.view(expected.dtype.numpy), expected.dtype)
 
 
 def _argument_names(entry: func.FuncOp) -> list[str]:
-    names = [_name(argument, number) for number, argument in enumerate(entry.body.blocks[0].args)]
-    return [name if names.count(name) == 1 else f"arg{number}" for number, name in enumerate(names)]
+    names = [_name(argument, index) for index, argument in enumerate(entry.body.blocks[0].args)]
+    return [name if names.count(name) == 1 else f"arg{index}" for index, name in enumerate(names)]
 
 
-def _name(argument: BlockArgument, number: int) -> str:
+def _name(argument: BlockArgument, index: int) -> str:
     """Return the name that the location of an argument states (JAX: `x`, or `params['w']`, which becomes params_w), or
     its own name.
 
@@ -77,7 +77,7 @@ def _name(argument: BlockArgument, number: int) -> str:
         argument = inner if inner is not None and isinstance(inner.location, NamedLoc) else argument
     text = argument.location.text if isinstance(argument.location, NamedLoc) else argument.name_hint or ""
     name = re.sub(r"\W+", "_", text).strip("_")
-    return name if is_name(name) else f"arg{number}"
+    return name if is_name(name) else f"arg{index}"
 
 
 def _passed_to(op: Operation, index: int) -> BlockArgument | None:
@@ -97,10 +97,10 @@ def _result_names(entry: func.FuncOp, count: int) -> list[str]:
     """
     attributes = list(entry.res_attrs or ())
     names = []
-    for number in range(count):
-        given = attributes[number].data.get("jax.result_info") if number < len(attributes) and isinstance(
-            attributes[number], DictionaryAttr) else None  # fmt: skip
-        text = given.data if isinstance(given, StringAttr) else ""
+    for index in range(count):
+        info = attributes[index].data.get("jax.result_info") if index < len(attributes) and isinstance(
+            attributes[index], DictionaryAttr) else None  # fmt: skip
+        text = info.data if isinstance(info, StringAttr) else ""
         key = re.search(r"\['(\w+)'\]$|\.(\w+)$", text)
-        names.append(next(filter(None, key.groups()), "") if key else f"result{number}")
+        names.append(next(filter(None, key.groups()), "") if key else f"result{index}")
     return names if len(set(names)) == count else [f"result{n}" for n in range(count)]

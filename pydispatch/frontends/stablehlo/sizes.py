@@ -20,11 +20,11 @@ def names_of_sizes(entry: func.FuncOp) -> dict[Place, str]:
         if a in equal and b in equal:
             joined, kept = equal[b], equal[a]
             equal = {place: kept if root == joined else root for place, root in equal.items()}
-    given = {equal[place]: name for place, name in _named(entry) if place in equal}
+    given_names = {equal[place]: name for place, name in _named(entry) if place in equal}
     names: dict[Place, str] = {}
     for place in places:
         root = equal[place]
-        names[place] = given.setdefault(root, f"d{root[0]}_{root[1]}")
+        names[place] = given_names.setdefault(root, f"d{root[0]}_{root[1]}")
     return names
 
 
@@ -35,13 +35,13 @@ def _place(value: SSAValue, entry: func.FuncOp) -> Place | None:
         return None
     source = op.operands[0]
     arguments = list(entry.body.blocks[0].args)
-    number = next((n for n, argument in enumerate(arguments) if argument is source), None)
-    return None if number is None else (number, op.properties["dimension"].value.data)  # type: ignore[attr-defined]
+    index = next((n for n, argument in enumerate(arguments) if argument is source), None)
+    return None if index is None else (index, op.properties["dimension"].value.data)  # type: ignore[attr-defined]
 
 
 def _asserted(entry: func.FuncOp) -> list[tuple[Place, Place]]:
     """Return pairs of sizes that `shape_assertion` states to be equal."""
-    found = []
+    pairs = []
     for op in entry.body.blocks[0].ops:
         target = op.properties.get("call_target_name")
         if not isinstance(target, StringAttr) or target.data != "shape_assertion" or not op.operands:
@@ -51,8 +51,8 @@ def _asserted(entry: func.FuncOp) -> list[tuple[Place, Place]]:
         if direction is not None and direction.data == "EQ":
             pair = [_place(operand, entry) for operand in test.operands]
             if pair[0] is not None and pair[1] is not None:
-                found.append((pair[0], pair[1]))
-    return found
+                pairs.append((pair[0], pair[1]))
+    return pairs
 
 
 def _named(entry: func.FuncOp) -> list[tuple[Place, str]]:
@@ -60,12 +60,12 @@ def _named(entry: func.FuncOp) -> list[tuple[Place, str]]:
     module = entry.parent_op()
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)} if isinstance(
         module, ModuleOp) else {}  # fmt: skip
-    found = []
+    named = []
     for op in entry.body.blocks[0].ops:
         callee = functions.get(op.callee.root_reference.data) if isinstance(op, func.CallOp) else None
         for operand, attributes in zip(op.operands, callee.arg_attrs or () if callee else (), strict=False):
             name = attributes.data.get("jax.global_constant") if isinstance(attributes, DictionaryAttr) else None
             place = _place(operand, entry)
             if isinstance(name, StringAttr) and place is not None:
-                found.append((place, name.data))
-    return found
+                named.append((place, name.data))
+    return named

@@ -64,13 +64,13 @@ class Tracer(trace.Tracer):
                               "pass its elements on as values of their own")  # fmt: skip
         if not 0 <= index < len(elements):
             raise self.b.fail(f"a tuple of {len(elements)} element(s) has no element {index}")
-        found, result = elements[index], op.results[0]
-        if found.type != result.type:
-            raise self.b.fail(f"element {index} of the tuple is {found.type}, but the result's type is {result.type}")
-        if found in self._tuples:
-            self._tuples[result] = self._tuples[found]
+        element, result = elements[index], op.results[0]
+        if element.type != result.type:
+            raise self.b.fail(f"element {index} of the tuple is {element.type}, but the result's type is {result.type}")
+        if element in self._tuples:
+            self._tuples[result] = self._tuples[element]
         else:
-            self._values[result] = self.value(found)
+            self._values[result] = self.value(element)
 
     def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
         return dtype_of(type, place)
@@ -88,15 +88,15 @@ class Tracer(trace.Tracer):
     def scalar_function(self, region: Region) -> ScalarFunction:
         """Return the function of scalars that a region computes, for the body of a reduction, a sort or a scatter."""
         block = self.block_of(region)
-        return lambda s, given: self._scalars(s, block, given)
+        return lambda s, arguments: self._scalars(s, block, arguments)
 
-    def _scalars(self, scalars: Scalars, block: Block, given: Sequence[Scalar]) -> list[Scalar]:
-        if len(given) != len(block.args):
-            raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(given)} element(s)")
-        found = dict(zip(block.args, given, strict=True))
+    def _scalars(self, scalars: Scalars, block: Block, arguments: Sequence[Scalar]) -> list[Scalar]:
+        if len(arguments) != len(block.args):
+            raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(arguments)} element(s)")
+        values = dict(zip(block.args, arguments, strict=True))
         for op in block.ops:
             with self.b.at(op):
-                operands = [found[v] if v in found else self._captured(v) for v in op.operands]
+                operands = [values[v] if v in values else self._captured(v) for v in op.operands]
                 if op.name in self.terminators:
                     return operands
                 if op.name in ("func.call", "stablehlo.composite"):
@@ -111,7 +111,7 @@ class Tracer(trace.Tracer):
                     results = operands[:1]
                 else:
                     raise self.b.fail(f"'{op.name}' is not supported on single elements, as in this region")
-                found.update(zip(op.results, results, strict=True))
+                values.update(zip(op.results, results, strict=True))
         raise self.b.fail("a region ends without passing on its values")
 
     def _scalars_of_call(self, scalars: Scalars, op: Operation, operands: list[Scalar]) -> list[Scalar]:
@@ -133,11 +133,11 @@ class Tracer(trace.Tracer):
         dtype = dtype_of(value.type)
         return Tensor(dtype, tuple(value.get_shape()), known=elements_of(value, dtype))
 
-    def dtype(self, op: Operation, number: int = 0) -> DType:
+    def dtype(self, op: Operation, index: int = 0) -> DType:
         """Return the element type of a result; for a quantized result the type of the numbers, while the operation is
         converted on numbers.
         """
-        type = op.results[number].type
+        type = op.results[index].type
         quantization = quantization_of(type)
         if quantization is not None and self._numbers is op:
             return of_element(quantization.expressed)
@@ -186,13 +186,13 @@ class Tracer(trace.Tracer):
             raise self.b.fail(f"{what}: {list(axes)} names an axis twice")
         return tuple(axes)
 
-    def entries(self, given: Sequence[int], count: int, what: str, least: int | None = None) -> tuple[int, ...]:
+    def entries(self, numbers: Sequence[int], count: int, what: str, least: int | None = None) -> tuple[int, ...]:
         """Return a list as a tuple of `count` numbers, none of them below `least`. CompileError for other lists."""
-        if len(given) != count:
-            raise self.b.fail(f"{what} has {len(given)} entries, expected {count}")
-        if least is not None and any(n < least for n in given):
-            raise self.b.fail(f"{what}: {list(given)} has a number below {least}")
-        return tuple(given)
+        if len(numbers) != count:
+            raise self.b.fail(f"{what} has {len(numbers)} entries, expected {count}")
+        if least is not None and any(n < least for n in numbers):
+            raise self.b.fail(f"{what}: {list(numbers)} has a number below {least}")
+        return tuple(numbers)
 
 
 _SAME_ELEMENT = frozenset({"stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.broadcast",

@@ -23,9 +23,9 @@ def dtype_of(type: Attribute, place: Location | None = None) -> DType:
     """Return the element type of a tensor type; of quantized elements that of the stored integers."""
     if not isinstance(type, TensorType):
         raise CompileError(f"a value of type {type} is no tensor", place, "tokens and tuples are not supported here")
-    if (found := quantization_of(type)) is not None:
-        bits = next(n for n in (2, 4, 8, 16, 32) if n >= found.bits)
-        return DTYPES[f"{'i' if found.signed else 'u'}{bits}"]
+    if (quantization := quantization_of(type)) is not None:
+        bits = next(n for n in (2, 4, 8, 16, 32) if n >= quantization.bits)
+        return DTYPES[f"{'i' if quantization.signed else 'u'}{bits}"]
     try:
         return of_element(type.element_type)
     except (KeyError, StopIteration):

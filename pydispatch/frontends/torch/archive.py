@@ -105,18 +105,18 @@ def _read(data: memoryview, name: str) -> Model:
 def _arrays(archive: _Archive, config: str) -> dict[str, Array]:
     """Return the arrays that a table names. Equal views of one storage are one array."""
     folder = config.rpartition("/")[0]
-    made: dict[tuple[str, TensorMeta], Array] = {}
-    found: dict[str, Array] = {}
+    views: dict[tuple[str, TensorMeta], Array] = {}
+    arrays: dict[str, Array] = {}
     for name, entry in archive.json(config).get("config").items():
         if entry.get("use_pickle").truth() or entry.maybe("tensor_meta") is None:
             raise entry.fault("it is a pickled object, which is not loaded: that would run code of the file")
         meta = entry.get("tensor_meta")
         path = entry.get("path_name").text()
         key = (path, read_tensor_meta(meta))
-        if key not in made:
-            made[key] = _view(archive.member(f"{folder}/{path}"), key[1], meta)
-        found[name] = made[key]
-    return found
+        if key not in views:
+            views[key] = _view(archive.member(f"{folder}/{path}"), key[1], meta)
+        arrays[name] = views[key]
+    return arrays
 
 
 def _view(storage: memoryview, meta: TensorMeta, where: Value) -> Array:

@@ -77,9 +77,9 @@ def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:
 
 def _integer(node: ast.expr) -> int:
     try:
-        number = ast.literal_eval(node)
+        value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError):
         raise KeyError from None
-    if type(number) is not int or abs(number) >= 1 << 62:
+    if type(value) is not int or abs(value) >= 1 << 62:
         raise KeyError
-    return number
+    return value

@@ -50,13 +50,13 @@ class TorchFrontend(Frontend):
 def _with_flat_results(program: Any) -> Any:
     """Return a copy of an exported program whose results are a flat tuple, like those of a compiled program."""
     structure = sys.modules["torch"].utils._pytree.tree_structure
-    found = copy.copy(program)
-    found._module_call_graph = [
+    flat = copy.copy(program)
+    flat._module_call_graph = [
         replace(entry, signature=replace(s, out_spec=structure(tuple(range(s.out_spec.num_leaves)))))
         if (s := entry.signature) is not None else entry
         for entry in program.module_call_graph
     ]  # fmt: skip
-    return found
+    return flat
 
 
 FRONTEND = TorchFrontend()

@@ -133,18 +133,18 @@ class _Reader:
     def _of_node(self, node: Any) -> Argument:
         if node.op != "get_attr":
             return self.parts.get(node) or Name(node.name)
-        found = self.module
+        attribute = self.module
         for part in node.target.split("."):
-            found = getattr(found, part)
-        if hasattr(found, "graph"):
-            graph, constants = graph_of(found)
+            attribute = getattr(attribute, part)
+        if hasattr(attribute, "graph"):
+            graph, constants = graph_of(attribute)
             if constants:
                 name = next(iter(constants))
                 raise Fault(f"node '{node.name}' is a graph that holds a tensor, '{name}'; make it an operand")
             return graph
         if node.name not in self.constants:
-            self._describe(node.name, found)
-            self.constants[node.name] = _elements(found)
+            self._describe(node.name, attribute)
+            self.constants[node.name] = _elements(attribute)
         return Name(node.name)
 
 

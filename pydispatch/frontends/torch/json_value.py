@@ -84,17 +84,17 @@ class Value:
 
     def integer(self) -> int:
         """Return this value as an integer. Fault unless it is one of 64 bits."""
-        number = self._expect(int)
-        if not -(1 << 63) <= number < 1 << 63:
+        value = self._expect(int)
+        if not -(1 << 63) <= value < 1 << 63:
             raise self.fault("the integer has more than 64 bits")
-        return number
+        return value
 
     def size(self) -> int:
         """Return this value as an integer. Fault when it is negative."""
-        number = self.integer()
-        if number < 0:
-            raise self.fault(f"expected an integer of at least 0, got {number}")
-        return number
+        value = self.integer()
+        if value < 0:
+            raise self.fault(f"expected an integer of at least 0, got {value}")
+        return value
 
     def number(self) -> float:
         """Return this value as a float; files store infinities and NaN as strings."""
@@ -112,10 +112,10 @@ def parse(data: memoryview, name: str) -> Value:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("an object has a key twice")
-    return found
+    return members
 
 
 def _constant(text: str) -> Any:

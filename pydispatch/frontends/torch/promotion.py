@@ -30,13 +30,13 @@ def category(dtype: DType) -> int:
     return _CATEGORIES[dtype.kind]
 
 
-def default_type(number: Number) -> DType:
+def default_type(value: Number) -> DType:
     """Return the type of a number as a tensor."""
-    if isinstance(number, bool):
+    if isinstance(value, bool):
         return BOOL
-    if isinstance(number, (int, Expr)):
+    if isinstance(value, (int, Expr)):
         return I64
-    return F32 if isinstance(number, float) else C64
+    return F32 if isinstance(value, float) else C64
 
 
 def promote(lhs: DType, rhs: DType) -> DType:
@@ -63,16 +63,16 @@ def result_type(operands: Sequence[Operand]) -> DType:
     """Return the type that the operands of an operation are promoted to."""
     groups: list[DType | None] = [None, None, None]  # tensors with axes, without, numbers
     for operand in operands:
-        place, dtype = 2, BOOL
+        group, dtype = 2, BOOL
         if isinstance(operand, Tensor):
-            place, dtype = (0 if operand.rank else 1), operand.dtype
+            group, dtype = (0 if operand.rank else 1), operand.dtype
         else:
             dtype = default_type(operand)
-        groups[place] = dtype if (known := groups[place]) is None else promote(known, dtype)
-    found = groups[2]
+        groups[group] = dtype if (known := groups[group]) is None else promote(known, dtype)
+    promoted = groups[2]
     for higher in (groups[1], groups[0]):
-        found = _over(higher, found)
-    return found or F32
+        promoted = _over(higher, promoted)
+    return promoted or F32
 
 
 def _over(higher: DType | None, lower: DType | None) -> DType | None:

@@ -49,13 +49,13 @@ class _Program:
         """Write the function."""
         users = [spec for spec in self.program.inputs if spec.kind == "user_input" and isinstance(spec.argument, Name)]
         arguments = [Memory(x) if isinstance(x, Tensor) else x for x in self._begin(users)]
-        given = iter(arguments)
+        remaining = iter(arguments)
         values: list[Any] = []
         if len(self.program.inputs) != len(self.program.graph.inputs):
             raise self.b.fail("the signature and the graph have different inputs")
         for spec, argument in zip(self.program.inputs, self.program.graph.inputs, strict=True):
             if spec.kind == "user_input":
-                values.append(next(given) if isinstance(spec.argument, Name) else spec.argument)
+                values.append(next(remaining) if isinstance(spec.argument, Name) else spec.argument)
             elif spec.kind == "size":
                 values.append(evaluate(self.program.graph.numbers[_name(spec)], self.symbols))
             elif spec.kind == "constant_input":
@@ -68,13 +68,13 @@ class _Program:
                 raise self.b.fail(
                     f"input '{argument.name:.120}' of the graph is '{spec.argument.name:.120}' in the signature"
                 )
-        found = self.tracer.graph(self.program.graph, values)
+        outputs = self.tracer.graph(self.program.graph, values)
         results = {
             _name(spec): memory.tensor
             for spec, memory in zip(users, arguments, strict=True)
             if isinstance(memory, Memory) and memory.writes
         }
-        self._outputs(found, results)
+        self._outputs(outputs, results)
         for weight, memory in self.state.values():
             if memory.writes:
                 self.b.store(weight, memory.tensor)
@@ -92,25 +92,25 @@ class _Program:
                 inputs.append(Input(name, I64, ()))
                 continue
             inputs.append(Input(name, meta.dtype, tuple(_size(n, name, d) for d, n in enumerate(meta.sizes))))
-        given: list[Any] = []
+        arguments: list[Any] = []
         sizes: list[tuple[str, SizeText, Size]] = []
         for tensor, spec, name in zip(self.b.begin(inputs), users, names, strict=True):
             meta = graph.tensors.get(_name(spec))
             if meta is None:
-                number = graph.numbers.get(_name(spec))
+                stated_size = graph.numbers.get(_name(spec))
                 size = self.b.size_of(self.b.scalar(tensor))
-                if number is not None:
-                    self._call_it(number, size)
-                    sizes.append((f"argument '{name}' is {{a}}", number, size))
-                given.append(size)
+                if stated_size is not None:
+                    self._call_it(stated_size, size)
+                    sizes.append((f"argument '{name}' is {{a}}", stated_size, size))
+                arguments.append(size)
                 continue
-            given.append(tensor)
+            arguments.append(tensor)
             for axis, (n, size) in enumerate(zip(meta.sizes, tensor.shape, strict=True)):
                 self._call_it(n, size)
                 sizes.append((f"argument '{name}' has {{a}} elements along axis {axis}", n, size))
         for what, stated, size in sizes:
             self._check_size(what, stated, size)
-        return given
+        return arguments
 
     def _check_size(self, what: str, stated: SizeText, size: Size) -> None:
         """Add a runtime check of an argument size against the range or the expression that the file states.
@@ -164,15 +164,15 @@ class _Program:
 
     # -- outputs
 
-    def _outputs(self, found: list[Any], results: dict[str, Tensor]) -> None:
+    def _outputs(self, values: list[Any], results: dict[str, Tensor]) -> None:
         """Collect the results by name: updated arguments first, then the return values of the model that are not None.
 
         An output that represents an update of a weight is written to the weight.
         """
         specs = self.program.outputs
-        if len(specs) != len(found):
+        if len(specs) != len(values):
             raise self.b.fail("the signature and the graph have different outputs")
-        for spec, value in zip(specs, found, strict=True):
+        for spec, value in zip(specs, values, strict=True):
             if isinstance(value, Memory):
                 value = value.tensor
             if value is None or spec.kind == "token":
@@ -207,8 +207,8 @@ def _size(size: SizeText, name: str, axis: int) -> int | str:
 
 
 def _unused(name: str, names: dict[str, Tensor]) -> str:
-    found, number = name, 0
-    while found in names:
-        number += 1
-        found = f"{name}_{number}"
-    return found
+    candidate, suffix = name, 0
+    while candidate in names:
+        suffix += 1
+        candidate = f"{name}_{suffix}"
+    return candidate

@@ -188,26 +188,26 @@ def read_graph(value: Value) -> Graph:
         outputs=tuple(read_argument(a) for a in value.get("outputs").elements()),
         nodes=tuple(_node(n, i) for i, n in enumerate(value.get("nodes").elements())),
         tensors={name: read_tensor_meta(meta) for name, meta in value.get("tensor_values").items()},
-        numbers={name: _size(number) for name, number in value.get("sym_int_values").items()},
+        numbers={name: _size(size) for name, size in value.get("sym_int_values").items()},
     )
 
 
 _POSITIONAL, _KEYWORD = 1, 2
 
 
-def _node(value: Value, number: int) -> Node:
+def _node(value: Value, index: int) -> Node:
     target = value.get("target").text()
     try:
         positional: list[Argument] = []
         parameters: list[str] = []
         keywords: dict[str, Argument] = {}
-        for given in value.get("inputs").elements():
-            argument = read_argument(given.get("arg"))
-            kind = given.maybe("kind")
-            name = given.get("name").text()
+        for entry in value.get("inputs").elements():
+            argument = read_argument(entry.get("arg"))
+            kind = entry.maybe("kind")
+            name = entry.get("name").text()
             if name and kind is not None and kind.integer() == _KEYWORD:
                 if name in keywords:
-                    raise given.fault(f"the argument '{name:.80}' is there twice")
+                    raise entry.fault(f"the argument '{name:.80}' is there twice")
                 keywords[name] = argument
             else:
                 positional.append(argument)
@@ -219,7 +219,7 @@ def _node(value: Value, number: int) -> Node:
     own_name = value.maybe("name")
     return Node(
         target, tuple(positional), tuple(parameters), keywords, results,
-        name=own_name.text() if own_name else _first_name(results) or f"node {number}",
+        name=own_name.text() if own_name else _first_name(results) or f"node {index}",
         module=_module(metadata), line=_line(metadata),
     )  # fmt: skip
 

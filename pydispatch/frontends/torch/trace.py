@@ -49,10 +49,10 @@ class Tracer:
         self.symbols = symbols
         self.kernels = frozenset(kernels)
 
-    def graph(self, graph: Graph, given: Sequence[Any]) -> list[Any]:
+    def graph(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
         """Write a graph. given: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
         values: dict[str, Any] = {}
-        for argument, value in zip(graph.inputs, given, strict=True):
+        for argument, value in zip(graph.inputs, inputs, strict=True):
             if isinstance(argument, Name):
                 memory = Memory(value) if isinstance(value, Tensor) else value
                 if isinstance(memory, Memory):
@@ -63,12 +63,12 @@ class Tracer:
                 self._node(graph, node, values)
         return [self._value(output, values, graph) for output in graph.outputs]
 
-    def tensors(self, graph: Graph, given: Sequence[Any]) -> list[Tensor]:
+    def tensors(self, graph: Graph, inputs: Sequence[Any]) -> list[Tensor]:
         """Write a graph whose outputs are all tensors, and return its outputs. CompileError for other outputs."""
-        outputs = [found.tensor if isinstance(found, Memory) else found for found in self.graph(graph, given)]
-        for found in outputs:
-            if not isinstance(found, Tensor):
-                raise self.b.fail(f"a graph gives {shown(found)}; expected a tensor")
+        outputs = [output.tensor if isinstance(output, Memory) else output for output in self.graph(graph, inputs)]
+        for output in outputs:
+            if not isinstance(output, Tensor):
+                raise self.b.fail(f"a graph gives {shown(output)}; expected a tensor")
         return outputs
 
     # -- nodes
@@ -78,9 +78,9 @@ class Tracer:
         operator = node.target.removeprefix(_ATEN)
         positional = [self._value(argument, values, graph) for argument in node.positional]
         keywords = {name: self._value(argument, values, graph) for name, argument in node.keywords.items()}
-        given = [*positional, *keywords.values()]
+        operands = [*positional, *keywords.values()]
         stated = (UndecidedError, ArgumentError)
-        with guarded(self.b, operator, lambda: ", ".join(map(shown, given)), stated, node.line or None):
+        with guarded(self.b, operator, lambda: ", ".join(map(shown, operands)), stated, node.line or None):
             if self._is_custom(operator):
                 results = self._custom(graph, node, positional, keywords)
             else:
@@ -90,8 +90,8 @@ class Tracer:
     def _call(self, operator: str, positional: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, ...]:
         conversion, in_place = self._conversion(operator, positional, keywords)
         bound = bind(conversion, self, positional, keywords)
-        made = conversion(*bound.args, **bound.kwargs)
-        results = made if isinstance(made, tuple) else (made,)
+        converted = conversion(*bound.args, **bound.kwargs)
+        results = converted if isinstance(converted, tuple) else (converted,)
         if in_place:
             memory = positional[0] if positional else None
             if not isinstance(memory, Memory):
@@ -115,9 +115,9 @@ class Tracer:
             for key in (operator.replace(f"{name}.", f"{name[:-1]}.", 1), name[:-1]):
                 if key in self.conversions:
                     return self.conversions[key], True
-        given = ", ".join(shown(value) for value in (*positional, *keywords.values()))
+        operands = ", ".join(shown(value) for value in (*positional, *keywords.values()))
         raise self.b.fail(
-            f"operator {operator}({given}) is not supported",
+            f"operator {operator}({operands}) is not supported",
             "`program.run_decompositions()`, before it is saved, may express it by others",
         )
 
@@ -132,10 +132,10 @@ class Tracer:
     ) -> tuple[Any, ...]:
         """Call a user's kernel, and return the results with the types that the file states."""
         name = _qualified(_without_overload(node.target))
-        given = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
-        tensors = {key: value.tensor for key, value in given.items() if isinstance(value, Memory)}
-        numbers = {key: value for key, value in given.items() if isinstance(value, (bool, int, float))}
-        for key, value in given.items():
+        arguments = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
+        tensors = {key: value.tensor for key, value in arguments.items() if isinstance(value, Memory)}
+        numbers = {key: value for key, value in arguments.items() if isinstance(value, (bool, int, float))}
+        for key, value in arguments.items():
             if key not in tensors and key not in numbers and value is not None:
                 raise self.b.fail(f"operator {name}: '{key}' is {shown(value)}; kernels take tensors and numbers")
         results = []
@@ -149,8 +149,8 @@ class Tracer:
             results.append((meta.dtype, tuple(n for n in shape if n is not None)))
         return tuple(custom_call(self.b, name, list(tensors.values()), results, numbers, list(tensors)))
 
-    def _as_written(self, found: Tensor, there: Tensor) -> Tensor:
-        return shapes.broadcast_to(self.b, elementwise.convert(self.b, found, there.dtype), there.shape)
+    def _as_written(self, value: Tensor, there: Tensor) -> Tensor:
+        return shapes.broadcast_to(self.b, elementwise.convert(self.b, value, there.dtype), there.shape)
 
     def _as_views(
         self, name: str, conversion: Conversion, base: Memory, args: Sequence[Any], kwargs: Mapping[str, Any],
@@ -160,13 +160,13 @@ class Tracer:
         inverse, rest = self.views[name], args[2:]
         several = len(results) == 1 and isinstance(results[0], list)
 
-        def view(number: int, tensor: Tensor) -> View:
+        def view(output_index: int, tensor: Tensor) -> View:
             def take(whole: Tensor) -> Tensor:
-                made = conversion(self, whole, *rest, **kwargs)
-                return made[number] if isinstance(made, (list, tuple)) else made
+                outputs = conversion(self, whole, *rest, **kwargs)
+                return outputs[output_index] if isinstance(outputs, (list, tuple)) else outputs
 
             put = None if inverse is None else (
-                lambda whole, written: inverse(self, whole, written, number, *rest, **kwargs)
+                lambda whole, written: inverse(self, whole, written, output_index, *rest, **kwargs)
             )  # fmt: skip
             return View(base, tensor, take, put, self._unclear)
 
@@ -200,11 +200,11 @@ class Tracer:
         """Give the results of a node their names. Their types are those that the file states."""
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
-        for number, (target, result) in enumerate(zip(node.results, results, strict=False)):
+        for index, (target, result) in enumerate(zip(node.results, results, strict=False)):
             if isinstance(result, Saved):
                 result = self._saved(graph, target, result.tensor)
             if result is None and isinstance(target, Name):
-                values[target.name] = _NotConverted(node.target.removeprefix(_ATEN), number)
+                values[target.name] = _NotConverted(node.target.removeprefix(_ATEN), index)
             elif isinstance(target, tuple):
                 if not isinstance(result, (list, tuple)) or len(target) != len(result):
                     raise ArgumentError(f"a list of {len(target)} results is named; it gives {shown(result)}")
@@ -216,8 +216,8 @@ class Tracer:
     def _saved(self, graph: Graph, target: Argument, tensor: Tensor) -> Tensor | None:
         """Return a saved result in the type that the graph states; None where the graph states another shape."""
         meta = graph.tensors.get(target.name) if isinstance(target, Name) else None
-        made = tensor if meta is None else elementwise.convert(self.b, tensor, meta.dtype)
-        return made if meta is None or _agrees(made, meta) else None
+        converted = tensor if meta is None else elementwise.convert(self.b, tensor, meta.dtype)
+        return converted if meta is None or _agrees(converted, meta) else None
 
     def _name(self, graph: Graph, name: Argument, result: Any, values: dict[str, Any]) -> None:
         if not isinstance(name, Name):

@@ -33,5 +33,5 @@ def translated(module: ModuleOp) -> ModuleOp:
         names = [argument.name_hint or "" for argument in function.body.blocks[0].args]
         with b.at(function):
             results = tracer.results_of(function, b.begin(tracer.inputs_of(function, names, {})))
-            b.finish(function.sym_name.data, {f"result{number}": tensor for number, tensor in enumerate(results)})
+            b.finish(function.sym_name.data, {f"result{index}": tensor for index, tensor in enumerate(results)})
     return b.module

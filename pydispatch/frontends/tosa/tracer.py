@@ -49,19 +49,19 @@ class Tracer(trace.Tracer):
             raise self.b.fail(f"the operands {', '.join(map(str, tensors))} differ in their elements")
 
     def listed(
-        self, op: Operation, inputs: Sequence[Tensor], at: int, name: str, count: int | None = None
+        self, op: Operation, inputs: Sequence[Tensor], index: int, name: str, count: int | None = None
     ) -> list[Size]:
         """Return a list of sizes: an operand, or an attribute as releases before 1.0 have it."""
-        if at < len(inputs):
-            found = inputs[at].sizes()
-            if found is None:
+        if index < len(inputs):
+            numbers = inputs[index].sizes()
+            if numbers is None:
                 raise self.b.fail(f"the {name} must be known while compiling")
         else:
-            found = list(self.numbers(op, name))
-        if count is not None and len(found) != count:
-            raise self.b.fail(f"the {name} has {len(found)} number(s), expected {count}")
-        self._bounded(name, found)
-        return found
+            numbers = list(self.numbers(op, name))
+        if count is not None and len(numbers) != count:
+            raise self.b.fail(f"the {name} has {len(numbers)} number(s), expected {count}")
+        self._bounded(name, numbers)
+        return numbers
 
     def _bounded(self, name: str, numbers: Sequence[Size]) -> None:
         """Check that each number is within the range of TOSA sizes; raise CompileError otherwise.
@@ -72,21 +72,21 @@ class Tracer(trace.Tracer):
             raise self.b.fail(f"{name}: {list(numbers)} has a number beyond {LARGEST}")
 
     def zero_point(
-        self, op: Operation, inputs: Sequence[Tensor], at: int, name: str, dtype: DType, of: str = ""
+        self, op: Operation, inputs: Sequence[Tensor], index: int, name: str, dtype: DType, of: str = ""
     ) -> Tensor:  # fmt: skip
         """Return a zero point: an operand, or an attribute as releases before 1.0 have it. of: the name of the
         attribute.
         """
-        if at < len(inputs):
-            if inputs[at].known is None and any(isinstance(n, Expr) or n != 1 for n in inputs[at].shape):
-                raise self.b.fail(f"the {name} is {inputs[at]}, expected one number")
-            return inputs[at]
+        if index < len(inputs):
+            if inputs[index].known is None and any(isinstance(n, Expr) or n != 1 for n in inputs[index].shape):
+                raise self.b.fail(f"the {name} is {inputs[index]}, expected one number")
+            return inputs[index]
         value = op.properties.get(name)
         quantized = op.properties.get("quantization_info")
         if isinstance(quantized, ZeroPoints):
             value = quantized.values.data.get(of or name)
-        number = value.value.data if isinstance(value, IntegerAttr) else 0
-        return self.b.constant([number], dtype)
+        zero = value.value.data if isinstance(value, IntegerAttr) else 0
+        return self.b.constant([zero], dtype)
 
     # -- attributes
 
@@ -94,17 +94,17 @@ class Tracer(trace.Tracer):
         """Return an attribute that is a list of integers: `count` of them, none below `least`."""
         value = op.properties.get(name)
         if isinstance(value, DenseArrayBase):
-            found = tuple(int(n) for n in value.get_values())
+            numbers = tuple(int(n) for n in value.get_values())
         elif isinstance(value, ArrayAttr) and all(isinstance(n, IntegerAttr) for n in value):
-            found = tuple(n.value.data for n in value)
+            numbers = tuple(n.value.data for n in value)
         else:
             raise self.b.fail(f"'{op.name}' needs {name}, a list of integers")
-        if count is not None and len(found) != count:
-            raise self.b.fail(f"{name} has {len(found)} number(s), expected {count}")
-        if least is not None and any(n < least for n in found):
-            raise self.b.fail(f"{name}: {list(found)} has a number below {least}")
-        self._bounded(name, found)
-        return found
+        if count is not None and len(numbers) != count:
+            raise self.b.fail(f"{name} has {len(numbers)} number(s), expected {count}")
+        if least is not None and any(n < least for n in numbers):
+            raise self.b.fail(f"{name}: {list(numbers)} has a number below {least}")
+        self._bounded(name, numbers)
+        return numbers
 
     def number(self, op: Operation, name: str, default: int | None = None) -> int:
         """Return an attribute that is an integer or a truth value."""
@@ -129,8 +129,8 @@ class Tracer(trace.Tracer):
 
     def text(self, op: Operation, *names: str) -> str:
         """Return the text of the first of these attributes that is present; "" without one."""
-        found = (op.properties.get(name) for name in names)
-        return next((value.data for value in found if isinstance(value, StringAttr)), "")
+        values = (op.properties.get(name) for name in names)
+        return next((value.data for value in values if isinstance(value, StringAttr)), "")
 
     def constant(self, op: Operation) -> Tensor:
         """Return the elements of a constant."""

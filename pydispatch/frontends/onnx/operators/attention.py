@@ -49,10 +49,10 @@ def _attention(
         raise call.fail(f"qk_matmul_output_mode is {stage}; expected 0 to 3")
     scale = call.real("scale") if call.has("scale") else None
     softcap = call.real("softcap", 0.0)
-    made, scores = attention.attend(
+    result, scores = attention.attend(
         call.b, query, key, value, masks, scale=scale, softcap=softcap, precision=precision, stage=stage
     )
-    return [attention.join_heads(call.b, made) if flat else made, key, value, scores]
+    return [attention.join_heads(call.b, result) if flat else result, key, value, scores]
 
 
 def _widened(call: Call, mask: Tensor, keys: Size) -> Tensor:
@@ -65,7 +65,7 @@ def _widened(call: Call, mask: Tensor, keys: Size) -> Tensor:
 
 
 def rotate(
-    call: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None, interleaved: bool, width: int
+    call: Call, x: Tensor, cosines: Tensor, sines: Tensor, position_ids: Tensor | None, interleaved: bool, width: int
 ) -> Tensor:
     """Rotate pairs of the first `width` elements of [batch, length, heads, size] by angles.
 
@@ -75,28 +75,28 @@ def rotate(
     size = x.shape[3]
     if isinstance(size, Expr) or width % 2 or not 0 < width <= size:
         raise call.fail(f"{width} of the elements of {x} cannot be turned in pairs")
-    if places is not None:
-        cosines, sines = (gathers.take(b, t, places, 0) for t in (cosines, sines))
+    if position_ids is not None:
+        cosines, sines = (gathers.take(b, t, position_ids, 0) for t in (cosines, sines))
     half = width // 2
     cosines, sines = (
         shapes.expand_dims(b, shapes.slice_axis(b, t, t.rank - 1, 0, half), [t.rank - 1]) for t in (cosines, sines)
     )
-    turned = shapes.slice_axis(b, x, 3, 0, width)
+    rotary = shapes.slice_axis(b, x, 3, 0, width)
     if interleaved:
-        pairs = shapes.reshape(b, turned, [*x.shape[:3], half, 2])
+        pairs = shapes.reshape(b, rotary, [*x.shape[:3], half, 2])
         first, second = (
             shapes.reshape(b, shapes.slice_axis(b, pairs, 4, n, n + 1), [*x.shape[:3], half]) for n in (0, 1)
         )
     else:
-        first, second = (shapes.slice_axis(b, turned, 3, n * half, (n + 1) * half) for n in (0, 1))
-    given = (first, second, cosines, sines)
-    real = formula(b, lambda u, v, k, s: u * k - v * s, *given)
-    imaginary = formula(b, lambda u, v, k, s: u * s + v * k, *given)
+        first, second = (shapes.slice_axis(b, rotary, 3, n * half, (n + 1) * half) for n in (0, 1))
+    operands = (first, second, cosines, sines)
+    real = formula(b, lambda u, v, k, s: u * k - v * s, *operands)
+    imaginary = formula(b, lambda u, v, k, s: u * s + v * k, *operands)
     if interleaved:
-        made = shapes.reshape(b, shapes.stack(b, [real, imaginary], 4), [*x.shape[:3], width])
+        rotated = shapes.reshape(b, shapes.stack(b, [real, imaginary], 4), [*x.shape[:3], width])
     else:
-        made = shapes.concat(b, [real, imaginary], 3)
-    return made if width == size else shapes.concat(b, [made, shapes.slice_axis(b, x, 3, width, size)], 3)
+        rotated = shapes.concat(b, [real, imaginary], 3)
+    return rotated if width == size else shapes.concat(b, [rotated, shapes.slice_axis(b, x, 3, width, size)], 3)
 
 
 def rotate_any(
@@ -104,22 +104,24 @@ def rotate_any(
     x: Tensor,
     cosines: Tensor,
     sines: Tensor,
-    places: Tensor | None,
+    position_ids: Tensor | None,
     heads: int,
     interleaved: bool,
     width: int,
 ) -> Tensor:
     """`rotate` of [batch, heads, length, size] or [batch, length, heads * size]. width: 0 for all elements."""
     if x.rank == 4:
-        turned = shapes.transpose(call.b, x, [0, 2, 1, 3])
-        made = rotate(call, turned, cosines, sines, places, interleaved, width or _known(call, x.shape[3]))
-        return shapes.transpose(call.b, made, [0, 2, 1, 3])
+        transposed = shapes.transpose(call.b, x, [0, 2, 1, 3])
+        rotated = rotate(call, transposed, cosines, sines, position_ids, interleaved, width or _known(call, x.shape[3]))
+        return shapes.transpose(call.b, rotated, [0, 2, 1, 3])
     total = _known(call, x.shape[2])
     if x.rank != 3 or heads < 1 or total % heads:
         raise call.fail(f"{x} cannot be divided among {heads} heads")
-    each = total // heads
-    split = shapes.reshape(call.b, x, [x.shape[0], x.shape[1], heads, each])
-    return shapes.reshape(call.b, rotate(call, split, cosines, sines, places, interleaved, width or each), x.shape)
+    head_size = total // heads
+    split = shapes.reshape(call.b, x, [x.shape[0], x.shape[1], heads, head_size])
+    return shapes.reshape(
+        call.b, rotate(call, split, cosines, sines, position_ids, interleaved, width or head_size), x.shape
+    )
 
 
 def _known(call: Call, size: Size) -> int:

@@ -16,11 +16,11 @@ from pydispatch.frontends.ops.indexing import reverse
 _UNROLLED = 64  # runs of a graph that are written one by one
 
 
-def _run(call: Call, graph: model.Graph, given: Sequence[Tensor]) -> list[Tensor]:
-    if len(graph.input) != len(given):
-        raise call.fail(f"its graph has {len(graph.input)} inputs; it is given {len(given)}")
+def _run(call: Call, graph: model.Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
+    if len(graph.input) != len(inputs):
+        raise call.fail(f"its graph has {len(graph.input)} inputs; it is given {len(inputs)}")
     return call.tracer.graph(
-        graph, dict(zip((i.name for i in graph.input), given, strict=True)), call.values, call.opsets
+        graph, dict(zip((i.name for i in graph.input), inputs, strict=True)), call.values, call.opsets
     )
 
 
@@ -48,9 +48,9 @@ def _loop(call: Call, limit: Tensor | None = None, condition: Tensor | None = No
     if (
         isinstance(runs, int)
         and runs <= _UNROLLED
-        and (found := _unrolled(call, graph, runs, condition, list(carried), rows))
+        and (unrolled := _unrolled(call, graph, runs, condition, list(carried), rows))
     ):
-        return found
+        return unrolled
     if rows and runs is None:
         raise call.fail("it stacks what its runs give, and nothing limits how many there are")
     return _open(call, graph, runs, condition, list(carried), rows)
@@ -59,12 +59,12 @@ def _loop(call: Call, limit: Tensor | None = None, condition: Tensor | None = No
 def _keeps_condition(graph: model.Graph) -> bool:
     """Return whether a run returns the condition that it was passed, or a true constant."""
     name = graph.output[0].name
-    made = {output: node for node in graph.node for output in node.output}
-    while name in made and made[name].op_type == "Identity" and made[name].input:
-        name = made[name].input[0]
+    producers = {output: node for node in graph.node for output in node.output}
+    while name in producers and producers[name].op_type == "Identity" and producers[name].input:
+        name = producers[name].input[0]
     if name == graph.input[1].name:
         return True
-    node = made.get(name)
+    node = producers.get(name)
     if node is not None:
         return node.op_type == "Constant" and any(a.t is not None and _is_true(a.t) for a in node.attribute)
     return any(t.name == name and _is_true(t) for t in graph.initializer)
@@ -78,22 +78,22 @@ def _counted(call: Call, graph: model.Graph, runs: Size, carried: list[Tensor], 
     """Emit `runs` iterations of the loop body `graph`; a small constant count is fully unrolled."""
     b, true = call.b, call.b.constant(True, BOOL)
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
-        found: list[list[Tensor]] = [[] for _ in range(rows)]
-        for number in range(runs):
-            made = _run(call, graph, [b.constant(number, I64), true, *carried])[1:]
-            for column, row in zip(found, made[len(carried) :], strict=True):
+        columns: list[list[Tensor]] = [[] for _ in range(rows)]
+        for iteration in range(runs):
+            outputs = _run(call, graph, [b.constant(iteration, I64), true, *carried])[1:]
+            for column, row in zip(columns, outputs[len(carried) :], strict=True):
                 column.append(row)
-            carried = made[: len(carried)]
+            carried = outputs[: len(carried)]
         if rows and not runs:
             return [
                 *carried,
                 *_no_rows(call, lambda: _run(call, graph, [b.constant(0, I64), true, *carried])[1:], rows),
             ]
-        return [*carried, *(shapes.stack(b, column, 0) for column in found)]
+        return [*carried, *(shapes.stack(b, column, 0) for column in columns)]
 
-    def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        made = _run(call, graph, [reductions.size_as(b, number, I64), true, *tensors])[1:]
-        return made[: len(carried)], made[len(carried) :]
+    def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        outputs = _run(call, graph, [reductions.size_as(b, iteration, I64), true, *tensors])[1:]
+        return outputs[: len(carried)], outputs[len(carried) :]
 
     ends, stacks = control.scan(b, runs, carried, run, shapes_vary=True)
     return [*ends, *stacks]
@@ -109,22 +109,22 @@ def _unrolled(
 ) -> list[Tensor] | None:
     """Run written one by one, as long as conditions are known. None when one is not."""
     b = call.b
-    found: list[list[Tensor]] = [[] for _ in range(rows)]
-    for number in range(runs):
+    columns: list[list[Tensor]] = [[] for _ in range(rows)]
+    for iteration in range(runs):
         if condition is not None:
             known = call.maybe_numbers(condition)
             if known is None:
                 return None
             if not known.all():
                 break
-        given = condition if condition is not None else b.constant(True, BOOL)
-        condition, *made = _run(call, graph, [b.constant(number, I64), given, *carried])
-        for column, row in zip(found, made[len(carried) :], strict=True):
+        going = condition if condition is not None else b.constant(True, BOOL)
+        condition, *outputs = _run(call, graph, [b.constant(iteration, I64), going, *carried])
+        for column, row in zip(columns, outputs[len(carried) :], strict=True):
             column.append(row)
-        carried = made[: len(carried)]
-    if rows and not found[0]:
+        carried = outputs[: len(carried)]
+    if rows and not columns[0]:
         return None
-    return [*carried, *(shapes.stack(b, column, 0) for column in found)]
+    return [*carried, *(shapes.stack(b, column, 0) for column in columns)]
 
 
 def _open(
@@ -134,15 +134,15 @@ def _open(
     b = call.b
     first = condition if condition is not None else b.constant(True, BOOL)
     first = shapes.reshape(b, first, [])
-    number = b.constant(0, I64)
+    zero = b.constant(0, I64)
 
     def run(tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         now, going, *old = tensors[: 2 + len(carried)]
-        going, *made = _run(call, graph, [now, going, *old])
+        going, *outputs = _run(call, graph, [now, going, *old])
         following = elementwise.binary(b, "add", now, b.constant(1, I64))
-        return [following, shapes.reshape(b, going, []), *made[: len(carried)]], made[len(carried) :]
+        return [following, shapes.reshape(b, going, []), *outputs[: len(carried)]], outputs[len(carried) :]
 
-    start = [number, first, *carried]
+    start = [zero, first, *carried]
     forms = control.rows_of(b, lambda: run(start)[1]) if rows else []
     buffers = [control.rows_buffer(b, runs or 0, form) for form in forms]
 
@@ -172,8 +172,8 @@ def _scan(call: Call, *operands: Tensor | None) -> list[Tensor]:
     graph, scanned = call.graph("body"), call.integer("num_scan_inputs")
     if call.version < 9:
         return _scan_of_batches(call, graph, scanned, *operands)
-    given = [t for t in operands if t is not None]
-    carried, moved, rows = _divided(call, graph, scanned, given)
+    tensors = [t for t in operands if t is not None]
+    carried, moved, rows = _divided(call, graph, scanned, tensors)
     axes = call.integers("scan_input_axes", [0] * scanned)
     backwards = call.integers("scan_input_directions", [0] * scanned)
     out_axes, out_backwards = (call.integers(f"scan_output_{name}", [0] * rows) for name in ("axes", "directions"))
@@ -185,12 +185,12 @@ def _scan(call: Call, *operands: Tensor | None) -> list[Tensor]:
         front = shapes.transpose(call.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
         fronts.append(reverse(call.b, front, [0]) if back else front)
     carried, stacks = _scanned(call, graph, carried, fronts, rows)
-    found = []
+    stacked = []
     for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
         t = reverse(call.b, t, [0]) if back else t
         axis = call.axis(axis, t.rank)
-        found.append(shapes.transpose(call.b, t, [*range(1, axis + 1), 0, *range(axis + 1, t.rank)]))
-    return [*carried, *found]
+        stacked.append(shapes.transpose(call.b, t, [*range(1, axis + 1), 0, *range(axis + 1, t.rank)]))
+    return [*carried, *stacked]
 
 
 def _divided(
@@ -212,17 +212,17 @@ def _scanned(
     """
     b, count, runs = call.b, len(carried), moved[0].shape[0]
 
-    def run(number: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        slices = [shapes.reshape(b, shapes.slice_axis(b, t, 0, number, number + 1), t.shape[1:]) for t in moved]
-        made = _run(call, graph, [*tensors, *slices])
-        return made[:count], made[count:]
+    def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        slices = [shapes.reshape(b, shapes.slice_axis(b, t, 0, iteration, iteration + 1), t.shape[1:]) for t in moved]
+        outputs = _run(call, graph, [*tensors, *slices])
+        return outputs[:count], outputs[count:]
 
     if isinstance(runs, Expr) or not 0 < runs <= _UNROLLED:
         return control.scan(b, runs, carried, run, shapes_vary=True)
     columns: list[list[Tensor]] = [[] for _ in range(rows)]
-    for number in range(runs):
-        carried, made = run(number, carried)
-        for column, row in zip(columns, made, strict=True):
+    for iteration in range(runs):
+        carried, row_tensors = run(iteration, carried)
+        for column, row in zip(columns, row_tensors, strict=True):
             column.append(row)
     return carried, [shapes.stack(b, column, 0) for column in columns]
 
@@ -233,20 +233,20 @@ def _scan_of_batches(
     """Version 8: each operand has an axis of batches first, and what is scanned one of the sequence after it."""
     if lengths is not None:
         raise call.fail("sequences of different lengths are not supported before version 9; convert the model to that")
-    given = [t for t in operands if t is not None]
-    carried, moved, rows = _divided(call, graph, scanned, given)
+    tensors = [t for t in operands if t is not None]
+    carried, moved, rows = _divided(call, graph, scanned, tensors)
     backwards = call.integers("directions", [0] * scanned)
-    batches = given[0].shape[0]
+    batches = tensors[0].shape[0]
     if isinstance(batches, Expr) or not 0 < batches <= _UNROLLED or len(backwards) != scanned:
         raise call.fail(f"before version 9 its batches are written one by one: 1 to {_UNROLLED}, not {batches}")
     moved = [reverse(call.b, t, [1]) if back else t for t, back in zip(moved, backwards, strict=True)]
-    made = []
+    by_batch = []
     for n in range(batches):
         first, slices = ([shapes.squeeze(call.b, shapes.slice_axis(call.b, t, 0, n, n + 1), [0]) for t in part]
                          for part in (carried, moved))  # fmt: skip
         ends, stacks = _scanned(call, graph, first, slices, rows)
-        made.append([*ends, *stacks])
-    return [shapes.stack(call.b, column, 0) for column in zip(*made, strict=True)]
+        by_batch.append([*ends, *stacks])
+    return [shapes.stack(call.b, column, 0) for column in zip(*by_batch, strict=True)]
 
 
 TABLE: dict[str, Conversion] = {

@@ -121,7 +121,7 @@ def _compress(call: Call, x: Tensor, condition: Tensor) -> Tensor:
 def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
     """Reverse the first elements along the time axis, as many as each batch states."""
     batch, time = call.axis(call.integer("batch_axis", 1), x.rank), call.axis(call.integer("time_axis", 0), x.rank)
-    given = shapes.reshape(call.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
+    lengths_ = shapes.reshape(call.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
     last = call.b.index(x.shape[time] - 1)
 
     def places(places: Places) -> list[SSAValue]:
@@ -131,7 +131,7 @@ def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
         return [places.clamped(places.add_op(arith.SelectOp(inside, back, at)), last) if d == time else places.index(d)
                 for d in range(x.rank)]  # fmt: skip
 
-    return elements_at(call.b, x, x.shape, places, given)
+    return elements_at(call.b, x, x.shape, places, lengths_)
 
 
 def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
@@ -149,18 +149,18 @@ def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Tensor | None = N
     flat = shapes.full(call.b, 0.0, [product(wanted)], x.dtype)
     if shape is not None:
         places = _in_other_shape(call, places, out, wanted)
-    made = scatters.put_nd(call.b, flat, places, shapes.reshape(call.b, x, [product(x.shape)]))
-    return shapes.reshape(call.b, made, wanted)
+    unpooled = scatters.put_nd(call.b, flat, places, shapes.reshape(call.b, x, [product(x.shape)]))
+    return shapes.reshape(call.b, unpooled, wanted)
 
 
 def _in_other_shape(call: Call, places: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
     sizes = [reductions.size_as(call.b, n, I64) for n in (*old, *new)]
 
-    def moved(at: Element, *given: Element) -> Element:
+    def moved(at: Element, *sizes: Element) -> Element:
         left, total, stride = at, at * 0, at * 0 + 1
         for d in reversed(range(len(old))):
-            total = total + left % given[d] * stride
-            left, stride = left / given[d], stride * given[len(old) + d]
+            total = total + left % sizes[d] * stride
+            left, stride = left / sizes[d], stride * sizes[len(old) + d]
         return total
 
     return formula(call.b, moved, places, *sizes)
@@ -192,11 +192,11 @@ def _non_max_suppression(
     good = shapes.reshape(b, good, [size, count])
 
     kept = regions.best_boxes(b, flat, good, enough, lambda common, both, limit: common > both * limit, limit)
-    found = selection.places_of_true(b, shapes.reshape(b, kept, [size * count]))
-    box = gathers.take(b, shapes.reshape(b, order, [size * count]), found, 0)
-    number, each = (reductions.size_as(b, n, I64) for n in (classes, count))
-    image = formula(b, lambda at, k, n: at / (k * n), found, number, each)
-    kind = formula(b, lambda at, k, n: at / n % k, found, number, each)
+    indices = selection.places_of_true(b, shapes.reshape(b, kept, [size * count]))
+    box = gathers.take(b, shapes.reshape(b, order, [size * count]), indices, 0)
+    class_count, box_count = (reductions.size_as(b, n, I64) for n in (classes, count))
+    image = formula(b, lambda at, k, n: at / (k * n), indices, class_count, box_count)
+    kind = formula(b, lambda at, k, n: at / n % k, indices, class_count, box_count)
     return shapes.concat(b, [shapes.expand_dims(b, t, [1]) for t in (image, kind, box)], 1)
 
 

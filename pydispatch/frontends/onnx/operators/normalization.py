@@ -29,12 +29,12 @@ def _batch_normalization(
         return [normalization.batch_norm(call.b, x, 1, mean, variance, scale, bias, epsilon)]
     axes = [d for d in range(x.rank) if d != 1]
     of_batch = [shapes.reshape(call.b, t, mean.shape) for t in normalization.moments(call.b, x, axes)]
-    made = normalization.batch_norm(call.b, x, 1, of_batch[0], of_batch[1], scale, bias, epsilon)
+    result = normalization.batch_norm(call.b, x, 1, of_batch[0], of_batch[1], scale, bias, epsilon)
     running = [
         formula(call.b, lambda old, new: old * momentum + new.to(old.dtype) * (1.0 - momentum), old, new)
         for old, new in zip((mean, variance), of_batch, strict=True)
     ]
-    return [made, *running]
+    return [result, *running]
 
 
 def _instance_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
@@ -69,10 +69,12 @@ def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> 
         channels = x.shape[1]
         if isinstance(channels, Expr) or not groups or channels % groups:
             raise call.fail(f"{channels} channels are not {groups} groups")
-        each = channels // groups
+        channels_per_group = channels // groups
         scale, bias = (
             shapes.reshape(
-                call.b, shapes.broadcast_to(call.b, shapes.reshape(call.b, t, [groups, 1]), [groups, each]), [channels]
+                call.b,
+                shapes.broadcast_to(call.b, shapes.reshape(call.b, t, [groups, 1]), [groups, channels_per_group]),
+                [channels],
             )
             for t in (scale, bias)
         )

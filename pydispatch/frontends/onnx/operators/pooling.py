@@ -33,14 +33,14 @@ def _max_pool(call: Call, x: Tensor) -> Sequence[Tensor]:
     columns = call.flag("storage_order")
     if call.results < 2:
         return [windows.pool(call.b, "max", x, kernel, window, out)]
-    made, places = windows.max_pool_with_places(call.b, x, kernel, window, out, columns=columns)
+    result, places = windows.max_pool_with_places(call.b, x, kernel, window, out, columns=columns)
     # Places count from the first element of x, not of each channel.
     image, channels = (reductions.size_as(call.b, n, I64) for n in (product(x.shape[2:]), x.shape[1]))
 
     def whole(p: Element, image: Element, channels: Element) -> Element:
         return p + (p.position(0, I64) * channels + p.position(1, I64)) * image
 
-    return [made, formula(call.b, whole, places, image, channels)]
+    return [result, formula(call.b, whole, places, image, channels)]
 
 
 def _average_pool(call: Call, x: Tensor) -> Tensor:
@@ -124,8 +124,8 @@ def _col2im(call: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     missing = [size - ((step - 1) * s + (k - 1) * d + 1 - low - high)
                for size, step, s, k, d, low, high in
                zip(sizes, steps, strides, kernel, dilations, pads[:rank], pads[rank:], strict=True)]  # fmt: skip
-    made = products.transposed_convolution(call.b, blocks, filters, window, output_padding=missing)
-    return shapes.reshape(call.b, made, [n, columns // per, *sizes])
+    image_ = products.transposed_convolution(call.b, blocks, filters, window, output_padding=missing)
+    return shapes.reshape(call.b, image_, [n, columns // per, *sizes])
 
 
 TABLE: dict[str, Conversion] = {

@@ -23,8 +23,8 @@ def accumulator(dtype: DType) -> DType:
 
 def matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
     """Return the matrix product, summed in f32 for smaller floats."""
-    made = products.matmul(call.b, x, y, accumulator(x.dtype))
-    return elementwise.convert(call.b, made, x.dtype)
+    product_ = products.matmul(call.b, x, y, accumulator(x.dtype))
+    return elementwise.convert(call.b, product_, x.dtype)
 
 
 def gemm(call: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -34,11 +34,11 @@ def gemm(call: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor
     x = shapes.transpose(call.b, x) if call.flag("transA") else x
     y = shapes.transpose(call.b, y) if call.flag("transB") else y
     alpha, beta = call.real("alpha", 1.0), call.real("beta", 1.0)
-    made = products.matmul(call.b, x, y, accumulator(x.dtype))
+    product_ = products.matmul(call.b, x, y, accumulator(x.dtype))
     if bias is None or beta == 0.0:
-        return formula(call.b, lambda v: _times(v, alpha).to(x.dtype), made)
-    inner = made.dtype
-    return formula(call.b, lambda v, w: (_times(v, alpha) + _times(w.to(inner), beta)).to(x.dtype), made, bias)
+        return formula(call.b, lambda v: _times(v, alpha).to(x.dtype), product_)
+    inner = product_.dtype
+    return formula(call.b, lambda v, w: (_times(v, alpha) + _times(w.to(inner), beta)).to(x.dtype), product_, bias)
 
 
 def _times(value: Element, factor: float) -> Element:
@@ -130,8 +130,8 @@ def groups_of(call: Call) -> int:
 def conv(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return a convolution of x [n, c, ...] by w [f, c / groups, ...], plus a number for each filter."""
     window = window_of(call, x, kernel_of(call, w, x))
-    made = products.convolution(call.b, x, w, window, groups=groups_of(call), dtype=accumulator(x.dtype))
-    return with_bias(call, made, bias, x.dtype)
+    convolved = products.convolution(call.b, x, w, window, groups=groups_of(call), dtype=accumulator(x.dtype))
+    return with_bias(call, convolved, bias, x.dtype)
 
 
 def with_bias(call: Call, x: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
@@ -179,11 +179,11 @@ def _conv_transpose(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None
         low[d], high[d] = (less, total - less) if auto == "SAME_UPPER" else (total - less, less)
     if auto == "VALID" and wanted is None:
         low, high = [0] * rank, [0] * rank
-    made = products.transposed_convolution(
+    convolved = products.transposed_convolution(
         call.b, x, w, Window(tuple(strides), tuple(low), tuple(high), tuple(dilations)), groups=groups_of(call),
         output_padding=extra, dtype=accumulator(x.dtype),
     )  # fmt: skip
-    return with_bias(call, made, bias, x.dtype)
+    return with_bias(call, convolved, bias, x.dtype)
 
 
 # -- determinants
@@ -199,7 +199,7 @@ def _det(call: Call, x: Tensor) -> Tensor:
         raise call.fail(f"its operand is {x}; expected square matrices of at most {_LARGEST_DETERMINANT} rows")
     lead = x.shape[:-2]
     a = shapes.reshape(b, x, [product(lead), n, n])
-    found = shapes.full(b, 1.0, [a.shape[0], 1, 1], x.dtype)
+    determinant = shapes.full(b, 1.0, [a.shape[0], 1, 1], x.dtype)
     for k in range(n):
         column = shapes.slice_axis(b, a, 2, 0, 1)
         size = elementwise.unary(b, "abs", column)
@@ -209,14 +209,14 @@ def _det(call: Call, x: Tensor) -> Tensor:
         first = shapes.slice_axis(b, a, 1, 0, 1)
         a = formula(b, lambda v, f, r: v.position(1, I64).is_equal(r).choose(f, v), a, first, row)
         pivot = shapes.slice_axis(b, top, 2, 0, 1)
-        found = formula(b, lambda d, p, r: d * r.is_equal(0).choose(p, -p), found, pivot, row)
+        determinant = formula(b, lambda d, p, r: d * r.is_equal(0).choose(p, -p), determinant, pivot, row)
         if k + 1 == n:
             break
         below = shapes.slice_(b, a, [0, 1, 1], a.shape)
         factors = shapes.slice_(b, a, [0, 1, 0], [a.shape[0], n - k, 1])
         others = shapes.slice_axis(b, top, 2, 1, n - k)
         a = formula(b, lambda v, f, t, p: p.is_equal(0.0).choose(v, v - f / p * t), below, factors, others, pivot)
-    return shapes.reshape(b, found, lead)
+    return shapes.reshape(b, determinant, lead)
 
 
 TABLE: dict[str, Conversion] = {

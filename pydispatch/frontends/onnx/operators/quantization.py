@@ -27,34 +27,34 @@ def bounds(dtype: DType) -> tuple[float, float]:
 def quantize(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None, to: DType, saturate: bool = True) -> Tensor:
     """x / scale, rounded to even, plus the zero point, within the type. All broadcast to x."""
     inner = F32 if x.dtype.bits < 32 or not x.dtype.is_float else x.dtype
-    given = [x, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
+    operands = [x, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
     if to.is_float:
-        scaled = formula(call.b, lambda v, s, *z: v.to(inner) / s.to(inner) + (z[0] if z else 0.0), *given)
+        scaled = formula(call.b, lambda v, s, *z: v.to(inner) / s.to(inner) + (z[0] if z else 0.0), *operands)
         return cast_to(call, scaled, to, saturate)
     low, high = bounds(to)
 
     def written(value: Element, s: Element, *z: Element) -> Element:
-        made = (value.to(inner) / s.to(inner)).of("round_even")
-        made = made + z[0] if z else made
-        return made.at_least(low).at_most(high)
+        rounded_ = (value.to(inner) / s.to(inner)).of("round_even")
+        rounded_ = rounded_ + z[0] if z else rounded_
+        return rounded_.at_least(low).at_most(high)
 
-    made = formula(call.b, written, *given)
+    rounded = formula(call.b, written, *operands)
     if to.bits < 8:
-        return cast_to(call, made, to)
-    return formula(call.b, lambda v: v.to(I32).to(to) if to.bits < 32 else v.to(to), made)
+        return cast_to(call, rounded, to)
+    return formula(call.b, lambda v: v.to(I32).to(to) if to.bits < 32 else v.to(to), rounded)
 
 
 def dequantize(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
     """(x - zero point) * scale, in the type of the scale. All broadcast to x."""
     inner = F32 if x.dtype.is_float else I32
     values = cast_to(call, x, inner)
-    given = [values, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
+    operands = [values, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
 
     def written(value: Element, s: Element, *z: Element) -> Element:
         apart = value - z[0] if z else value
         return (apart.to(F32) * s.to(F32)).to(scale.dtype)
 
-    return formula(call.b, written, *given)
+    return formula(call.b, written, *operands)
 
 
 def _spread(call: Call, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
@@ -144,9 +144,11 @@ def _qlinear_matmul(
     zero: Tensor,
 ) -> Tensor:
     rows, columns = products.without_zero_point(call, x, x_zero, -2), products.without_zero_point(call, y, y_zero, -1)
-    made = matmul(call.b, rows, columns, I32)
-    x_scale = _along(call, x_scale, made, made.rank - 2)
-    return requantize(call, made, [x_scale, _along(call, y_scale, made, made.rank - 1)], scale, zero, zero.dtype)
+    product = matmul(call.b, rows, columns, I32)
+    x_scale = _along(call, x_scale, product, product.rank - 2)
+    return requantize(
+        call, product, [x_scale, _along(call, y_scale, product, product.rank - 1)], scale, zero, zero.dtype
+    )
 
 
 def _along(call: Call, t: Tensor, x: Tensor, axis: int) -> Tensor:
@@ -159,9 +161,9 @@ def _qlinear_conv(
     call: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, w: Tensor, w_scale: Tensor, w_zero: Tensor, scale: Tensor,
     zero: Tensor, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    made = products.conv_integer(call, x, w, x_zero, w_zero)
-    made = products.with_bias(call, made, bias, I32)
-    return requantize(call, made, [x_scale, _along(call, w_scale, made, 1)], scale, zero, zero.dtype)
+    convolved = products.conv_integer(call, x, w, x_zero, w_zero)
+    convolved = products.with_bias(call, convolved, bias, I32)
+    return requantize(call, convolved, [x_scale, _along(call, w_scale, convolved, 1)], scale, zero, zero.dtype)
 
 
 TABLE: dict[str, Conversion] = {

@@ -34,8 +34,8 @@ def _uniform(call: Call, shape: Sequence[Size], to: DType) -> Tensor:
 
 def _normal(call: Call, shape: Sequence[Size], to: DType) -> Tensor:
     mean, scale = call.real("mean", 0.0), call.real("scale", 1.0)
-    made = random.normal(call.b, *_drawn(call, shape), F32)
-    return cast_to(call, formula(call.b, lambda v: v * scale + mean, made), to)
+    samples = random.normal(call.b, *_drawn(call, shape), F32)
+    return cast_to(call, formula(call.b, lambda v: v * scale + mean, samples), to)
 
 
 Draw = Callable[[Call, Sequence[Size], DType], Tensor]

@@ -42,14 +42,14 @@ def _activations(call: Call, defaults: Sequence[str], directions: int) -> list[l
     if len(names) != len(defaults) * directions:
         raise call.fail(f"{len(names)} activations are given; expected {len(defaults) * directions}")
     limit = call.real("clip") if call.has("clip") else None
-    found: list[Activation] = []
+    activations: list[Activation] = []
     for name in names:
         if name.lower() not in _ACTIVATIONS:
             raise call.fail(f"activation '{name:.40}' is not known")
         function, numbers = _ACTIVATIONS[name.lower()]
-        given = [(alphas, betas)[n].pop(0) if (alphas, betas)[n] else number for n, number in enumerate(numbers)]
-        found.append(_bound(function, given, limit))
-    return [found[n * len(defaults) : (n + 1) * len(defaults)] for n in range(directions)]
+        parameters = [(alphas, betas)[n].pop(0) if (alphas, betas)[n] else default for n, default in enumerate(numbers)]
+        activations.append(_bound(function, parameters, limit))
+    return [activations[n * len(defaults) : (n + 1) * len(defaults)] for n in range(directions)]
 
 
 def _bound(function: Callable[..., Element], numbers: Sequence[float], limit: float | None) -> Activation:
@@ -89,10 +89,10 @@ def _recurrent(
         if halves[0] is not None:
             inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, halves[0])
         step = cell(n, _at(call, r, n), halves[1])
-        made, ends = _run(
+        output, ends = _run(
             call, elementwise.convert(b, inputs, x.dtype), [_at(call, t, n) for t in states], step, backwards, lengths
         )
-        outputs.append(made)
+        outputs.append(output)
         last.append(ends)
     everything = shapes.stack(b, outputs, 1)
     final = [shapes.stack(b, [ends[n] for ends in last], 0) for n in range(len(states))]
@@ -128,31 +128,31 @@ def _run(
     of the batch.
     """
     b = call.b
-    moments = inputs.shape[0]
+    steps = inputs.shape[0]
 
-    def moment_of(now: Size, row: Tensor, old: list[Tensor]) -> tuple[list[Tensor], Tensor]:
+    def masked_step(now: Size, row: Tensor, old: list[Tensor]) -> tuple[list[Tensor], Tensor]:
         new = step(row, old)
         if lengths is None:
             return new, new[0]
         at = reductions.size_as(b, now, I64)
         inside = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, [1]), at)
-        kept = [elementwise.select(b, inside, t, before) for t, before in zip(new, old, strict=True)]
-        return kept, formula(b, lambda i, v: i.choose(v, 0.0), inside, new[0])
+        selected = [elementwise.select(b, inside, t, before) for t, before in zip(new, old, strict=True)]
+        return selected, formula(b, lambda i, v: i.choose(v, 0.0), inside, new[0])
 
-    if isinstance(moments, Expr) or moments > _UNROLLED:
+    if isinstance(steps, Expr) or steps > _UNROLLED:
 
         def run(now: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             row = shapes.reshape(b, shapes.slice_axis(b, inputs, 0, now, now + 1), inputs.shape[1:])
-            kept, output = moment_of(now, row, old)
-            return kept, [output]
+            carried, output = masked_step(now, row, old)
+            return carried, [output]
 
         rows = [(states[0].dtype, states[0].shape)]
-        ends, (made,) = control.scan(b, moments, states, run, rows=rows, backwards=backwards)
-        return made, ends
+        ends, (stacked,) = control.scan(b, steps, states, run, rows=rows, backwards=backwards)
+        return stacked, ends
     outputs: list[Tensor] = []
-    order = list(range(moments))
-    for moment in reversed(order) if backwards else order:
-        states, output = moment_of(moment, _at(call, inputs, moment), states)
+    order = list(range(steps))
+    for index in reversed(order) if backwards else order:
+        states, output = masked_step(index, _at(call, inputs, index), states)
         outputs.append(output)
     if backwards:
         outputs.reverse()
@@ -161,15 +161,15 @@ def _run(
 
 def _gates(call: Call, t: Tensor, count: int) -> list[Tensor]:
     width = t.shape[-1]
-    each = width // count
-    return shapes.split(call.b, t, t.rank - 1, [each] * count)
+    gate_size = width // count
+    return shapes.split(call.b, t, t.rank - 1, [gate_size] * count)
 
 
 def _product(call: Call, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
-    made = products.matmul(call.b, h, shapes.transpose(call.b, r), accumulator(h.dtype))
+    product = products.matmul(call.b, h, shapes.transpose(call.b, r), accumulator(h.dtype))
     if bias is None:
-        return elementwise.convert(call.b, made, h.dtype)
-    return formula(call.b, lambda v, k: (v + k.to(v.dtype)).to(h.dtype), made, bias)
+        return elementwise.convert(call.b, product, h.dtype)
+    return formula(call.b, lambda v, k: (v + k.to(v.dtype)).to(h.dtype), product, bias)
 
 
 def _directions(call: Call) -> int:
@@ -248,13 +248,25 @@ def _lstm(
             return formula(call.b, lambda a, e, s, p: f(a + e + s * p), u, v, inner, peeps[peep])
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
-            old, inner = states
-            given, own = _gates(call, inputs, 4), _gates(call, _product(call, old, weights, own_bias), 4)
-            taken = gate(given[0], own[0], inner, 0)
-            kept = formula(call.b, lambda v: 1.0 - v, taken) if coupled else gate(given[2], own[2], inner, 2)
-            new = formula(call.b, lambda i, u, v, s, j: i * g(u + v) + j * s, taken, given[3], own[3], inner, kept)
-            shown = gate(given[1], own[1], new, 1)
-            return [formula(call.b, lambda o, s: o * k(s), shown, new), new]
+            hidden, cell_state = states
+            of_input, of_state = _gates(call, inputs, 4), _gates(call, _product(call, hidden, weights, own_bias), 4)
+            input_gate = gate(of_input[0], of_state[0], cell_state, 0)
+            forget_gate = (
+                formula(call.b, lambda v: 1.0 - v, input_gate)
+                if coupled
+                else gate(of_input[2], of_state[2], cell_state, 2)
+            )
+            new = formula(
+                call.b,
+                lambda i, u, v, s, j: i * g(u + v) + j * s,
+                input_gate,
+                of_input[3],
+                of_state[3],
+                cell_state,
+                forget_gate,
+            )
+            output_gate = gate(of_input[1], of_state[1], new, 1)
+            return [formula(call.b, lambda o, s: o * k(s), output_gate, new), new]
 
         return step
 

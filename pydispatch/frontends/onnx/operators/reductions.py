@@ -16,18 +16,18 @@ from pydispatch.frontends.ops.formulas import Element, formula
 Reduce = Callable[[Call, Tensor, list[int], bool], Tensor]
 
 
-def _reduction(made: Reduce, operand_since: int = 18) -> Conversion:
+def _reduction(reduce: Reduce, operand_since: int = 18) -> Conversion:
     """Return the conversion of a reduction with axes and keepdims. operand_since: the version since which its axes are
     an operand.
     """
 
     def convert(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
         keep = call.flag("keepdims", True)
-        given = axes_operand(call, axes, operand_since)
+        stated = axes_operand(call, axes, operand_since)
         nothing = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
-        if not given and not nothing:
-            given = list(range(x.rank))
-        return made(call, x, call.axes(given or [], x.rank), keep)
+        if not stated and not nothing:
+            stated = list(range(x.rank))
+        return reduce(call, x, call.axes(stated or [], x.rank), keep)
 
     return convert
 
@@ -73,7 +73,7 @@ def _argument(name: str) -> Conversion:
     return convert
 
 
-def _softmax_like(made: Callable[[Call, Tensor, int], Tensor]) -> Conversion:
+def _softmax_like(function: Callable[[Call, Tensor, int], Tensor]) -> Conversion:
     """Return the conversion of an operator that `made` computes along one axis, for example softmax.
 
     Before version 13 of the operator, the axes from `axis` on are flattened into one.
@@ -81,10 +81,10 @@ def _softmax_like(made: Callable[[Call, Tensor, int], Tensor]) -> Conversion:
 
     def convert(call: Call, x: Tensor) -> Tensor:
         if call.version >= 13:
-            return made(call, x, call.axis(call.integer("axis", -1), x.rank))
+            return function(call, x, call.axis(call.integer("axis", -1), x.rank))
         axis = call.axis(call.integer("axis", 1), x.rank)
         flat = shapes.reshape(call.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
-        return shapes.reshape(call.b, made(call, flat, 1), x.shape)
+        return shapes.reshape(call.b, function(call, flat, 1), x.shape)
 
     return convert
 

@@ -218,14 +218,14 @@ def _sampled_dynamic(call: Call, x: Tensor, axis: int, new: Size, ratio: float |
     old_size, new_size = (reductions.size_as(b, n, I64) for n in (x.shape[axis], new))
 
     def place(i: Element, n: Element, m: Element) -> Element:
-        at, old, made = i.to(F32), n.to(F32), m.to(F32)
+        at, old, new = i.to(F32), n.to(F32), m.to(F32)
         if how.places == "align_corners":
-            return at * (old - 1.0) / (made - 1.0).at_least(1.0)
-        step = old / made if ratio is None else at.const(1.0 / ratio)
+            return at * (old - 1.0) / (new - 1.0).at_least(1.0)
+        step = old / new if ratio is None else at.const(1.0 / ratio)
         if how.places == "asymmetric":
             return at * step
         place = (at + 0.5) * step - 0.5
-        return made.is_equal(1.0).choose(-0.5, place) if how.places == "pytorch_half_pixel" else place
+        return new.is_equal(1.0).choose(-0.5, place) if how.places == "pytorch_half_pixel" else place
 
     rounding = {"round_prefer_floor": lambda v: (v - 0.5).of("ceil"),
                 "round_prefer_ceil": lambda v: (v + 0.5).of("floor"),

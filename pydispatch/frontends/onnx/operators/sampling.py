@@ -32,8 +32,8 @@ def _affine_grid(call: Call, theta: Tensor, size: Tensor) -> Tensor:
     lines = [np.linspace(-1, 1, n) if corners and n > 1 else (2 * np.arange(n) + 1) / n - 1 for n in sizes]
     mesh = np.meshgrid(*lines, indexing="ij")
     grid = np.stack([*reversed(mesh), np.ones(sizes)], -1).reshape(-1, rank + 1)
-    made = products.matmul(call.b, call.b.constant(grid, theta.dtype), shapes.transpose(call.b, theta, [0, 2, 1]))
-    return shapes.reshape(call.b, made, [theta.shape[0], *sizes, rank])
+    mapped = products.matmul(call.b, call.b.constant(grid, theta.dtype), shapes.transpose(call.b, theta, [0, 2, 1]))
+    return shapes.reshape(call.b, mapped, [theta.shape[0], *sizes, rank])
 
 
 # -- regions
@@ -79,11 +79,11 @@ def _deform_conv(
     strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
     pads, groups, shared = call.integers("pads", [0] * (2 * rank)), groups_of(call), call.integer("offset_group", 1)
     samples = regions.moved_windows(b, x, offset, mask, kernel, strides, pads[:rank], dilations, shared)
-    per = int(np.prod(kernel))
-    filters = shapes.reshape(b, w, [w.shape[0], w.shape[1] * per, *[1] * rank])
+    kernel_size = int(np.prod(kernel))
+    filters = shapes.reshape(b, w, [w.shape[0], w.shape[1] * kernel_size, *[1] * rank])
     window = products.Window.plain(rank)
-    made = products.convolution(b, samples, filters, window, groups=groups, dtype=accumulator(x.dtype))
-    return with_bias(call, made, bias, x.dtype)
+    convolved = products.convolution(b, samples, filters, window, groups=groups, dtype=accumulator(x.dtype))
+    return with_bias(call, convolved, bias, x.dtype)
 
 
 TABLE: dict[str, Conversion] = {

@@ -47,11 +47,11 @@ def _read_shape(call: Call, x: Tensor, shape: Tensor, allow_zero: bool) -> list[
     # With one -1 the product is minus that of the others.
     others = b.add(arith.SubiOp(b.index(0), everything)).result
     left = b.add(arith.DivSIOp(b.index(product(x.shape)), b.add(arith.MaxSIOp(others, b.index(1))).result)).result
-    found = []
+    sizes = []
     for value in values:
         is_open = b.add(arith.CmpiOp(value, b.index(0), "slt")).result
-        found.append(b.size_of(b.add(arith.SelectOp(is_open, left, value)).result))
-    return found
+        sizes.append(b.size_of(b.add(arith.SelectOp(is_open, left, value)).result))
+    return sizes
 
 
 def _flatten(call: Call, x: Tensor) -> Tensor:
@@ -72,15 +72,15 @@ def axes_operand(call: Call, axes: Tensor | None, since: int) -> list[int] | Non
 
 
 def _squeeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    given = axes_operand(call, axes, 13)
-    return shapes.squeeze(call.b, x, None if given is None else call.axes(given, x.rank))
+    stated = axes_operand(call, axes, 13)
+    return shapes.squeeze(call.b, x, None if stated is None else call.axes(stated, x.rank))
 
 
 def _unsqueeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    given = axes_operand(call, axes, 13)
-    if given is None:
+    stated = axes_operand(call, axes, 13)
+    if stated is None:
         raise call.fail("its axes are missing")
-    return shapes.expand_dims(call.b, x, call.axes(given, x.rank + len(given)))
+    return shapes.expand_dims(call.b, x, call.axes(stated, x.rank + len(stated)))
 
 
 def _transpose(call: Call, x: Tensor) -> Tensor:
@@ -98,20 +98,22 @@ def _concat(call: Call, *tensors: Tensor) -> Tensor:
 
 def _split(call: Call, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
     axis = call.axis(call.integer("axis", 0), x.rank)
-    given = call.maybe_integers("split") if call.version < 13 else None if sizes is None else call.sizes(sizes, "split")
+    part_sizes = (
+        call.maybe_integers("split") if call.version < 13 else None if sizes is None else call.sizes(sizes, "split")
+    )
     total = x.shape[axis]
-    if given is None:
+    if part_sizes is None:
         parts = call.integer("num_outputs", call.results)
         if not 0 < parts <= 1 << 16:
             raise call.fail(f"it has {parts} outputs")
-        each = ceil_div(total, parts)
-        given = [each] * (parts - 1)
-        given.append(total - each * (parts - 1))
+        part_size = ceil_div(total, parts)
+        part_sizes = [part_size] * (parts - 1)
+        part_sizes.append(total - part_size * (parts - 1))
     if total == 0:
-        given = [0] * len(given)
-    if not isinstance(total, Expr) and all(not isinstance(n, Expr) for n in given) and sum(given) != total:
-        raise call.fail(f"parts of {given} are no {total} elements")
-    return shapes.split(call.b, x, axis, given)
+        part_sizes = [0] * len(part_sizes)
+    if not isinstance(total, Expr) and all(not isinstance(n, Expr) for n in part_sizes) and sum(part_sizes) != total:
+        raise call.fail(f"parts of {part_sizes} are no {total} elements")
+    return shapes.split(call.b, x, axis, part_sizes)
 
 
 def _tile(call: Call, x: Tensor, repeats: Tensor) -> Tensor:
@@ -137,16 +139,16 @@ def _depth_to_space(call: Call, x: Tensor) -> Tensor:
         parts, order = [n, block, block, depth // (block * block), height, width], [0, 3, 4, 1, 5, 2]
     else:
         parts, order = [n, depth // (block * block), block, block, height, width], [0, 1, 4, 2, 5, 3]
-    made = shapes.transpose(call.b, shapes.reshape(call.b, x, parts), order)
-    return shapes.reshape(call.b, made, [n, depth // (block * block), height * block, width * block])
+    transposed = shapes.transpose(call.b, shapes.reshape(call.b, x, parts), order)
+    return shapes.reshape(call.b, transposed, [n, depth // (block * block), height * block, width * block])
 
 
 def _space_to_depth(call: Call, x: Tensor) -> Tensor:
     block = _block(call)
     n, depth, height, width = _image(call, x)
     parts = shapes.reshape(call.b, x, [n, depth, height // block, block, width // block, block])
-    made = shapes.transpose(call.b, parts, [0, 3, 5, 1, 2, 4])
-    return shapes.reshape(call.b, made, [n, depth * block * block, height // block, width // block])
+    transposed = shapes.transpose(call.b, parts, [0, 3, 5, 1, 2, 4])
+    return shapes.reshape(call.b, transposed, [n, depth * block * block, height // block, width // block])
 
 
 def _block(call: Call) -> int:

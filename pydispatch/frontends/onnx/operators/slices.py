@@ -39,7 +39,7 @@ def _slice(
     count = len(begins)
     which = call.axes(which if which is not None else range(count), x.rank)
     strides = strides if strides is not None else [1] * count
-    if any(len(given) != count for given in (limits, which, strides)):
+    if any(len(bounds) != count for bounds in (limits, which, strides)):
         raise call.fail(f"{count} starts, {len(limits)} ends, {len(which)} axes and {len(strides)} steps are given")
     for n, axis in enumerate(which):
         x = _slice_axis(call, x, axis, begins[n], limits[n], strides[n])

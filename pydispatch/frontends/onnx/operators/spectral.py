@@ -39,10 +39,10 @@ def _pairs(call: Call, x: Tensor) -> Tensor:
 
 
 def _length(call: Call, of: Tensor, what: str) -> int:
-    found = int(call.numbers(of, what).reshape(-1)[0])
-    if not 1 <= found <= _LONGEST:
-        raise call.fail(f"its {what} is {found}")
-    return found
+    length = int(call.numbers(of, what).reshape(-1)[0])
+    if not 1 <= length <= _LONGEST:
+        raise call.fail(f"its {what} is {length}")
+    return length
 
 
 def _transformed(call: Call, x: Tensor, axis: int, length: int | None, inverse: bool, one_sided: bool) -> Tensor:
@@ -54,9 +54,9 @@ def _transformed(call: Call, x: Tensor, axis: int, length: int | None, inverse: 
             x = shapes.slice_axis(b, x, axis, 0, length)
         else:
             x = shapes.pad(b, x, [0] * x.rank, [length - size if d == axis else 0 for d in range(x.rank)], 0.0)
-    made = fourier.fft(b, x, axis, inverse)
+    spectrum = fourier.fft(b, x, axis, inverse)
     size = x.shape[axis]
-    return shapes.slice_axis(b, made, axis, 0, size // 2 + 1) if one_sided else made
+    return shapes.slice_axis(b, spectrum, axis, 0, size // 2 + 1) if one_sided else spectrum
 
 
 def _dft(call: Call, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
@@ -110,8 +110,8 @@ def _window(factors: Sequence[float]) -> Conversion:
         def written(i: Element, n: Element) -> Element:
             angle = i.to(F32) * (2 * math.pi) / n.to(F32)
             total = angle * 0.0 + factors[0]
-            for number, factor in enumerate(factors[1:], 1):
-                total = total + (angle * float(number)).of("cos") * factor
+            for harmonic, factor in enumerate(factors[1:], 1):
+                total = total + (angle * float(harmonic)).of("cos") * factor
             return total
 
         return cast_to(call, formula(call.b, written, shapes.iota(call.b, [count], 0, I64), length), to)
@@ -135,9 +135,9 @@ def _mel_weights(call: Call, bins: Tensor, length: Tensor, rate: Tensor, lowest:
     with np.errstate(all="ignore"):
         rising = np.where(middle == left, 1.0, (rows - left) / (middle - left))
         falling = (right - rows) / (right - middle)
-    made = np.where((rows >= left) & (rows <= middle), rising, 0.0)
-    made = np.where((rows >= middle) & (rows < right), falling, made)
-    return call.b.constant(made, to)
+    weights = np.where((rows >= left) & (rows <= middle), rising, 0.0)
+    weights = np.where((rows >= middle) & (rows < right), falling, weights)
+    return call.b.constant(weights, to)
 
 
 TABLE: dict[str, Conversion] = {

@@ -69,19 +69,19 @@ def _found(call: Call, rows: Tensor, words: int, grams: np.ndarray, steps: list[
     b, length = call.b, grams.shape[1]
     total = shapes.full(b, 0.0, (rows.shape[0], len(grams)), F32)
     for step in steps:
-        places = words - (length - 1) * step
-        given = []
+        window_count = words - (length - 1) * step
+        operands = []
         for n in range(length):
-            part = shapes.slice_axis(b, rows, 1, n * step, n * step + places)
-            given += [shapes.expand_dims(b, part, [2]), b.constant(grams[:, n], rows.dtype)]
+            part = shapes.slice_axis(b, rows, 1, n * step, n * step + window_count)
+            operands += [shapes.expand_dims(b, part, [2]), b.constant(grams[:, n], rows.dtype)]
 
         def matches(*pairs: Element) -> Element:
-            made = pairs[0].is_equal(pairs[1])
+            equal = pairs[0].is_equal(pairs[1])
             for u, v in zip(pairs[2::2], pairs[3::2], strict=True):
-                made = made & u.is_equal(v)
-            return made.to(F32)
+                equal = equal & u.is_equal(v)
+            return equal.to(F32)
 
-        total = elementwise.binary(b, "add", total, reductions.reduce(b, "add", formula(b, matches, *given), [1]))
+        total = elementwise.binary(b, "add", total, reductions.reduce(b, "add", formula(b, matches, *operands), [1]))
     return total
 
 

@@ -57,17 +57,17 @@ def _dynamic_reduce_window(tracer: Tracer, op: Operation, operands: list[Tensor]
     """`reduce_window` with its sizes as operands; the function that combines is named."""
     count = (len(operands) - 5) // 2
     tensors, starts = operands[:count], operands[count : 2 * count]
-    given = operands[2 * count :]
+    window_operands = operands[2 * count :]
     names = op.properties.get("called_computations")
     reducer = names.data[0] if isinstance(names, ArrayAttr) and len(names) == 1 else None
     callee = tracer.functions.get(reducer.root_reference.data) if isinstance(reducer, SymbolRefAttr) else None
-    if count < 1 or len(given) != 5 or callee is None:
+    if count < 1 or len(window_operands) != 5 or callee is None:
         raise tracer.b.fail(
             "a dynamic reduce_window takes tensors, first values, five lists of sizes, and names a function"
         )
     rank = tensors[0].rank
-    kernel, strides, base, dilations = (sizes_in(tracer, x, "window") for x in given[:4])
-    padding = sizes_in(tracer, reshape(tracer.b, given[4], [2 * rank]), "padding")
+    kernel, strides, base, dilations = (sizes_in(tracer, x, "window") for x in window_operands[:4])
+    padding = sizes_in(tracer, reshape(tracer.b, window_operands[4], [2 * rank]), "padding")
     window = Window(_static(tracer, strides), tuple(padding[::2]), tuple(padding[1::2]), _static(tracer, dilations))
     combine = tracer.scalar_function(callee.body)
     return reduced(tracer, tensors, starts, kernel, window, _static(tracer, base),
@@ -82,14 +82,14 @@ def _static(tracer: Tracer, sizes: list[Size]) -> tuple[int, ...]:
 
 def _numbers(tracer: Tracer, config: Attribute | None) -> dict[str, Tensor]:
     """Return the attributes that are numbers, with their types; others are not passed to kernels."""
-    found: dict[str, Tensor] = {}
+    numbers: dict[str, Tensor] = {}
     for name, value in (config.data if isinstance(config, DictionaryAttr) else {}).items():
         if isinstance(value, FloatAttr):
-            found[name] = tracer.b.constant(value.value.data, of_element(value.type))
+            numbers[name] = tracer.b.constant(value.value.data, of_element(value.type))
         elif isinstance(value, IntegerAttr) and isinstance(value.type, IntegerType):
             dtype = of_element(value.type)
-            found[name] = tracer.b.constant(bool(value.value.data) if dtype.is_bool else value.value.data, dtype)
-    return found
+            numbers[name] = tracer.b.constant(bool(value.value.data) if dtype.is_bool else value.value.data, dtype)
+    return numbers
 
 
 def _kernel(tracer: Tracer, op: Operation, target: str, operands: list[Tensor], config: Attribute | None) -> Results:
@@ -114,7 +114,7 @@ def _of_mhlo(name: str) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
 
     def convert(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
         return ew.apply(
-            tracer.b, lambda s, *given: elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"](s, op, *given), *operands
+            tracer.b, lambda s, *arguments: elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"](s, op, *arguments), *operands
         )
 
     return convert
@@ -122,8 +122,8 @@ def _of_mhlo(name: str) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
 
 def _top_k(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """`mhlo.topk`: how many, and whether the largest, are attributes of the call."""
-    given = op.attributes.get("mhlo.attributes")
-    data: Any = given.data if isinstance(given, DictionaryAttr) else {}
+    mhlo_attributes = op.attributes.get("mhlo.attributes")
+    data: Any = mhlo_attributes.data if isinstance(mhlo_attributes, DictionaryAttr) else {}
     if "k" not in data:
         raise tracer.b.fail("the call of 'mhlo.topk' has no attribute 'k'")
     largest = "largest" not in data or bool(data["largest"].value.data)

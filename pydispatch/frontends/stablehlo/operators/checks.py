@@ -34,8 +34,8 @@ def _equal(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 
 def _almost_equal(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    given = {name: value for name, value in op.properties.items() if name in ("atol", "rtol")}
-    _compare(tracer, check.ExpectAlmostEqOp, *_sides(tracer, op, operands), given)
+    tolerances = {name: value for name, value in op.properties.items() if name in ("atol", "rtol")}
+    _compare(tracer, check.ExpectAlmostEqOp, *_sides(tracer, op, operands), tolerances)
     return ()
 
 
@@ -60,10 +60,12 @@ def _probe(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 
 def _serialized_equal(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     name: Any = op.properties["probe_id"]
-    seen, number = tracer.probes.get(name.data, []), tracer.number(op, "iteration")
-    if number >= len(seen):
-        raise tracer.b.fail(f"probe '{name.data}' has seen {len(seen)} value(s) here, so iteration {number} has none")
-    parent, value = seen[number]
+    seen, iteration = tracer.probes.get(name.data, []), tracer.number(op, "iteration")
+    if iteration >= len(seen):
+        raise tracer.b.fail(
+            f"probe '{name.data}' has seen {len(seen)} value(s) here, so iteration {iteration} has none"
+        )
+    parent, value = seen[iteration]
     if parent is not op.parent_op():
         raise tracer.b.fail(f"probe '{name.data}' is in a loop or a branch, whose values are not kept",
                        "probe what the loop passes on, or check in its body")  # fmt: skip
@@ -100,12 +102,12 @@ def _called(kind: type[check.CheckOp]) -> Callable[[Tracer, Operation, list[Tens
 
 
 def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
-    given: Any = op.attributes
+    attributes: Any = op.attributes
     if kind is check.ExpectAlmostEqOp:
-        stated = given.get("tolerance")
+        stated = attributes.get("tolerance")
         return {"atol": FloatAttr(stated.value.data if isinstance(stated, FloatAttr) else _CALL_ATOL, f32)}
     if kind is check.ExpectCloseOp:
-        most, least = (given.get(f"{word}_ulp_difference") for word in ("max", "min"))
+        most, least = (attributes.get(f"{word}_ulp_difference") for word in ("max", "min"))
         return {"max_ulp_difference": most or IntegerAttr(_CALL_ULP, i64)} | (
             {} if least is None else {"min_ulp_difference": least}
         )  # fmt: skip

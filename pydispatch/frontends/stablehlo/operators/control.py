@@ -52,10 +52,10 @@ def _counted(tracer: Tracer, op: Operation, operands: list[Tensor]) -> list[Tens
     written as a loop with a number, so that what is sliced by the counter is known. None for other loops.
     """
     cond, body = op.regions
-    found = _condition(cond)
-    if found is None:
+    condition = _condition(cond)
+    if condition is None:
         return None
-    counter, bound_value = found
+    counter, bound_value = condition
     steps = {n: step for n, x in enumerate(operands) if x.rank == 0 and x.sizes() is not None and x.dtype.is_integer
              and (step := _step(tracer, body, n))}  # fmt: skip
     bound = _bound(tracer, bound_value, cond, body, operands)
@@ -66,13 +66,16 @@ def _counted(tracer: Tracer, op: Operation, operands: list[Tensor]) -> list[Tens
     count = maximum(ceil_div(distance, steps[counter]), 0)
     others = [n for n in range(len(operands)) if n not in steps]
 
-    def arguments(number: Size, carried: list[Tensor]) -> list[Tensor]:
-        given = dict(zip(others, carried, strict=True))
-        return [given[n] if n in given else _number(starts[n] + number * steps[n], x) for n, x in enumerate(operands)]
+    def arguments(iteration: Size, carried: list[Tensor]) -> list[Tensor]:
+        by_index = dict(zip(others, carried, strict=True))
+        return [
+            by_index[n] if n in by_index else _number(starts[n] + iteration * steps[n], x)
+            for n, x in enumerate(operands)
+        ]
 
-    def iteration(number: Size, carried: list[Tensor]) -> list[Tensor]:
-        made = tracer.region(body, arguments(number, carried))
-        return [made[n] for n in others]
+    def iteration(index: Size, carried: list[Tensor]) -> list[Tensor]:
+        results = tracer.region(body, arguments(index, carried))
+        return [results[n] for n in others]
 
     results = control.for_(tracer.b, count, [operands[n] for n in others], iteration)
     return arguments(count, results)
@@ -120,11 +123,11 @@ Frame = Mapping[SSAValue, SSAValue]
 """The arguments of functions that are being looked through -> what they were called with."""
 
 
-def _step(tracer: Tracer, body: Region, number: int) -> int | None:
+def _step(tracer: Tracer, body: Region, index: int) -> int | None:
     """Return what an iteration adds to a value, when that is a constant above 0."""
     block = body.blocks[0]
     last: Any = block.last_op
-    return _added(tracer, last.operands[number], block.args[number], {}, 0)
+    return _added(tracer, last.operands[index], block.args[index], {}, 0)
 
 
 def _added(tracer: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:

@@ -26,15 +26,15 @@ def sizes_in(tracer: Tracer, x: Tensor, hint: str) -> list[Size]:
 def _result_shape(tracer: Tracer, op: Operation, x: Tensor) -> list[Size]:
     """Return the shape of the result: static sizes of its type, and the sizes in the operand x for the others."""
     declared = shape_of(op.results[0].type)
-    given = sizes_in(tracer, x, "shape")
-    if len(given) != len(declared):
-        raise tracer.b.fail(f"{len(given)} sizes are given for {op.results[0].type}")
-    for n, m in zip(given, declared, strict=True):
+    sizes = sizes_in(tracer, x, "shape")
+    if len(sizes) != len(declared):
+        raise tracer.b.fail(f"{len(sizes)} sizes are given for {op.results[0].type}")
+    for n, m in zip(sizes, declared, strict=True):
         if m is not None and not isinstance(n, Expr) and n != m:
-            raise tracer.b.fail(f"sizes {given} are given for {op.results[0].type}")
+            raise tracer.b.fail(f"sizes {sizes} are given for {op.results[0].type}")
         if not isinstance(n, Expr) and n < 0:
-            raise tracer.b.fail(f"sizes {given} have a negative one")
-    return [n if m is None else m for n, m in zip(given, declared, strict=True)]
+            raise tracer.b.fail(f"sizes {sizes} have a negative one")
+    return [n if m is None else m for n, m in zip(sizes, declared, strict=True)]
 
 
 def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
@@ -53,9 +53,9 @@ def _reshape(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def _pad(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, value, *given = operands
+    x, value, *paddings = operands
     low, high, interior = (
-        sizes_in(tracer, g, hint) for g, hint in zip(given, ("low", "high", "interior"), strict=True)
+        sizes_in(tracer, g, hint) for g, hint in zip(paddings, ("low", "high", "interior"), strict=True)
     )
     if any(len(one) != x.rank for one in (low, high, interior)):
         raise tracer.b.fail(f"'stablehlo.dynamic_pad' of {x} needs as many numbers as axes")
@@ -67,9 +67,9 @@ def _pad(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 
 def _slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    x, *given = operands
+    x, *bounds = operands
     hints = ("start", "limit", "stride")
-    starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(given, hints, strict=True))
+    starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(bounds, hints, strict=True))
     if any(len(one) != x.rank for one in (starts, limits, strides)) or any(isinstance(n, Expr) for n in strides):
         raise tracer.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes, the strides known")
     steps = [int(n) for n in strides]  # type: ignore[arg-type]
@@ -78,10 +78,10 @@ def _slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
 
 def _gather(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, indices, sizes = operands
-    given = sizes_in(tracer, sizes, "slice")
-    if len(given) != x.rank:
-        raise tracer.b.fail(f"{len(given)} slice sizes are given for {x}")
-    return indexing.gather(tracer, op, x, indices, given)
+    slice_sizes = sizes_in(tracer, sizes, "slice")
+    if len(slice_sizes) != x.rank:
+        raise tracer.b.fail(f"{len(slice_sizes)} slice sizes are given for {x}")
+    return indexing.gather(tracer, op, x, indices, slice_sizes)
 
 
 def _convolution(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:

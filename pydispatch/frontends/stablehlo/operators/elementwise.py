@@ -107,7 +107,7 @@ def _of_binary(name: str) -> ScalarFunction:
 
 
 def _of_formula(formula: Callable[..., Scalar]) -> ScalarFunction:
-    return lambda s, _, *given: formula(s, *given)
+    return lambda s, _, *arguments: formula(s, *arguments)
 
 
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
@@ -144,7 +144,7 @@ def _check_shapes(tracer: Tracer, op: Operation, operands: list[Tensor]) -> None
 def _tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     _check_shapes(tracer, op, operands)
     function = SCALAR_FUNCTIONS[op.name]
-    return ew.apply(tracer.b, lambda s, *given: function(s, op, *given), *operands)
+    return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
 
 
 def _foldable(fold: Callable[..., Tensor], name: str) -> Convert:
@@ -217,7 +217,7 @@ def _bitcast_tensor(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Te
 
 def _map(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     function = tracer.scalar_function(op.regions[0])
-    return ew.apply(tracer.b, lambda s, *given: function(s, given)[0], *operands)
+    return ew.apply(tracer.b, lambda s, *arguments: function(s, arguments)[0], *operands)
 
 
 def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
@@ -229,7 +229,7 @@ def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     operands = (
         [_placed(tracer, op, x, operands) for x in operands] if "broadcast_dimensions" in op.properties else operands
     )
-    return ew.apply(tracer.b, lambda s, *given: function(s, op, *given), *operands)
+    return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
 
 
 def _placed(tracer: Tracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:

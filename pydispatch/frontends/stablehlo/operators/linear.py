@@ -65,10 +65,10 @@ def _letter(tracer: Tracer, op: Operation, name: str) -> str:
 
 def potrf(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     """Cholesky's factor, and whether the matrix is not positive definite."""
-    made = linear.cholesky(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
-    undefined = ew.unary(tracer.b, "is_nan", made)
-    failed = reduce(tracer.b, "or", undefined, [made.rank - 2, made.rank - 1])
-    return made, ew.convert(tracer.b, failed, tracer.dtype(op, 1))
+    factor = linear.cholesky(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
+    undefined = ew.unary(tracer.b, "is_nan", factor)
+    failed = reduce(tracer.b, "or", undefined, [factor.rank - 2, factor.rank - 1])
+    return factor, ew.convert(tracer.b, failed, tracer.dtype(op, 1))
 
 
 def trsm(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:

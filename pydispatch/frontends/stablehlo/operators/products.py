@@ -78,14 +78,14 @@ def convolution(
     if batches > 1:
         x, groups = _groups_of_batches(tracer, x, batches), batches
     window = products.Window(strides, tuple(low), tuple(high), dilations)
-    places = [0] * x.rank
-    for place, axis in enumerate((result.first, result.second, *result.spatial)):
-        places[axis] = place
+    order = [0] * x.rank
+    for position, axis in enumerate((result.first, result.second, *result.spatial)):
+        order[axis] = position
     if (sizes := _empty(x, w, window, input_dilations)) is not None:
         shape = (x.shape[0], w.shape[0], *sizes)
-        return shapes.full(tracer.b, 0, [shape[place] for place in places], tracer.dtype(op))
+        return shapes.full(tracer.b, 0, [shape[position] for position in order], tracer.dtype(op))
     last = result.second == x.rank - 1
-    made = products.convolution(
+    convolved = products.convolution(
         tracer.b,
         x,
         w,
@@ -95,7 +95,7 @@ def convolution(
         dtype=tracer.dtype(op),
         channels_last=last,
     )
-    return shapes.transpose(tracer.b, made, places)
+    return shapes.transpose(tracer.b, convolved, order)
 
 
 def _empty(x: Tensor, w: Tensor, window: products.Window, input_dilations: Sequence[int]) -> list[Size] | None:

@@ -56,10 +56,10 @@ def quantized(tracer: Tracer, x: Tensor, quantization: Quantization, dtype: DTyp
         _along(tracer, quantization.zero_points, quantization, x, x.dtype),
     )
 
-    def one(s: Any, number: Any, step: Any, centre: Any) -> Any:
-        made = s.binary("add", s.unary("round_even", s.binary("div", number, step)), centre)
+    def one(s: Any, value: Any, step: Any, centre: Any) -> Any:
+        stored = s.binary("add", s.unary("round_even", s.binary("div", value, step)), centre)
         low, high = (s.const(float(limit), x.dtype) for limit in (quantization.low, quantization.high))
-        return s.convert(s.binary("min", s.binary("max", made, low), high), dtype)
+        return s.convert(s.binary("min", s.binary("max", stored, low), high), dtype)
 
     return ew.apply(tracer.b, one, x, scale, zero)
 
@@ -103,10 +103,10 @@ def on_numbers(convert: Convert) -> Convert:
         types = [v.type for v in (*op.operands, *op.results)]
         if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
             return convert(tracer, op, operands)
-        plain = [_plain(tracer, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
+        dequantized = [_plain(tracer, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
         with tracer.numbers_of(op):
-            made = convert(tracer, op, plain)
-        results = [made] if isinstance(made, Tensor) else list(made)
+            computed = convert(tracer, op, dequantized)
+        results = [computed] if isinstance(computed, Tensor) else list(computed)
         return [_stored(tracer, x, r.type) for x, r in zip(results, op.results, strict=True)]
 
     return converted

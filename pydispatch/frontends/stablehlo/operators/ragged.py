@@ -44,9 +44,9 @@ def _ragged_dot(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor
     batching, contracting = ([(d + 1, e) for d, e in pairs] for pairs in (batching, contracting))
     if ragged in rows:
         return products.dot_general(tracer.b, spread, y, batching, [*contracting, (0, groups[0])], tracer.dtype(op))
-    made = products.dot_general(tracer.b, spread, y, batching, contracting, tracer.dtype(op))
-    at = len(batching)  # the groups are the first free dimension of the left operand
-    return shapes.transpose(tracer.b, made, [at, *(d for d in range(made.rank) if d != at)])
+    product = products.dot_general(tracer.b, spread, y, batching, contracting, tracer.dtype(op))
+    groups_axis = len(batching)  # the groups are the first free dimension of the left operand
+    return shapes.transpose(tracer.b, product, [groups_axis, *(d for d in range(product.rank) if d != groups_axis)])
 
 
 def _grouped(tracer: Tracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
@@ -68,11 +68,11 @@ def _grouped(tracer: Tracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequ
     ordered = sorted(range(len(prefix)), key=lambda n: prefix[n]) if sizes.rank > 1 else []
     at = {prefix[n] + 1: x.shape[prefix[n]] for n in ordered} | {0: count}
     shape = [at.get(d, 1) for d in range(x.rank + 1)]
-    bounds = [shapes.reshape(b, shapes.transpose(b, each, [sizes.rank - 1, *ordered]), shape)
-              for each in (starts, ends)]  # fmt: skip
-    places = [x.shape[ragged] if d == ragged + 1 else 1 for d in range(x.rank + 1)]
-    number = shapes.iota(b, places, ragged + 1, I64)
-    inside = ew.binary(b, "and", ew.compare(b, "le", bounds[0], number), ew.compare(b, "lt", number, bounds[1]))
+    bounds = [shapes.reshape(b, shapes.transpose(b, bound, [sizes.rank - 1, *ordered]), shape)
+              for bound in (starts, ends)]  # fmt: skip
+    along_ragged = [x.shape[ragged] if d == ragged + 1 else 1 for d in range(x.rank + 1)]
+    index = shapes.iota(b, along_ragged, ragged + 1, I64)
+    inside = ew.binary(b, "and", ew.compare(b, "le", bounds[0], index), ew.compare(b, "lt", index, bounds[1]))
     return ew.select(b, inside, shapes.expand_dims(b, x, [0]), b.constant(0, x.dtype))
 
 

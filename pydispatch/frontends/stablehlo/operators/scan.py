@@ -34,20 +34,20 @@ def _scan(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     if not isinstance(length, Expr) and length > 0 and _computes_elements(block, op):
         function = tracer.scalar_function(op.body)
 
-        def step(scalars: Scalars, given: list[Scalar], carried: list[Scalar]) -> scans.Stepped:
-            made = function(scalars, [*given, *carried])
-            return made[:outputs], made[outputs:]
+        def step(scalars: Scalars, elements: list[Scalar], carried: list[Scalar]) -> scans.Stepped:
+            results = function(scalars, [*elements, *carried])
+            return results[:outputs], results[outputs:]
 
         types = [tracer.dtype(op, n) for n in range(outputs)]
         results, ends = scans.recurrence(tracer.b, inputs, inits, axis, step, types, backwards)
         return [*results, *ends]
 
-    def body(number: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    def body(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         slices = [
-            shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, axis, number, number + 1), [axis]) for x in inputs
+            shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, axis, index, index + 1), [axis]) for x in inputs
         ]
-        made = tracer.region(op.body, [*slices, *carried])
-        return made[outputs:], made[:outputs]
+        results = tracer.region(op.body, [*slices, *carried])
+        return results[outputs:], results[:outputs]
 
     ends, rows = control.scan(tracer.b, length, inits, body, backwards=backwards)
     return [*(_moved(tracer, x, axis) for x in rows), *ends]

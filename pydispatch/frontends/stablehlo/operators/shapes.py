@@ -17,13 +17,13 @@ from pydispatch.frontends.stablehlo.types import shape_of
 
 def declared(tracer: Tracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
     """Return the shape of the result's type. known: sizes for those that the type leaves open."""
-    found: list[Size] = []
+    shape: list[Size] = []
     for axis, n in enumerate(shape_of(op.results[0].type)):
         size = n if n is not None else known[axis] if axis < len(known) else None
         if size is None:
             raise tracer.b.fail(f"'{op.name}': the size of axis {axis} of {op.results[0].type} is not known")
-        found.append(size)
-    return found
+        shape.append(size)
+    return shape
 
 
 def _constant(tracer: Tracer, op: Operation, _: list[Tensor]) -> Tensor:

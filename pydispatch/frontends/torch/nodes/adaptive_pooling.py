@@ -28,24 +28,24 @@ def _pooled(
     """Cut each of the last axes of tensors of one shape into windows, and reduce each window over the
     tensors together.
     """
-    made = tensors
+    pooled = tensors
     for d, out in enumerate(output_size):
         axis = tensors[0].rank - len(output_size) + d
-        shape = made[0].shape
+        shape = pooled[0].shape
         n = shape[axis]
         if out == n:
             continue
         if out == 1:
-            made = reduce(made, axis)
+            pooled = reduce(pooled, axis)
         elif isinstance(n, int) and isinstance(out, int) and n % out == 0:
             split = [*shape[:axis], out, n // out, *shape[axis + 1 :]]
-            whole = reduce([shapes.reshape(tracer.b, x, split) for x in made], axis + 1)
-            made = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in whole]
+            whole = reduce([shapes.reshape(tracer.b, x, split) for x in pooled], axis + 1)
+            pooled = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in whole]
         else:
             taken, counts = _windows(tracer, n, out)
-            whole = reduce_windows([gathers.take(tracer.b, x, taken, axis) for x in made], axis + 1, counts)
-            made = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in whole]
-    return made
+            whole = reduce_windows([gathers.take(tracer.b, x, taken, axis) for x in pooled], axis + 1, counts)
+            pooled = [shapes.squeeze(tracer.b, x, [axis + 1]) for x in whole]
+    return pooled
 
 
 def _windows(tracer: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
@@ -75,15 +75,15 @@ def adaptive_avg_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> Tenso
     def mean_of_windows(parts: list[Tensor], axis: int, counts: Tensor) -> list[Tensor]:
         (part,) = parts
         count = shapes.reshape(tracer.b, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
-        number = shapes.reshape(
+        index = shapes.reshape(
             tracer.b, shapes.iota(tracer.b, [part.shape[axis]], 0, I64), [-1, *[1] * (part.rank - axis - 1)]
         )
-        counted = formula(tracer.b, lambda v, k, c: (k < c).choose(v, 0.0), part, number, count)
+        counted = formula(tracer.b, lambda v, k, c: (k < c).choose(v, 0.0), part, index, count)
         total = reductions.reduce(tracer.b, "add", counted, [axis], keep=True)
         return [formula(tracer.b, lambda v, c: v / c.to(inner), total, count)]
 
-    (made,) = _pooled(tracer, [ew.convert(tracer.b, self, inner)], output_size, mean, mean_of_windows)
-    return ew.convert(tracer.b, made, self.dtype)
+    (means,) = _pooled(tracer, [ew.convert(tracer.b, self, inner)], output_size, mean, mean_of_windows)
+    return ew.convert(tracer.b, means, self.dtype)
 
 
 def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
@@ -111,17 +111,17 @@ def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple
     ]
 
     def reduce(parts: list[Tensor], axis: int) -> list[Tensor]:
-        made = reductions.reduce_with(tracer.b, parts, starts, [axis], larger)
-        return [reductions.kept_axes(tracer.b, x, parts[0], [axis]) for x in made]
+        reduced = reductions.reduce_with(tracer.b, parts, starts, [axis], larger)
+        return [reductions.kept_axes(tracer.b, x, parts[0], [axis]) for x in reduced]
 
-    number = tracer.b.constant(0, I64)
+    index = tracer.b.constant(0, I64)
     for d in range(self.rank - spatial, self.rank):
         size = reductions.size_as(tracer.b, self.shape[d], I64)
         along = shapes.reshape(
             tracer.b, shapes.iota(tracer.b, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)]
         )
-        number = formula(tracer.b, lambda whole, n, at: whole * n + at, number, size, along)
-    places = shapes.broadcast_to(tracer.b, number, self.shape)
+        index = formula(tracer.b, lambda whole, n, at: whole * n + at, index, size, along)
+    places = shapes.broadcast_to(tracer.b, index, self.shape)
     values, places = _pooled(tracer, [self, places], output_size, reduce, lambda parts, axis, _: reduce(parts, axis))
     return values, places
 

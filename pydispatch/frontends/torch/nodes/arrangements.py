@@ -72,7 +72,7 @@ def flip(tracer: Tracer, self: Tensor, dims: Ints) -> Tensor:
 def roll(tracer: Tracer, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
     if not dims:
         return shapes.reshape(tracer.b, roll(tracer, flatten(tracer, self), shifts, (0,)), self.shape)
-    made = self
+    result = self
     for shift, dim in zip(shifts, dims, strict=True):
         axis = axis_of(tracer, dim, self.rank)
         n = self.shape[axis]
@@ -83,9 +83,9 @@ def roll(tracer: Tracer, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor
             if isinstance(shift, int) and isinstance(n, int)
             else (n - shift if isinstance(shift, Expr) or shift > 0 else -shift)
         )
-        parts = shapes.split(tracer.b, made, axis, [cut, n - cut])
-        made = shapes.concat(tracer.b, parts[::-1], axis)
-    return made
+        parts = shapes.split(tracer.b, result, axis, [cut, n - cut])
+        result = shapes.concat(tracer.b, parts[::-1], axis)
+    return result
 
 
 def pixel_shuffle(tracer: Tracer, self: Tensor, upscale_factor: int) -> Tensor:

@@ -47,9 +47,9 @@ def flash_for_cpu(
     tracer: Tracer, query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    made, scores = _attention(tracer, query, key, value, attn_mask, dropout_p, is_causal, scale)
+    result, scores = _attention(tracer, query, key, value, attn_mask, dropout_p, is_causal, scale)
     inner = normalization.wide(query.dtype)
-    return made, normalization.log_sum_exp(tracer.b, ew.convert(tracer.b, scores, inner), [-1])
+    return result, normalization.log_sum_exp(tracer.b, ew.convert(tracer.b, scores, inner), [-1])
 
 
 def flash_for_cpu_backward(
@@ -78,7 +78,7 @@ def _kept(tracer: Tracer, mask: Tensor | None, mask_type: int | None) -> Tensor 
 
 def _attended(
     tracer: Tracer, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
-    qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, kept: Tensor | None,
+    qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """Multi-head attention of queries, keys and values [batch, l, features]."""
     sizes = [embed_dim] * 3
@@ -87,8 +87,8 @@ def _attended(
         attention.split_heads(tracer.b, linear(tracer, x, w, bias), num_head)
         for x, w, bias in zip(inputs, weights, biases, strict=True)
     )
-    made, _ = attention.attend(tracer.b, q, k, v, [] if kept is None else [kept])
-    return linear(tracer, attention.join_heads(tracer.b, made), proj_weight, proj_bias)
+    heads, _ = attention.attend(tracer.b, q, k, v, [] if mask is None else [mask])
+    return linear(tracer, attention.join_heads(tracer.b, heads), proj_weight, proj_bias)
 
 
 def native_multi_head_attention(
@@ -97,10 +97,10 @@ def native_multi_head_attention(
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, None]:  # fmt: skip
     """Lower multi-head attention; the attention weights are not computed."""
-    given = (query, key, value)
-    kept = _kept(tracer, mask, mask_type)
-    made = _attended(tracer, given, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, kept)
-    return made, None
+    inputs = (query, key, value)
+    mask_ = _kept(tracer, mask, mask_type)
+    result = _attended(tracer, inputs, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask_)
+    return result, None
 
 
 def transformer_encoder_layer(

@@ -31,10 +31,10 @@ def im2col(tracer: Tracer, self: Tensor, kernel_size: Ints, dilation: Ints, padd
     n, c, *sizes = x.shape
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
     image = shapes.reshape(tracer.b, x, [n * c, 1, *sizes])
-    made = products.convolution(tracer.b, image, _one_each(tracer, x, kernel_size), window)
+    columns = products.convolution(tracer.b, image, _one_each(tracer, x, kernel_size), window)
     count = math.prod(kernel_size)
-    made = shapes.reshape(tracer.b, made, [n, c * count, made.shape[2] * made.shape[3]])
-    return made if self.rank == 4 else shapes.squeeze(tracer.b, made, [0])
+    columns = shapes.reshape(tracer.b, columns, [n, c * count, columns.shape[2] * columns.shape[3]])
+    return columns if self.rank == 4 else shapes.squeeze(tracer.b, columns, [0])
 
 
 def col2im(
@@ -55,9 +55,9 @@ def col2im(
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
     image = shapes.reshape(tracer.b, x, [n * (rows // count), count, *blocks])
     filters = _one_each(tracer, x, kernel_size)
-    made = products.transposed_convolution(tracer.b, image, filters, window, output_padding=beyond)
-    made = shapes.reshape(tracer.b, made, [n, rows // count, *output_size])
-    return made if self.rank == 3 else shapes.squeeze(tracer.b, made, [0])
+    summed = products.transposed_convolution(tracer.b, image, filters, window, output_padding=beyond)
+    summed = shapes.reshape(tracer.b, summed, [n, rows // count, *output_size])
+    return summed if self.rank == 3 else shapes.squeeze(tracer.b, summed, [0])
 
 
 COLUMNS: dict[str, Conversion] = {"aten.im2col": im2col, "aten.col2im": col2im}

@@ -15,19 +15,19 @@ def cond(
     tracer: Tracer, predicate: Operand, then: Graph, otherwise: Graph, operands: Operands = ()
 ) -> tuple[Tensor, ...]:
     condition = as_tensor(tracer, predicate, BOOL)
-    given = list(operands)
-    made = control.if_(
-        tracer.b, condition, lambda: tracer.tensors(then, given), lambda: tracer.tensors(otherwise, given)
+    tensors = list(operands)
+    results = control.if_(
+        tracer.b, condition, lambda: tracer.tensors(then, tensors), lambda: tracer.tensors(otherwise, tensors)
     )
-    return tuple(made)
+    return tuple(results)
 
 
 def while_loop(tracer: Tracer, test: Graph, body: Graph, carried: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     first, more = [as_tensor(tracer, x) for x in carried], list(extra)
 
     def holds(now: list[Tensor]) -> Tensor:
-        (found,) = tracer.tensors(test, [*now, *more])
-        return found
+        (holds_,) = tracer.tensors(test, [*now, *more])
+        return holds_
 
     return tuple(control.while_(tracer.b, first, holds, lambda now: tracer.tensors(body, [*now, *more])))
 
@@ -49,10 +49,10 @@ def _over_rows(
         raise tracer.b.fail("a scan over nothing")
     count, kept = rows[0].shape[0], len(carried)
 
-    def step(number: Size, now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        slices = [shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, 0, number, number + 1), [0]) for x in rows]
-        made = list(tracer.tensors(body, [*now, *slices, *more]))
-        return made[:kept], made[kept:]
+    def step(index: Size, now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        slices = [shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, x, 0, index, index + 1), [0]) for x in rows]
+        results = list(tracer.tensors(body, [*now, *slices, *more]))
+        return results[:kept], results[kept:]
 
     ends, stacks = control.scan(tracer.b, count, carried, step)
     return *ends, *stacks

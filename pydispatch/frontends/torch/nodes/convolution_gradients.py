@@ -23,22 +23,24 @@ def convolution_backward(
     window = window_of(tracer, weight.rank - 2, stride, padding, dilation)
     inner = normalization.wide(input.dtype)
     of_input, of_weight, of_bias = output_mask
-    found: list[Tensor | None] = [None, None, None]
+    gradients: list[Tensor | None] = [None, None, None]
     if of_input and transposed:
-        made = products.convolution(tracer.b, grad_output, weight, window, groups=groups, dtype=inner)
-        found[0] = shapes.slice_(tracer.b, made, [0] * made.rank, input.shape)
+        gradient = products.convolution(tracer.b, grad_output, weight, window, groups=groups, dtype=inner)
+        gradients[0] = shapes.slice_(tracer.b, gradient, [0] * gradient.rank, input.shape)
     elif of_input:
         lacking = _beyond_windows(input, weight, grad_output, window)
-        found[0] = products.transposed_convolution(
+        gradients[0] = products.transposed_convolution(
             tracer.b, grad_output, weight, window, groups=groups, output_padding=lacking, dtype=inner
         )
     if of_weight:
         x, grad = (grad_output, input) if transposed else (input, grad_output)
-        found[1] = products.filter_gradient(tracer.b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner)
+        gradients[1] = products.filter_gradient(tracer.b, x, grad, weight.shape[2:], window, groups=groups, dtype=inner)
     if of_bias:
         axes = [d for d in range(grad_output.rank) if d != 1]
-        found[2] = reductions.reduce(tracer.b, "add", ew.convert(tracer.b, grad_output, inner), axes)
-    return tuple(made if made is None else ew.convert(tracer.b, made, input.dtype) for made in found)
+        gradients[2] = reductions.reduce(tracer.b, "add", ew.convert(tracer.b, grad_output, inner), axes)
+    return tuple(
+        gradient if gradient is None else ew.convert(tracer.b, gradient, input.dtype) for gradient in gradients
+    )
 
 
 def _beyond_windows(x: Tensor, weight: Tensor, grad: Tensor, window: products.Window) -> list[Size]:

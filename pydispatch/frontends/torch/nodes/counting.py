@@ -23,10 +23,10 @@ def bincount(tracer: Tracer, self: Tensor, weights: Tensor | None = None, minlen
     count = formula(tracer.b, lambda n, least: (n + 1).at_least(least), largest, least)
     size = tracer.b.size_of(tracer.b.scalar(count), "count")
     if weights is None:
-        given = shapes.full(tracer.b, 1, places.shape, I64)
+        amounts = shapes.full(tracer.b, 1, places.shape, I64)
     else:
-        given = ew.convert(tracer.b, weights, F32 if weights.dtype == F32 else F64)
-    return scatters.put_rows(tracer.b, shapes.full(tracer.b, 0, (size,), given.dtype), [places], given, "add")
+        amounts = ew.convert(tracer.b, weights, F32 if weights.dtype == F32 else F64)
+    return scatters.put_rows(tracer.b, shapes.full(tracer.b, 0, (size,), amounts.dtype), [places], amounts, "add")
 
 
 def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
@@ -45,8 +45,8 @@ def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: N
         high = formula(b, lambda n, e: e.choose(n + 1.0, n), high, alike)
 
     def place(value: Element, low: Element, high: Element) -> Element:
-        number = ((value - low) * float(bins) / (high - low)).to(I64).at_most(bins - 1)
-        return ((value >= low) & (value <= high)).choose(number, -1)
+        bin_ = ((value - low) * float(bins) / (high - low)).to(I64).at_most(bins - 1)
+        return ((value >= low) & (value <= high)).choose(bin_, -1)
 
     places = formula(b, place, flat, low, high)
     ones = shapes.full(b, 1, flat.shape, dtype)

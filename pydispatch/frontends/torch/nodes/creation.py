@@ -96,8 +96,8 @@ def arange_step(tracer: Tracer, start: Number, end: Number, step: Number = 1, *,
         raise tracer.b.fail("arange by fractions up to a size that is not known")
     first, last, by = float(start), float(end), float(step)  # type: ignore[arg-type]
     places = shapes.iota(tracer.b, [max(0, math.ceil((last - first) / by))], 0, I64)
-    made = formula(tracer.b, lambda e: e.to(F64) * by + first, places)
-    return ew.convert(tracer.b, made, dtype or F32)
+    values = formula(tracer.b, lambda e: e.to(F64) * by + first, places)
+    return ew.convert(tracer.b, values, dtype or F32)
 
 
 def _of_integers(tracer: Tracer, start: Any, end: Any, step: Any, dtype: DType) -> Tensor:
@@ -107,8 +107,8 @@ def _of_integers(tracer: Tracer, start: Any, end: Any, step: Any, dtype: DType) 
     count = max(count, 0) if isinstance(count, int) else count
     places = shapes.iota(tracer.b, [count], 0, I64)
     scaled = places if step == 1 else ew.binary(tracer.b, "mul", places, as_tensor(tracer, step))
-    made = scaled if start == 0 else ew.binary(tracer.b, "add", scaled, as_tensor(tracer, start))
-    return ew.convert(tracer.b, made, dtype)
+    values = scaled if start == 0 else ew.binary(tracer.b, "add", scaled, as_tensor(tracer, start))
+    return ew.convert(tracer.b, values, dtype)
 
 
 def linspace(tracer: Tracer, start: Operand, end: Operand, steps: int, *, dtype: DType | None = None) -> Tensor:
@@ -118,10 +118,10 @@ def linspace(tracer: Tracer, start: Operand, end: Operand, steps: int, *, dtype:
         # From both ends, as PyTorch does: the last element is the end itself.
         part = tracer.b.constant(np.linspace(0.0, 1.0, steps), F64)
         low, high = (shapes.reshape(tracer.b, as_tensor(tracer, v, F64), []) for v in (start, end))
-        made = formula(
+        values_ = formula(
             tracer.b, lambda p, x, y: (p < 0.5).choose(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high
         )
-        return ew.convert(tracer.b, made, dtype or F32)
+        return ew.convert(tracer.b, values_, dtype or F32)
     values = np.linspace(float(start), float(end), steps)  # type: ignore[arg-type]
     return tracer.b.constant(values, dtype or F32)
 
@@ -154,8 +154,8 @@ def _indices_of_triangle(name: str) -> Conversion:
     def convert(tracer: Tracer, row: int, col: int, offset: int = 0, *, dtype: DType | None = None) -> Tensor:
         import numpy as np
 
-        found = np.tril_indices(row, offset, col) if name == "tril" else np.triu_indices(row, offset, col)
-        return tracer.b.constant(np.stack(found).astype(np.int64), dtype or I64)
+        indices = np.tril_indices(row, offset, col) if name == "tril" else np.triu_indices(row, offset, col)
+        return tracer.b.constant(np.stack(indices).astype(np.int64), dtype or I64)
 
     return convert
 

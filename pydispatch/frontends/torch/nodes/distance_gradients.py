@@ -21,10 +21,10 @@ def cdist_backward(tracer: Tracer, grad: Tensor, x1: Tensor, x2: Tensor, p: floa
     def share(g: Element, d: Element, a: Element, c: Element) -> Element:
         return g.to(inner) * _slope(a.to(inner) - c.to(inner), d.to(inner), p)
 
-    weights, distances = (shapes.expand_dims(tracer.b, each, [each.rank]) for each in (grad, cdist))
+    weights, distances = (shapes.expand_dims(tracer.b, matrix, [matrix.rank]) for matrix in (grad, cdist))
     rows, columns = shapes.expand_dims(tracer.b, x1, [x1.rank - 1]), shapes.expand_dims(tracer.b, x2, [x2.rank - 2])
-    made = reductions.reduce(tracer.b, "add", formula(tracer.b, share, weights, distances, rows, columns), [-2])
-    return ew.convert(tracer.b, made, x1.dtype)
+    gradient = reductions.reduce(tracer.b, "add", formula(tracer.b, share, weights, distances, rows, columns), [-2])
+    return ew.convert(tracer.b, gradient, x1.dtype)
 
 
 def _slope(difference: Element, distance: Element, p: float) -> Element:
@@ -36,8 +36,8 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
         return sign
     if math.isinf(p):
         return (size >= distance).choose(sign, 0.0)
-    made = difference / distance if p == 2 else sign * (size / distance).binary("pow", p - 1.0)
-    return difference.is_equal(0.0).choose(0.0, made)
+    slope = difference / distance if p == 2 else sign * (size / distance).binary("pow", p - 1.0)
+    return difference.is_equal(0.0).choose(0.0, slope)
 
 
 def pdist_backward(tracer: Tracer, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ def pdist_backward(tracer: Tracer, grad: Tensor, self: Tensor, p: float, pdist: 
     pairs = np.zeros((count, count), np.int64)
     pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)
     places = tracer.b.constant(pairs + pairs.T)
-    whole = (gathers.take(tracer.b, each, places, 0) for each in (grad, pdist))
+    whole = (gathers.take(tracer.b, vector, places, 0) for vector in (grad, pdist))
     return cdist_backward(tracer, next(whole), self, self, p, next(whole))
 
 

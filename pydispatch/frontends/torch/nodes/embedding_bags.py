@@ -44,12 +44,12 @@ def embedding_bag(
     if mode == _MAX:
         least = shapes.full(b, reductions.least(weight.dtype), shape, weight.dtype)
         largest = scatters.put_rows(b, least, [bag], rows, "max")
-        made = formula(b, lambda v, n: (n > 0).choose(v, 0.0), largest, column)
-        return made, Saved(listed), Saved(counts), Saved(_indices_of(tracer, largest, rows, bag, indices))
-    made = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
+        result = formula(b, lambda v, n: (n > 0).choose(v, 0.0), largest, column)
+        return result, Saved(listed), Saved(counts), Saved(_indices_of(tracer, largest, rows, bag, indices))
+    result = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
-        made = formula(b, lambda v, n: v / n.at_least(1).to(v.dtype), made, column)
-    return made, Saved(listed), Saved(counts), Saved(counts)
+        result = formula(b, lambda v, n: v / n.at_least(1).to(v.dtype), result, column)
+    return result, Saved(listed), Saved(counts), Saved(counts)
 
 
 def _bag_of_each(tracer: Tracer, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
@@ -94,8 +94,8 @@ def embedding_bag_backward(
     counts = shapes.expand_dims(b, _counts(tracer, bag, bags), [1])
     table = shapes.full(b, 0, [num_weights, width], inner)
     if mode == _MAX:
-        given = formula(b, lambda g, n: (n > 0).choose(g.to(inner), 0.0), grad, counts)
-        return ew.convert(b, scatters.put_along(b, table, maximum_indices, given, 0, "add"), grad.dtype)
+        updates = formula(b, lambda g, n: (n > 0).choose(g.to(inner), 0.0), grad, counts)
+        return ew.convert(b, scatters.put_along(b, table, maximum_indices, updates, 0, "add"), grad.dtype)
     share = ew.convert(b, grad, inner)
     if mode == _MEAN:
         share = formula(b, lambda g, n: g / n.at_least(1).to(inner), share, counts)

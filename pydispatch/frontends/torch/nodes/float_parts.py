@@ -51,11 +51,11 @@ def frexp(tracer: Tracer, self: Tensor) -> tuple[Tensor, Tensor]:
         exponent = over.choose(exponent + 1.0, under.choose(exponent - 1.0, exponent))
         part = over.choose(part * 0.5, under.choose(part * 2.0, part))
         exponent = small.choose(exponent - float(lift), exponent)
-        made = none.choose(e, part.binary("copysign", e))
-        return [made.to(self.dtype), none.choose(0.0, exponent).to(I32)]
+        fraction = none.choose(e, part.binary("copysign", e))
+        return [fraction.to(self.dtype), none.choose(0.0, exponent).to(I32)]
 
-    made = formulas(tracer.b, written, self)
-    return made[0], made[1]
+    results = formulas(tracer.b, written, self)
+    return results[0], results[1]
 
 
 FLOAT_PARTS: dict[str, Conversion] = {

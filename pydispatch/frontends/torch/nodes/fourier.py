@@ -34,27 +34,27 @@ def _count(x: Tensor, axes: Ints) -> Size:
 
 def complex_to_complex(tracer: Tracer, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
     axes = shapes.axes_of(tracer.b, list(dim), self.rank)
-    made = self
+    result = self
     for axis in axes:
-        made = fourier.fft(tracer.b, made, axis, inverse=not forward)
-    return _scaled(tracer, made, _count(self, axes), normalization, back=not forward)
+        result = fourier.fft(tracer.b, result, axis, inverse=not forward)
+    return _scaled(tracer, result, _count(self, axes), normalization, back=not forward)
 
 
 def real_to_complex(tracer: Tracer, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
     axes = [shapes.axis_of(tracer.b, d, self.rank) for d in dim]
-    made = fourier.rfft(tracer.b, self, axes[-1]) if onesided else fourier.fft(tracer.b, self, axes[-1])
+    result = fourier.rfft(tracer.b, self, axes[-1]) if onesided else fourier.fft(tracer.b, self, axes[-1])
     for axis in axes[:-1]:
-        made = fourier.fft(tracer.b, made, axis)
-    return _scaled(tracer, made, _count(self, axes), normalization)
+        result = fourier.fft(tracer.b, result, axis)
+    return _scaled(tracer, result, _count(self, axes), normalization)
 
 
 def complex_to_real(tracer: Tracer, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
     axes = [shapes.axis_of(tracer.b, d, self.rank) for d in dim]
-    made = self
+    result = self
     for axis in axes[:-1]:
-        made = fourier.fft(tracer.b, made, axis, inverse=True)
-    made = fourier.irfft(tracer.b, made, last_dim_size, axes[-1])
-    return _scaled(tracer, made, _count(made, axes), normalization, back=True)
+        result = fourier.fft(tracer.b, result, axis, inverse=True)
+    result = fourier.irfft(tracer.b, result, last_dim_size, axes[-1])
+    return _scaled(tracer, result, _count(result, axes), normalization, back=True)
 
 
 def _of_size(tracer: Tracer, x: Tensor, n: Size | None, axis: int) -> Tensor:

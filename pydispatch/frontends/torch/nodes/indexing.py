@@ -29,23 +29,23 @@ def embedding(
 
 
 def index(tracer: Tracer, self: Tensor, indices: MaybeTensors) -> Tensor:
-    given = _places(tracer, self, indices)
-    return gathers.index(tracer.b, self, [*given, *[None] * (self.rank - len(given))])
+    by_axis = _places(tracer, self, indices)
+    return gathers.index(tracer.b, self, [*by_axis, *[None] * (self.rank - len(by_axis))])
 
 
 def _places(tracer: Tracer, x: Tensor, indices: MaybeTensors) -> list[Tensor | None]:
     """Return indices with masks replaced by the indices of their true elements, one vector for each axis of a mask."""
-    found: list[Tensor | None] = []
+    by_axis: list[Tensor | None] = []
     for i in indices:
         if i is None or not (i.dtype.is_bool or i.dtype == U8):
-            found.append(i)
+            by_axis.append(i)
             continue
-        covered = x.shape[len(found) : len(found) + i.rank]
+        covered = x.shape[len(by_axis) : len(by_axis) + i.rank]
         if i.rank == 0 or any(not isinstance(n, Expr) and not isinstance(m, Expr) and n != m
                               for n, m in zip(covered, i.shape, strict=True)):  # fmt: skip
             raise tracer.b.fail(f"{x} is indexed by {i}, whose axes are not those of it")
-        found += selection.places_of_nonzero(tracer.b, i)
-    return found
+        by_axis += selection.places_of_nonzero(tracer.b, i)
+    return by_axis
 
 
 def nonzero(tracer: Tracer, self: Tensor) -> Tensor:
@@ -74,9 +74,9 @@ def masked_scatter(tracer: Tracer, self: Tensor, mask: Tensor, source: Tensor) -
 
 def put(tracer: Tracer, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return `self` with elements at row-major indices replaced, or added to where `accumulate` is set."""
-    flat, places, given = (shapes.reshape(tracer.b, v, [product(v.shape)]) for v in (self, index, source))
-    made = scatters.put_along(tracer.b, flat, places, given, 0, "add" if accumulate else None)
-    return shapes.reshape(tracer.b, made, self.shape)
+    flat, places, updates = (shapes.reshape(tracer.b, v, [product(v.shape)]) for v in (self, index, source))
+    updated = scatters.put_along(tracer.b, flat, places, updates, 0, "add" if accumulate else None)
+    return shapes.reshape(tracer.b, updated, self.shape)
 
 
 def index_select(tracer: Tracer, self: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -135,10 +135,10 @@ def scatter(
     tracer: Tracer, self: Tensor, dim: int, index: Tensor, src: Operand, *, reduce: str | None = None
 ) -> Tensor:
     if not self.rank:
-        made = scatter(
+        updated = scatter(
             tracer, shapes.reshape(tracer.b, self, [1]), 0, shapes.reshape(tracer.b, index, [1]), src, reduce=reduce
         )
-        return shapes.reshape(tracer.b, made, [])
+        return shapes.reshape(tracer.b, updated, [])
     if reduce is not None and reduce not in _COMBINE:
         raise tracer.b.fail(f"scatter that reduces by '{reduce}'; supported are {', '.join(_COMBINE)}")
     combine = _COMBINE[reduce] if reduce is not None else None
@@ -161,8 +161,8 @@ def scatter_reduce(
 ) -> Tensor:
     if not self.rank:
         flat = (shapes.reshape(tracer.b, v, [1]) for v in (self, index, src))
-        made = scatter_reduce(tracer, next(flat), 0, next(flat), next(flat), reduce, include_self=include_self)
-        return shapes.reshape(tracer.b, made, [])
+        updated = scatter_reduce(tracer, next(flat), 0, next(flat), next(flat), reduce, include_self=include_self)
+        return shapes.reshape(tracer.b, updated, [])
     return _reduced_along(
         tracer,
         self,
@@ -188,9 +188,9 @@ def _reduced_along(
     if not include_self:
         identity = shapes.full(tracer.b, _IDENTITIES[name](x.dtype), places.shape, x.dtype)
         begin = scatters.put_along(tracer.b, x, places, identity, axis)
-    made = scatters.put_along(tracer.b, begin, places, source, axis, name)
+    combined = scatters.put_along(tracer.b, begin, places, source, axis, name)
     if reduce != "mean":
-        return made
+        return combined
     counts = shapes.full(tracer.b, 1 if include_self else 0, x.shape, I64)
     counts = scatters.put_along(tracer.b, counts, places, shapes.full(tracer.b, 1, places.shape, I64), axis, "add")
 
@@ -198,7 +198,7 @@ def _reduced_along(
         count = n.at_least(1).to(total.dtype)
         return floor_quotient(total, count) if total.dtype.kind is Kind.INT else total / count
 
-    return formula(tracer.b, mean, made, counts)
+    return formula(tracer.b, mean, combined, counts)
 
 
 def _along(tracer: Tracer, x: Tensor, dim: int, index: Tensor, source: Operand, combine: str | None) -> Tensor:
@@ -225,8 +225,8 @@ def index_reduce(
     tracer: Tracer, self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     if not self.rank:
-        x, at, given = (shapes.reshape(tracer.b, v, [-1]) for v in (self, index, source))
-        return shapes.reshape(tracer.b, index_reduce(tracer, x, 0, at, given, reduce, include_self=include_self), [])
+        x, at, updates = (shapes.reshape(tracer.b, v, [-1]) for v in (self, index, source))
+        return shapes.reshape(tracer.b, index_reduce(tracer, x, 0, at, updates, reduce, include_self=include_self), [])
     axis = shapes.axis_of(tracer.b, dim, self.rank)
     places, shape = _slices_at(tracer, self, axis, index)
     values = shapes.broadcast_to(tracer.b, as_tensor(tracer, source, self.dtype), shape)
@@ -251,10 +251,10 @@ def index_put(tracer: Tracer, self: Tensor, indices: MaybeTensors, values: Tenso
     if mask is not None and mask.dtype.is_bool and all(n == 1 for n in values.shape):
         return _masked_put(tracer, self, mask, values, accumulate)
     indices = _places(tracer, self, indices)
-    given = [i for i in indices if i is not None]
+    index_tensors = [i for i in indices if i is not None]
     axes = [d for d, i in enumerate(indices) if i is not None]
     kept = [d for d in range(self.rank) if d not in axes]
-    places = ew.broadcast_shape(tracer.b, *(i.shape for i in given))
+    places = ew.broadcast_shape(tracer.b, *(i.shape for i in index_tensors))
     # Indexed axes first; what is written has theirs where the first of them is when they stand together.
     order = [*axes, *kept]
     whole = shapes.transpose(tracer.b, self, order)
@@ -265,12 +265,12 @@ def index_put(tracer: Tracer, self: Tensor, indices: MaybeTensors, values: Tenso
     )
     width = len(places)
     moved = [*range(first, first + width), *range(first), *range(first + width, written.rank)]
-    columns = [shapes.broadcast_to(tracer.b, ew.convert(tracer.b, i, I64), places) for i in given]
+    columns = [shapes.broadcast_to(tracer.b, ew.convert(tracer.b, i, I64), places) for i in index_tensors]
     rows = shapes.stack(tracer.b, columns, width)
-    made = scatters.put_nd(
+    updated = scatters.put_nd(
         tracer.b, whole, rows, shapes.transpose(tracer.b, written, moved), "add" if accumulate else None
     )
-    return shapes.transpose(tracer.b, made, [order.index(d) for d in range(self.rank)])
+    return shapes.transpose(tracer.b, updated, [order.index(d) for d in range(self.rank)])
 
 
 def index_put_impl(

@@ -40,8 +40,8 @@ def lu_factor_check(tracer: Tracer, A: Tensor, *, pivot: bool = True, check_erro
 
 
 def lu_factor(tracer: Tracer, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
-    made = lu_factor_check(tracer, A, pivot=pivot)
-    return made[0], made[1]
+    factored = lu_factor_check(tracer, A, pivot=pivot)
+    return factored[0], factored[1]
 
 
 def _rows_in_order(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
@@ -50,20 +50,20 @@ def _rows_in_order(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
     """
     b = tracer.b
     lead, count = pivots.shape[:-1], pivots.shape[-1]
-    given = shapes.reshape(b, pivots, [product(lead), count])
-    rows = shapes.broadcast_to(b, shapes.iota(b, [n], 0, I64), [given.shape[0], n])
+    exchanges = shapes.reshape(b, pivots, [product(lead), count])
+    rows = shapes.broadcast_to(b, shapes.iota(b, [n], 0, I64), [exchanges.shape[0], n])
 
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         (rows,) = tensors
-        place = shapes.broadcast_to(b, reductions.size_as(b, j, I64), [given.shape[0], 1])
-        other = formula(b, lambda p: p.to(I64) - 1, shapes.slice_axis(b, given, 1, j, j + 1))
+        place = shapes.broadcast_to(b, reductions.size_as(b, j, I64), [exchanges.shape[0], 1])
+        other = formula(b, lambda p: p.to(I64) - 1, shapes.slice_axis(b, exchanges, 1, j, j + 1))
         here, there = (gathers.take_along(b, rows, at, 1) for at in (place, other))
-        number = shapes.iota(b, rows.shape, 1, I64)
+        index = shapes.iota(b, rows.shape, 1, I64)
         return [formula(b, lambda v, i, p, o, h, e: i.is_equal(p).choose(e, i.is_equal(o).choose(h, v)),
-                        rows, number, place, other, here, there)]  # fmt: skip
+                        rows, index, place, other, here, there)]  # fmt: skip
 
-    made = rows if count == 0 else for_(b, count, [rows], step)[0]
-    return shapes.reshape(b, made, [*lead, n])
+    ordered = rows if count == 0 else for_(b, count, [rows], step)[0]
+    return shapes.reshape(b, ordered, [*lead, n])
 
 
 def _triangles(tracer: Tracer, LU: Tensor) -> Pair:  # noqa: N803
@@ -83,8 +83,8 @@ def lu_unpack(
     order = _rows_in_order(tracer, LU_pivots, m)
     # P has a 1 at [order[i], i].
     rows = shapes.expand_dims(tracer.b, order, [order.rank - 1])
-    number = shapes.reshape(tracer.b, shapes.iota(tracer.b, [m], 0, I64), [m, 1])
-    P = ew.convert(tracer.b, ew.compare(tracer.b, "eq", number, rows), LU_data.dtype)  # noqa: N806
+    index = shapes.reshape(tracer.b, shapes.iota(tracer.b, [m], 0, I64), [m, 1])
+    P = ew.convert(tracer.b, ew.compare(tracer.b, "eq", index, rows), LU_data.dtype)  # noqa: N806
     none = shapes.full(tracer.b, 0, [0], LU_data.dtype)
     return P if unpack_pivots else none, *(_triangles(tracer, LU_data) if unpack_data else (none, none))
 
@@ -100,14 +100,14 @@ def lu_solve(
         return _transposed(tracer, lu_solve(tracer, LU, pivots, _transposed(tracer, B), left=not left))
     if not left:
         P, L, U = lu_unpack(tracer, LU, pivots)  # noqa: N806
-        given, upper = _batched(tracer, B, U)
-        made = linear.triangular_solve(tracer.b, upper, given, left=False, lower=False)
-        made = linear.triangular_solve(tracer.b, _batched(tracer, L, made)[0], made, left=False, unit=True)
-        return products.matmul(tracer.b, made, _transposed(tracer, P))
+        right, upper = _batched(tracer, B, U)
+        solution = linear.triangular_solve(tracer.b, upper, right, left=False, lower=False)
+        solution = linear.triangular_solve(tracer.b, _batched(tracer, L, solution)[0], solution, left=False, unit=True)
+        return products.matmul(tracer.b, solution, _transposed(tracer, P))
     order = _rows_in_order(tracer, pivots, LU.shape[-2])
-    matrix, given = _batched(tracer, LU, B)
-    places = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), given.shape)
-    moved = gathers.take_along(tracer.b, given, places, given.rank - 2)
+    matrix, right = _batched(tracer, LU, B)
+    places = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), right.shape)
+    moved = gathers.take_along(tracer.b, right, places, right.rank - 2)
     below = linear.triangular_solve(tracer.b, matrix, moved, unit=True)
     return linear.triangular_solve(tracer.b, matrix, below, lower=False)
 
@@ -117,8 +117,8 @@ def lu_solve_of(tracer: Tracer, self: Tensor, LU_data: Tensor, LU_pivots: Tensor
 
 
 def _transposed(tracer: Tracer, x: Tensor) -> Tensor:
-    made: Tensor = adjoint(tracer, x)
-    return made
+    result: Tensor = adjoint(tracer, x)
+    return result
 
 
 # -- determinants
@@ -126,8 +126,8 @@ def _transposed(tracer: Tracer, x: Tensor) -> Tensor:
 
 def _exchanges(tracer: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
     """1 or -1: the determinant of the permutation of rows."""
-    number = shapes.iota(tracer.b, pivots.shape, pivots.rank - 1, I32)
-    signs = formula(tracer.b, lambda p, i: p.is_equal(i + 1).choose(p.const(1), p.const(-1)), pivots, number)
+    index = shapes.iota(tracer.b, pivots.shape, pivots.rank - 1, I32)
+    signs = formula(tracer.b, lambda p, i: p.is_equal(i + 1).choose(p.const(1), p.const(-1)), pivots, index)
     return ew.convert(tracer.b, reductions.reduce(tracer.b, "mul", signs, [-1]), dtype)
 
 
@@ -160,8 +160,8 @@ def slogdet_with_factors(tracer: Tracer, A: Memory) -> tuple[Tensor, ...]:  # no
 
 
 def slogdet(tracer: Tracer, A: Memory) -> Pair:  # noqa: N803
-    made = slogdet_with_factors(tracer, A)
-    return made[0], made[1]
+    results = slogdet_with_factors(tracer, A)
+    return results[0], results[1]
 
 
 def logdet(tracer: Tracer, A: Memory) -> Tensor:  # noqa: N803
@@ -178,12 +178,12 @@ def _solved(tracer: Tracer, A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:  # n
     The factorization of A beside B leaves L^-1 P B on the right, so that one triangular system remains.
     """
     n = A.shape[-1]
-    given = _batched(tracer, A, B)
-    made, _, failed = factors.lu(tracer.b, shapes.concat(tracer.b, list(given), given[0].rank - 1))
-    last = made.rank - 1
+    operands = _batched(tracer, A, B)
+    factored, _, failed = factors.lu(tracer.b, shapes.concat(tracer.b, list(operands), operands[0].rank - 1))
+    last = factored.rank - 1
     matrix, right = (
-        shapes.slice_axis(tracer.b, made, last, 0, n),
-        shapes.slice_axis(tracer.b, made, last, n, made.shape[last]),
+        shapes.slice_axis(tracer.b, factored, last, 0, n),
+        shapes.slice_axis(tracer.b, factored, last, n, factored.shape[last]),
     )
     return linear.triangular_solve(tracer.b, matrix, right, lower=False), failed
 
@@ -191,13 +191,13 @@ def _solved(tracer: Tracer, A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:  # n
 def _system(tracer: Tracer, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
     is_vector = B.rank == 1 or (A.rank - 1 == B.rank and all(
         n == m for n, m in zip(A.shape[:-1], B.shape, strict=True)))  # fmt: skip
-    given = shapes.expand_dims(tracer.b, B, [B.rank]) if is_vector else B
+    columns = shapes.expand_dims(tracer.b, B, [B.rank]) if is_vector else B
     if left or is_vector:
-        made, failed = _solved(tracer, A, given)
+        solution, failed = _solved(tracer, A, columns)
     else:
-        made, failed = _solved(tracer, _transposed(tracer, A), _transposed(tracer, given))
-        made = _transposed(tracer, made)
-    return shapes.squeeze(tracer.b, made, [made.rank - 1]) if is_vector else made, failed
+        solution, failed = _solved(tracer, _transposed(tracer, A), _transposed(tracer, columns))
+        solution = _transposed(tracer, solution)
+    return shapes.squeeze(tracer.b, solution, [solution.rank - 1]) if is_vector else solution, failed
 
 
 def solve(tracer: Tracer, A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # noqa: N803
@@ -226,16 +226,18 @@ def inv(tracer: Tracer, A: Tensor) -> Tensor:  # noqa: N803
 def solve_triangular(
     tracer: Tracer, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    matrix, given = _batched(tracer, self, B)
-    return linear.triangular_solve(tracer.b, matrix, given, left=left, lower=not upper, unit=unitriangular)
+    matrix, right = _batched(tracer, self, B)
+    return linear.triangular_solve(tracer.b, matrix, right, left=left, lower=not upper, unit=unitriangular)
 
 
 def triangular_solve(
     tracer: Tracer, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> Pair:  # fmt: skip
-    matrix, given = _batched(tracer, A, self)
-    made = linear.triangular_solve(tracer.b, matrix, given, lower=not upper, transposed=transpose, unit=unitriangular)
-    return made, matrix
+    matrix, right = _batched(tracer, A, self)
+    solution = linear.triangular_solve(
+        tracer.b, matrix, right, lower=not upper, transposed=transpose, unit=unitriangular
+    )
+    return solution, matrix
 
 
 # -- Cholesky and QR
@@ -251,19 +253,21 @@ def cholesky_old(tracer: Tracer, self: Tensor, upper: bool = False) -> Tensor:
 
 def cholesky_ex(tracer: Tracer, self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Pair:
     """Return the factor, and the number of the first leading minor that is not positive definite, or 0."""
-    made = linear.cholesky(tracer.b, self, not upper)
-    pivot = diagonal(tracer, made, 0, -2, -1)
+    factor = linear.cholesky(tracer.b, self, not upper)
+    pivot = diagonal(tracer, factor, 0, -2, -1)
     n = reductions.size_as(tracer.b, pivot.shape[-1], I32)
-    number = shapes.iota(tracer.b, pivot.shape, pivot.rank - 1, I32)
-    failed = formula(tracer.b, lambda v, i, n: (v > 0.0).choose(n + 1, i + 1), pivot, number, n)
+    index = shapes.iota(tracer.b, pivot.shape, pivot.rank - 1, I32)
+    failed = formula(tracer.b, lambda v, i, n: (v > 0.0).choose(n + 1, i + 1), pivot, index, n)
     first = reductions.reduce(tracer.b, "min", failed, [-1])
-    return made, formula(tracer.b, lambda v, n: (v > n).choose(0, v), first, n)
+    return factor, formula(tracer.b, lambda v, n: (v > n).choose(0, v), first, n)
 
 
 def cholesky_solve(tracer: Tracer, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    matrix, given = _batched(tracer, input2, self)
-    made = linear.triangular_solve(tracer.b, matrix, given, lower=not upper, transposed=upper, conjugated=upper)
-    return linear.triangular_solve(tracer.b, matrix, made, lower=not upper, transposed=not upper, conjugated=not upper)
+    matrix, right = _batched(tracer, input2, self)
+    partial = linear.triangular_solve(tracer.b, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
+    return linear.triangular_solve(
+        tracer.b, matrix, partial, lower=not upper, transposed=not upper, conjugated=not upper
+    )
 
 
 def cholesky_inverse(tracer: Tracer, self: Tensor, upper: bool = False) -> Tensor:
@@ -272,14 +276,14 @@ def cholesky_inverse(tracer: Tracer, self: Tensor, upper: bool = False) -> Tenso
 
 def qr(tracer: Tracer, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
     m, n = A.shape[-2:]
-    made, scales = factors.qr(tracer.b, A)
+    factored, scales = factors.qr(tracer.b, A)
     k = minimum(m, n)
-    upper = triangle(tracer, shapes.slice_axis(tracer.b, made, A.rank - 2, 0, k), "ge", 0)
+    upper = triangle(tracer, shapes.slice_axis(tracer.b, factored, A.rank - 2, 0, k), "ge", 0)
     if mode == "r":
         return tracer.b.constant([], A.dtype), upper
     if mode != "reduced":
         raise tracer.b.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
-    return factors.of_reflections(tracer.b, shapes.slice_axis(tracer.b, made, A.rank - 1, 0, k), scales), upper
+    return factors.of_reflections(tracer.b, shapes.slice_axis(tracer.b, factored, A.rank - 1, 0, k), scales), upper
 
 
 def geqrf(tracer: Tracer, self: Tensor) -> Pair:

@@ -17,8 +17,8 @@ Normalized = tuple[Tensor, Saved, Saved]
 """A normalized tensor, and the mean and 1 / sqrt(variance + epsilon) that its gradients take."""
 
 
-def _saved(made: Tensor, mean: Tensor, root: Tensor) -> Normalized:
-    return made, Saved(mean), Saved(root)
+def _saved(normalized: Tensor, mean: Tensor, root: Tensor) -> Normalized:
+    return normalized, Saved(mean), Saved(root)
 
 
 def _last_axes(tracer: Tracer, x: Tensor, shape: Sizes) -> range:
@@ -89,7 +89,7 @@ def _by_statistics(
     """
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(tracer.b, m, axes) for m in normalization.moments(tracer.b, x, axes))
-    made = normalization.batch_norm(tracer.b, x, 1, mean, variance, weight, bias, eps)
+    normalized = normalization.batch_norm(tracer.b, x, 1, mean, variance, weight, bias, eps)
     count = reductions.count(x, axes)
     n = reductions.size_as(tracer.b, count, variance.dtype)
     unbiased = formula(tracer.b, lambda v, k: v * (k / (k - 1.0)), variance, n)
@@ -98,7 +98,7 @@ def _by_statistics(
         if old is not None else None
         for old, now in zip(running, (mean, unbiased), strict=True)
     ]  # fmt: skip
-    return _saved(made, mean, formula(tracer.b, lambda v: (v + eps).of("rsqrt"), variance)), after
+    return _saved(normalized, mean, formula(tracer.b, lambda v: (v + eps).of("rsqrt"), variance)), after
 
 
 def batch_norm(
@@ -136,9 +136,9 @@ def _without_training(
     momentum: float,
     eps: float,
 ) -> Normalized:
-    made = normalization.batch_norm(tracer.b, input, 1, running_mean, running_var, weight, bias, eps)
+    normalized = normalization.batch_norm(tracer.b, input, 1, running_mean, running_var, weight, bias, eps)
     empty = tracer.b.constant([], input.dtype)
-    return _saved(made, empty, empty)
+    return _saved(normalized, empty, empty)
 
 
 def _functional(
@@ -154,8 +154,8 @@ def _functional(
 ) -> tuple[Tensor | Saved, ...]:
     """Lower a normalization that returns its running statistics as results."""
     if not training:
-        found = _without_training(tracer, input, weight, bias, running_mean, running_var, momentum, eps)
-        return (*found, running_mean, running_var)
+        normalized = _without_training(tracer, input, weight, bias, running_mean, running_var, momentum, eps)
+        return (*normalized, running_mean, running_var)
     running = (running_mean, running_var)
     saved, after = _by_statistics(tracer, input, weight, bias, momentum, eps, running)
     return (

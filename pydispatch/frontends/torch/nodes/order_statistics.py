@@ -30,8 +30,8 @@ def _median(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Pair:
         return n.is_equal(size).choose((size - 1) / 2, n)
 
     at = formula(b, middle, numbers, size)
-    found = [gathers.take_along(b, v, at, axis) for v in (values, places)]
-    return found[0], found[1]
+    medians = [gathers.take_along(b, v, at, axis) for v in (values, places)]
+    return medians[0], medians[1]
 
 
 def _by_axis(skips_nan: bool) -> Conversion:
@@ -39,8 +39,8 @@ def _by_axis(skips_nan: bool) -> Conversion:
         if not self.rank:
             return self, tracer.b.constant(0, I64)
         axis = shapes.axis_of(tracer.b, dim, self.rank)
-        made = _median(tracer, self, axis, skips_nan)
-        return made if keepdim else _without(tracer, made, axis)
+        medians = _median(tracer, self, axis, skips_nan)
+        return medians if keepdim else _without(tracer, medians, axis)
 
     return convert
 
@@ -53,8 +53,8 @@ def _of_all(skips_nan: bool) -> Conversion:
     return convert
 
 
-def _without(tracer: Tracer, found: Pair, axis: int) -> Pair:
-    return shapes.squeeze(tracer.b, found[0], [axis]), shapes.squeeze(tracer.b, found[1], [axis])
+def _without(tracer: Tracer, results: Pair, axis: int) -> Pair:
+    return shapes.squeeze(tracer.b, results[0], [axis]), shapes.squeeze(tracer.b, results[1], [axis])
 
 
 def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
@@ -69,14 +69,14 @@ def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> 
                                shapes.slice_axis(b, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
 
     def begin(value: Element, w: Element) -> Element:
-        number = value.position(axis, I64)
-        return value.is_equal(w).choose(0, number)
+        index = value.position(axis, I64)
+        return value.is_equal(w).choose(0, index)
 
     starts = scans.cumulative(b, "max", formula(b, begin, values, before), axis)
     counts = formula(b, lambda s: s.position(axis, I64) - s, starts)
     at = reductions.argument(b, "max", counts, axis, True)
-    found = gathers.take_along(b, values, at, axis), gathers.take_along(b, places, at, axis)
-    return found if keepdim else _without(tracer, found, axis)
+    modes = gathers.take_along(b, values, at, axis), gathers.take_along(b, places, at, axis)
+    return modes if keepdim else _without(tracer, modes, axis)
 
 
 ORDER_STATISTICS: dict[str, Conversion] = {

@@ -59,8 +59,8 @@ def _running(name: str) -> Conversion:
     def convert(tracer: Tracer, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
         dtype = dtype or (self.dtype if category(self.dtype) >= 2 else I64)
         x = ew.convert(tracer.b, self, wide(dtype))
-        made = scans.cumulative(tracer.b, name, x, shapes.axis_of(tracer.b, dim, x.rank)) if x.rank else x
-        return ew.convert(tracer.b, made, dtype)
+        running = scans.cumulative(tracer.b, name, x, shapes.axis_of(tracer.b, dim, x.rank)) if x.rank else x
+        return ew.convert(tracer.b, running, dtype)
 
     return convert
 
@@ -77,8 +77,8 @@ def logcumsumexp(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
         same = low.is_equal(high) & ~low.of("is_finite")
         return same.choose(high, high + (low - high).of("exp").of("log1p")).scalar
 
-    made = scans.cumulative(tracer.b, combined, x, shapes.axis_of(tracer.b, dim, x.rank))
-    return ew.convert(tracer.b, made, self.dtype)
+    running_ = scans.cumulative(tracer.b, combined, x, shapes.axis_of(tracer.b, dim, x.rank))
+    return ew.convert(tracer.b, running_, self.dtype)
 
 
 def _running_extreme(name: str) -> Conversion:
@@ -91,7 +91,7 @@ def _running_extreme(name: str) -> Conversion:
             return self, tracer.b.constant(0, I64)
         axis = shapes.axis_of(tracer.b, dim, self.rank)
         x = ew.convert(tracer.b, self, I8) if self.dtype.is_bool else self
-        made = scans.cumulative(tracer.b, name, x, axis)
+        extremes = scans.cumulative(tracer.b, name, x, axis)
 
         def place(value: Element, best: Element) -> Element:
             here = value.is_equal(best)
@@ -99,8 +99,8 @@ def _running_extreme(name: str) -> Conversion:
                 here = here | value.of("is_nan")
             return here.choose(value.position(axis, I64), 0)
 
-        places = scans.cumulative(tracer.b, "max", formula(tracer.b, place, x, made), axis)
-        return ew.convert(tracer.b, made, self.dtype), places
+        places = scans.cumulative(tracer.b, "max", formula(tracer.b, place, x, extremes), axis)
+        return ew.convert(tracer.b, extremes, self.dtype), places
 
     return convert
 
@@ -135,17 +135,19 @@ def bucketize(
 Distinct = tuple[Tensor, Tensor, Tensor]
 
 
-def _asked(tracer: Tracer, found: Distinct, inverse: bool, counts: bool) -> Distinct:
+def _asked(tracer: Tracer, distinct: Distinct, inverse: bool, counts: bool) -> Distinct:
     """Replace the inverse and the counts by empty vectors where a call does not request them."""
     none = tracer.b.constant([], I64)
-    return found[0], found[1] if inverse else none, found[2] if counts else none
+    return distinct[0], distinct[1] if inverse else none, distinct[2] if counts else none
 
 
 def unique(
     tracer: Tracer, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Distinct:
-    made, _, inverse, counts = selection.distinct_slices(tracer.b, shapes.reshape(tracer.b, self, [-1]), 0, sort=True)
-    return _asked(tracer, (made, shapes.reshape(tracer.b, inverse, self.shape), counts), return_inverse, return_counts)
+    values, _, inverse, counts = selection.distinct_slices(tracer.b, shapes.reshape(tracer.b, self, [-1]), 0, sort=True)
+    return _asked(
+        tracer, (values, shapes.reshape(tracer.b, inverse, self.shape), counts), return_inverse, return_counts
+    )
 
 
 def unique_dim(
@@ -156,19 +158,19 @@ def unique_dim(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Distinct:
-    made, _, inverse, counts = selection.distinct_slices(
+    values, _, inverse, counts = selection.distinct_slices(
         tracer.b, self, shapes.axis_of(tracer.b, dim, self.rank), sort=True
     )
-    return _asked(tracer, (made, inverse, counts), return_inverse, return_counts)
+    return _asked(tracer, (values, inverse, counts), return_inverse, return_counts)
 
 
 def unique_consecutive(
     tracer: Tracer, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Distinct:
     x = shapes.reshape(tracer.b, self, [-1]) if dim is None else self
-    made, inverse, counts = selection.distinct_neighbours(tracer.b, x, shapes.axis_of(tracer.b, dim or 0, x.rank))
+    values, inverse, counts = selection.distinct_neighbours(tracer.b, x, shapes.axis_of(tracer.b, dim or 0, x.rank))
     inverse = shapes.reshape(tracer.b, inverse, self.shape) if dim is None else inverse
-    return _asked(tracer, (made, inverse, counts), return_inverse, return_counts)
+    return _asked(tracer, (values, inverse, counts), return_inverse, return_counts)
 
 
 ORDERING: dict[str, Conversion] = {

@@ -16,10 +16,10 @@ Ints = Sequence[int]
 
 
 def replication_pad_backward(tracer: Tracer, grad_output: Tensor, self: Tensor, padding: Ints) -> Tensor:
-    made = ew.convert(tracer.b, grad_output, normalization.wide(self.dtype))
+    gradient = ew.convert(tracer.b, grad_output, normalization.wide(self.dtype))
     for n in range(len(padding) // 2):
-        made = _without_padding(tracer, made, self.rank - 1 - n, padding[2 * n], padding[2 * n + 1])
-    return ew.convert(tracer.b, made, self.dtype)
+        gradient = _without_padding(tracer, gradient, self.rank - 1 - n, padding[2 * n], padding[2 * n + 1])
+    return ew.convert(tracer.b, gradient, self.dtype)
 
 
 def _without_padding(tracer: Tracer, grad: Tensor, axis: int, before: int, after: int) -> Tensor:
@@ -32,7 +32,7 @@ def _without_padding(tracer: Tracer, grad: Tensor, axis: int, before: int, after
     size: Size = grad.shape[axis] - low - high
     inner = shapes.slice_axis(tracer.b, grad, axis, low, low + size)
     beyond = [(0, 0, low), (size - 1, low + size, low + size + high)]
-    for place, start, limit in (each for each, width in zip(beyond, (low, high), strict=True) if width):
+    for place, start, limit in (border for border, width in zip(beyond, (low, high), strict=True) if width):
         copies = shapes.slice_axis(tracer.b, grad, axis, start, limit)
         total = reductions.reduce(tracer.b, "add", copies, [axis], keep=True)
 

@@ -68,7 +68,7 @@ def _inserted(tracer: Tracer, x: Tensor, part: Tensor, axis: int, start: Size, s
     return indexing.insert_slice(tracer.b, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
 
 
-def _slice_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
+def _slice_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any) -> Tensor:
     return slice_scatter(tracer, whole, written, *args, **kwargs)
 
 
@@ -91,7 +91,7 @@ def select_scatter(tracer: Tracer, self: Tensor, src: Tensor, dim: int, index: S
     return _inserted(tracer, self, part, axis, _place(tracer, self, axis, index))
 
 
-def _select_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, dim: int, index: Size) -> Tensor:
+def _select_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int, index: Size) -> Tensor:
     return select_scatter(tracer, whole, written, dim, index)
 
 
@@ -126,18 +126,18 @@ def unbind(tracer: Tracer, self: Tensor, dim: int = 0) -> list[Tensor]:
     return [select(tracer, self, axis, i) for i in range(n)]
 
 
-def _unbound_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, dim: int = 0) -> Tensor:
-    return select_scatter(tracer, whole, written, dim, number)
+def _unbound_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int = 0) -> Tensor:
+    return select_scatter(tracer, whole, written, dim, output_index)
 
 
 def _part_back(conversion: Conversion) -> Inverse:
     """Return a function that writes to one of the parts that an operator splits a tensor into."""
 
-    def back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
+    def back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any) -> Tensor:
         parts = conversion(tracer, whole, *args, **kwargs)
         dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
         return shapes.concat(
-            tracer.b, [*parts[:number], written, *parts[number + 1 :]], axis_of(tracer, dim, whole.rank)
+            tracer.b, [*parts[:output_index], written, *parts[output_index + 1 :]], axis_of(tracer, dim, whole.rank)
         )
 
     return back
@@ -166,8 +166,8 @@ def diagonal_scatter(
     b, (i, j) = tracer.b, (axis_of(tracer, dim1, self.rank), axis_of(tracer, dim2, self.rank))
     rows = shapes.iota(b, [self.shape[i]], 0, I64)
     last = reductions.size_as(b, src.shape[-1] - 1, I64)
-    number = formula(b, lambda r, n: (r - max(0, -offset)).at_least(0).at_most(n), rows, last)
-    taken = gathers.take(b, ew.convert(b, src, self.dtype), number, src.rank - 1)  # [the other axes, rows]
+    index = formula(b, lambda r, n: (r - max(0, -offset)).at_least(0).at_most(n), rows, last)
+    taken = gathers.take(b, ew.convert(b, src, self.dtype), index, src.rank - 1)  # [the other axes, rows]
     order = [d for d in range(self.rank) if d not in (i, j)] + [i]
     spread = shapes.transpose(b, taken, [order.index(d) for d in range(self.rank) if d != j])
     return formula(
@@ -184,12 +184,14 @@ def diag_embed(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = -2, di
     return diagonal_scatter(tracer, shapes.full(tracer.b, 0, shape, self.dtype), self, offset, dim1, dim2)
 
 
-def _diagonal_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *args: Any, **kwargs: Any) -> Tensor:
+def _diagonal_back(
+    tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *args: Any, **kwargs: Any
+) -> Tensor:
     return diagonal_scatter(tracer, whole, written, *args, **kwargs)
 
 
 def _narrow_back(
-    tracer: Tracer, whole: Tensor, written: Tensor, number: int, dim: int, start: Size, length: Size
+    tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int, start: Size, length: Size
 ) -> Tensor:
     axis = axis_of(tracer, dim, whole.rank)
     return _inserted(tracer, whole, written, axis, _place(tracer, whole, axis, start) if length != 0 else 0)

@@ -16,10 +16,10 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 def in_floats(tracer: Tracer, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
     """Evaluate a formula over floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
-    given = together(tracer, *tensors, floats=True)
-    dtype = given[0].dtype
+    operands = together(tracer, *tensors, floats=True)
+    dtype = operands[0].dtype
     inner = wide(dtype)
-    return formula(tracer.b, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *given)
+    return formula(tracer.b, lambda *e: written(*(n.to(inner) for n in e)).to(dtype), *operands)
 
 
 # -- functions of one element
@@ -140,8 +140,8 @@ def _number_of_two(name: str) -> Conversion:
 
     def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
         def written(e: Element, n: Element) -> Element:
-            found = e.binary(name, n)
-            return e.of("is_nan").choose(n, n.of("is_nan").choose(e, found)) if e.dtype.is_float else found
+            result = e.binary(name, n)
+            return e.of("is_nan").choose(n, n.of("is_nan").choose(e, result)) if e.dtype.is_float else result
 
         return formula(tracer.b, written, *together(tracer, self, other))
 
@@ -166,8 +166,8 @@ def div(tracer: Tracer, self: Operand, other: Operand, *, rounding_mode: str | N
     if rounding_mode == "floor":
         return floor_divide(tracer, self, other)
     x, y = together(tracer, self, other, floats=rounding_mode is None)
-    made = ew.binary(tracer.b, "div", x, y)
-    return ew.unary(tracer.b, "trunc", made) if rounding_mode == "trunc" and x.dtype.is_float else made
+    quotient = ew.binary(tracer.b, "div", x, y)
+    return ew.unary(tracer.b, "trunc", quotient) if rounding_mode == "trunc" and x.dtype.is_float else quotient
 
 
 def floor_divide(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
@@ -201,9 +201,9 @@ def remainder(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
 
 def pow_(tracer: Tracer, self: Operand, exponent: Operand) -> Tensor:
     if isinstance(self, Tensor) and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
-        found = _simple_power(tracer, self, exponent)
-        if found is not None:
-            return found
+        power = _simple_power(tracer, self, exponent)
+        if power is not None:
+            return power
     x, y = together(tracer, self, exponent)
     return (
         in_floats(tracer, lambda e, n: e.binary("pow", n), x, y)
@@ -240,11 +240,11 @@ def where(tracer: Tracer, condition: Tensor, self: Operand, other: Operand) -> T
 def clamp(tracer: Tracer, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     bounds = [n for n in (min, max) if n is not None]
     dtype = result_type([self, *bounds])
-    made = as_tensor(tracer, self, dtype)
+    clamped = as_tensor(tracer, self, dtype)
     for name, bound in (("max", min), ("min", max)):
         if bound is not None:
-            made = ew.binary(tracer.b, name, made, as_tensor(tracer, bound, dtype))
-    return made
+            clamped = ew.binary(tracer.b, name, clamped, as_tensor(tracer, bound, dtype))
+    return clamped
 
 
 def clamp_min(tracer: Tracer, self: Tensor, min: Operand) -> Tensor:

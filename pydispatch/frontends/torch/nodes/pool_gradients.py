@@ -32,8 +32,8 @@ def _max_pool(spatial: int) -> Conversion:
         p = Pool(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         inner = normalization.wide(self.dtype)
         grad, places = ew.convert(tracer.b, p.batched(grad_output), inner), p.batched(indices)
-        made = windows.sum_over_windows(tracer.b, grad, p.x.shape[2:], p.kernel, p.window, places)
-        return p.done(ew.convert(tracer.b, made, self.dtype))
+        gradient = windows.sum_over_windows(tracer.b, grad, p.x.shape[2:], p.kernel, p.window, places)
+        return p.done(ew.convert(tracer.b, gradient, self.dtype))
 
     return convert
 
@@ -57,8 +57,8 @@ def _avg_pool(spatial: int) -> Conversion:
         else:
             divisor = elements_in_windows(tracer, p, count_include_pad, inner)
         share = ew.binary(tracer.b, "div", ew.convert(tracer.b, p.batched(grad_output), inner), divisor)
-        made = windows.sum_over_windows(tracer.b, share, p.x.shape[2:], p.kernel, p.window)
-        return p.done(ew.convert(tracer.b, made, self.dtype))
+        gradient = windows.sum_over_windows(tracer.b, share, p.x.shape[2:], p.kernel, p.window)
+        return p.done(ew.convert(tracer.b, gradient, self.dtype))
 
     return convert
 
@@ -68,10 +68,10 @@ def _avg_pool(spatial: int) -> Conversion:
 
 def _adaptive_avg_pool(spatial: int) -> Conversion:
     def convert(tracer: Tracer, grad_output: Tensor, self: Tensor) -> Tensor:
-        made = ew.convert(tracer.b, grad_output, normalization.wide(self.dtype))
+        gradient = ew.convert(tracer.b, grad_output, normalization.wide(self.dtype))
         for axis in range(self.rank - spatial, self.rank):
-            made = _spread(tracer.b, made, axis, self.shape[axis])
-        return ew.convert(tracer.b, made, self.dtype)
+            gradient = _spread(tracer.b, gradient, axis, self.shape[axis])
+        return ew.convert(tracer.b, gradient, self.dtype)
 
     return convert
 
@@ -82,13 +82,13 @@ def _spread(builder: Builder, grad: Tensor, axis: int, size: Size) -> Tensor:
     if out == size:
         return grad
     if out == 1 or (isinstance(out, int) and isinstance(size, int) and size % out == 0):
-        each = size // out
-        shape = [*grad.shape[: axis + 1], each, *grad.shape[axis + 1 :]]
-        share = formula(builder, lambda g, n: g / n, grad, reductions.size_as(builder, each, grad.dtype))
-        made = shapes.broadcast_to(builder, shapes.expand_dims(builder, share, [axis + 1]), shape)
-        return shapes.reshape(builder, made, [*grad.shape[:axis], size, *grad.shape[axis + 1 :]])
-    made = products.dot_general(builder, grad, _shares(builder, size, out, grad.dtype), [], [(axis, 1)])
-    return shapes.transpose(builder, made, [*range(axis), made.rank - 1, *range(axis, made.rank - 1)])
+        window_size = size // out
+        shape = [*grad.shape[: axis + 1], window_size, *grad.shape[axis + 1 :]]
+        share = formula(builder, lambda g, n: g / n, grad, reductions.size_as(builder, window_size, grad.dtype))
+        gradient = shapes.broadcast_to(builder, shapes.expand_dims(builder, share, [axis + 1]), shape)
+        return shapes.reshape(builder, gradient, [*grad.shape[:axis], size, *grad.shape[axis + 1 :]])
+    gradient = products.dot_general(builder, grad, _shares(builder, size, out, grad.dtype), [], [(axis, 1)])
+    return shapes.transpose(builder, gradient, [*range(axis), gradient.rank - 1, *range(axis, gradient.rank - 1)])
 
 
 def _shares(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
@@ -112,8 +112,8 @@ def _adaptive_max_pool(spatial: int) -> Conversion:
         start = shapes.full(
             tracer.b, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype)
         )
-        made = scatters.put_along(tracer.b, start, places, ew.convert(tracer.b, grad, start.dtype), 1, "add")
-        return ew.convert(tracer.b, shapes.reshape(tracer.b, made, self.shape), self.dtype)
+        gradient = scatters.put_along(tracer.b, start, places, ew.convert(tracer.b, grad, start.dtype), 1, "add")
+        return ew.convert(tracer.b, shapes.reshape(tracer.b, gradient, self.shape), self.dtype)
 
     return convert
 

@@ -52,11 +52,11 @@ def rev(tracer: Tracer, a: Tensor, dims: Ints) -> Tensor:
 
 
 def cat(tracer: Tracer, tensors: Sequence[Tensor], dim: int) -> Tensor:
-    made: Tensor = arrangements.cat(tracer, tensors, dim)
-    return made
+    result: Tensor = arrangements.cat(tracer, tensors, dim)
+    return result
 
 
-def _like_before(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
+def _like_before(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
     return shapes.reshape(tracer.b, written, whole.shape)
 
 
@@ -107,8 +107,8 @@ def var(
     axes = [axis_of(tracer, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
     less = int(1 if correction is None else correction)  # type: ignore[arg-type]
     spread = normalization.moments(tracer.b, inp, axes, less)[1]
-    made = ew.convert(tracer.b, spread, output_dtype or inp.dtype)
-    return shapes.squeeze(tracer.b, made, axes) if axes else made
+    variance = ew.convert(tracer.b, spread, output_dtype or inp.dtype)
+    return shapes.squeeze(tracer.b, variance, axes) if axes else variance
 
 
 # -- functions of elements, which are those of ATen

@@ -85,15 +85,15 @@ def scaled_mm(
                 f"_scaled_mm: '{name}' is {scale}; expected f32[] or f32[{whole[0]}, {whole[1]}]",
                 "multiply blocks that have scales of their own by themselves",
             )
-    made = products.matmul(tracer.b, self, mat2, F32)
+    product = products.matmul(tracer.b, self, mat2, F32)
     for factor in (scale_a, scale_b):
-        made = ew.binary(tracer.b, "mul", made, factor)
+        product = ew.binary(tracer.b, "mul", product, factor)
     if bias is not None:
-        made = ew.binary(tracer.b, "add", made, ew.convert(tracer.b, bias, F32))
+        product = ew.binary(tracer.b, "add", product, ew.convert(tracer.b, bias, F32))
     out = out_dtype or self.dtype
     if scale_result is not None and out.bits == 8:
-        made = ew.binary(tracer.b, "mul", made, scale_result)
-    return ew.convert(tracer.b, made, out)
+        product = ew.binary(tracer.b, "mul", product, scale_result)
+    return ew.convert(tracer.b, product, out)
 
 
 def addmv(tracer: Tracer, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
@@ -102,10 +102,10 @@ def addmv(tracer: Tracer, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Numbe
 
 def linear(tracer: Tracer, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if weight.rank == 1:
-        made = products.matmul(tracer.b, input, weight)
+        product = products.matmul(tracer.b, input, weight)
     else:
-        made = products.dot_general(tracer.b, input, weight, [], [(input.rank - 1, 1)])
-    return made if bias is None else ew.binary(tracer.b, "add", made, bias)
+        product = products.dot_general(tracer.b, input, weight, [], [(input.rank - 1, 1)])
+    return product if bias is None else ew.binary(tracer.b, "add", product, bias)
 
 
 def outer(tracer: Tracer, self: Tensor, vec2: Tensor) -> Tensor:
@@ -118,8 +118,8 @@ def einsum(tracer: Tracer, equation: str, operands: Tensors, *, path: Ints | Non
 
 
 def bilinear(tracer: Tracer, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    made = products.einsum(tracer.b, "...i,oij,...j->...o", input1, weight, input2)
-    return made if bias is None else ew.binary(tracer.b, "add", made, bias)
+    product = products.einsum(tracer.b, "...i,oij,...j->...o", input1, weight, input2)
+    return product if bias is None else ew.binary(tracer.b, "add", product, bias)
 
 
 def trilinear(
@@ -127,10 +127,10 @@ def trilinear(
     unroll_dim: int = 1,
 ) -> Tensor:  # fmt: skip
     """Return the product of three tensors, each with axes of size 1 inserted, summed over `sumdim`."""
-    given = ((i1, expand1), (i2, expand2), (i3, expand3))
-    x, y, z = (shapes.expand_dims(tracer.b, i, list(axes)) if axes else i for i, axes in given)
-    made = ew.binary(tracer.b, "mul", ew.binary(tracer.b, "mul", x, y), z)
-    return reductions.reduce(tracer.b, "add", made, list(sumdim)) if sumdim else made
+    inputs = ((i1, expand1), (i2, expand2), (i3, expand3))
+    x, y, z = (shapes.expand_dims(tracer.b, i, list(axes)) if axes else i for i, axes in inputs)
+    product = ew.binary(tracer.b, "mul", ew.binary(tracer.b, "mul", x, y), z)
+    return reductions.reduce(tracer.b, "add", product, list(sumdim)) if sumdim else product
 
 
 def distances(tracer: Tracer, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
@@ -167,10 +167,10 @@ def _each(values: Sizes, count: int) -> tuple[Size, ...]:
 
 
 def _numbers(tracer: Tracer, what: str, values: Sizes, count: int) -> tuple[int, ...]:
-    found = _each(values, count)
-    if any(isinstance(n, Expr) for n in found) or len(found) != count:
+    numbers = _each(values, count)
+    if any(isinstance(n, Expr) for n in numbers) or len(numbers) != count:
         raise tracer.b.fail(f"a convolution over {count} axes has the {what} {list(values)}")
-    return tuple(int(n) for n in found)  # type: ignore[arg-type]
+    return tuple(int(n) for n in numbers)  # type: ignore[arg-type]
 
 
 def window_of(tracer: Tracer, spatial: int, stride: Sizes, padding: Sizes, dilation: Sizes) -> products.Window:
@@ -191,21 +191,21 @@ def convolution(
     inner = normalization.wide(x.dtype)
     if transposed:
         extra = _numbers(tracer, "output padding", output_padding, spatial)
-        made = products.transposed_convolution(
+        result = products.transposed_convolution(
             tracer.b, x, weight, window, groups=groups, output_padding=extra, dtype=inner
         )
     else:
-        made = products.convolution(tracer.b, x, weight, window, groups=groups, dtype=inner)
+        result = products.convolution(tracer.b, x, weight, window, groups=groups, dtype=inner)
     if bias is not None:
-        made = ew.binary(tracer.b, "add", made, _channels(tracer, ew.convert(tracer.b, bias, inner), made.rank))
-    made = ew.convert(tracer.b, made, x.dtype)
-    return made if batched else shapes.squeeze(tracer.b, made, [0])
+        result = ew.binary(tracer.b, "add", result, _channels(tracer, ew.convert(tracer.b, bias, inner), result.rank))
+    result = ew.convert(tracer.b, result, x.dtype)
+    return result if batched else shapes.squeeze(tracer.b, result, [0])
 
 
 def _channels(tracer: Tracer, vector: Tensor, rank: int) -> Tensor:
-    found = normalization.along(tracer.b, vector, 1, rank)
-    assert found is not None
-    return found
+    channels = normalization.along(tracer.b, vector, 1, rank)
+    assert channels is not None
+    return channels
 
 
 def conv(
@@ -248,8 +248,8 @@ def _convolution(
 def conv_tbc(tracer: Tracer, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Return a convolution over time of [time, batch, channels] by [kernel, channels, filters]."""
     x, filters = shapes.transpose(tracer.b, self, [1, 2, 0]), shapes.transpose(tracer.b, weight, [2, 1, 0])
-    made = convolution(tracer, x, filters, bias, (1,), (pad,), (1,), False, (0,), 1)
-    return shapes.transpose(tracer.b, made, [2, 0, 1])
+    result = convolution(tracer, x, filters, bias, (1,), (pad,), (1,), False, (0,), 1)
+    return shapes.transpose(tracer.b, result, [2, 0, 1])
 
 
 PRODUCTS: dict[str, Conversion] = {

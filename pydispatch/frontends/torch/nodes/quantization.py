@@ -16,9 +16,9 @@ from pydispatch.frontends.torch.promotion import Number, Operand, as_tensor
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
-def _number(tracer: Tracer, given: Operand) -> Operand:
+def _number(tracer: Tracer, operand: Operand) -> Operand:
     """Return a tensor of one element as one of rank 0, which does not decide the type of a result."""
-    return shapes.reshape(tracer.b, given, []) if isinstance(given, Tensor) else given
+    return shapes.reshape(tracer.b, operand, []) if isinstance(operand, Tensor) else operand
 
 
 def _along(tracer: Tracer, vector: Tensor, axis: int, rank: int) -> Tensor:
@@ -111,8 +111,8 @@ def quantize_per_channel_group(
 ) -> Tensor:  # fmt: skip
     rows = _groups(tracer, input, scales, group_size)
     scale, zero = (shapes.reshape(tracer.b, v, [-1, 1]) for v in (scales, zero_points))
-    made = quantize_per_token(tracer, rows, scale, zero, quant_min, quant_max, dtype)
-    return shapes.reshape(tracer.b, made, input.shape)
+    quantized = quantize_per_token(tracer, rows, scale, zero, quant_min, quant_max, dtype)
+    return shapes.reshape(tracer.b, quantized, input.shape)
 
 
 def dequantize_per_channel_group(
@@ -121,13 +121,13 @@ def dequantize_per_channel_group(
 ) -> Tensor:  # fmt: skip
     rows = _groups(tracer, w_int8, scales, group_size)
     rows = rows if zero_points is None else sub(tracer, rows, shapes.reshape(tracer.b, zero_points, [-1, 1]))
-    made = mul(tracer, rows, shapes.reshape(tracer.b, scales, [-1, 1]))
-    return ew.convert(tracer.b, shapes.reshape(tracer.b, made, w_int8.shape), output_dtype)
+    values = mul(tracer, rows, shapes.reshape(tracer.b, scales, [-1, 1]))
+    return ew.convert(tracer.b, shapes.reshape(tracer.b, values, w_int8.shape), output_dtype)
 
 
 def _extremes_around_zero(tracer: Tracer, x: Tensor, axes: Sequence[int], keep: bool) -> list[Tensor]:
-    found = [reductions.reduce(tracer.b, name, x, axes, keep) for name in ("min", "max")]
-    return formulas(tracer.b, lambda low, high: (low.at_most(0.0), high.at_least(0.0)), *found)
+    extremes = [reductions.reduce(tracer.b, name, x, axes, keep) for name in ("min", "max")]
+    return formulas(tracer.b, lambda low, high: (low.at_most(0.0), high.at_least(0.0)), *extremes)
 
 
 def choose_qparams(
@@ -156,9 +156,9 @@ def choose_qparams_symmetric(
 
 
 def _parameters(tracer: Tracer, scale: Tensor, zero: Tensor) -> tuple[Tensor, Tensor]:
-    given = ((scale, F64), (zero, I64))
-    made = [ew.convert(tracer.b, shapes.reshape(tracer.b, v, [1]), dtype) for v, dtype in given]
-    return made[0], made[1]
+    typed = ((scale, F64), (zero, I64))
+    vectors = [ew.convert(tracer.b, shapes.reshape(tracer.b, v, [1]), dtype) for v, dtype in typed]
+    return vectors[0], vectors[1]
 
 
 def choose_qparams_per_token(tracer: Tracer, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
@@ -180,8 +180,8 @@ def choose_qparams_per_token_asymmetric(tracer: Tracer, input: Tensor, dtype: DT
 
     def zero(low: Element, high: Element, scale: Element) -> Element:
         low, high = low / scale, high / scale
-        found = ((low - 128.0) + (high + 127.0) > 0.0).choose(-128.0 - low, 127.0 - high)
-        return found.at_least(-128.0).at_most(127.0).of("round_even").to(I64)
+        zero_ = ((low - 128.0) + (high + 127.0) > 0.0).choose(-128.0 - low, 127.0 - high)
+        return zero_.at_least(-128.0).at_most(127.0).of("round_even").to(I64)
 
     return ew.convert(tracer.b, scale, F64), formula(tracer.b, zero, *extremes, scale)
 
@@ -191,8 +191,8 @@ def fake_quant_per_channel(
 ) -> Tensor:
     scale, zero = (_along(tracer, v, axis, input.rank) for v in (scales, zero_points))
     moved = add_(tracer, _rounded(tracer, mul(tracer, input, div(tracer, 1.0, scale))), zero)
-    made = mul(tracer, sub(tracer, clamp(tracer, moved, quant_min, quant_max), zero), scale)
-    return ew.convert(tracer.b, made, F32)
+    result = mul(tracer, sub(tracer, clamp(tracer, moved, quant_min, quant_max), zero), scale)
+    return ew.convert(tracer.b, result, F32)
 
 
 def convert_element_type(tracer: Tracer, input: Tensor, dtype: DType) -> Tensor:
@@ -209,12 +209,12 @@ def _faked(
     inner = wide(x.dtype)
 
     def written(value: Element, s: Element, zero: Element) -> list[Element]:
-        place = (value.to(inner) * (1.0 / s)).of("round_even") + zero
-        made = (place.at_least(float(least)).at_most(float(most)) - zero) * s  # type: ignore[arg-type]
-        return [made.to(x.dtype), (place >= float(least)) & (place <= float(most))]  # type: ignore[arg-type]
+        quantized = (value.to(inner) * (1.0 / s)).of("round_even") + zero
+        dequantized = (quantized.at_least(float(least)).at_most(float(most)) - zero) * s  # type: ignore[arg-type]
+        return [dequantized.to(x.dtype), (quantized >= float(least)) & (quantized <= float(most))]  # type: ignore[arg-type]
 
-    made = formulas(tracer.b, written, x, as_tensor(tracer, scale, inner), as_tensor(tracer, zero_point, inner))
-    return made[0], made[1]
+    results = formulas(tracer.b, written, x, as_tensor(tracer, scale, inner), as_tensor(tracer, zero_point, inner))
+    return results[0], results[1]
 
 
 def fake_quantize_mask(
@@ -233,9 +233,9 @@ def fake_quantize_where_enabled(
     tracer: Tracer, self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int,
     quant_max: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    made, mask = fake_quantize_mask(tracer, self, scale, zero_point, quant_min, quant_max)
+    result, mask = fake_quantize_mask(tracer, self, scale, zero_point, quant_min, quant_max)
     enabled = formula(tracer.b, lambda v: v.is_unequal(0), shapes.reshape(tracer.b, fake_quant_enabled, []))
-    return ew.select(tracer.b, enabled, made, self), formula(tracer.b, lambda m, e: m | ~e, mask, enabled)
+    return ew.select(tracer.b, enabled, result, self), formula(tracer.b, lambda m, e: m | ~e, mask, enabled)
 
 
 def fake_quantize_channels_mask(

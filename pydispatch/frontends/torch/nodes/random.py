@@ -39,8 +39,8 @@ def rand(tracer: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
 
 
 def uniform_of(tracer: Tracer, shape: Sizes, dtype: DType, low: float, high: float) -> Tensor:
-    made = formula(tracer.b, lambda u: u * (high - low) + low, _unit(tracer, shape))
-    return ew.convert(tracer.b, made, dtype)
+    samples = formula(tracer.b, lambda u: u * (high - low) + low, _unit(tracer, shape))
+    return ew.convert(tracer.b, samples, dtype)
 
 
 def randn(tracer: Tracer, size: Sizes, *, dtype: DType | None = None) -> Tensor:
@@ -90,8 +90,8 @@ def randint_like_low(tracer: Tracer, self: Tensor, low: int, high: int, *, dtype
 
 def bernoulli(tracer: Tracer, self: Tensor) -> Tensor:
     """1 with the probability that each element states."""
-    made = ew.compare(tracer.b, "lt", _unit(tracer, self.shape), ew.convert(tracer.b, self, F32))
-    return ew.convert(tracer.b, made, self.dtype)
+    samples = ew.compare(tracer.b, "lt", _unit(tracer, self.shape), ew.convert(tracer.b, self, F32))
+    return ew.convert(tracer.b, samples, self.dtype)
 
 
 def bernoulli_p(tracer: Tracer, self: Tensor, p: float = 0.5) -> Tensor:
@@ -110,8 +110,8 @@ def uniform(tracer: Tracer, self: Tensor, from_: float = 0.0, to: float = 1.0) -
 
 
 def normal(tracer: Tracer, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    made = random.normal(tracer.b, *random.draw(tracer.b, self.shape), F64 if self.dtype == F64 else F32)
-    return ew.convert(tracer.b, formula(tracer.b, lambda v: v * std + mean, made), _check_float(tracer, self.dtype))
+    samples = random.normal(tracer.b, *random.draw(tracer.b, self.shape), F64 if self.dtype == F64 else F32)
+    return ew.convert(tracer.b, formula(tracer.b, lambda v: v * std + mean, samples), _check_float(tracer, self.dtype))
 
 
 def bernoulli_of(tracer: Tracer, self: Tensor, p: Tensor) -> Tensor:
@@ -135,8 +135,8 @@ def _exponential(tracer: Tracer, shape: Sizes) -> Tensor:
 def exponential(tracer: Tracer, self: Tensor, lambd: float = 1.0) -> Tensor:
     if lambd <= 0:
         raise tracer.b.fail(f"an exponential distribution with the rate {lambd}; it is larger than 0")
-    made = formula(tracer.b, lambda v: v / lambd, _exponential(tracer, self.shape))
-    return ew.convert(tracer.b, made, _check_float(tracer, self.dtype))
+    samples = formula(tracer.b, lambda v: v / lambd, _exponential(tracer, self.shape))
+    return ew.convert(tracer.b, samples, _check_float(tracer, self.dtype))
 
 
 def normal_of(tracer: Tracer, mean: Operand, std: Operand) -> Tensor:
@@ -147,20 +147,20 @@ def normal_of(tracer: Tracer, mean: Operand, std: Operand) -> Tensor:
 
 
 def normal_of_size(tracer: Tracer, mean: float, std: float, size: Sizes, *, dtype: DType | None = None) -> Tensor:
-    made = randn(tracer, size, dtype=dtype)
-    return formula(tracer.b, lambda v: v * std + mean, made)
+    samples = randn(tracer, size, dtype=dtype)
+    return formula(tracer.b, lambda v: v * std + mean, samples)
 
 
 def log_normal(tracer: Tracer, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
-    made = random.normal(tracer.b, *random.draw(tracer.b, self.shape), F64 if self.dtype == F64 else F32)
+    samples = random.normal(tracer.b, *random.draw(tracer.b, self.shape), F64 if self.dtype == F64 else F32)
     return ew.convert(
-        tracer.b, formula(tracer.b, lambda v: (v * std + mean).of("exp"), made), _check_float(tracer, self.dtype)
+        tracer.b, formula(tracer.b, lambda v: (v * std + mean).of("exp"), samples), _check_float(tracer, self.dtype)
     )
 
 
 def cauchy(tracer: Tracer, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    made = formula(tracer.b, lambda u: ((u - 0.5) * math.pi).of("tan") * sigma + median, _unit(tracer, self.shape))
-    return ew.convert(tracer.b, made, _check_float(tracer, self.dtype))
+    samples = formula(tracer.b, lambda u: ((u - 0.5) * math.pi).of("tan") * sigma + median, _unit(tracer, self.shape))
+    return ew.convert(tracer.b, samples, _check_float(tracer, self.dtype))
 
 
 def geometric(tracer: Tracer, self: Tensor, p: float) -> Tensor:
@@ -203,17 +203,17 @@ def rrelu_with_noise(
     tracer: Tracer, self: Tensor, noise: Memory, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
 ) -> Tensor:
     """Apply a leaky ReLU; in training, its random slopes for negative elements are also written to `noise`."""
-    made, slopes = _leaky(tracer, self, lower, upper, training)
+    result, slopes = _leaky(tracer, self, lower, upper, training)
     if training:
         noise.write(ew.convert(tracer.b, slopes, noise.tensor.dtype))
-    return made
+    return result
 
 
 def rrelu_with_noise_functional(
     tracer: Tracer, self: Tensor, noise: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
 ) -> tuple[Tensor, Tensor]:
-    made, slopes = _leaky(tracer, self, lower, upper, training)
-    return made, ew.convert(tracer.b, slopes, noise.dtype) if training else noise
+    result, slopes = _leaky(tracer, self, lower, upper, training)
+    return result, ew.convert(tracer.b, slopes, noise.dtype) if training else noise
 
 
 def _leaky(tracer: Tracer, x: Tensor, lower: Number, upper: Number, training: bool) -> tuple[Tensor, Tensor]:

@@ -80,20 +80,23 @@ def _direction(
     last step.
     """
     steps = x.shape[0]
-    given = linear(tracer, x, weights.inputs, weights.input_bias)
+    projected = linear(tracer, x, weights.inputs, weights.input_bias)
     if isinstance(steps, int) and steps <= _UNROLLED:
         outputs = []
         for n in range(steps)[::-1] if backwards else range(steps):
             state = cell(
-                tracer, shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, given, 0, n, n + 1), [0]), state, weights
+                tracer,
+                shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, projected, 0, n, n + 1), [0]),
+                state,
+                weights,
             )
             outputs.append(state[0])
         return shapes.stack(tracer.b, outputs[::-1] if backwards else outputs, 0), state
 
-    def step(at: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        row = shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, given, 0, at, at + 1), [0])
-        made = cell(tracer, row, carried, weights)
-        return made, made[:1]
+    def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        row = shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, projected, 0, index, index + 1), [0])
+        new_state = cell(tracer, row, carried, weights)
+        return new_state, new_state[:1]
 
     rows = [(state[0].dtype, state[0].shape)]
     after, (stacked,) = control.scan(tracer.b, steps, state, step, rows=rows, backwards=backwards)
@@ -106,9 +109,9 @@ def _network(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Compute all layers: return the outputs of the last layer, and the state of each layer after its last step."""
     directions = 2 if bidirectional else 1
-    each, rest = divmod(len(params), num_layers * directions)
-    plain = 4 if has_biases else 2
-    if rest or each not in (plain, plain + 1):
+    weights_per_direction, rest = divmod(len(params), num_layers * directions)
+    weight_count = 4 if has_biases else 2
+    if rest or weights_per_direction not in (weight_count, weight_count + 1):
         raise tracer.b.fail(f"{num_layers} layer(s) in {directions} direction(s) with {len(params)} weights")
     batched = x.rank == 3
     if not batched:
@@ -119,22 +122,20 @@ def _network(
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
-            number = layer * directions + direction
-            weights = params[number * each : (number + 1) * each]
+            index = layer * directions + direction
+            weights = params[index * weights_per_direction : (index + 1) * weights_per_direction]
             biases: Sequence[Tensor | None] = weights[2:4] if has_biases else (None, None)
-            projection = weights[plain] if each > plain else None
+            projection = weights[weight_count] if weights_per_direction > weight_count else None
             w = _Weights(weights[0], weights[1], biases[0], biases[1], projection)
-            state = [
-                shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, s, 0, number, number + 1), [0]) for s in states
-            ]
-            made, state = _direction(tracer, cell, x, state, w, backwards=bool(direction))
-            outputs.append(made)
+            state = [shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, s, 0, index, index + 1), [0]) for s in states]
+            output, state = _direction(tracer, cell, x, state, w, backwards=bool(direction))
+            outputs.append(output)
             after.append(state)
         x = shapes.concat(tracer.b, outputs, 2) if bidirectional else outputs[0]
-    found = [shapes.stack(tracer.b, list(column), 0) for column in zip(*after, strict=True)]
+    final = [shapes.stack(tracer.b, list(column), 0) for column in zip(*after, strict=True)]
     if not batched:
-        return shapes.squeeze(tracer.b, x, [1]), *(shapes.squeeze(tracer.b, s, [1]) for s in found)
-    return shapes.transpose(tracer.b, x, [1, 0, 2]) if batch_first else x, *found
+        return shapes.squeeze(tracer.b, x, [1]), *(shapes.squeeze(tracer.b, s, [1]) for s in final)
+    return shapes.transpose(tracer.b, x, [1, 0, 2]) if batch_first else x, *final
 
 
 def _without_dropout(tracer: Tracer, dropout: float, train: bool) -> None:

@@ -209,18 +209,18 @@ def _each_axis(
     if not x.dtype.is_float and not how.is_nearest:
         raise tracer.b.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
     first = x.rank - len(scales)
-    made = ew.convert(tracer.b, x, normalization.wide(x.dtype))
+    resized = ew.convert(tracer.b, x, normalization.wide(x.dtype))
     for axis, scale in enumerate(scales, first):
         out = output_size[axis - first] if output_size is not None else tracer.b.scaled(x.shape[axis], scale or 1.0)
-        made = _resized(tracer, made, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
-    return ew.convert(tracer.b, made, x.dtype)
+        resized = _resized(tracer, resized, axis, out, scale, corners, how, UNSCALED if len(scales) == 2 else ())
+    return ew.convert(tracer.b, resized, x.dtype)
 
 
-def _scales(tracer: Tracer, given: Sequence[float | None] | None, spatial: int) -> list[float | None]:
-    found: list[float | None] = list(given) if given else [None] * spatial
-    if len(found) != spatial:
-        raise tracer.b.fail(f"{len(found)} scales are stated; the image has {spatial} axes")
-    return found
+def _scales(tracer: Tracer, stated: Sequence[float | None] | None, spatial: int) -> list[float | None]:
+    scales: list[float | None] = list(stated) if stated else [None] * spatial
+    if len(scales) != spatial:
+        raise tracer.b.fail(f"{len(scales)} scales are stated; the image has {spatial} axes")
+    return scales
 
 
 def _by_scales(spatial: int, how: Method) -> Conversion:

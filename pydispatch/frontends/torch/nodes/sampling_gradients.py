@@ -24,10 +24,12 @@ def _upsample(spatial: int, how: Method) -> Conversion:
     """
 
     def back(tracer: Tracer, grad: Tensor, input_size: Sizes, corners: bool, scales: Sequence[float | None]) -> Tensor:
-        made = ew.convert(tracer.b, grad, normalization.wide(grad.dtype))
+        gradient = ew.convert(tracer.b, grad, normalization.wide(grad.dtype))
         for d, scale in enumerate([*scales, *[None] * (spatial - len(scales))]):
-            made = _gathered(tracer, made, grad.rank - spatial + d, input_size[d - spatial], scale, corners, how)
-        return ew.convert(tracer.b, made, grad.dtype)
+            gradient = _gathered(
+                tracer, gradient, grad.rank - spatial + d, input_size[d - spatial], scale, corners, how
+            )
+        return ew.convert(tracer.b, gradient, grad.dtype)
 
     def copied(
         tracer: Tracer, grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None
@@ -61,12 +63,12 @@ def _gathered(
     columns = shapes.iota(tracer.b, [1, n], 1, I64)
     matrix = tracer.b.constant(0, grad.dtype)
     for tap, weight in zip(taken, weights, strict=True):
-        rows = (shapes.expand_dims(tracer.b, each, [1]) for each in (tap, weight))
+        rows = (shapes.expand_dims(tracer.b, vector, [1]) for vector in (tap, weight))
         matrix = formula(
             tracer.b, lambda m, j, i, w: m + i.is_equal(j).choose(w.to(m.dtype), 0.0), matrix, columns, *rows
         )
-    made = products.dot_general(tracer.b, grad, matrix, [], [(axis, 0)])
-    return shapes.transpose(tracer.b, made, [*range(axis), made.rank - 1, *range(axis, made.rank - 1)])
+    gradient = products.dot_general(tracer.b, grad, matrix, [], [(axis, 0)])
+    return shapes.transpose(tracer.b, gradient, [*range(axis), gradient.rank - 1, *range(axis, gradient.rank - 1)])
 
 
 def grid_sampler_backward(
@@ -76,7 +78,7 @@ def grid_sampler_backward(
     """Return the gradients of the image and the grid that `output_mask` asks for."""
     how = grid_of(tracer, interpolation_mode, padding_mode, align_corners)
     inner = normalization.wide(input.dtype)
-    grad, x, places = (ew.convert(tracer.b, each, inner) for each in (grad_output, input, grid))
+    grad, x, places = (ew.convert(tracer.b, operand, inner) for operand in (grad_output, input, grid))
     rules = (sampling_gradients.image_gradient, sampling_gradients.grid_gradient)
     return tuple(
         ew.convert(tracer.b, rule(tracer.b, grad, x, places, how), input.dtype) if is_asked else None

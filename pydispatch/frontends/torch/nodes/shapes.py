@@ -37,7 +37,7 @@ def view_as(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
     return shapes.reshape(tracer.b, self, other.shape)
 
 
-def _like_before(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
+def _like_before(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
     return shapes.reshape(tracer.b, written, whole.shape)
 
 
@@ -79,7 +79,7 @@ def permute(tracer: Tracer, self: Tensor, dims: Ints) -> Tensor:
     return shapes.transpose(tracer.b, self, list(dims))
 
 
-def _permuted_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, dims: Ints) -> Tensor:
+def _permuted_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dims: Ints) -> Tensor:
     order = [axis_of(tracer, d, whole.rank) for d in dims]
     return shapes.transpose(tracer.b, written, [order.index(d) for d in range(whole.rank)])
 
@@ -92,7 +92,7 @@ def transpose(tracer: Tracer, self: Tensor, dim0: int, dim1: int) -> Tensor:
     return shapes.transpose(tracer.b, self, order)
 
 
-def _transposed_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int, dim0: int, dim1: int) -> Tensor:
+def _transposed_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim0: int, dim1: int) -> Tensor:
     return transpose(tracer, written, dim0, dim1)
 
 
@@ -100,7 +100,7 @@ def reversed_axes(tracer: Tracer, self: Tensor) -> Tensor:
     return shapes.transpose(tracer.b, self)
 
 
-def _reversed_back(tracer: Tracer, whole: Tensor, written: Tensor, number: int) -> Tensor:
+def _reversed_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int) -> Tensor:
     return shapes.transpose(tracer.b, written)
 
 
@@ -109,13 +109,14 @@ def adjoint(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def movedim(tracer: Tracer, self: Tensor, source: int | Ints, destination: int | Ints) -> Tensor:
-    given = [source] if isinstance(source, int) else source
-    wanted = [destination] if isinstance(destination, int) else destination
-    placed = {
-        axis_of(tracer, to, self.rank): axis_of(tracer, d, self.rank) for d, to in zip(given, wanted, strict=True)
+    sources = [source] if isinstance(source, int) else source
+    destinations = [destination] if isinstance(destination, int) else destination
+    source_of = {
+        axis_of(tracer, to, self.rank): axis_of(tracer, d, self.rank)
+        for d, to in zip(sources, destinations, strict=True)
     }
-    rest = iter(d for d in range(self.rank) if d not in placed.values())
-    return shapes.transpose(tracer.b, self, [placed[n] if n in placed else next(rest) for n in range(self.rank)])
+    rest = iter(d for d in range(self.rank) if d not in source_of.values())
+    return shapes.transpose(tracer.b, self, [source_of[n] if n in source_of else next(rest) for n in range(self.rank)])
 
 
 # -- broadcast
@@ -151,19 +152,19 @@ def repeat_interleave(
     x = self if dim is not None else flatten(tracer, self)
     axis = axis_of(tracer, dim or 0, x.rank)
     wide = shapes.expand_dims(tracer.b, x, [axis + 1])
-    made = shapes.broadcast_to(tracer.b, wide, [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])
-    return shapes.reshape(tracer.b, made, [*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]])
+    repeated = shapes.broadcast_to(tracer.b, wide, [*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])
+    return shapes.reshape(tracer.b, repeated, [*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]])
 
 
 def meshgrid(tracer: Tracer, tensors: Tensors, *, indexing: str = "ij") -> list[Tensor]:
     sizes = [x.shape[0] if x.rank else 1 for x in tensors]
-    made = [
+    grids = [
         shapes.broadcast_to(
             tracer.b, shapes.reshape(tracer.b, x, [sizes[i] if d == i else 1 for d in range(len(sizes))]), sizes
         )
         for i, x in enumerate(tensors)
     ]
-    return [transpose(tracer, x, 0, 1) for x in made] if indexing == "xy" and len(made) > 1 else made
+    return [transpose(tracer, x, 0, 1) for x in grids] if indexing == "xy" and len(grids) > 1 else grids
 
 
 def copy(tracer: Tracer, self: Tensor, src: Operand) -> Tensor:
@@ -205,7 +206,7 @@ SHAPES: dict[str, Conversion] = {
 }
 
 
-def _itself(tracer: Tracer, whole: Tensor, written: Tensor, number: int, *_: Any, **__: Any) -> Tensor:
+def _itself(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
     return written
 
 

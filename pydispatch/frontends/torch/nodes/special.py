@@ -17,14 +17,14 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 def _of_floats(tracer: Tracer, function: Callable[..., Scalar], *operands: Operand) -> Tensor:
     """Apply a function of floats: integers become f32, and 16-bit floats are computed with as 32-bit ones."""
-    given = together(tracer, *operands, floats=True)
-    dtype = given[0].dtype
+    operands_ = together(tracer, *operands, floats=True)
+    dtype = operands_[0].dtype
     inner = wide(dtype)
 
     def one(scalars: Scalars, *values: Scalar) -> Scalar:
         return scalars.convert(function(scalars, *(scalars.convert(v, inner) for v in values)), dtype)
 
-    return ew.apply(tracer.b, one, *given)
+    return ew.apply(tracer.b, one, *operands_)
 
 
 def lgamma(tracer: Tracer, self: Tensor) -> Tensor:

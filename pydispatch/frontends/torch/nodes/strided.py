@@ -32,10 +32,10 @@ def _layout(tracer: Tracer, memory: Memory) -> tuple[list[Size], Size]:
     if meta is None:
         return _row_major(shape), 0
     known = [evaluate(n, tracer.symbols) for n in (*meta.strides, meta.offset)]
-    found = [n for n in known if n is not None]
-    if len(found) != len(known):
+    layout = [n for n in known if n is not None]
+    if len(layout) != len(known):
         raise tracer.b.fail(f"as_strided of {memory.tensor}, whose strides are not terms of the sizes of a call", _HINT)
-    return found[:-1], found[-1]
+    return layout[:-1], layout[-1]
 
 
 def is_contiguous(tracer: Tracer, memory: Memory) -> bool:
@@ -120,8 +120,8 @@ def as_strided_scatter(
         places = formula(b, lambda at, n, s: at + n * s, places, along, reductions.size_as(b, step, I64))
     written = shapes.broadcast_to(b, ew.convert(b, src, flat.dtype), size)
     count = product(size)
-    made = scatters.put_rows(b, flat, [shapes.reshape(b, places, [count])], shapes.reshape(b, written, [count]))
-    ordered = shapes.reshape(b, made, [whole.tensor.shape[d] for d in order])
+    updated = scatters.put_rows(b, flat, [shapes.reshape(b, places, [count])], shapes.reshape(b, written, [count]))
+    ordered = shapes.reshape(b, updated, [whole.tensor.shape[d] for d in order])
     return shapes.transpose(b, ordered, [order.index(d) for d in range(len(order))])
 
 

@@ -79,11 +79,11 @@ def _as_size(tracer: Tracer, x: Tensor) -> Size:
     return tracer.b.size_of(tracer.b.scalar(ew.convert(tracer.b, x, I64)))
 
 
-def _rounded(name: str, number: Callable[[float], int]) -> Conversion:
+def _rounded(name: str, rounding: Callable[[float], int]) -> Conversion:
     def convert(tracer: Tracer, a: Operand) -> Size:
         if isinstance(a, Tensor):
             return _as_size(tracer, ew.unary(tracer.b, name, a) if a.dtype.is_float else a)
-        return a if isinstance(a, (int, Expr)) else number(a)  # type: ignore[arg-type]
+        return a if isinstance(a, (int, Expr)) else rounding(a)  # type: ignore[arg-type]
 
     return convert
 

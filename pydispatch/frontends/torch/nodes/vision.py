@@ -76,8 +76,8 @@ def deform_conv2d(
         b, x, offset, factors, kernel, (stride_h, stride_w), (pad_h, pad_w), (dilation_h, dilation_w), offset_groups
     )
     rows = shapes.reshape(b, ew.convert(b, weight, inner), [filters, channels * kernel[0] * kernel[1], 1, 1])
-    made = products.convolution(b, columns, rows, products.Window.plain(2), groups=groups, dtype=inner)
-    added = formula(b, lambda v, n: v + n.to(inner), made, shapes.reshape(b, bias, [-1, 1, 1]))
+    convolved = products.convolution(b, columns, rows, products.Window.plain(2), groups=groups, dtype=inner)
+    added = formula(b, lambda v, n: v + n.to(inner), convolved, shapes.reshape(b, bias, [-1, 1, 1]))
     return ew.convert(b, added, input.dtype)
 
 

@@ -40,8 +40,8 @@ def masked_scatter_backward(tracer: Tracer, grad_output: Tensor, mask: Tensor, s
     numbers = scans.cumulative(tracer.b, "add", marked, 0, exclusive=True)
     places = formula(tracer.b, lambda m, n: m.is_equal(0).choose(-1, n), marked, numbers)
     source = shapes.full(tracer.b, 0, [product(tuple(sizes))], grad_output.dtype)
-    made = scatters.put_rows(tracer.b, source, [places], shapes.reshape(tracer.b, grad_output, [-1]))
-    return shapes.reshape(tracer.b, made, sizes)
+    gradient = scatters.put_rows(tracer.b, source, [places], shapes.reshape(tracer.b, grad_output, [-1]))
+    return shapes.reshape(tracer.b, gradient, sizes)
 
 
 WEIGHT_GRADIENTS: dict[str, Conversion] = {

@@ -18,8 +18,8 @@ Sizes = Sequence[Size]
 
 
 def _each(values: Any, count: int) -> tuple[int, ...]:
-    found = (values,) if isinstance(values, int) else tuple(values)
-    return found * count if len(found) == 1 else found
+    per_axis = (values,) if isinstance(values, int) else tuple(values)
+    return per_axis * count if len(per_axis) == 1 else per_axis
 
 
 class Pool:
@@ -51,9 +51,9 @@ class Pool:
         """Return the operand, with a batch axis of size 1 inserted where it has none."""
         return x if x.rank == self.spatial + 2 else shapes.expand_dims(self.t.b, x, [0])
 
-    def done(self, made: Tensor) -> Tensor:
+    def done(self, result: Tensor) -> Tensor:
         """Return a result, without the batch axis where the operand has none."""
-        return made if made.rank == self.rank else shapes.squeeze(self.t.b, made, [0])
+        return result if result.rank == self.rank else shapes.squeeze(self.t.b, result, [0])
 
 
 def _max_pool(spatial: int) -> Conversion:
@@ -104,7 +104,7 @@ def _avg_pool(spatial: int) -> Conversion:
 
 def elements_in_windows(tracer: Tracer, pool: Pool, padding_counts: bool, dtype: Any) -> Tensor:
     """Return the number of elements of each window, as a tensor that broadcasts to the result."""
-    made = tracer.b.constant(1, I64)
+    total = tracer.b.constant(1, I64)
     for d, (out, n) in enumerate(zip(pool.out, pool.x.shape[2:], strict=True)):
         around, step, reach = pool.window.low[d], pool.window.strides[d], pool.kernel[d]
         first, beyond = (-around, n + around) if padding_counts else (0, n)
@@ -113,8 +113,10 @@ def elements_in_windows(tracer: Tracer, pool: Pool, padding_counts: bool, dtype:
             tracer.b, lambda o, m: (o * step - around + reach).at_most(m) - (o * step - around).at_least(first),  # noqa: B023
             shapes.iota(tracer.b, [out], 0, I64), size,
         )  # fmt: skip
-        made = ew.binary(tracer.b, "mul", made, shapes.reshape(tracer.b, counts, [-1, *[1] * (len(pool.out) - d - 1)]))
-    return ew.convert(tracer.b, made, dtype)
+        total = ew.binary(
+            tracer.b, "mul", total, shapes.reshape(tracer.b, counts, [-1, *[1] * (len(pool.out) - d - 1)])
+        )
+    return ew.convert(tracer.b, total, dtype)
 
 
 WINDOWS: dict[str, Conversion] = {

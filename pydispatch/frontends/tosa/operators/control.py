@@ -12,9 +12,12 @@ from pydispatch.ir.dialects.tosa.control import IfOp, WhileOp
 
 def _cond_if(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     assert isinstance(op, IfOp)
-    condition, *given = inputs
+    condition, *operands = inputs
     return control.if_(
-        tracer.b, condition, lambda: tracer.region(op.then_branch, given), lambda: tracer.region(op.else_branch, given)
+        tracer.b,
+        condition,
+        lambda: tracer.region(op.then_branch, operands),
+        lambda: tracer.region(op.else_branch, operands),
     )
 
 

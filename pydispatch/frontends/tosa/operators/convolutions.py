@@ -41,11 +41,11 @@ def _same(tracer: Tracer, lhs: Size, rhs: Size, what: str) -> None:
         raise tracer.b.fail(f"{what}: {lhs} and {rhs}")
 
 
-def _with_bias(tracer: Tracer, op: Operation, made: Tensor, bias: Tensor) -> Tensor:
+def _with_bias(tracer: Tracer, op: Operation, result: Tensor, bias: Tensor) -> Tensor:
     if not isinstance(bias.shape[0], Expr) and bias.shape[0] != 1:
-        _same(tracer, bias.shape[0], made.shape[-1], "the bias and the result differ in their channels")
+        _same(tracer, bias.shape[0], result.shape[-1], "the bias and the result differ in their channels")
     dtype = tracer.dtype(op)
-    return ew.binary(tracer.b, "add", ew.convert(tracer.b, made, dtype), ew.convert(tracer.b, bias, dtype))
+    return ew.binary(tracer.b, "add", ew.convert(tracer.b, result, dtype), ew.convert(tracer.b, bias, dtype))
 
 
 def _pairs(numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -62,8 +62,8 @@ def _window(tracer: Tracer, op: Operation, spatial: int) -> Window:
 def _conv(spatial: int) -> Convert:
     def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
         image, kernel = _operands(tracer, op, inputs, spatial)
-        made = _convolved(tracer, image, kernel, _window(tracer, op, spatial), accumulator(tracer, op))
-        return _with_bias(tracer, op, made, inputs[2])
+        result = _convolved(tracer, image, kernel, _window(tracer, op, spatial), accumulator(tracer, op))
+        return _with_bias(tracer, op, result, inputs[2])
 
     return convert
 
@@ -99,26 +99,26 @@ def _depthwise(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     x_map = AffineMap(7, 0, (n, y * sy + ky * dy, x_ * sx + kx * dx, c))
     w_map = AffineMap(7, 0, (ky, kx, c, m))
     shape = (image.shape[0], *out, *kernel.shape[2:])
-    made = contract(tracer.b, image, kernel, x_map, w_map, AffineMap(7, 0, (n, y, x_, c, m)), shape,
+    result = contract(tracer.b, image, kernel, x_map, w_map, AffineMap(7, 0, (n, y, x_, c, m)), shape,
                     [loop < 5 for loop in range(7)], accumulator(tracer, op))  # fmt: skip
-    return _with_bias(tracer, op, shapes.reshape(tracer.b, made, [*shape[:3], shape[3] * shape[4]]), inputs[2])
+    return _with_bias(tracer, op, shapes.reshape(tracer.b, result, [*shape[:3], shape[3] * shape[4]]), inputs[2])
 
 
 def _transpose_conv(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     """Return a convolution of the image, with zeros inserted between its elements, by the reversed kernel."""
     image, kernel = _operands(tracer, op, inputs, 2)
-    around = tracer.numbers(op, "out_pad", 4)
+    out_pad = tracer.numbers(op, "out_pad", 4)
     strides = tracer.numbers(op, "stride", 2, 1)
     reach = [n - 1 for n in kernel.shape[1:3]]
-    low = [n + r for n, r in zip(around[::2], reach, strict=True)]
-    high = [n + r for n, r in zip(around[1::2], reach, strict=True)]
+    low = [n + r for n, r in zip(out_pad[::2], reach, strict=True)]
+    high = [n + r for n, r in zip(out_pad[1::2], reach, strict=True)]
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
-        raise tracer.b.fail(f"out_pad {list(around)} takes away more than the kernel of {kernel} adds")
+        raise tracer.b.fail(f"out_pad {list(out_pad)} takes away more than the kernel of {kernel} adds")
     image = shapes.pad(tracer.b, image, (0, *low, 0), (0, *high, 0), 0, (0, *(n - 1 for n in strides), 0))
-    made = _convolved(
+    result = _convolved(
         tracer, image, indexing.reverse(tracer.b, kernel, [1, 2]), Window.plain(2), accumulator(tracer, op)
     )
-    return _with_bias(tracer, op, made, inputs[2])
+    return _with_bias(tracer, op, result, inputs[2])
 
 
 def _matmul(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:

@@ -57,10 +57,10 @@ def extreme(name: str, ignore_nan: bool, u: Element, value: Element) -> Element:
     """Return the "max" or "min" of two numbers. ignore_nan: of a number and NaN the result is the number; otherwise
     NaN.
     """
-    made = u.binary(name, value)
+    result = u.binary(name, value)
     if not ignore_nan or not u.dtype.is_float:
-        return made
-    return u.of("is_nan").choose(value, value.of("is_nan").choose(u, made))
+        return result
+    return u.of("is_nan").choose(value, value.of("is_nan").choose(u, result))
 
 
 def ignores_nan(tracer: Tracer, op: Operation) -> bool:
@@ -87,11 +87,11 @@ def _arithmetic_right_shift(tracer: Tracer, op: Operation, inputs: list[Tensor])
     rounded = bool(tracer.number(op, "round", 0))
 
     def shifted(u: Element, n: Element) -> Element:
-        found = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, n.scalar))
+        result = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, n.scalar))
         if not rounded:
-            return found
+            return result
         last = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, (n - 1).scalar))
-        return found + (n > 0).choose(last & 1, u.const(0))
+        return result + (n > 0).choose(last & 1, u.const(0))
 
     return formula(tracer.b, shifted, *inputs)
 
@@ -107,9 +107,9 @@ def _mul(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
 
     def product(u: Element, value: Element, n: Element) -> Element:
         n = n.to(I64)
-        made = u.to(I64) * value.to(I64)
+        result = u.to(I64) * value.to(I64)
         half = (n > 0).choose(n.const(1).binary("shift_left", (n - 1).at_least(0)), n.const(0))
-        return (made + half).binary("shift_right_arithmetic", n).to(dtype)
+        return (result + half).binary("shift_right_arithmetic", n).to(dtype)
 
     return formula(tracer.b, product, inputs[0], inputs[1], shapes.reshape(tracer.b, shift, []))
 
@@ -174,13 +174,13 @@ def _rounded(u: Element, dtype: DType) -> Element:
     type, and NaN becomes 0.
     """
     low, high = int(least(dtype)), int(largest(dtype))
-    whole = u.of("round_even")
+    rounded = u.of("round_even")
     # 2**n is a float, while the largest integer may not be: what reaches it never comes to the conversion.
     below, above = u.const(float(low)), u.const(float(high + 1))
-    inside = (whole >= below) & (whole < above)
-    made = inside.choose(whole, u.const(0)).to(dtype)
-    made = (whole >= above).choose(made.const(high), made)
-    return (whole < below).choose(made.const(low), made)
+    inside = (rounded >= below) & (rounded < above)
+    result = inside.choose(rounded, u.const(0)).to(dtype)
+    result = (rounded >= above).choose(result.const(high), result)
+    return (rounded < below).choose(result.const(low), result)
 
 
 def _table(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:

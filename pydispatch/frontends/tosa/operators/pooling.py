@@ -32,10 +32,10 @@ def _attributes(tracer: Tracer, op: Operation, inputs: list[Tensor], first: int)
         tracer.listed(op, inputs if len(inputs) > first else [], first + n, name, count)
         for n, (name, count) in enumerate((("kernel", 2), ("stride", 2), ("pad", 4)))
     )
-    found = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]
-    if [len(numbers) for numbers in found] != [2, 2, 4] or min(found[0] + found[1]) < 1 or min(found[2]) < 0:
+    known = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]
+    if [len(numbers) for numbers in known] != [2, 2, 4] or min(known[0] + known[1]) < 1 or min(known[2]) < 0:
         raise tracer.b.fail(f"kernel {kernel}, stride {strides} and pad {pad} are numbers from 1, those of pad from 0")
-    return list(kernel), Window((found[1][0], found[1][1]), tuple(pad[::2]), tuple(pad[1::2]), (1, 1))
+    return list(kernel), Window((known[1][0], known[1][1]), tuple(pad[::2]), tuple(pad[1::2]), (1, 1))
 
 
 def _pooled(
@@ -58,22 +58,22 @@ def _max_pool(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     )
     ignore = ignores_nan(tracer, op)
     low = reductions.least(values.dtype)
-    made = _pooled(tracer, values, kernel, window, low, lambda u, v: extreme("max", ignore, u, v))
-    return ew.convert(tracer.b, made, inputs[0].dtype)
+    result = _pooled(tracer, values, kernel, window, low, lambda u, v: extreme("max", ignore, u, v))
+    return ew.convert(tracer.b, result, inputs[0].dtype)
 
 
 def _counts(tracer: Tracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
     """Return how many elements of an axis lie in each window."""
     b = tracer.b
 
-    def number(n: Size) -> Tensor:
-        return reductions.size_as(b, n, I64)
+    def number(size: Size) -> Tensor:
+        return reductions.size_as(b, size, I64)
 
     first = ew.binary(b, "mul", shapes.iota(b, [out], 0, I64), number(stride))
     first = ew.binary(b, "sub", first, number(low))
     last = ew.binary(b, "min", ew.binary(b, "add", first, number(kernel)), number(size))
-    found = ew.binary(b, "sub", last, ew.binary(b, "max", first, number(0)))
-    return ew.binary(b, "max", found, number(1))  # None only where every element is padding.
+    count = ew.binary(b, "sub", last, ew.binary(b, "max", first, number(0)))
+    return ew.binary(b, "max", count, number(1))  # None only where every element is padding.
 
 
 def _avg_pool(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:

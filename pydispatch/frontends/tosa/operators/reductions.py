@@ -31,8 +31,8 @@ def _extreme(name: str) -> Convert:
             return [extreme(name, True, Element(scalars, running[0]), Element(scalars, elements[0])).scalar]
 
         start = tracer.b.constant(_start(name, inputs[0].dtype), inputs[0].dtype)
-        (made,) = reductions.reduce_with(tracer.b, inputs, [start], [axis], combine)
-        return reductions.kept_axes(tracer.b, made, inputs[0], [axis])
+        (result,) = reductions.reduce_with(tracer.b, inputs, [start], [axis], combine)
+        return reductions.kept_axes(tracer.b, result, inputs[0], [axis])
 
     return convert
 

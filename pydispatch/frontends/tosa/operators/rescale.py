@@ -24,19 +24,19 @@ def _number(tracer: Tracer, op: Operation, inputs: list[Tensor], at: int, name: 
     return formula(tracer.b, lambda n: n.bits(seen).to(I64), zero)
 
 
-def _factors(tracer: Tracer, op: Operation, inputs: list[Tensor], at: int, name: str, per_channel: bool) -> Tensor:
+def _factors(tracer: Tracer, op: Operation, inputs: list[Tensor], index: int, name: str, per_channel: bool) -> Tensor:
     """Return the multipliers or the shifts, along the last axis of the values or without axes."""
-    found = inputs[at] if at < len(inputs) else tracer.b.constant(list(tracer.numbers(op, name)), I64)
+    factors = inputs[index] if index < len(inputs) else tracer.b.constant(list(tracer.numbers(op, name)), I64)
     channels = inputs[0].shape[-1:] if per_channel else (1,)
-    tracer.rank(found, 1, f"the {name}")
-    if found.shape != channels and not (per_channel and found.shape == (1,)):
-        raise tracer.b.fail(f"the {name} is {found}, expected {channels[0] if channels else 1} number(s)")
-    return found if per_channel and inputs[0].rank else shapes.reshape(tracer.b, found, [])
+    tracer.rank(factors, 1, f"the {name}")
+    if factors.shape != channels and not (per_channel and factors.shape == (1,)):
+        raise tracer.b.fail(f"the {name} is {factors}, expected {channels[0] if channels else 1} number(s)")
+    return factors if per_channel and inputs[0].rank else shapes.reshape(tracer.b, factors, [])
 
 
 def _rescale(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
-    dtype, given = tracer.dtype(op), inputs[0].dtype
-    if not (dtype.is_integer and given.is_integer):
+    dtype, source = tracer.dtype(op), inputs[0].dtype
+    if not (dtype.is_integer and source.is_integer):
         raise tracer.b.fail(f"integers are rescaled, got {inputs[0]} to {dtype}")
     unsigned_in, unsigned_out = (bool(tracer.number(op, name, 0)) for name in ("input_unsigned", "output_unsigned"))
     double = tracer.word(op, "rounding_mode", "") == "DOUBLE_ROUND" or bool(tracer.number(op, "double_round", 0))
@@ -44,12 +44,12 @@ def _rescale(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     if double and not wide:
         raise tracer.b.fail("DOUBLE_ROUND needs scale32 = true")
     per_channel = bool(tracer.number(op, "per_channel", 0))
-    seen = _unsigned(given) if unsigned_in else given
-    made = _unsigned(dtype) if unsigned_out else dtype
-    low, high = int(least(made)), int(largest(made))
+    read_as = _unsigned(source) if unsigned_in else source
+    target = _unsigned(dtype) if unsigned_out else dtype
+    low, high = int(least(target)), int(largest(target))
 
     def rescaled(u: Element, multiplier: Element, shift: Element, zero: Element, out: Element) -> Element:
-        value = u.bits(seen).to(I64) - zero
+        value = u.bits(read_as).to(I64) - zero
         value = scaled(value, multiplier.to(I64), shift.to(I64), double) + out
         return value.at_least(low).at_most(high).to(dtype)
 

@@ -75,13 +75,11 @@ def _nearest(builder: Builder, axis: _Axis) -> Tensor:
 
 def _resize(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     tracer.rank(inputs[0], 4, "the image")
-    given = [tracer.listed(op, inputs, at, name, count)
+    attributes = [tracer.listed(op, inputs, at, name, count)
              for at, name, count in ((1, "scale", 4), (2, "offset", 2), (3, "border", 2))]  # fmt: skip
-    scale, offset, border = ([n for n in sizes if isinstance(n, int)] for sizes in given)
+    scale, offset, border = ([n for n in sizes if isinstance(n, int)] for sizes in attributes)
     if len(scale) != 4 or len(offset) != 2 or len(border) != 2 or min(scale) < 1:
-        raise tracer.b.fail(
-            f"the scale {given[0]}, offset {given[1]} and border {given[2]} are numbers, the scale from 1"
-        )
+        raise tracer.b.fail("the scale {}, offset {} and border {} are numbers, the scale from 1".format(*attributes))
     y, x_ = (
         _axis(tracer.b, inputs[0].shape[1 + d], scale[2 * d], scale[2 * d + 1], offset[d], border[d]) for d in (0, 1)
     )

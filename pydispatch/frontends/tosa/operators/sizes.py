@@ -17,9 +17,9 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
 def _list(tracer: Tracer, sizes: list[Any]) -> Tensor:
     import numpy as np
 
-    made = np.empty(len(sizes), dtype=object)
-    made[:] = sizes
-    return tracer.b.constant(made, I64)
+    elements = np.empty(len(sizes), dtype=object)
+    elements[:] = sizes
+    return tracer.b.constant(elements, I64)
 
 
 def _on_sizes(function: Callable[[Any, Any], Any]) -> Convert:

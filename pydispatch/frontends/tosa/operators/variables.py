@@ -23,13 +23,13 @@ def declare(tracer: Tracer, op: VariableOp) -> None:
         type = tensor_type(dtype.element, sizes)
         value = op.initial_value
         data = value.data.data if isinstance(value, DenseIntOrFPElementsAttr) else bytes(dtype.numpy.itemsize)
-        made = GlobalOp(
+        global_op = GlobalOp(
             properties={"sym_name": StringAttr(op.sym_name.data), "sym_visibility": StringAttr("private"),
                         "is_mutable": UnitAttr(), "type": type,
                         "initial_value": DenseIntOrFPElementsAttr(type, BytesAttr(data))}  # type: ignore[type-var]
         )  # fmt: skip
-        made.location = op.location
-        tracer.b.module.body.block.add_op(made)
+        global_op.location = op.location
+        tracer.b.module.body.block.add_op(global_op)
 
 
 def _symbol(tracer: Tracer, op: Operation) -> SymbolRefAttr:
@@ -48,9 +48,9 @@ def _type(tracer: Tracer, name: SymbolRefAttr) -> object:
 def _read(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     name = _symbol(tracer, op)
     type = _type(tracer, name)
-    made = tracer.b.add(GlobalLoadOp(properties={"global": name}, result_types=[type]))  # type: ignore[list-item]
-    shape = [n for n in shape_of(made.result.type) or () if n is not None]
-    return tracer.b.wrap(dtype_of(op.results[0].type), shape, made.result)
+    load = tracer.b.add(GlobalLoadOp(properties={"global": name}, result_types=[type]))  # type: ignore[list-item]
+    shape = [n for n in shape_of(load.result.type) or () if n is not None]
+    return tracer.b.wrap(dtype_of(op.results[0].type), shape, load.result)
 
 
 def _write(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:

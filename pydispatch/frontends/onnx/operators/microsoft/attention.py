@@ -42,29 +42,29 @@ def _packed_attention(
     masks = _masks(call, query, key, mask, added)
     scale = call.real("scale", 0.0)
     filler = call.real("mask_filter_value", -10000.0)
-    made, _ = attention.attend(b, query, key, value, masks, scale=scale or None, filler=filler)
-    return [attention.join_heads(call.b, made), shapes.stack(b, [key, value], 0)]
+    result, _ = attention.attend(b, query, key, value, masks, scale=scale or None, filler=filler)
+    return [attention.join_heads(call.b, result), shapes.stack(b, [key, value], 0)]
 
 
 def _masks(call: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
     b = call.b
-    found = [] if added is None else [added]
+    masks = [] if added is None else [added]
     if mask is not None:
         if mask.rank == 1:
             if mask.shape[0] != query.shape[0]:
                 raise call.fail(
                     f"its mask is {mask}; expected a length for each of {query.shape[0]}, or a mask of 2 or 3 axes"
                 )
-            found.append(attention.length_mask(call.b, mask, key.shape[2]))
+            masks.append(attention.length_mask(call.b, mask, key.shape[2]))
         elif mask.rank in (2, 3):
             middle = [1, 1] if mask.rank == 2 else [1, mask.shape[1]]
             spread = shapes.reshape(b, mask, [mask.shape[0], *middle, mask.shape[-1]])
-            found.append(elementwise.convert(b, spread, BOOL))
+            masks.append(elementwise.convert(b, spread, BOOL))
         else:
             raise call.fail(f"its mask is {mask}; expected 1 to 3 axes")
     if call.flag("unidirectional"):
-        found.append(attention.causal_mask(call.b, query.shape[2], key.shape[2], key.shape[2] - query.shape[2]))
-    return found
+        masks.append(attention.causal_mask(call.b, query.shape[2], key.shape[2], key.shape[2] - query.shape[2]))
+    return masks
 
 
 def _attention(
@@ -107,8 +107,8 @@ def _multi_head_attention(
     masks = _masks(call, queries, keys, mask, added)
     scale = call.real("scale", 0.0)
     filler = call.real("mask_filter_value", -10000.0)
-    made, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, filler=filler)
-    return [attention.join_heads(call.b, made), keys, values]
+    result, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, filler=filler)
+    return [attention.join_heads(call.b, result), keys, values]
 
 
 def _group_query_attention(
@@ -129,17 +129,21 @@ def _group_query_attention(
         width = query.shape[2]
         if isinstance(width, Expr) or width % (heads + 2 * shared):
             raise call.fail(f"{query} cannot be divided among {heads} + 2 * {shared} heads")
-        each = width // (heads + 2 * shared)
-        query, key, value = shapes.split(b, query, 2, [heads * each, shared * each, shared * each])
+        head_size = width // (heads + 2 * shared)
+        query, key, value = shapes.split(b, query, 2, [heads * head_size, shared * head_size, shared * head_size])
     before: Size = past_key.shape[2] if past_key is not None else 0
     if call.flag("do_rotary"):
         if cosines is None or sines is None:
             raise call.fail("its tables of cosines and sines are missing")
-        at = shapes.iota(b, [1, query.shape[1]], 1, I64)
-        at = formula(b, lambda i, n: i + n, at, reductions.size_as(b, before, I64))
+        position_ids = shapes.iota(b, [1, query.shape[1]], 1, I64)
+        position_ids = formula(b, lambda i, n: i + n, position_ids, reductions.size_as(b, before, I64))
         interleaved = call.flag("rotary_interleaved")
-        query = rotate_any(call, query, cosines, sines, at, heads, interleaved, 2 * _known(call, cosines.shape[1]))
-        key = rotate_any(call, key, cosines, sines, at, shared, interleaved, 2 * _known(call, cosines.shape[1]))
+        query = rotate_any(
+            call, query, cosines, sines, position_ids, heads, interleaved, 2 * _known(call, cosines.shape[1])
+        )
+        key = rotate_any(
+            call, key, cosines, sines, position_ids, shared, interleaved, 2 * _known(call, cosines.shape[1])
+        )
     call.ignore("rotary_interleaved")
     queries, keys, values = (
         attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
@@ -149,8 +153,8 @@ def _group_query_attention(
     counts = formula(b, lambda n: n + 1, lengths)
     causal = attention.causal_mask(b, queries.shape[2], keys.shape[2], before, window)
     masks = [causal, attention.length_mask(b, counts, keys.shape[2])]
-    made, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, softcap=softcap)
-    return [attention.join_heads(call.b, made), keys, values]
+    result, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, softcap=softcap)
+    return [attention.join_heads(call.b, result), keys, values]
 
 
 def _known(call: Call, size: Size) -> int:

@@ -49,8 +49,8 @@ def matmul(
     if blocks * block != k:
         rows = shapes.pad(b, rows, [0, 0], [0, blocks * block - k], 0.0)
     rows = shapes.reshape(b, rows, [rows.shape[0], *weights.shape[1:-1]])
-    made = ops.dot_general(b, rows, weights, [], [(i, i) for i in range(1, 5)])
-    result = shapes.reshape(b, made, [*x.shape[:-1], n])
+    product_ = ops.dot_general(b, rows, weights, [], [(i, i) for i in range(1, 5)])
+    result = shapes.reshape(b, product_, [*x.shape[:-1], n])
     if bias is not None:
         result = formula(b, lambda v, w: v + w.to(inner), result, bias)
     return elementwise.convert(b, result, x.dtype)
@@ -63,32 +63,34 @@ def _weights(
     scales, None where they are the middle of all numbers; sizes: (n, blocks, block, bits)."""
     b, (n, blocks, block, bits) = call.b, sizes
     count, pieces = 8 // bits, block // PIECE if block % PIECE == 0 else 1
-    each = block // pieces // count
+    byte_count = block // pieces // count
     width = next(w for w in (COLUMNS, 128, 64, 32, 16, n) if n % w == 0)
-    numbers = _unpacked(call, shapes.reshape(b, packed, [n, blocks, pieces, each]), bits)
-    parts = shapes.split(b, numbers, 3, [each] * count)
+    numbers = _unpacked(call, shapes.reshape(b, packed, [n, blocks, pieces, byte_count]), bits)
+    parts = shapes.split(b, numbers, 3, [byte_count] * count)
 
     def joined(*values: Element) -> Element:
         return reduce(lambda v, w: v | w, (v.binary("shift_left", bits * i) for i, v in enumerate(values)))
 
     bytes_ = formula(b, joined, *parts)
-    bytes_ = shapes.transpose(b, shapes.reshape(b, bytes_, [n // width, width, blocks, pieces, each]), [0, 2, 3, 4, 1])
+    bytes_ = shapes.transpose(
+        b, shapes.reshape(b, bytes_, [n // width, width, blocks, pieces, byte_count]), [0, 2, 3, 4, 1]
+    )
     bytes_ = shapes.expand_dims(b, bytes_, [3])
 
     def of_blocks(x: Tensor) -> Tensor:
-        turned = shapes.transpose(b, shapes.reshape(b, x, [n // width, width, blocks]), [0, 2, 1])
-        return shapes.expand_dims(b, turned, [2, 3, 4])
+        transposed = shapes.transpose(b, shapes.reshape(b, x, [n // width, width, blocks]), [0, 2, 1])
+        return shapes.expand_dims(b, transposed, [2, 3, 4])
 
     shifts = shapes.reshape(b, b.constant([bits * i for i in range(count)], U8), [count, 1, 1])
     mask, middle = (1 << bits) - 1, float(1 << bits - 1)
 
-    def number(value: Element, shift: Element) -> Element:
-        return (value.binary("shift_right_logical", shift) & mask).to(inner)
+    def number(byte: Element, shift: Element) -> Element:
+        return (byte.binary("shift_right_logical", shift) & mask).to(inner)
 
-    given = bytes_, shifts, of_blocks(scales)
+    operands = bytes_, shifts, of_blocks(scales)
     if zeros is None:
-        return formula(b, lambda v, h, s: (number(v, h) - middle) * s.to(inner), *given)
-    return formula(b, lambda v, h, s, z: number(v, h) * s.to(inner) - z, *given, of_blocks(zeros))
+        return formula(b, lambda v, h, s: (number(v, h) - middle) * s.to(inner), *operands)
+    return formula(b, lambda v, h, s, z: number(v, h) * s.to(inner) - z, *operands, of_blocks(zeros))
 
 
 def _unpacked(call: Call, x: Tensor, bits: int) -> Tensor:

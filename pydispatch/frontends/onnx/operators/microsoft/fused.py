@@ -59,8 +59,8 @@ def _fused_matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
     x = _last_swapped(call, x) if call.flag("transA") else x
     y = _last_swapped(call, y) if call.flag("transB") else y
     alpha = call.real("alpha", 1.0)
-    made = ops.matmul(call.b, x, y, products.accumulator(x.dtype))
-    return formula(call.b, lambda v: (v * alpha).to(x.dtype), made)
+    product = ops.matmul(call.b, x, y, products.accumulator(x.dtype))
+    return formula(call.b, lambda v: (v * alpha).to(x.dtype), product)
 
 
 def _last_swapped(call: Call, x: Tensor) -> Tensor:
@@ -68,15 +68,15 @@ def _last_swapped(call: Call, x: Tensor) -> Tensor:
 
 
 def _fused_gemm(call: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
-    made = products.gemm(call, x, y, bias)
+    product = products.gemm(call, x, y, bias)
     names = ("activation_alpha", "activation_beta", "activation_gamma")
-    return _activated(call, made, [call.real(name) for name in names if call.has(name)])
+    return _activated(call, product, [call.real(name) for name in names if call.has(name)])
 
 
 def _fused_conv(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None, added: Tensor | None = None) -> Tensor:
-    made = products.conv(call, x, w, bias)
-    made = made if added is None else elementwise.binary(call.b, "add", made, added)
-    return _activated(call, made, call.reals("activation_params", []))
+    convolved = products.conv(call, x, w, bias)
+    convolved = convolved if added is None else elementwise.binary(call.b, "add", convolved, added)
+    return _activated(call, convolved, call.reals("activation_params", []))
 
 
 def integer_product(call: Call, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
@@ -87,8 +87,8 @@ def integer_product(call: Call, x: Tensor, y: Tensor, x_zero: Tensor | None, y_z
 
 def scaled(call: Call, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
     def written(value: Element, s: Element, t: Element, *more: Element) -> Element:
-        made = value.to(F32) * (s.to(F32) * t.to(F32))
-        return made + more[0].to(F32) if more else made
+        product = value.to(F32) * (s.to(F32) * t.to(F32))
+        return product + more[0].to(F32) if more else product
 
     return formula(call.b, written, x, *scales, *([bias] if bias is not None else []))
 
@@ -115,18 +115,18 @@ def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] =
     def convert(call: Call, *operands: Tensor | None) -> Tensor:
         if len(operands) not in (3 * count + 1, 3 * count + 2):
             raise call.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
-        given = []
+        dequantized = []
         for n in range(count):
             x, scale, zero = operands[3 * n : 3 * n + 3]
             if x is None or scale is None:
                 raise call.fail("an operand is missing")
-            given.append(quantization.dequantize(call, x, scale, zero))
+            dequantized.append(quantization.dequantize(call, x, scale, zero))
         first, scale, zero = operands[0], operands[3 * count], (*operands, None)[3 * count + 1]
         if first is None or scale is None:
             raise call.fail("an operand is missing")
         numbers = [call.real(name, 0.01) for name in names]
-        made = formula(call.b, lambda *v: written(*v, *numbers), *given)
-        return quantization.quantize(call, made, scale, zero, first.dtype)
+        result = formula(call.b, lambda *v: written(*v, *numbers), *dequantized)
+        return quantization.quantize(call, result, scale, zero, first.dtype)
 
     return convert
 
@@ -155,10 +155,10 @@ def _skip_norm(
     call: Call, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
 ) -> Sequence[Tensor]:
     total = _sum(call, x, skip, bias)
-    made, mean, inverse = normalization.layer_norm(
+    result, mean, inverse = normalization.layer_norm(
         call.b, total, [x.rank - 1], scale, shift, call.real("epsilon", 1e-12)
     )
-    return [made, mean, inverse, total]
+    return [result, mean, inverse, total]
 
 
 def _skip_rms_norm(
@@ -201,9 +201,9 @@ def _embed_norm(
     total = elementwise.binary(b, "add", total, gathers.take(b, places, where, 0))
     if segments is not None and kinds is not None:
         total = elementwise.binary(b, "add", total, gathers.take(b, kinds, segments, 0))
-    made = normalization.layer_norm(b, total, [2], scale, shift, call.real("epsilon", 1e-12))[0]
+    normalized = normalization.layer_norm(b, total, [2], scale, shift, call.real("epsilon", 1e-12))[0]
     counted = mask if mask is not None else formula(b, lambda v: v * 0, words)
-    return [made, reductions.reduce(b, "add", counted, [1]), total]
+    return [normalized, reductions.reduce(b, "add", counted, [1]), total]
 
 
 TABLE: dict[str, Conversion] = {
