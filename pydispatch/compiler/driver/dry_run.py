@@ -11,11 +11,12 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
-from pydispatch.compiler.driver.sources import load_source
+from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.compiler.match import MatchWarning, rewrites_of
 from pydispatch.compiler.match.report import Report
 from pydispatch.compiler.normalize import normalize
 from pydispatch.faults import translated
+from pydispatch.frontends.source import ReadOptions
 
 
 @translated()
@@ -45,4 +46,6 @@ def dry_run(
             rewrites.apply(phase, module)
             after = ir.print_module(module).splitlines(keepends=True)
             diff += difflib.unified_diff(before, after, f"before {phase}", f"after {phase}")
+            if phase == "input":
+                module = lower_input(module, ReadOptions())
     return rewrites.report, "".join(diff)

@@ -27,7 +27,7 @@ from pydispatch.compiler.driver.executables import emit_executables
 from pydispatch.compiler.driver.phases import PHASE_NAMES, PHASES, added_patterns, run_added_passes
 from pydispatch.compiler.driver.progress import Progress, Tracker
 from pydispatch.compiler.driver.reduction import reporting
-from pydispatch.compiler.driver.sources import load_source
+from pydispatch.compiler.driver.sources import load_source, lower_input
 from pydispatch.compiler.flatten.inline import DERIVED, INITIALIZER, inline_calls
 from pydispatch.compiler.fusion.legality import Legality
 from pydispatch.compiler.fusion.quantized.products import multiply_integers
@@ -77,6 +77,7 @@ class Options:
         cpu_features: LLVM features for every CPU target.
         object_search_path: Folders that are searched for object files.
         source_folders: Folders of the program and of the specs.
+        reading: How frontends read the source.
         dump: Receives (file name, content) of every intermediate form.
         rewrites: Specs and patterns to apply.
         reassociate, progress: As in `compile`.
@@ -88,6 +89,7 @@ class Options:
     cpu_features: str = ""
     object_search_path: tuple[str, ...] = ()
     source_folders: tuple[str, ...] = ()
+    reading: ReadOptions = field(default_factory=ReadOptions)
     dump: Dump | None = None
     rewrites: Rewrites = field(default_factory=Rewrites)
     reassociate: bool = True
@@ -213,6 +215,7 @@ def _prepare(
         cpu_features=arguments.text("cpu_features", cpu_features, "'+avx2,+fma'"),
         object_search_path=tuple(arguments.folders("object_search_path", object_search_path)),
         dump=None if dump is None else dump_into(arguments.dump_folder("dump", dump)),
+        reading=read_options or ReadOptions(),
     )
     module, path = load_source(source, options=read_options)
     if path is not None:
@@ -271,7 +274,9 @@ class Pipeline:
     def _run_to(self, phase: str) -> None:
         for name in PHASES[PHASES.index(self.done) + 1 if self.done else 0 : PHASES.index(phase) + 1]:
             self.tracker.phase(name)
-            if name in ("input", "preprocessing"):
+            if name == "input":
+                self._lower_input()
+            elif name == "preprocessing":
                 self._rewrite(name)
             elif name == "global-optimization":
                 normalize(self.module, self.options.reassociate)
@@ -290,6 +295,13 @@ class Pipeline:
             self.done = name
             if self.options.dump and name != "program":
                 self.options.dump(f"module.{name}.mlir", ir.print_module(self.module, _DUMPED_BYTES))
+
+    def _lower_input(self) -> None:
+        """Rewrite what matches operations of frontends' dialects, then lower these."""
+        self._rewrite("input")
+        if self.options.dump:
+            self.options.dump("module.source.mlir", ir.print_module(self.module, _DUMPED_BYTES))
+        self.module = lower_input(self.module, self.options.reading)
 
     def _form(self) -> None:
         """Dispatches, and the constants that are derived for them."""

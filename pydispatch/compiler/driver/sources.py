@@ -10,29 +10,34 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
 from pydispatch.files import open_binary
+from pydispatch.frontends.mlir.frontend import DialectFrontend
 from pydispatch.frontends.mlir.read import is_text, path_from, read_file
 from pydispatch.frontends.source import HEAD, Frontend, ReadOptions, frontends
 from pydispatch.ir.core.walk import walk
 
+_TRACED = frozenset({"builtin", "check", "func", "interpreter"})
+"""Dialects that may be in a module that one frontend reads as a whole."""
+
 
 def load_source(source: Any, what: str = "source", options: ReadOptions | None = None) -> tuple[ModuleOp, Path | None]:
     """Load the module of a source, and return it with its file when it came from one. The caller may change the module.
+    Operations of StableHLO and TOSA are still in it: see `lower_input`.
 
     source: MLIR text, a path, a module, or what a frontend reads. what: the parameter, for messages.
     InvalidArgumentError for what is no source, CompileError for one that is wrong.
     """
     options = options or ReadOptions()
     if isinstance(source, ModuleOp):
-        return _translated(source.clone(), options), None
+        return source.clone(), None
     if is_text(source):
-        return _translated(ir.parse(source), options), None
+        return ir.parse(source), None
     if not isinstance(source, (str, os.PathLike)):
         for frontend in frontends():
             if frontend.reads_object(source):
-                return _translated(frontend.read(source, options), options), None
+                return frontend.read(source, options), None
     path = path_from(what, source)
     reader = reader_of(path)
-    return (_translated(read_file(path), options) if reader is None else reader.read(path, options)), path
+    return (read_file(path) if reader is None else reader.read(path, options)), path
 
 
 def reader_of(path: Path) -> Frontend | None:
@@ -43,13 +48,22 @@ def reader_of(path: Path) -> Frontend | None:
     return next((each for each in frontends() if head and each.reads_file(path, head)), None)
 
 
-def _translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
-    """Translate a module of a frontend's dialects to a program, and return it; return any other module as it is."""
-    used = {op.name.partition(".")[0] for op in walk(module)}
-    for frontend in frontends():
-        if not frontend.dialects.isdisjoint(used):
-            return frontend.read(module, options)
-    return module
+def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
+    """Lower operations of frontends' dialects, and return the module without them; it may be another one.
+
+    A module of one such dialect is read by its frontend as a whole; in one with other dialects as well each operation
+    is lowered where it is stored.
+    """
+    used = frozenset(op.name.partition(".")[0] for op in walk(module))
+    readers = [frontend for frontend in frontends() if not frontend.dialects.isdisjoint(used)]
+    if not readers:
+        return module
+    mixable = [frontend for frontend in readers if isinstance(frontend, DialectFrontend)]
+    if not mixable or (len(readers) == 1 and used <= readers[0].dialects | _TRACED):
+        return readers[0].read(module, options)
+    from pydispatch.frontends.mixed import lower_mixed
+
+    return lower_mixed(module, mixable, options)
 
 
 def _head(path: Path) -> bytes:

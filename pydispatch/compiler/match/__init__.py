@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 
 from pydispatch.compiler.match.custom import symbol_of
 from pydispatch.compiler.match.report import Report
 from pydispatch.errors import CompileError, CompileWarning, InvalidArgumentError
 from pydispatch.frontends.graph.builder import KERNEL_HINTS
+from pydispatch.frontends.source import frontends
+from pydispatch.ir.core.walk import walk
 from pydispatch.logs import caller_level
 
 PHASES = {
@@ -146,8 +148,9 @@ def rewrites_of(
     found = Rewrites(require_match=require_match)
     folders: list[str] = []
     for kind, given in (("transform", transform_spec), ("pdl", pdl_spec)):
-        for phase, source in _attached(given):
+        for stated, source in _attached(given):
             module, path = load(source, f"{kind}_spec")
+            phase = stated or ("input" if _names_input(module) else "preprocessing")
             if path is not None:
                 folders.append(os.fspath(path.parent))
             found.rewrites.append(Rewrite(kind, phase, module, "" if path is None else path.name))
@@ -176,12 +179,25 @@ def _patterns(given: Any) -> Iterable[Any]:
     return listed
 
 
+def _names_input(spec: ModuleOp) -> bool:
+    """Return whether a spec names an operation of a frontend's dialect, which is lowered before preprocessing."""
+    prefixes = tuple(f"{dialect}." for frontend in frontends() for dialect in frontend.dialects)
+    for op in walk(spec):
+        attributes = [*op.properties.values(), *op.attributes.values()]
+        texts = [item for a in attributes for item in (a if isinstance(a, ArrayAttr) else (a,))]
+        names = [op.name, *(text.data for text in texts if isinstance(text, StringAttr))]
+        if any(name.startswith(prefixes) for name in names):
+            return True
+    return False
+
+
 def _attached(given: Any) -> list[tuple[str, Any]]:
+    """Return the sources of specs, each with the phase that it is attached to; "" where none is stated."""
     if given is None:
         return []
     if isinstance(given, Mapping):
         return [(phase_of(p), s) for p, each in given.items() for s in _listed(each)]
-    return [("preprocessing", s) for s in _listed(given)]
+    return [("", s) for s in _listed(given)]
 
 
 def _listed(given: Any) -> list[Any]:

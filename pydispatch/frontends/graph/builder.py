@@ -30,9 +30,11 @@ from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
 from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
+from pydispatch.ir.functions import symbol_name
 
 if TYPE_CHECKING:
     import numpy as np
+    from typing_extensions import Self
 
 KERNEL_HINTS = "pyd.kernel_hints"
 """An attribute of a program: why kernels that the user gave have nothing to replace, by their names."""
@@ -63,6 +65,15 @@ class Builder(Writer):
         self.state: dict[str, Tensor] = {}
         """What programs keep between calls for themselves, by name (`ops/random.py`)."""
         self._inlined_calls = InlinedCalls()
+
+    @classmethod
+    def of(cls, module: builtin.ModuleOp, filename: str, weights: str = "embed") -> Self:
+        """Return a builder that adds operations to an existing module; its names differ from the module's symbols."""
+        builder = cls(filename, weights)
+        builder.module = module
+        named = (op for op in module.ops if "sym_name" in op.properties or "sym_name" in op.attributes)
+        builder._names |= {symbol_name(op) for op in named}
+        return builder
 
     def hint_kernels(self, hints: Mapping[str, str]) -> None:
         """Say in the program why kernels have nothing to replace: a sentence for each name."""
@@ -232,10 +243,11 @@ class Builder(Writer):
                     self._symbols[n] = self.add(tensor.DimOp(value, self.index(axis))).result
             if dims := self.indices(shape):
                 value = self.add(TensorTieShapeOp(operands=[value, dims], result_types=[value.type])).result
-            tensors.append(self._received(value, declared.dtype, tuple(shape)))
+            tensors.append(self.received(value, declared.dtype, tuple(shape)))
         return tensors
 
-    def _received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
+    def received(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
+        """Return the tensor of a value in a type that callers see, with signs and complex elements."""
         if dtype.is_complex:
             value = self._cast(value, tensor_type(dtype.element, (*shape, 2)))
             return self.wrap(dtype, shape, *(self._component(value, dtype, shape, n) for n in (0, 1)))

@@ -122,6 +122,24 @@ class Writer:
         finally:
             self._scopes.pop()
 
+    @contextmanager
+    def outside(self) -> Iterator[None]:
+        """Add operations in this context without values of the open blocks, as in a region that cannot use them."""
+        scopes, self._scopes = self._scopes, []
+        try:
+            yield
+        finally:
+            self._scopes = scopes
+
+    @property
+    def scope(self) -> Scope:
+        """The block that is being written."""
+        return self._scopes[-1]
+
+    def is_open(self, scope: Scope) -> bool:
+        """Return whether a block, or one that is nested in it, is being written."""
+        return any(scope is other for other in self._scopes)
+
     def generic(
         self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
         parallel: Sequence[bool], body: Body,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -23,6 +24,16 @@ Place = tuple[int, int]
 """The number of an argument, and an axis."""
 
 
+class Surroundings(Protocol):
+    """A module of several dialects, as the tracer of one of them sees it."""
+
+    def operation(self, op: Operation) -> bool:
+        """Write an operation of another dialect that is stored in a traced region; return False to have it refused."""
+
+    def value(self, value: SSAValue, tracer: Tracer) -> Tensor:
+        """Return the tensor of a value that an operation of another dialect computes."""
+
+
 class Tracer:
     """State of the traversal of an MLIR program; each dialect has a subclass with its types and conversion helpers.
 
@@ -30,16 +41,19 @@ class Tracer:
         dialect: name of the dialect in error messages.
         terminators: operations that end a block and forward its values.
         table: maps the name of an operation to `convert(tracer, operation, operands)`, which returns the results.
+        values: the tensors of values that were traced.
+        surroundings: converts what this dialect does not have; None when the module has no other dialect.
     """
 
     dialect: str
     terminators: frozenset[str]
+    surroundings: Surroundings | None = None
 
     def __init__(self, builder: Builder, module: ModuleOp, table: Mapping[str, Callable[..., Results]]) -> None:
         self.b = builder
         self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)}
-        self._table = table
-        self._values: dict[SSAValue, Tensor] = {}
+        self.table = table
+        self.values: dict[SSAValue, Tensor] = {}
         self._open: list[str] = []
 
     # -- types
@@ -132,7 +146,7 @@ class Tracer:
     def _block(self, block: Block, arguments: Sequence[Tensor]) -> list[Tensor]:
         if len(block.args) != len(arguments):
             raise self.b.fail(f"{len(arguments)} value(s) are passed to a region of {len(block.args)} argument(s)")
-        self._values.update(zip(block.args, arguments, strict=True))
+        self.values.update(zip(block.args, arguments, strict=True))
         for op in block.ops:
             if op.name in self.terminators:
                 return [self.value(operand) for operand in op.operands]
@@ -142,7 +156,9 @@ class Tracer:
     def operation(self, op: Operation) -> None:
         """Write what an operation computes, and keep its results. CompileError where it cannot be converted."""
         with self.b.at(op):
-            convert = self._table.get(op.name)
+            convert = self.table.get(op.name)
+            if convert is None and self.surroundings is not None and self.surroundings.operation(op):
+                return
             if convert is None:
                 raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program", self.why_not(op))
             operands = [self.value(operand) for operand in op.operands]
@@ -152,7 +168,7 @@ class Tracer:
             if len(results) != len(op.results):
                 raise self.b.fail(f"'{op.name}' has {len(op.results)} result(s), expected {len(results)}")
             for result, tensor in zip(op.results, results, strict=True):
-                self._values[result] = self.checked(tensor, result.type)
+                self.values[result] = self.checked(tensor, result.type)
 
     def why_not(self, op: Operation) -> str | None:
         """Return a note for the user about an operation that has no conversion; None when there is none."""
@@ -160,7 +176,9 @@ class Tracer:
 
     def value(self, value: SSAValue) -> Tensor:
         """Return the tensor of an SSA value."""
-        tensor = self._values.get(value)
+        if value not in self.values and self.surroundings is not None:
+            return self.surroundings.value(value, self)
+        tensor = self.values.get(value)
         if tensor is None:
             raise self.b.fail("a value is used before it is computed")
         return tensor

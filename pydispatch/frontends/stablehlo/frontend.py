@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
 from pydispatch.errors import CompileError
-from pydispatch.frontends.source import Frontend, ReadOptions
+from pydispatch.frontends.mlir.frontend import DialectFrontend
+from pydispatch.frontends.source import ReadOptions
+
+if TYPE_CHECKING:
+    from pydispatch.frontends.graph.builder import Builder
+    from pydispatch.frontends.mlir.trace import Tracer
 
 
-class StableHlo(Frontend):
+class StableHlo(DialectFrontend):
     """Text with operations of StableHLO or CHLO, and what `jax.jit(f).lower(...)` and `jax.export` give."""
 
-    dialects = frozenset({"stablehlo", "chlo"})
+    dialects = frozenset({"stablehlo", "chlo", "sdy"})
 
     def reads_file(self, path: Path, head: bytes) -> bool:
         return head.startswith(b"ML\xefR") and b"StableHLO" in head
@@ -35,7 +40,14 @@ class StableHlo(Frontend):
         if isinstance(source, ModuleOp):
             return translated(source, options)
         text: Any = _text_of(source)
-        return translated(ir.parse(text(), type(source).__name__), options)
+        return ir.parse(text(), type(source).__name__)
+
+    def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> Tracer:
+        from pydispatch.frontends.stablehlo.operators import TABLE
+        from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
+        from pydispatch.frontends.stablehlo.tracer import Tracer
+
+        return Tracer(builder, module, options, TABLE, SCALAR_FUNCTIONS)
 
     def operators(self) -> Mapping[str, Iterable[str]]:
         from pydispatch.frontends.stablehlo.operators import TABLE

@@ -70,7 +70,7 @@ class Tracer(trace.Tracer):
         if element in self._tuples:
             self._tuples[result] = self._tuples[element]
         else:
-            self._values[result] = self.value(element)
+            self.values[result] = self.value(element)
 
     def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
         return dtype_of(type, place)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.frontends.source import Frontend, ReadOptions
+from pydispatch.frontends.mlir.frontend import DialectFrontend
+from pydispatch.frontends.source import ReadOptions
+
+if TYPE_CHECKING:
+    from pydispatch.frontends.graph.builder import Builder
+    from pydispatch.frontends.mlir.trace import Tracer
 
 
-class Tosa(Frontend):
+class Tosa(DialectFrontend):
     """Modules with operations of TOSA."""
 
     dialects = frozenset({"tosa"})
@@ -20,6 +26,15 @@ class Tosa(Frontend):
 
         assert isinstance(source, ModuleOp)
         return translated(source)
+
+    def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> Tracer:
+        from pydispatch.frontends.tosa.operators import TABLE
+        from pydispatch.frontends.tosa.program import declare_variables
+        from pydispatch.frontends.tosa.tracer import Tracer
+
+        tracer = Tracer(builder, module, TABLE)
+        declare_variables(tracer, module)
+        return tracer
 
     def operators(self) -> Mapping[str, Iterable[str]]:
         from pydispatch.frontends.tosa.operators import TABLE

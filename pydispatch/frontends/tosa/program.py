@@ -23,9 +23,7 @@ def translated(module: ModuleOp) -> ModuleOp:
             raise CompileError(f"'{op.name}' is not supported beside functions of a TOSA program", location_of(op))
     b = Builder(filename_of(module))
     tracer = Tracer(b, module, TABLE)
-    for op in walk(module):
-        if isinstance(op, VariableOp):
-            declare(tracer, op)
+    declare_variables(tracer, module)
     functions = public_functions(module)
     if not functions:
         raise CompileError("this TOSA program has no public function", location_of(module))
@@ -35,3 +33,10 @@ def translated(module: ModuleOp) -> ModuleOp:
             results = tracer.results_of(function, b.begin(tracer.inputs_of(function, names, {})))
             b.finish(function.sym_name.data, {f"result{index}": tensor for index, tensor in enumerate(results)})
     return b.module
+
+
+def declare_variables(tracer: Tracer, module: ModuleOp) -> None:
+    """Declare the globals of all variables of a module."""
+    for op in walk(module):
+        if isinstance(op, VariableOp):
+            declare(tracer, op)

@@ -35,6 +35,13 @@ class Dominance:
         return True
 
 
+def reverse_postorder(region: Region) -> list[Block]:
+    """Return all blocks of a region: each after those that dominate it, and those that no path reaches at the end."""
+    order = list(_postorder(region.blocks[0]))[::-1] if region.blocks else []
+    reached = set(order)
+    return order + [block for block in region.blocks if block not in reached]
+
+
 def _immediate_dominators(region: Region) -> dict[Block, Block]:
     """Return the immediate dominator of each reachable block; the entry block is its own."""
     entry = region.blocks[0]

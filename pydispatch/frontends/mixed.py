@@ -1,0 +1,204 @@
+"""Lowering of StableHLO, CHLO and TOSA in modules that mix them with other dialects.
+
+Each operation of a frontend's dialect is replaced where it is stored: in any function, initializer, or region of an
+operation. All other operations stay: they receive the converted values in the types that they had before. A region of a
+converted operation, such as the body of a `stablehlo.while`, is traced into a new one; operations of other dialects in
+it are cloned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from xdsl.dialects import arith, tensor
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, ModuleOp, TensorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.traits import IsolatedFromAbove
+
+from pydispatch.frontends.graph.builder import Builder
+from pydispatch.frontends.graph.constants import elements_of
+from pydispatch.frontends.graph.sizes import Size
+from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.graph.writer import Scope
+from pydispatch.frontends.mlir.frontend import DialectFrontend
+from pydispatch.frontends.mlir.trace import Tracer, filename_of
+from pydispatch.frontends.source import ReadOptions
+from pydispatch.ir.core.dominance import reverse_postorder
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.dialects.util.dialect import InitializerOp
+from pydispatch.ir.functions import FUNCTIONS
+
+
+def lower_mixed(module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> ModuleOp:
+    """Lower the operations of the frontends' dialects in a module, in place, and return the module.
+
+    CompileError for an operation that its frontend cannot convert, and for one whose operand or result has a type that
+    no tensor of the frontends has.
+    """
+    lowering = _Lowering(module, frontends, options)
+    lowering.run()
+    return module
+
+
+class _Lowering:
+    """State of the lowering of one module.
+
+    Attributes:
+        values: the tensors of converted results, and of arguments of regions that are traced.
+        received: tensors for values of other operations, each with the scope in which its sizes were computed.
+        materialized: converted results as values of their original types, each with its scope.
+        cloned: results that are no tensors, of operations that were cloned into a traced region.
+        anchors: for each block that is being rewritten the block of new operations, and the operation before which they
+            are inserted.
+    """
+
+    def __init__(self, module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> None:
+        self.module = module
+        source = module.clone()  # functions that tracers inline: those of `module` are rewritten meanwhile
+        self.b = Builder.of(module, filename_of(module), options.weights)
+        self.tracers: Mapping[str, Tracer] = {
+            dialect: tracer
+            for frontend in frontends
+            for tracer in [frontend.tracer(self.b, source, options)]
+            for dialect in frontend.dialects
+        }
+        self.values: dict[SSAValue, Tensor] = {}
+        for tracer in self.tracers.values():
+            tracer.values, tracer.surroundings = self.values, self
+        self.received: dict[SSAValue, list[tuple[Scope, Tensor]]] = {}
+        self.materialized: dict[SSAValue, list[tuple[Scope, SSAValue]]] = {}
+        self.cloned: dict[SSAValue, SSAValue] = {}
+        self.anchors: list[tuple[Block, Operation]] = []
+        self._converted: list[Operation] = []
+
+    def run(self) -> None:
+        """Rewrite all functions and initializers, and erase what was converted."""
+        for op in list(self.module.ops):
+            if op.name in FUNCTIONS or isinstance(op, InitializerOp):
+                for region in op.regions:
+                    self._region(region)
+        self._converted += [op for op in self.module.ops if self._tracer_of(op) is not None]
+        for op in reversed(self._converted):
+            op.detach()
+            op.erase(safe_erase=False)
+
+    # -- operations where they are stored
+
+    def _region(self, region: Region) -> None:
+        for block in reverse_postorder(region):
+            new = Block()
+            with self.b.inside(new):
+                for op in list(block.ops):
+                    self.anchors.append((new, op))
+                    self._operation(op)
+                    self._flush()
+                    self.anchors.pop()
+
+    def _flush(self) -> None:
+        """Insert the new operations of each open block before the operation that is being rewritten."""
+        for new, anchor in self.anchors:
+            for op in list(new.ops):
+                op.detach()
+                assert anchor.parent is not None
+                anchor.parent.insert_op_before(op, anchor)
+
+    def _operation(self, op: Operation) -> None:
+        tracer = self._tracer_of(op)
+        if tracer is not None:
+            tracer.operation(op)
+            self._converted.append(op)
+            return
+        with self.b.at(op):
+            for index, operand in enumerate(op.operands):
+                if operand in self.values:
+                    op.operands[index] = self._materialize(operand)
+        with self._isolated(op):
+            for region in op.regions:
+                self._region(region)
+
+    @contextmanager
+    def _isolated(self, op: Operation) -> Iterator[None]:
+        """Hide the values of enclosing blocks from the regions of an operation that cannot use them."""
+        if op.regions and op.has_trait(IsolatedFromAbove):
+            with self.b.outside():
+                yield
+        else:
+            yield
+
+    def _tracer_of(self, op: Operation) -> Tracer | None:
+        return self.tracers.get(op.name.partition(".")[0])
+
+    # -- what tracers ask for (`mlir.trace.Surroundings`)
+
+    def operation(self, op: Operation) -> bool:
+        tracer = self._tracer_of(op)
+        if tracer is not None:
+            if op.name not in tracer.table:
+                return False
+            tracer.operation(op)
+            return True
+        with self.b.at(op):
+            used = {operand for inner in walk(op) for operand in inner.operands}
+            mapping = {value: self._materialize(value) for value in used if value in self.values}
+            mapping |= {value: self.cloned[value] for value in used if value in self.cloned}
+            clone = self.b.add(op.clone(mapping))
+            with self._isolated(clone):
+                for region in clone.regions:
+                    self._region(region)
+            for old, new in zip(op.results, clone.results, strict=True):
+                if isinstance(old.type, TensorType):
+                    self.values[old] = self._receive(new, next(iter(self.tracers.values())))
+                else:
+                    self.cloned[old] = new
+        return True
+
+    def value(self, value: SSAValue, tracer: Tracer) -> Tensor:
+        for scope, known in self.received.get(value, ()):
+            if self.b.is_open(scope):
+                return known
+        new = self._receive(self.cloned.get(value, value), tracer)
+        self.received.setdefault(value, []).append((self.b.scope, new))
+        return new
+
+    # -- values between the dialects
+
+    def _receive(self, value: SSAValue, tracer: Tracer) -> Tensor:
+        """Return a value of another dialect as a tensor."""
+        type_, owner = value.type, value.owner
+        if not isinstance(type_, TensorType):
+            raise self.b.fail(f"an operand of type {type_} is no tensor: operations of {tracer.dialect} take tensors",
+                              "make it one: tensor.from_elements, or tensor.splat")  # fmt: skip
+        dtype = tracer.dtype_of(type_, self.b.place)
+        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr):
+            return Tensor(dtype, tuple(type_.get_shape()), known=elements_of(owner.value, dtype))
+        shape: list[Size] = []
+        for axis, size in enumerate(tracer.shape_of(type_) or ()):
+            dim = None if size is not None else self.b.add(tensor.DimOp(value, self.b.index(axis)))
+            shape.append(self.b.size_of(dim.result) if dim is not None else size)  # type: ignore[arg-type]
+        if isinstance(type_.element_type, IndexType):
+            value = self.b.add(arith.IndexCastOp(value, TensorType(dtype.element, type_.get_shape()))).result
+        return self.b.received(value, dtype, tuple(shape))
+
+    def _materialize(self, value: SSAValue) -> SSAValue:
+        """Return a converted result as a value of its original type."""
+        for scope, known in self.materialized.get(value, ()):
+            if self.b.is_open(scope):
+                return known
+        new = self.b.boundary_value(self.values[value])
+        if new.type != value.type:
+            new = self._cast(new, value.type)
+        self.materialized.setdefault(value, []).append((self.b.scope, new))
+        return new
+
+    def _cast(self, value: SSAValue, to: Attribute) -> SSAValue:
+        """Return a value in the type that operations of other dialects expect."""
+        of = value.type
+        if isinstance(of, TensorType) and isinstance(to, TensorType):
+            if isinstance(to.element_type, IndexType):
+                of = TensorType(IndexType(), of.get_shape())
+                value = self.b.add(arith.IndexCastOp(value, of)).result
+            if of.element_type == to.element_type:
+                return value if of == to else self.b.add(tensor.CastOp(value, to)).dest
+        raise self.b.fail(f"a value of type {to} is used by an operation of another dialect, where it is {of}",
+                          "convert it to the second type first")  # fmt: skip
