@@ -6,7 +6,8 @@ import pytest
 from harness import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from test_math_properties import PREDICATES, UNARY, binary, full, program, signed
+from references import PREDICATES, UNARY, binary, full, signed
+from test_math_properties import program
 
 DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
 

@@ -8,26 +8,26 @@ what the type has for it (infinity, NaN, or the largest number).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 from harness import examples
 from hypothesis import given
-from test_math_properties import (
+from references import (
     FLOATS,
     INTEGERS,
-    Array,
-    drawn,
-    function,
+    numbers,
     of_bits,
-    program,
+    saturated,
     signed,
     steps,
+    through_odd,
+    to_float,
     unsigned,
     wrapped,
 )
+from test_math_properties import drawn, function, program
 
 E8M0 = ml_dtypes.float8_e8m0fnu
 WIDTHS = {**{k: v[1] for k, v in INTEGERS.items() if k != "index"}, **{k: v[1] for k, v in FLOATS.items()}}
@@ -46,14 +46,6 @@ def float_casts(source: str) -> Iterator[tuple[str, str, str]]:
     for target, bits in WIDTHS.items():
         if bits == FLOATS[source][1] and target != source:
             yield "bitcast", source, target
-
-
-def saturated(x: Array, low: int, high: int) -> list[int]:
-    return [0 if np.isnan(v) else high if v >= high else low if v <= low else int(v) for v in x]
-
-
-def numbers(type_: str) -> Any:
-    return (INTEGERS.get(type_) or FLOATS[type_])[0]
 
 
 @pytest.mark.parametrize("source", FLOATS)
@@ -100,15 +92,6 @@ def test_floats_become_anything(source: str) -> None:
     check()
 
 
-def through_odd(a: Array) -> Array:
-    """f64 as f32 with what is cut off kept in the last bit, so that rounding once more rounds only once."""
-    with np.errstate(all="ignore"):
-        near = a.astype(np.float32)
-        cut = np.where(np.abs(near) > np.abs(a), np.nextafter(near, np.float32(0)), near).astype(np.float32)
-    inexact = (cut.astype(np.float64) != a) & np.isfinite(a)
-    return np.asarray((cut.view(np.uint32) | inexact.astype(np.uint32)).view(np.float32))
-
-
 @pytest.mark.parametrize("source", [t for t in INTEGERS if t != "index"])
 def test_integers_become_anything(source: str) -> None:
     dtype, bits = INTEGERS[source]
@@ -138,22 +121,6 @@ def test_integers_become_anything(source: str) -> None:
             )
 
     check()
-
-
-def to_float(exact: list[int], target: str) -> Array:
-    """Integers rounded once, through f64 with a sticky last bit where they have more than its 53."""
-    to = numbers(target)
-    sticky = [
-        v
-        if abs(v) < 1 << 53
-        else ((abs(v) >> 11 << 11) | (1 << 11 if abs(v) % (1 << 11) else 0)) * (1 if v > 0 else -1)
-        for v in exact
-    ]
-    with np.errstate(all="ignore"):
-        if target == "f64":
-            return np.array([float(v) for v in exact])
-        wide = np.array([float(v) for v in sticky])
-        return wide.astype(to) if target in ("f32",) else through_odd(wide).astype(to)
 
 
 @pytest.mark.parametrize("small", ["f4E2M1FN", "f8E4M3FN", "f8E5M2"])

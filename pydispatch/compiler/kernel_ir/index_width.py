@@ -2,28 +2,76 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.scan import Ops
 
 CASTS = ("arith.index_cast", "arith.index_castui")
+WIDTH_DEPENDENT = (
+    "arith.divui", "arith.remui", "arith.ceildivui", "arith.shrui", "math.ctlz", "math.cttz", "math.ctpop",
+)  # fmt: skip
+"""Operations whose low 32 bits depend on the upper half of a negative index."""
 
 
 def index_width(ops: Ops) -> int:
     """Return 64 where a function can tell that indices have 64 bits, else 32.
 
-    It can where it stores an index, makes a wider integer of one, or makes one of a wider integer and an integer of any
-    index. Addresses in large buffers are not looked at.
+    A function can tell where it
+
+    - stores an index, or converts one to an integer of more than 32 bits,
+    - converts an integer of more than 32 bits to an index, and an index to an integer,
+    - compares two indices that were both integers of more than 32 bits,
+    - has an index constant that does not fit into 32 bits,
+    - converts integers to indices and back, and in between uses an operation that treats indices as unsigned.
+
+    Addresses in large buffers are not looked at.
     """
     results = (r.type for same in ops.values() for op in same for r in op.results)
     if any(isinstance(t, MemRefType) and isinstance(t.element_type, IndexType) for t in results):
         return 64
+    if any(map(_is_large_constant, ops.get("arith.constant", ()))):
+        return 64
     casts = [(op.operands[0].type, op.results[0].type) for name in CASTS for op in ops.get(name, ())]
-    enters = any(_is_wide(given) for given, _ in casts)
-    leaves = [made for given, made in casts if isinstance(given, IndexType)]
-    return 64 if any(_is_wide(t) for t in leaves) or (enters and leaves) else 32
+    leaves = [target for source, target in casts if isinstance(source, IndexType)]
+    if any(map(_is_wide, leaves)):
+        return 64
+    enters_wide = any(_is_wide(source) for source, _ in casts)
+    if enters_wide and (leaves or any(map(_compares_wide, ops.get("arith.cmpi", ())))):
+        return 64
+    enters = any(isinstance(target, IndexType) for _, target in casts)
+    return 64 if leaves and enters and _treats_as_unsigned(ops) else 32
 
 
 def _is_wide(type_: Attribute) -> bool:
     return isinstance(type_, IntegerType) and type_.width.data > 32
+
+
+def _is_large_constant(op: Operation) -> bool:
+    if not isinstance(op.results[0].type, IndexType):
+        return False
+    value = attribute(op, "value")
+    return isinstance(value, IntegerAttr) and not -(1 << 31) <= value.value.data < 1 << 31
+
+
+def _compares_wide(comparison: Operation) -> bool:
+    """Return whether both operands of a comparison are indices made of integers of more than 32 bits."""
+    return all(map(_was_wide, comparison.operands))
+
+
+def _was_wide(value: SSAValue) -> bool:
+    cast = value.owner
+    return isinstance(cast, Operation) and cast.name in CASTS and _is_wide(cast.operands[0].type)
+
+
+def _treats_as_unsigned(ops: Ops) -> bool:
+    """Return whether an operation interprets an index, or an integer of 32 bits that becomes one, as unsigned."""
+    casts = ops.get("arith.index_castui", ())
+    if any(isinstance(op.results[0].type, IndexType) and _bits(op.operands[0].type) == 32 for op in casts):
+        return True
+    return any(isinstance(op.results[0].type, IndexType) for name in WIDTH_DEPENDENT for op in ops.get(name, ()))
+
+
+def _bits(type_: Attribute) -> int:
+    return type_.width.data if isinstance(type_, IntegerType) else 0

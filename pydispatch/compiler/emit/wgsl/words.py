@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from pydispatch.compiler.emit.shaders.values import signed
+
 _RESERVED = """
 alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if let
 loop override requires return struct switch true var while NULL Self abstract active alignas alignof as asm
@@ -55,7 +57,8 @@ class Literal(Name):
 
 @lru_cache(4096)
 def integer(value: int) -> Literal:
-    """Return the literal of an i32."""
+    """Return the literal of an i32: the low 32 bits of a number."""
+    value = signed(value, 32)
     if value == -(1 << 31):
         return Literal("i32(-2147483648)")
     return Literal(value if value >= 0 else f"({value})")

@@ -74,9 +74,7 @@ def rounded_division(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, a
     remainder's sign requires it.
     """
     whole, remainder = divided(emitter, "sdiv", type_, lhs, rhs), divided(emitter, "srem", type_, lhs, rhs)
-    inexact = emitter.body.let(f"icmp ne {type_} {remainder}, {_zero(type_)}")
-    if not isinstance(as_index(rhs), int):  # by zero the remainder is the dividend, and the quotient stays 0
-        inexact = emitter.body.let(f"and i1 {inexact}, {emitter.body.let(f'icmp ne {type_} {rhs}, {_zero(type_)}')}")
+    inexact = _is_inexact(emitter, type_, remainder, rhs)
     signs = emitter.body.let(f"xor {type_} {remainder}, {rhs}")
     toward = emitter.body.let(f"icmp {adjust_when} {type_} {signs}, {_zero(type_)}")
     move = emitter.body.let(f"and i1 {inexact}, {toward}")
@@ -84,13 +82,22 @@ def rounded_division(emitter: FunctionEmitter, type_: str, lhs: str, rhs: str, a
     return emitter.body.let(f"{sign} {type_} {whole}, {step}")
 
 
+def _is_inexact(emitter: FunctionEmitter, type_: str, remainder: str, divisor: str) -> str:
+    """Emit whether a division has a remainder. Divided by zero, the remainder is the dividend, and the quotient 0 is
+    not adjusted.
+    """
+    let, zero, known = emitter.body.let, _zero(type_), as_index(divisor)
+    inexact = let(f"icmp ne {type_} {remainder}, {zero}")
+    if isinstance(known, int) and known != 0:
+        return inexact
+    return let(f"and i1 {inexact}, {let(f'icmp ne {type_} {divisor}, {zero}')}")
+
+
 def _ceildivui(emitter: FunctionEmitter, op: Operation) -> None:
     type_ = int_type(emitter, op.results[0].type)
     a, b = emitter.get(op.operands[0]), emitter.get(op.operands[1])
     whole, remainder = divided(emitter, "udiv", type_, a, b), divided(emitter, "urem", type_, a, b)
-    inexact = emitter.body.let(f"icmp ne {type_} {remainder}, {_zero(type_)}")
-    if not isinstance(as_index(b), int):
-        inexact = emitter.body.let(f"and i1 {inexact}, {emitter.body.let(f'icmp ne {type_} {b}, {_zero(type_)}')}")
+    inexact = _is_inexact(emitter, type_, remainder, b)
     step = inexact if type_ == "i1" else emitter.body.let(f"zext i1 {inexact} to {type_}")
     emitter.define(op.results[0], emitter.body.let(f"add {type_} {whole}, {step}"))
 

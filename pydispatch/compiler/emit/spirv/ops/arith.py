@@ -217,6 +217,8 @@ def rounded_division(
 ) -> Id:
     """Emit a / b rounded down or up: the quotient is adjusted where the remainder requires it."""
     m, let = emitter.m, emitter.code.let
+    if known(rhs) and rhs == 0:
+        return m.integer(0, width)
     type_, kinds = m.int(width), ("SDiv", "SRem") if is_signed else ("UDiv", "UMod")
     quotient, remainder = (divided(emitter, kind, bits, width, lhs, rhs) for kind in kinds)
     zero = m.integer(0, width)
@@ -310,6 +312,11 @@ def _wide_product(is_signed: bool) -> Lowering:
 def _addui_extended(emitter: FunctionEmitter, op: Operation) -> None:
     type_ = op.results[0].type
     bits, width = bits_of(emitter, type_), emitter.width(type_)
+    if width == 1:
+        a, b = (emitter.get(o) for o in op.operands)
+        emitter.define(op.results[0], emitter.code.let("LogicalNotEqual", emitter.m.bool(), a, b))
+        emitter.define(op.results[1], emitter.code.let("LogicalAnd", emitter.m.bool(), a, b))
+        return
     a, b = (zero_extended(emitter, emitter.get(o), bits, width) for o in op.operands)
     total = emitter.code.let("IAdd", emitter.m.int(width), a, b)
     plain = zero_extended(emitter, total, bits, width)

@@ -7,11 +7,12 @@ from typing import Any
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.shaders.values import known
+from pydispatch.compiler.emit.shaders.values import double_bits, known
 from pydispatch.compiler.emit.spirv.definitions import expand, natively
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.arith import bits_of, wrap, zero_extended
+from pydispatch.compiler.emit.spirv.ops.floats import float_op
 from pydispatch.compiler.emit.spirv.words import GLSL, OP
 from pydispatch.compiler.kernel_ir.math.definitions import COMPOSED, FUNCTIONS, TESTS
 from pydispatch.compiler.kernel_ir.readers import operands_of
@@ -46,12 +47,46 @@ def _absf(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _copysign(emitter: FunctionEmitter, op: Operation) -> None:
-    type_, width = emitter.type(op.results[0].type), emitter.width(op.results[0].type)
+    magnitude, sign = (emitter.get(o) for o in op.operands)
+    emitter.define(op.results[0], _with_sign(emitter, magnitude, sign, emitter.width(op.results[0].type)))
+
+
+def _with_sign(emitter: FunctionEmitter, magnitude: Id, sign: Id, width: int) -> Id:
+    """Emit a float with the bits of one float and the sign of another."""
     m, let, int_ = emitter.m, emitter.code.let, emitter.m.int(width)
-    magnitude, sign = (let("Bitcast", int_, emitter.get(o)) for o in op.operands)
-    low = let("BitwiseAnd", int_, magnitude, m.integer((1 << (width - 1)) - 1, width))
-    high = let("BitwiseAnd", int_, sign, m.integer(1 << (width - 1), width))
-    emitter.define(op.results[0], let("Bitcast", type_, let("BitwiseOr", int_, low, high)))
+    low, high = (let("Bitcast", int_, value) for value in (magnitude, sign))
+    low = let("BitwiseAnd", int_, low, m.integer((1 << (width - 1)) - 1, width))
+    high = let("BitwiseAnd", int_, high, m.integer(1 << (width - 1), width))
+    return let("Bitcast", m.float(width), let("BitwiseOr", int_, low, high))
+
+
+def _trunc(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `math.trunc`. Mesa's Trunc of an f64 loses the sign of a zero."""
+    (operand,), (result,) = operands_of(op), op.results
+    if type(result.type) is Float32Type:
+        _TRUNC(emitter, op)
+        return
+    value = emitter.get(operand)
+    whole = emitter.code.glsl("Trunc", emitter.type(result.type), value)
+    emitter.define(result, _with_sign(emitter, whole, value, 64))
+
+
+def _roundeven(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `math.roundeven`. Mesa's RoundEven of an f64 is wrong, so 2^52, which leaves no room for a fraction, is
+    added and subtracted.
+    """
+    (operand,), (result,) = operands_of(op), op.results
+    if type(result.type) is Float32Type:
+        _ROUND_EVEN(emitter, op)
+        return
+    value, type_, let = emitter.get(operand), emitter.type(result.type), emitter.code.let
+    size, limit = emitter.code.glsl("FAbs", type_, value), emitter.m.number(double_bits(2.0**52), 64)
+    whole = float_op(emitter, "FSub", type_, float_op(emitter, "FAdd", type_, size, limit), limit)
+    has_fraction = let("FOrdLessThan", emitter.m.bool(), size, limit)
+    emitter.define(result, let("Select", type_, has_fraction, _with_sign(emitter, whole, value, 64), value))
+
+
+_TRUNC, _ROUND_EVEN = _glsl("Trunc"), _glsl("RoundEven")
 
 
 def _absi(emitter: FunctionEmitter, op: Operation) -> None:
@@ -127,8 +162,8 @@ ROWS: dict[str, Lowering] = {
     "math.copysign": natively(_copysign),
     "math.floor": _glsl("Floor"),
     "math.ceil": _glsl("Ceil"),
-    "math.trunc": _glsl("Trunc"),
-    "math.roundeven": _glsl("RoundEven"),
+    "math.trunc": natively(_trunc),
+    "math.roundeven": natively(_roundeven),
     "math.fma": _glsl("Fma"),
     "math.absi": _absi,
     "math.ctlz": _count("ctlz"),

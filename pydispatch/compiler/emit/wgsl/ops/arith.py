@@ -216,6 +216,9 @@ def _rounded(up: bool, kind: str = "i") -> Lowering:
             emitter.define(result, _division_of_bits(emitter, "i_div", emitter.get(first), emitter.get(second)))
             return
         a, b = emitter.index(first), emitter.index(second)
+        if known(b) and b == 0:
+            emitter.define(result, 0)
+            return
         quotient, remainder = (divided(emitter, f"{kind}_{part}", bits, width, a, b) for part in ("div", "rem"))
         zero = emitter.number(0, width)
         unlike = "any({0} != {1})" if width == 64 else "({0} != {1})"
