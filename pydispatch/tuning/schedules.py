@@ -58,10 +58,10 @@ def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Sched
         yield replace(schedule, kc=_multiple(schedule.kc * times, STEP))
     if problem.k is not None:
         yield replace(schedule, kc=problem.k)
-    if problem.repeated > 1 and problem.k is not None:
-        for batch in (schedule.batch // 2, schedule.batch * 2, problem.repeated):
-            yield replace(schedule, pack_b=True, kc=problem.k, batch=max(1, min(batch, problem.repeated)))
-    if not (problem.along_k and not schedule.pack_b):
+    if problem.b_uses > 1 and problem.k is not None:
+        for batch in (schedule.batch // 2, schedule.batch * 2, problem.b_uses):
+            yield replace(schedule, pack_b=True, kc=problem.k, batch=max(1, min(batch, problem.b_uses)))
+    if not (problem.is_b_transposed and not schedule.pack_b):
         for mr, nr in _blocks(level, problem, schedule):
             yield replace(schedule, mr=mr, nr=nr, mt=_multiple(schedule.mt, mr), nt=_multiple(schedule.nt, nr))
 

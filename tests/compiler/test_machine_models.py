@@ -10,8 +10,7 @@ import pytest
 import pydispatch as pd
 from pydispatch.compiler.driver.pipeline import compile_to
 from pydispatch.compiler.kernel_ir.kernel import ARCHITECTURES, Target
-from pydispatch.compiler.kernels.matmul.cpu.in_place import fetched_ahead
-from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem
+from pydispatch.compiler.kernels.matmul.cpu.problem import Operand, Problem, prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, default_schedule, refusal
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.target import cpu as cpus
@@ -54,7 +53,7 @@ def test_every_cpu_has_a_model(arch: str, cpu: str) -> None:
 def test_register_blocks_hide_the_latency(arch: str, cpu: str) -> None:
     found = level(cpu, arch)
     parts = -(-found.vector // found.model.datapath)
-    assert found.rows * found.vectors * parts >= found.model.fmas * found.model.latency
+    assert found.block_rows * found.block_vectors * parts >= found.model.fmas * found.model.latency
 
 
 @pytest.mark.parametrize("name", LEVELS)
@@ -118,9 +117,13 @@ def test_caches_that_make_no_sense(text: str, tmp_path: Path, monkeypatch: pytes
 def test_what_is_fetched_ahead_and_how_rows_are_streamed() -> None:
     """Where CPUs are slow beyond the second-level cache blocks fetch ahead; rows that lie further apart than is
     prefetched are read by whole pages, or whole where other dimensions make several workgroups."""
-    ahead = {cpu: fetched_ahead(level(cpu), 14, 128) for cpu in ("cascadelake", "graniterapids", "znver4", "znver5")}
+    ahead = {
+        cpu: prefetch_distance(level(cpu), 14, 128) for cpu in ("cascadelake", "graniterapids", "znver4", "znver5")
+    }
     assert ahead == {"cascadelake": 4096, "graniterapids": 4096, "znver4": 0, "znver5": 0}
-    assert not any(fetched_ahead(level(cpu, "aarch64"), 12, 32) for cpu in ("neoverse-n1", "neoverse-v2", "apple-m1"))
+    assert not any(
+        prefetch_distance(level(cpu, "aarch64"), 12, 32) for cpu in ("neoverse-n1", "neoverse-v2", "apple-m1")
+    )
     intel = level("sapphirerapids")
     schedules = [default_schedule(intel, product(1, k, n)) for k, n in ((768, 3072), (4096, 4096), (4096, 11008))]
     assert [s.nt for s in schedules] == [1024, 1024, 1408]
@@ -136,7 +139,7 @@ def test_what_is_fetched_ahead_and_how_rows_are_streamed() -> None:
     assert default_schedule(level("generic", "riscv64"), product(8, 4096, 4096)).mr == 2
     assert default_schedule(level("znver5"), product(1, 1024, 1024)).nr == 256
     assert default_schedule(level("znver5"), product(8, 1024, 1024)).nt < 1024
-    packs, reads = (default_schedule(intel, replace(product(32, 4096, 4096), panel=32, a=a)) for a in (
+    packs, reads = (default_schedule(intel, replace(product(32, 4096, 4096), panel_width=32, a=a)) for a in (
         Operand(True, 16384, True, False), Operand(True, 1088, True, False)))  # fmt: skip
     assert packs.pack_a and packs.nt == 256 and not reads.pack_a and reads.nt == 128
 
@@ -217,7 +220,7 @@ def test_fewer_passes_where_rows_come_back_in_time() -> None:
     """49 rows pass in 4 blocks of 13 rather than 5 of 10, so that B need not be packed; a B that stays is no reason."""
     zen, large = level("znver5"), product(49, 2048, 512)
     assert (default_schedule(zen, large).mr, default_schedule(zen, large).pack_b) == (13, False)
-    assert default_schedule(level("cascadelake"), replace(large, m=130, least=130, most=130)).pack_b
+    assert default_schedule(level("cascadelake"), replace(large, m=130, min_rows=130, max_rows=130)).pack_b
     assert default_schedule(zen, product(50, 256, 256)).mr == 10
 
 
@@ -241,10 +244,10 @@ def test_a_schedule_has_all_choices() -> None:
 def test_tiles_of_few_rows_share_packed_columns() -> None:
     """Where B is packed, stays in the second-level cache with all steps of K, and is the same for several tiles."""
     b = Operand(False, 0, False, True)
-    window = replace(product(14, 256, 256), b=b, reductions=9, outer=14, repeated=14)
+    window = replace(product(14, 256, 256), b=b, reductions=9, outer=14, b_uses=14)
     batches = {cpu: default_schedule(level(cpu), window).batch for cpu in ("x86-64-v4", "cascadelake", "haswell")}
     assert batches == {"x86-64-v4": 14, "cascadelake": 14, "haswell": 14}
-    for other in ({"repeated": 1}, {"k": 5120}, {"m": 3000}):
+    for other in ({"b_uses": 1}, {"k": 5120}, {"m": 3000}):
         assert default_schedule(level("x86-64-v4"), replace(window, **other)).batch == 1
 
 

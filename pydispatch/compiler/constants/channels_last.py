@@ -163,7 +163,7 @@ def _row(filter_: Factor, loops: set[int]) -> int | None:
     """Return the dimension of the rows of a filter, which come first, before all dimensions that are summed; None for
     others.
     """
-    dims = [x.terms[0][0] if len(x.terms) == 1 and x.is_plain(x.terms[0][0]) else -1 for x in filter_.coordinates]
+    dims = [x.terms[0][0] if len(x.terms) == 1 and x.is_identity(x.terms[0][0]) else -1 for x in filter_.coordinates]
     return dims[0] if dims and dims[0] not in loops and set(dims[1:]) == loops and len(dims) == len(loops) + 1 else None
 
 

@@ -17,7 +17,7 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of, narrow_of
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithmetic_of, unextended
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.ir.core.locations import set_location
@@ -141,7 +141,7 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
         body.add_ops([offset, less])
         narrow = less.result
     if not isinstance(arithmetic.compute, IntegerType):
-        narrow = narrow_of(narrow, arithmetic.compute) or narrow
+        narrow = unextended(narrow, arithmetic.compute) or narrow
     elif narrow.type != arithmetic.compute:
         cut = arith.TruncIOp(narrow, cast("IntegerType", arithmetic.compute))
         body.add_op(cut)

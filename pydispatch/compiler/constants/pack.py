@@ -19,10 +19,10 @@ from pydispatch.compiler.analysis.kinds import CONSTANTS, is_constant
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.grouped import Grouped, grouped_factor, multiply_packed, packed_elements
 from pydispatch.compiler.constants.relay import Matrix, in_panels
-from pydispatch.compiler.kernels.matmul.cpu.arithmetic import halves_of_b
-from pydispatch.compiler.kernels.matmul.cpu.in_place import b_in_place
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import half_precision_b
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
-from pydispatch.compiler.kernels.matmul.cpu.plan import MANY
+from pydispatch.compiler.kernels.matmul.cpu.plan import ASSUMED_ROWS
+from pydispatch.compiler.kernels.matmul.cpu.problem import pays_in_place_b
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, Layout, from_panels, into_panels
@@ -119,7 +119,7 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
         return None
     c = found[0]
     grouped = grouped_factor(function, c, levels)
-    halves = [halves_of_b(c, level) for level in levels]
+    halves = [half_precision_b(c, level) for level in levels]
     half = halves[0] if grouped is None and None not in halves else None
     value = (half or c.generic.inputs[c.b.main]) if grouped is None else grouped.argument
     if not isinstance(value, BlockArgument) or value.owner is not function.body.block:
@@ -187,7 +187,9 @@ def _pays(contraction: Contraction, type_: TensorType[Attribute], size: int, lev
     if (rows is not None and rows > FEW_ROWS) or total > min(level.model.l2.share for level in levels):
         return True
     steps = prod(type_.get_shape()[:-1])
-    here = [b_in_place(level, MANY, level.rows, PANEL_BYTES, columns * size, steps) for level in levels]
+    here = [
+        pays_in_place_b(level, ASSUMED_ROWS, level.block_rows, PANEL_BYTES, columns * size, steps) for level in levels
+    ]
     return rows is None and not all(here)
 
 

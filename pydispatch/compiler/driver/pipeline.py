@@ -307,7 +307,7 @@ class Pipeline:
         """Dispatches, and the constants that are derived for them."""
         functions = DerivedFunctions(self.module)
         if levels := self._levels:
-            products, *others = {level.bytes for level in levels}
+            products, *others = {level.byte_products for level in levels}
             for function in host_functions(self.module):
                 multiply_integers(function, "" if others else products)
         for function in host_functions(self.module):

@@ -41,7 +41,7 @@ def _pays(contraction: Contraction) -> bool:
     value = g.inputs[b.main]
     if contraction.n is None or b.is_last(contraction.n) or not b.direct or any(n is None for n in g.extents):
         return False
-    if not all(len(x.terms) == 1 and x.is_plain(x.terms[0][0]) for x in b.coordinates):
+    if not all(len(x.terms) == 1 and x.is_identity(x.terms[0][0]) for x in b.coordinates):
         return False
     if not isinstance(value.type, TensorType) or any(n < 0 for n in shape_of(value)):
         return False

@@ -112,7 +112,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     c = contraction_of(op)
     if c is None or len(op.inputs) != 2 or not all(_is_multiplied(c, factor) for factor in (c.a, c.b)):
         return None
-    filters = [f for f in (c.a, c.b) if all(len(x.terms) == 1 and x.is_plain(x.terms[0][0]) for x in f.coordinates)]
+    filters = [f for f in (c.a, c.b) if all(len(x.terms) == 1 and x.is_identity(x.terms[0][0]) for x in f.coordinates)]
     if len(filters) != 1:
         return None  # none is plain, or both are: then it is a product already
     weights = filters[0]
@@ -131,7 +131,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     channels_last = out[-1] == rows[-1]
     if channels_last:  # kernels sum channels innermost, in the order of the filter, whatever that of the loops
         steps = tuple(d for d in order if d in steps)
-        moved = (i for i, d in enumerate(own) if not any(x.is_plain(d) for x in image.coordinates))
+        moved = (i for i, d in enumerate(own) if not any(x.is_identity(d) for x in image.coordinates))
         batches = tuple(own[: next(moved, len(own))])
     else:
         batches = tuple(d for d in own if out.index(d) < out.index(rows[0]))

@@ -2,7 +2,7 @@
 
 A factor a = u - p of bytes u, where p is the same for all steps: sum((u - p)(v - q)) =
 sum(u v) - p sum(v) - q sum(u) + K p q, exact modulo 2^32. Where v is a constant, so is sum(v). What kernels take off by
-themselves (`kernels/matmul/cpu/corrections.py`) are zero points that are known, of factors that are not constant.
+themselves (`kernels/matmul/cpu/products.py`) are zero points that are known, of factors that are not constant.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def _fits(chain: Chain) -> bool:
     if any(n is None or n < 1 for g in (first.generic, second.generic) for n in g.extents):
         return False
     a = second.a.coordinates
-    if any(len(c.terms) != 1 or not c.is_plain(c.terms[0][0]) for c in a) or second.reductions:
+    if any(len(c.terms) != 1 or not c.is_identity(c.terms[0][0]) for c in a) or second.reductions:
         return False
     above, below = chain.first_loops, chain.second_loops
     if len(set(below)) != len(below) or below[-1] != second.k or above[-1] != first.n or -1 in above:

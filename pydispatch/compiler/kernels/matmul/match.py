@@ -44,7 +44,8 @@ class Linear:
         """Return the coefficient of a dimension."""
         return dict(self.terms).get(dim, 0)
 
-    def is_plain(self, dim: int) -> bool:
+    def is_identity(self, dim: int) -> bool:
+        """Return whether the coordinate is a dimension itself, without a stride or an offset."""
         return self.terms == ((dim, 1),) and self.constant == 0
 
 
@@ -243,7 +244,7 @@ def _roles(generic: Structured, first: Factor, second: Factor) -> Contraction | 
     best: tuple[int, Factor, Factor, int | None] | None = None
     for a, b in ((first, second), (second, first)):
         for n in _columns(a, b, parallel):
-            score = 4 * (n == last) + 3 * b.is_last(n) + 2 * b.coordinates[b.where(n)[0]].is_plain(n)
+            score = 4 * (n == last) + 3 * b.is_last(n) + 2 * b.coordinates[b.where(n)[0]].is_identity(n)
             score -= 6 * (_static_size(generic, n) < 4)
             if best is None or score > best[0]:
                 best = (score, a, b, n)

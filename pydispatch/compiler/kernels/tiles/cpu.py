@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, choose
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, choose_tiles
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
@@ -204,7 +204,9 @@ def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
 def _blocks(build: Builder, lhs: Part, rhs: Part, c: Part, sizes: tuple[int, int, Index], level: Level) -> None:
     """Emit the register blocks of a product, column by column, so that a panel of B stays in the first-level cache."""
     rows, columns, steps = sizes
-    tiles = choose(level, (bit_width(element_of(c.value)) or 32) // 8, rows, columns, None, 1, 1, padded=False)
+    tiles = choose_tiles(
+        level, (bit_width(element_of(c.value)) or 32) // 8, rows, columns, None, 1, 1, pads_columns=False
+    )
 
     def block(inner: Builder, row: Index, column: Index, height: int, width: int) -> None:
         operands = [

@@ -1,8 +1,8 @@
 """Arithmetic of a contraction: element types of packed operands and sums, and products of bytes.
 
-CPUs with instructions that add four or eight products of bytes to an i32 (`Level.bytes`) have factors packed as
-bytes. A factor with values in another range of 256 is packed minus a constant `offset`: a = a' + p, b = b' + q, so
-that sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q, exact modulo 2^32 (`corrections.py`).
+For CPUs with instructions that add four or eight products of bytes to an i32 (`Level.byte_products`), factors are
+packed as bytes. A factor with values in another range of 256 is packed minus a constant offset: a = a' + p, b = b' + q,
+so that sum(a b) = sum(a' b') + p sum(b') + q sum(a') + K p q, exact modulo 2^32 (`products.py: FactorSums`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,22 @@ from pydispatch.compiler.kernels.matmul.ranges import factor_range
 from pydispatch.ir.dialects.pyd.tile_registers import MOST_STEPS
 from pydispatch.ir.structured import as_structured
 
-HALVES = (Float16Type(), BFloat16Type())
+HALF_TYPES = (Float16Type(), BFloat16Type())
+"""The half-precision types."""
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """compute: the type of packed elements; sums: of accumulators; group: steps of K that one instruction multiplies
-    and adds up; unsigned_a, unsigned_b: bytes of A, of B, are unsigned; a_offset, b_offset: what packing subtracts from
-    the factors; matrix_steps: groups that matrix registers multiply at once, 0 where they are not used."""
+    """Element types and instructions of a contraction.
+
+    Attributes:
+        compute: Type of packed elements.
+        sums: Type of accumulators.
+        group: Steps of K that one instruction multiplies and adds up.
+        unsigned_a, unsigned_b: Whether bytes of A, of B, are unsigned.
+        a_offset, b_offset: Constants that packing subtracts from the factors.
+        matrix_steps: Groups that matrix registers multiply at once; 0 where they are not used.
+    """
 
     compute: Attribute
     sums: Attribute
@@ -48,124 +56,109 @@ class Arithmetic:
     b_offset: int = 0
     matrix_steps: int = 0
 
-    def plain(self, acc: Attribute) -> bool:
+    def reads_in_place(self, acc: Attribute) -> bool:
         """Return whether operands of the type `acc` may be read in place."""
         return self.compute == acc == self.sums and self.group == 1
 
 
-FEWEST_STEPS = 4
-"""Groups of K that make it worth to use matrix registers, which take as long for a group as for 16."""
+MIN_MATRIX_STEPS = 4
+"""Groups of K from which on matrix registers pay, which take as long for one group as for 16."""
 
 UNSIGNED = {
     "unsigned by signed": [(True, False), (False, True)],
     "equal signs": [(False, False), (True, True)],
     "all signs": [(False, False), (True, True), (True, False), (False, True)],
 }
-"""`Level.bytes` -> whether the bytes of A, and of B, are unsigned in a product that the machine has; best first."""
+"""`Level.byte_products` -> whether the bytes of A, and of B, are unsigned in a product of the machine; best first."""
 
 
 def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
-    """Return how a contraction is computed; None for types that have no block."""
-    if (
-        "bf16" in level.matrices
-        and (steps := _matrix_steps(contraction, 2))
-        and _lies_plainly(contraction)
-        and _are_halves(contraction)
-    ):
+    """Return how a contraction is computed; None for types that have no register block."""
+    acc = contraction.acc
+    steps = _matrix_steps(contraction, 2) if "bf16" in level.matrix_types and _multiplies_bf16(contraction) else 0
+    if steps and _has_identity_steps_and_columns(contraction):
         return Arithmetic(BFloat16Type(), Float32Type(), 2, matrix_steps=steps)
-    if contraction.acc in HALVES:
+    if acc in HALF_TYPES:
         return Arithmetic(Float32Type(), Float32Type())
-    if isinstance(contraction.acc, Float32Type | Float64Type):
-        return Arithmetic(contraction.acc, contraction.acc)
-    if not isinstance(contraction.acc, IntegerType) or contraction.acc.width.data not in (8, 16, 32, 64):
+    if isinstance(acc, Float32Type | Float64Type):
+        return Arithmetic(acc, acc)
+    if not isinstance(acc, IntegerType) or acc.width.data not in (8, 16, 32, 64):
         return None
-    return (contraction.acc == i32 and _grouped(contraction, level)) or Arithmetic(contraction.acc, contraction.acc)
+    return (acc == i32 and _grouped(contraction, level)) or Arithmetic(acc, acc)
 
 
-def halves_of_b(contraction: Contraction, level: Level) -> SSAValue | None:
+def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
     """Return the tensor of f16 or bf16 that B is an element of, which blocks widen in registers, into sums of f32; None
-    where B is something else, and where blocks multiply it as it is.
+    where B is something else, and where blocks multiply it unchanged.
     """
-    value, element = contraction.generic.inputs[contraction.b.main], contraction.generic.block.args[contraction.b.main]
-    if not level.halves or not isinstance(value.type, TensorType):
+    b, acc = contraction.b, contraction.acc
+    value, element = contraction.generic.inputs[b.main], contraction.generic.block.args[b.main]
+    if not level.widens_half or not isinstance(value.type, TensorType):
         return None
-    if element.type in HALVES:
-        return (
-            value
-            if (contraction.b.direct and contraction.acc == element.type)
-            or _is_widened(contraction.b.value, element, contraction.acc)
-            else None
-        )
-    before = _widened_tensor(value) if contraction.b.direct and contraction.acc == element.type else None
-    return before if before is not None and _element(before) in HALVES and contraction.acc == Float32Type() else None
+    if element.type in HALF_TYPES:
+        return value if (b.direct and acc == element.type) or _is_extended(b.value, element, acc) else None
+    source = _extended_tensor(value) if b.direct and acc == element.type else None
+    is_half = source is not None and isinstance(source.type, TensorType) and source.type.element_type in HALF_TYPES
+    return source if is_half and acc == Float32Type() else None
 
 
-def _element(value: SSAValue) -> Attribute | None:
-    return value.type.element_type if isinstance(value.type, TensorType) else None
-
-
-def _is_widened(value: SSAValue, source: SSAValue, to: Attribute) -> bool:
+def _is_extended(value: SSAValue, source: SSAValue, to: Attribute) -> bool:
     """Return whether a value is another one in f32, which is what `to` has to be."""
-    widened = isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input is source
-    return widened and value.type == to == Float32Type()
+    is_extension = isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input is source
+    return is_extension and value.type == to == Float32Type()
 
 
-def _widened_tensor(value: SSAValue) -> SSAValue | None:
-    """Return the tensor whose elements, each in its place, a tensor has in a wider type."""
+def _extended_tensor(value: SSAValue) -> SSAValue | None:
+    """Return the tensor whose elements, each at its index, a tensor has in a wider type."""
     if not isinstance(value, OpResult):
         return None
     if isinstance(value.op, arith.ExtFOp):
         return value.op.input
-    g = as_structured(value.op)
-    if g is None or g.body is None or len(g.inputs) != 1 or any(m != AffineMap.identity(m.num_dims) for m in g.maps):
+    generic = as_structured(value.op)
+    if generic is None or generic.body is None or len(generic.inputs) != 1:
         return None
-    last = g.block.last_op
-    return g.inputs[0] if last is not None and _is_widened(last.operands[0], g.block.args[0], Float32Type()) else None
+    if any(m != AffineMap.identity(m.num_dims) for m in generic.maps) or generic.block.last_op is None:
+        return None
+    is_extension = _is_extended(generic.block.last_op.operands[0], generic.block.args[0], Float32Type())
+    return generic.inputs[0] if is_extension else None
 
 
 def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
-    """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the factors' values
-    do not fit.
-    """
+    """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the values do not fit."""
     a, b = (factor_range(factor) for factor in (contraction.a, contraction.b))
-    if a is None or b is None or not _lies_plainly(contraction):
+    if a is None or b is None or not _has_identity_steps_and_columns(contraction):
         return None
-    if level.bytes and a[1] - a[0] < 256 and b[1] - b[0] < 256:
-        steps = _matrix_steps(contraction, 4) if "i8" in level.matrices else 0
-        ways = [
+    if level.byte_products and a[1] - a[0] < 256 and b[1] - b[0] < 256:
+        steps = _matrix_steps(contraction, 4) if "i8" in level.matrix_types else 0
+        candidates = [
             Arithmetic(
-                i8, i32, level.byte_steps, x, y, _offset(a, 0 if x else -128), _offset(b, 0 if y else -128), steps
+                i8, i32, level.byte_steps, unsigned_a, unsigned_b,
+                _byte_offset(a, 0 if unsigned_a else -128), _byte_offset(b, 0 if unsigned_b else -128), steps,
             )
-            for x, y in UNSIGNED["all signs" if steps else level.bytes]
-        ]
-        return min(ways, key=lambda way: (way.a_offset != 0) + (way.b_offset != 0))
-    short = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
-    return Arithmetic(i16, i32, 2) if short else None
+            for unsigned_a, unsigned_b in UNSIGNED["all signs" if steps else level.byte_products]
+        ]  # fmt: skip
+        return min(candidates, key=lambda candidate: (candidate.a_offset != 0) + (candidate.b_offset != 0))
+    fit_i16 = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
+    return Arithmetic(i16, i32, 2) if fit_i16 else None
 
 
-def _lies_plainly(contraction: Contraction) -> bool:
-    """Return whether steps of K, and columns, are coordinates of the factors: groups can be packed."""
-    plain = all(
-        any(f.coordinates[p].is_plain(contraction.k) for p in f.where(contraction.k))
-        for f in (contraction.a, contraction.b)
-    )
-    return (
-        plain
-        and contraction.n is not None
-        and contraction.b.coordinates[contraction.b.where(contraction.n)[0]].is_plain(contraction.n)
-    )
+def _has_identity_steps_and_columns(contraction: Contraction) -> bool:
+    """Return whether steps of K, and columns, are coordinates of the factors without a stride or an offset: groups can
+    be packed."""
+    a, b, k, n = contraction.a, contraction.b, contraction.k, contraction.n
+    are_steps = all(any(f.coordinates[p].is_identity(k) for p in f.where(k)) for f in (a, b))
+    return are_steps and n is not None and b.coordinates[b.where(n)[0]].is_identity(n)
 
 
-def _are_halves(contraction: Contraction) -> bool:
+def _multiplies_bf16(contraction: Contraction) -> bool:
     """Return whether both factors are bf16, or widened from it into sums of f32."""
-    sums = BFloat16Type(), Float32Type()
-    return contraction.acc in sums and all(
-        narrow_of(f.value, BFloat16Type()) is not None for f in (contraction.a, contraction.b)
-    )
+    factors = contraction.a, contraction.b
+    is_summed = contraction.acc in (BFloat16Type(), Float32Type())
+    return is_summed and all(unextended(f.value, BFloat16Type()) is not None for f in factors)
 
 
-def narrow_of(value: SSAValue, type_: Attribute) -> SSAValue | None:
-    """Return the value of a float type that a value is, or is widened from; None where it is neither."""
+def unextended(value: SSAValue, type_: Attribute) -> SSAValue | None:
+    """Return the value of a float type that a value is, or is extended from; None where it is neither."""
     if value.type == type_:
         return value
     if isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input.type == type_:
@@ -173,29 +166,29 @@ def narrow_of(value: SSAValue, type_: Attribute) -> SSAValue | None:
     return None
 
 
-def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic, unsigned: bool) -> bool:
-    """Return whether a factor is an element as it is packed, widened or not. unsigned: where it is a byte."""
+def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic, is_unsigned: bool) -> bool:
+    """Return whether a factor is an element in the packed type, extended or not. is_unsigned: where it is a byte."""
     if element.type != arithmetic.compute or not isinstance(element.type, IntegerType):
-        return element.type == arithmetic.compute and narrow_of(value, element.type) is element
-    extend = arith.ExtUIOp if unsigned else arith.ExtSIOp
-    return isinstance(value, OpResult) and isinstance(value.op, extend) and value.op.operands[0] is element
+        return element.type == arithmetic.compute and unextended(value, element.type) is element
+    extension = arith.ExtUIOp if is_unsigned else arith.ExtSIOp
+    return isinstance(value, OpResult) and isinstance(value.op, extension) and value.op.operands[0] is element
 
 
 def _matrix_steps(contraction: Contraction, group: int) -> int:
     """Return how many groups of steps of K matrix registers multiply at once: the most of which K is a multiple. 0
-    where it is one of too few, or unknown: then it would end in steps of another length.
+    where K has too few, or is unknown: then it would end in steps of another length.
     """
-    place = next(
-        (p for p in contraction.a.where(contraction.k) if contraction.a.coordinates[p].is_plain(contraction.k)), None
-    )
-    type_ = contraction.generic.inputs[contraction.a.main].type
-    if place is None or not isinstance(type_, TensorType):
+    a, k = contraction.a, contraction.k
+    position = next((p for p in a.where(k) if a.coordinates[p].is_identity(k)), None)
+    type_ = contraction.generic.inputs[a.main].type
+    if position is None or not isinstance(type_, TensorType):
         return 0
-    groups = -(-type_.get_shape()[place] // group)
-    return next((steps for steps in range(MOST_STEPS, FEWEST_STEPS - 1, -1) if groups > 0 and groups % steps == 0), 0)
+    groups = -(-type_.get_shape()[position] // group)
+    counts = range(MOST_STEPS, MIN_MATRIX_STEPS - 1, -1)
+    return next((steps for steps in counts if groups > 0 and groups % steps == 0), 0)
 
 
-def _offset(values: tuple[int, int], least: int) -> int:
-    """Return what is subtracted from values for them to be bytes from `least` on."""
+def _byte_offset(values: tuple[int, int], least: int) -> int:
+    """Return the constant that is subtracted from values for them to be bytes from `least` on."""
     low, high = values
     return 0 if least <= low and high < least + 256 else low - least

@@ -1,21 +1,26 @@
-"""The kernel of a chain: some rows of the first product, what follows row by row, and the second product of them."""
+"""The kernel of a chain: some rows of the first product, row-wise operations on them, and the second product of them.
+
+The rows stay in workgroup memory: each row-wise operation overwrites the row that it reads.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import func
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
-from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
+from pydispatch.compiler.kernels.loops import analysis
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.loops.nests import emit_inner
 from pydispatch.compiler.kernels.matmul.chain import Chain, chain_of
-from pydispatch.compiler.kernels.matmul.cpu.outputs import Output, outputs_of
+from pydispatch.compiler.kernels.matmul.cpu.nest import Span
+from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
-from pydispatch.compiler.kernels.matmul.cpu.sides import Side
+from pydispatch.compiler.kernels.matmul.cpu.tile import Output, emit_rows, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil, level_of
-from pydispatch.compiler.kernels.matmul.cpu.write import Writer
 from pydispatch.compiler.kernels.matmul.results import positions
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -23,119 +28,174 @@ from pydispatch.compiler.target.backend import Backend
 from pydispatch.compiler.target.cpu import Machine
 from pydispatch.ir.values import shape_of
 
-SCORES = 128 << 10
-"""Bytes of the rows that a workgroup keeps: half of a small second-level cache, beside what it packs."""
+MAX_ROWS_BYTES = 128 << 10
+"""Bytes of the rows of a workgroup: half of a small second-level cache, beside packed operands."""
 
-FEWEST = 8
+MIN_WORKGROUPS = 8
 """Workgroups that there are, where rows can be cut into so many."""
 
 
+@dataclass(frozen=True)
+class RowTiles:
+    """The division of the rows of a chain among workgroups.
+
+    Attributes:
+        axis: The dimension of the rows that is M in both products; None where there is a single row.
+        count: Size of that dimension.
+        columns: Elements of a row.
+        outer: Sizes of the outer dimensions.
+        block: Rows of a register block.
+        rows: Rows of a workgroup.
+        stride: Elements between rows in workgroup memory.
+    """
+
+    axis: int | None
+    count: int
+    columns: int
+    outer: tuple[int, ...]
+    block: int
+    rows: int
+    stride: int
+
+    @staticmethod
+    def of(chain: Chain, first: Plan, second: Plan, level: Level) -> RowTiles:
+        shape, m = shape_of(chain.rows), chain.second.m
+        axis = None if m is None else chain.second_loops.index(m)
+        count, columns = 1 if axis is None else shape[axis], shape[-1]
+        outer = tuple(shape[d] for d in chain.outer)
+        size = 8 if str(_element_type(chain)) == "f64" else 4
+        stride = columns + (level.vector // size if columns * size % 256 == 0 else 0)
+        block = min(max(first.schedule.mr, second.schedule.mr), count)
+        blocks = max(1, MAX_ROWS_BYTES // (size * stride * block))
+        while blocks > 1 and prod(outer) * ceil(count, blocks * block) < MIN_WORKGROUPS:
+            blocks -= 1
+        return RowTiles(axis, count, columns, outer, block, min(count, blocks * block), stride)
+
+    @property
+    def workgroups(self) -> int:
+        return prod(self.outer) * ceil(self.count, self.rows)
+
+
 def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
-    """Return the kernel of a dispatch function that is a chain, else None. machine: for whose registers it is cut."""
+    """Return the kernel of a dispatch function that is a chain, else None. machine: the CPU whose registers determine
+    the blocks."""
     chain = chain_of([op for op in source.body.block.ops if op.results])
     if chain is None:
         return None
     frame = Frame(source, backend)
     if any(argument >= 0 for argument in frame.updated):
         return None
-    results = [positions(value, chain.second.op.results[0]) for value in frame.returned]
+    dims = [positions(value, chain.second.op.results[0]) for value in frame.returned]
+    result_dims = [d for d in dims if d is not None]
     level = level_of(machine)
     first, second = plan_of(chain.first, frame.elements, level), plan_of(chain.second, frame.elements, level)
-    known = [r for r in results if r is not None]
-    if first is None or second is None or len(known) != len(results):
+    if first is None or second is None or len(result_dims) != len(dims):
         return None
-    return _Chained(frame, chain, first, second, known, level).kernel()
+    tiles = RowTiles.of(chain, first, second, level)
+    frame.bind()
+    _emit(frame, chain, first, second, tiles, result_dims)
+    return frame.finish(lambda elements, build: tiles.workgroups)
 
 
-class _Chained:
-    """A chain being written. rows: how many a workgroup takes; stride: elements between the rows that it keeps."""
+def _element_type(chain: Chain) -> Attribute:
+    return tensor_type(chain.rows).element_type
 
-    def __init__(
-        self, frame: Frame, chain: Chain, first: Plan, second: Plan, results: list[list[int]], level: Level
-    ) -> None:
-        self.frame, self.chain, self.first, self.second = frame, chain, first, second
-        self.results = results
-        shape, m = shape_of(chain.rows), chain.second.m
-        self.axis = None if m is None else chain.second_loops.index(m)
-        self.count = 1 if self.axis is None else shape[self.axis]
-        self.columns = shape[-1]
-        self.outer = [shape[d] for d in chain.outer]
-        size = 8 if str(tensor_type(chain.rows).element_type) == "f64" else 4
-        self.stride = self.columns + (level.vector // size if self.columns * size % 256 == 0 else 0)
-        block = self.block = min(max(first.schedule.mr, second.schedule.mr), self.count)
-        blocks = max(1, SCORES // (size * self.stride * block))
-        while blocks > 1 and prod(self.outer) * ceil(self.count, blocks * block) < FEWEST:
-            blocks -= 1
-        self.rows = min(self.count, blocks * block)
 
-    def kernel(self) -> Kernel:
-        frame, tiles = self.frame, ceil(self.count, self.rows)
-        frame.bind()
-        build, e = frame.build, frame.elements
-        number = build.bounded(frame.workgroup(), prod(self.outer) * tiles)
-        *outer, tile = build.split(number, [*self.outer, tiles])
-        low: Index = build.least(build.times(tile, self.rows), max(0, self.count - self.block))
-        valid: Index = build.least(self.rows, build.minus(self.count, low)) if self.count % self.rows else self.rows
-        buffer = e.fresh(tensor_type(self.chain.rows).element_type, self.rows * self.stride)
-        self._scores(build, outer, low, valid, buffer)
-        self._rows(build, outer, low, valid, buffer)
-        self._product(build, outer, low, valid, buffer)
-        count = prod(self.outer) * tiles
-        return frame.finish(lambda elements, b: count)
+def _emit(
+    frame: Frame, chain: Chain, first: Plan, second: Plan, tiles: RowTiles, result_dims: Sequence[list[int]]
+) -> None:
+    """Emit the code of a workgroup. result_dims: of each result, see `Output.dims`."""
+    build = frame.build
+    workgroup = build.bounded(frame.workgroup(), tiles.workgroups)
+    *outer, tile = build.split(workgroup, [*tiles.outer, ceil(tiles.count, tiles.rows)])
+    first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.count - tiles.block))
+    is_exact = tiles.count % tiles.rows == 0
+    extent = tiles.rows if is_exact else build.least(tiles.rows, build.minus(tiles.count, first_row))
+    buffer = frame.elements.fresh(_element_type(chain), tiles.rows * tiles.stride)
+    rows = _Rows(frame, chain, tiles, tuple(outer), Span(first_row, extent), buffer)
+    rows.emit_first_product(build, first)
+    rows.emit_operations(build)
+    rows.emit_second_product(build, second, result_dims)
 
-    def _place(self, build: Builder, low: Index, indices: list[Index]) -> Index:
+
+@dataclass(frozen=True)
+class _Rows:
+    """Emitter of the rows of a workgroup.
+
+    Attributes:
+        frame: The kernel.
+        chain: The chain.
+        tiles: Its division among workgroups.
+        outer: Indices of the outer dimensions.
+        span: The rows, along `tiles.axis`.
+        buffer: Workgroup memory of the rows.
+    """
+
+    frame: Frame
+    chain: Chain
+    tiles: RowTiles
+    outer: tuple[Index, ...]
+    span: Span
+    buffer: SSAValue
+
+    def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
         """Return the offset of an element of the rows in the buffer."""
-        row = 0 if self.axis is None else build.minus(indices[self.axis], low)
-        return build.plus(build.times(row, self.stride), indices[-1])
+        axis = self.tiles.axis
+        row = 0 if axis is None else build.minus(indices[axis], self.span.first)
+        return build.plus(build.times(row, self.tiles.stride), indices[-1])
 
-    def _scores(self, build: Builder, outer: list[Index], low: Index, valid: Index, buffer: SSAValue) -> None:
-        e = self.frame.elements
+    def _store(self, build: Builder, element: SSAValue, indices: Sequence[Index]) -> None:
+        self.frame.elements.store(build, element, self.buffer, [self._offset(build, indices)])
 
-        def store(builder: Builder, element: SSAValue, places: list[Index]) -> None:
-            e.store(builder, element, buffer, [self._place(builder, low, places)])
+    def _materialize(self, value: SSAValue) -> None:
+        """Register the buffer as the memory of a value."""
+        self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
-        output = Output(self.chain.scores, list(range(len(shape_of(self.chain.scores)))), store)
-        writer = Writer(self.frame, build, self.first, [output])
-        loops = self.chain.first_loops
-        writer.run_rows(dict(zip((loops[d] for d in self.chain.outer), outer, strict=True)), low, valid)
+    def _indices_of(self, loops: Sequence[int]) -> dict[int, Index]:
+        """Return the indices of a product's outer dimensions. loops: its dimension for each dimension of the rows."""
+        return dict(zip((loops[d] for d in self.chain.outer), self.outer, strict=True))
 
-    def _rows(self, build: Builder, outer: list[Index], low: Index, valid: Index, buffer: SSAValue) -> None:
-        """Compute each row in place: it overwrites the scores in the buffer that it is computed from."""
-        chain, e = self.chain, self.frame.elements
-        e.materialize(chain.scores, buffer, lambda b, indices: [self._place(b, low, list(indices))])
-        (nest,) = analyse(self.frame, [Nest([(chain.rows, buffer)], chain.rows)])
-        keep(self.frame, nest)
-        dims = e.dims(chain.rows)
+    def emit_first_product(self, build: Builder, plan: Plan) -> None:
+        """Emit the first product, with elementwise operations on its result."""
+        chain = self.chain
+        output = Output(chain.scores, list(range(len(shape_of(chain.scores)))), self._store)
+        emit_rows(self.frame, build, plan, [output], self._indices_of(chain.first_loops), self.span)
 
-        def element(builder: Builder, indices: list[Index]) -> None:
-            e.store(builder, e.at(builder, chain.rows, indices), buffer, [self._place(builder, low, indices)])
+    def emit_operations(self, build: Builder) -> None:
+        """Emit the row-wise operations."""
+        chain, elements = self.chain, self.frame.elements
+        self._materialize(chain.scores)
+        (nest,) = analysis.analyse(self.frame, [analysis.Nest([(chain.rows, self.buffer)], chain.rows)])
+        analysis.keep(self.frame, nest)
+        sizes = elements.dims(chain.rows)
 
-        def row(builder: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            indices: list[Index] = [0] * (len(dims) - 1)
-            for d, index in zip(chain.outer, outer, strict=True):
-                indices[d] = index
-            if self.axis is not None:
-                indices[self.axis] = builder.plus(low, i)
-            e.row = list(indices)
-            nest.run_stages(e, builder, indices)
-            emit_inner(builder, indices, dims[-1:], 0, self.columns, element)
+        def element(inner: Builder, indices: list[Index]) -> None:
+            self._store(inner, elements.at(inner, chain.rows, indices), indices)
+
+        def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            indices: list[Index] = [0] * (len(sizes) - 1)
+            for dim, index in zip(chain.outer, self.outer, strict=True):
+                indices[dim] = index
+            if self.tiles.axis is not None:
+                indices[self.tiles.axis] = inner.plus(self.span.first, i)
+            elements.row = list(indices)
+            nest.run_stages(elements, inner, indices)
+            emit_inner(inner, indices, sizes[-1:], 0, self.tiles.columns, element)
             return []
 
-        build.loop(0, valid, [], row, limit=self.rows)
-        e.kept.clear()
-        e.forget(chain.scores)
-        e.materialize(chain.rows, buffer, lambda b, indices: [self._place(b, low, list(indices))])
+        build.loop(0, self.span.extent, [], row, limit=self.tiles.rows)
+        elements.kept.clear()
+        elements.forget(chain.scores)
+        self._materialize(chain.rows)
 
-    def _product(self, build: Builder, outer: list[Index], low: Index, valid: Index, buffer: SSAValue) -> None:
-        chain, frame = self.chain, self.frame
+    def emit_second_product(self, build: Builder, plan: Plan, result_dims: Sequence[list[int]]) -> None:
+        """Emit the second product, which reads the rows in the buffer where it needs no other order or type."""
+        chain = self.chain
         strides: list[Index] = [0] * len(chain.second_loops)
         strides[-1] = 1
-        if self.axis is not None:
-            strides[self.axis] = self.stride
-        side = Side(chain.second.a, buffer, strides, False) if self._reads_in_place() else None
-        writer = Writer(frame, build, self.second, outputs_of(frame, self.results), side)
-        loops = chain.second_loops
-        writer.run_rows(dict(zip((loops[d] for d in chain.outer), outer, strict=True)), low, valid)
-
-    def _reads_in_place(self) -> bool:
-        return self.second.single and self.second.compute == tensor_type(self.chain.rows).element_type
+        if self.tiles.axis is not None:
+            strides[self.tiles.axis] = self.tiles.stride
+        reads_buffer = plan.sums_in_registers and plan.compute == _element_type(chain)
+        a = OperandView(chain.second.a, self.buffer, tuple(strides)) if reads_buffer else None
+        outputs = outputs_of(self.frame, result_dims)
+        emit_rows(self.frame, build, plan, outputs, self._indices_of(chain.second_loops), self.span, a)

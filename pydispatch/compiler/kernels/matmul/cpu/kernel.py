@@ -1,12 +1,10 @@
-"""A contraction with all that is fused around it → kernel IR.
+"""Kernels of contractions with everything that is fused around them: dispatch function → kernel IR.
 
-A workgroup computes a tile of C in register blocks (`pyd.contract`). What a block reads is packed into workgroup memory
-by computing elements of the factors, so that their producers are fused into the packing; operands that lie well as they
-are are read in place. When a block is done, the results of the dispatch are computed from it while it is in the cache.
+A workgroup computes a tile of C in register blocks (`pyd.contract`). Operands are read in place where that is fast;
+others are packed into workgroup memory by computing elements of the factors, so that their producers are fused into the
+packing. The results of the dispatch are computed from each block while it is in the cache.
 
-Blocks never hang over an edge of known size: the last one moves back and computes some elements again, with the same
-bits. Where sizes are not known, or zeros fill the last panel of a constant, blocks run over the edge, and only what
-exists is stored.
+`plan.py` decides, `nest.py` has the loop nest as data, and `tile.py` emits it.
 """
 
 from __future__ import annotations
@@ -17,15 +15,15 @@ from xdsl.dialects import func
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
 from pydispatch.compiler.kernels.matmul.cpu.chain import lower_chain
-from pydispatch.compiler.kernels.matmul.cpu.outputs import outputs_of
-from pydispatch.compiler.kernels.matmul.cpu.plan import IllegalSchedule, Plan, groups, holds, plans_of
-from pydispatch.compiler.kernels.matmul.cpu.planes import lower_planes
-from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, refused, schedule_of
+from pydispatch.compiler.kernels.matmul.cpu.nest import has_few_enough_rows, workgroups
+from pydispatch.compiler.kernels.matmul.cpu.plan import IllegalSchedule, Plan, variants
+from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, schedule_error, stated_schedule
+from pydispatch.compiler.kernels.matmul.cpu.tile import emit_workgroup, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
-from pydispatch.compiler.kernels.matmul.cpu.windows import lower_windows
-from pydispatch.compiler.kernels.matmul.cpu.write import Writer
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
 from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.compiler.kernels.matmul.windows.channels_first import lower_channels_first
+from pydispatch.compiler.kernels.matmul.windows.channels_last import lower_channels_last
 from pydispatch.compiler.kernels.ops.builder import Builder, opposite
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
 from pydispatch.compiler.target.backend import Backend
@@ -34,76 +32,77 @@ from pydispatch.ir.structured import is_reduction
 
 
 def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
-    """Return the kernel of a dispatch function that is one contraction, a chain of two, or one reduction over windows,
-    with elementwise code around it, else None. machine: for whose registers it is cut into blocks.
+    """Return the kernel of a dispatch function that is one contraction, a chain of two, or one reduction over sliding
+    windows, with elementwise code around it, else None. machine: the CPU whose registers determine the blocks.
     """
-    schedule = schedule_of(source)
-    kernel = lower_windows(source, backend)
+    schedule = stated_schedule(source)
+    kernel = lower_channels_last(source, backend)
     if kernel is None and schedule is None:
-        kernel = lower_planes(source, backend)
-    found = None if kernel is not None else contraction_in(source)
-    if found is not None:
-        return _lower(source, backend, level_of(machine), found, schedule)
+        kernel = lower_channels_first(source, backend)
+    match = contraction_in(source) if kernel is None else None
+    if match is not None:
+        return _lower(source, backend, level_of(machine), *match, schedule)
     if schedule is not None:
-        raise refused(source, "the function is no contraction that is computed in register blocks")
+        raise schedule_error(source, "the function is no contraction that is computed in register blocks")
     return kernel or lower_chain(source, backend, machine)
 
 
 def _lower(
-    source: func.FuncOp, backend: Backend, level: Level, found: tuple[Contraction, list[list[int]]],
+    source: func.FuncOp,
+    backend: Backend,
+    level: Level,
+    contraction: Contraction,
+    result_dims: Sequence[list[int]],
     schedule: Schedule | None,
-) -> Kernel | None:  # fmt: skip
-    """Return the kernel of a function that is one contraction. found: see `contraction_in`."""
-    c, results = found
+) -> Kernel | None:
+    """Return the kernel of a function that is one contraction. result_dims: see `contraction_in`."""
     frame = Frame(source, backend)
     try:
-        plans = _plans(frame, c, level, schedule)
+        plans = _plans(frame, contraction, level, schedule)
     except IllegalSchedule as error:
-        raise refused(source, str(error)) from None
+        raise schedule_error(source, str(error)) from None
     if not plans:
         if schedule is not None:
-            raise refused(source, "the function is computed without register blocks")
+            raise schedule_error(source, "the function is computed without register blocks")
         return None
     frame.bind()
-    _choose(frame, plans, results)
-    return frame.finish(lambda e, build: groups(plans, build, loop_sizes(e, c.generic)))
+    _emit_variants(frame, plans, result_dims)
+    return frame.finish(lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic)))
 
 
 def _plans(frame: Frame, contraction: Contraction, level: Level, schedule: Schedule | None = None) -> list[Plan]:
-    return (
-        []
-        if any(argument >= 0 for argument in frame.updated)
-        else plans_of(contraction, frame.elements, level, schedule)
-    )
+    """Return the plans of a contraction; none for a function that updates an argument."""
+    is_update = any(argument >= 0 for argument in frame.updated)
+    return [] if is_update else variants(contraction, frame.elements, level, schedule)
 
 
 def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | None:
     """Return the plan that `lower_contraction` has for a function that is one contraction of known sizes and states no
     schedule; None for others."""
-    found = None if lower_windows(source, backend) is not None else contraction_in(source)
-    plans = [] if found is None else _plans(Frame(source, backend), found[0], level_of(machine))
+    match = None if lower_channels_last(source, backend) is not None else contraction_in(source)
+    plans = [] if match is None else _plans(Frame(source, backend), match[0], level_of(machine))
     return plans[0] if len(plans) == 1 else None
 
 
-def _choose(frame: Frame, plans: Sequence[Plan], results: list[list[int]]) -> None:
+def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[list[int]]) -> None:
     """Emit a choice at run time between plans for different numbers of rows.
 
-    plans: first the default plan, then the plans for smaller row counts, in ascending order.
+    plans: the plan without an upper bound, then those for fewer rows, in ascending order.
     """
-    number = frame.workgroup()
-    many, *few = plans
-    outputs = outputs_of(frame, results)
-    sizes = loop_sizes(frame.elements, many.c.generic)
+    workgroup = frame.workgroup()
+    main, *skinny = plans
+    outputs = outputs_of(frame, result_dims)
+    sizes = loop_sizes(frame.elements, main.contraction.generic)
 
-    def write(build: Builder, rest: Sequence[Plan]) -> None:
+    def emit(build: Builder, rest: Sequence[Plan]) -> None:
         if not rest:
-            Writer(frame, build, many, outputs).run(number)
+            emit_workgroup(frame, build, main, outputs, workgroup)
             return
-        condition = holds(rest[0], build, sizes)
-        build.when(condition, lambda b: Writer(frame, b, rest[0], outputs).run(number))
-        build.when(opposite(build, condition), lambda b: write(b, rest[1:]))
+        applies = has_few_enough_rows(rest[0], build, sizes)
+        build.when(applies, lambda inner: emit_workgroup(frame, inner, rest[0], outputs, workgroup))
+        build.when(opposite(build, applies), lambda inner: emit(inner, rest[1:]))
 
-    write(frame.build, few)
+    emit(frame.build, skinny)
 
 
 def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] | None:
@@ -111,15 +110,14 @@ def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] |
     that its own are. None when there is not exactly one, or something else in the function reduces.
     """
     operations = list(source.body.block.ops)
-    found = contractions(operations)
-    if len(found) != 1:
+    candidates = contractions(operations)
+    if len(candidates) != 1:
         return None
-    c = found[0]
-    for op in operations:
-        if op is not c.op and is_reduction(op):
-            return None
+    (contraction,) = candidates
+    if any(op is not contraction.op and is_reduction(op) for op in operations):
+        return None
     last = source.body.block.last_op
     assert last is not None
-    results = [positions(value, c.op.results[0]) for value in last.operands]
-    known = [r for r in results if r is not None]
-    return (c, known) if known and len(known) == len(results) else None
+    dims = [positions(value, contraction.op.results[0]) for value in last.operands]
+    known = [d for d in dims if d is not None]
+    return (contraction, known) if known and len(known) == len(dims) else None

@@ -1,25 +1,42 @@
-"""Description of a contraction by the properties that the choice of a schedule depends on."""
+"""Properties of a contraction that determine its schedule, and whether operands are read in place or streamed.
+
+Packing B costs some per cent of a product with many rows. Rows of B that evict each other from the cache cost more than
+half of the speed on CPUs with slow memory beyond the second-level cache. So B is packed unless the machine model shows
+that packing is unnecessary.
+
+*Streaming*: a skinny A times rows of B that are stored far apart. B passes once, some steps of K at a time, by rows of
+wide tiles. Main memory and the third-level cache give whole rows several times as fast as the few columns of a panel.
+4096x4096 of f32 on an AMD EPYC (Zen 4), one worker, with panels, streaming, and NumPy: 1 row 4.9, 2.5, 2.4 ms; 3 rows
+5.5, 2.8, 9.5; 8 rows 18.5, 4.6, 10; 16 rows 24, 7.8, 12; 32 rows 17.3 (packed), 12.6, 17.4.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-FEW_ROWS = 64
+from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUPS, Level, Tiles, ceil
+
+SKINNY_ROWS = 64
 """Rows of A up to which a transposed B is read in place along K; for more, transposing it once pays."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A factor. direct: it is an element of an argument, in the type that is computed in or one that blocks widen, so
-    that it may be read in place; stride: bytes between its rows, along M in A and along K in B, 0 where that is not
-    known; along_k, along_n: whether neighbours along that dimension lie side by side; size: bytes of an element where
-    it is no packed one, 0 where these are as long."""
+    """A factor.
 
-    direct: bool
-    stride: int
-    along_k: bool
-    along_n: bool
-    size: int = 0
+    Attributes:
+        is_argument: Whether it is an element of an argument, in the type that is computed in or one that blocks widen,
+            so that it may be read in place.
+        row_stride_bytes: Bytes between its rows, along M in A and along K in B; 0 if not known.
+        is_contiguous_k, is_contiguous_n: Whether neighbours along that dimension are neighbours in memory.
+        element_bytes: Bytes of an element where it is not a packed one; 0 where these are as long.
+    """
+
+    is_argument: bool
+    row_stride_bytes: int
+    is_contiguous_k: bool
+    is_contiguous_n: bool
+    element_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -29,63 +46,211 @@ class Problem:
     Attributes:
         size: Bytes of a sum.
         m, n, k: Sizes; None if dynamic.
-        least, most: Bounds of the row count that the kernel is used for; most is None for no upper bound.
+        min_rows, max_rows: Bounds of the row count that the kernel is used for; max_rows is None for no upper bound.
         outer, reductions: Products of the sizes of the other parallel dimensions, and of the other reduced
             dimensions.
-        panel: Columns of a panel if B is stored in panels, else 0.
+        a, b: The factors.
+        panel_width: Columns of a panel if B is an argument in panels, else 0.
         group: Steps of K that one instruction takes.
         matrix_steps: Groups that matrix registers multiply at once; 0 if matrix registers are not used.
-        repeated: Product of the known sizes of the outer dimensions that B does not have; 1 if the size of a
-            reduction is dynamic.
+        b_uses: Product of the known sizes of the outer dimensions that B does not have; 1 if the size of a reduction
+            is dynamic.
     """
 
     size: int
     m: int | None
     n: int | None
     k: int | None
-    least: int
-    most: int | None
+    min_rows: int
+    max_rows: int | None
     outer: int
     reductions: int
     a: Operand
     b: Operand
-    panel: int
+    panel_width: int
     group: int
     matrix_steps: int = 0
-    repeated: int = 1
+    b_uses: int = 1
 
     @property
-    def few(self) -> bool:
-        """Whether the kernel is for a range of rows that may be less than a block."""
-        return self.most is not None and self.least != self.most
+    def is_skinny_variant(self) -> bool:
+        """Whether the kernel is for a range of row counts below a register block."""
+        return self.max_rows is not None and self.min_rows != self.max_rows
 
     @property
-    def along_k(self) -> bool:
+    def is_skinny(self) -> bool:
+        """Whether a transposed B is used by so few rows that vectors along K are faster than transposing it."""
+        return self.m is not None and (self.m <= 4 or (self.m <= SKINNY_ROWS and (self.k or 0) >= 64))
+
+    @property
+    def is_b_transposed(self) -> bool:
         """Whether B can be read in place along K only, so that sums have partial sums in their lanes."""
-        return not self.panel and self.b.along_k and not self.b.along_n
+        return not self.panel_width and self.b.is_contiguous_k and not self.b.is_contiguous_n
 
     @property
-    def converts_along_k(self) -> bool:
-        """Whether B, which is computed, is packed along K: few rows use it, so that transposing it does not pay."""
-        known = self.m is not None and self.n is not None
-        return known and self.group == 1 and self.along_k and self.a.along_k and not self.b.direct and few_rows(self)
+    def vectorizes_packed_k(self) -> bool:
+        """Whether B, which is computed, is packed along K: a skinny A uses it, so that transposing it does not pay."""
+        is_known = self.m is not None and self.n is not None and self.group == 1
+        are_transposed = self.is_b_transposed and self.a.is_contiguous_k
+        return is_known and are_transposed and not self.b.is_argument and self.is_skinny
 
-    def runs_along_k(self, pack_b: bool) -> bool:
-        """Return whether vectors lie along K."""
-        return self.converts_along_k if pack_b else self.along_k
+    def vectorizes_k(self, pack_b: bool) -> bool:
+        """Return whether vectors are along K."""
+        return self.vectorizes_packed_k if pack_b else self.is_b_transposed
 
     @property
-    def a_in_place(self) -> bool:
+    def can_read_a_in_place(self) -> bool:
         """Whether A may be read in place, by blocks that have no more rows."""
-        return self.a.direct and self.m is not None and not self.few
+        return self.a.is_argument and self.m is not None and not self.is_skinny_variant
 
     @property
-    def b_in_place(self) -> bool:
+    def can_read_b_in_place(self) -> bool:
         """Whether B may be read in place, by blocks that have no more columns."""
-        known = self.m is not None and self.n is not None
-        return self.b.direct and bool(self.panel or (known and (self.b.along_n or (self.along_k and self.a.along_k))))
+        if not self.b.is_argument or self.panel_width:
+            return self.b.is_argument
+        is_along_k = self.is_b_transposed and self.a.is_contiguous_k
+        return self.m is not None and self.n is not None and (self.b.is_contiguous_n or is_along_k)
 
 
-def few_rows(problem: Problem) -> bool:
-    """Return whether a transposed B is used by so few rows that vectors along K are faster than transposing it."""
-    return problem.m is not None and (problem.m <= 4 or (problem.m <= FEW_ROWS and (problem.k or 0) >= 64))
+# Reading in place
+
+FEW_PASSES = 2
+"""Passes over a panel of B up to which it is read in place, whatever its stride: copying it costs about one of them.
+Twice as many where evicted rows return in time, from the third-level cache: on Zen 5, 42x784x1024 takes 0.84x as long
+as packed, 32x768x3072 0.82x, 56x784x1024 1.03x, 32x2048x2048 1.1x, 32x4096x4096 1.5x."""
+
+PREFETCH_BYTES = 4096
+"""Bytes between what blocks read of B and what they prefetch. An Intel Xeon with 2 MiB of L2 runs ResNet-50, whose
+filters are beyond it, in 0.85 of the time without; 2048, 8192 and 16384 bytes are 3 % slower."""
+
+
+def prefetch_distance(level: Level, mr: int, width: int) -> int:
+    """Return how many bytes ahead blocks of mr rows prefetch rows of `width` bytes of B, which are contiguous: 0 where
+    the CPU loads them from beyond the second-level cache as fast as blocks multiply them.
+    """
+    return PREFETCH_BYTES if width > level.model.bandwidth * level.cycles(mr, width) else 0
+
+
+def pays_in_place_b(level: Level, rows: int, mr: int, width: int, stride: int, steps: int) -> bool:
+    """Return whether blocks of mr of the rows of A read a panel of B in place at least as fast as packed: `steps` rows
+    of `width` bytes, `stride` apart.
+    """
+    if is_panel_cached(level, width, stride, steps):
+        return True
+    model, panel = level.model, steps * width
+    is_in_l3 = model.l3 is not None and 3 * steps * stride <= model.l3.bytes
+    is_in_time = is_in_l3 and 2 * width <= model.bandwidth * level.cycles(mr, width)
+    if ceil(rows, mr) <= FEW_PASSES * (2 if is_in_time else 1):
+        return True
+    # Of a panel of up to twice what is left of the second-level cache only a part is evicted.
+    return is_in_time and _is_prefetched(level, stride, steps) and panel <= 2 * model.l2.reachable(width, stride)
+
+
+def is_panel_cached(level: Level, width: int, stride: int, steps: int) -> bool:
+    """Return whether a panel of B stays in a cache between the blocks of rows that read it in place."""
+    model, panel = level.model, steps * width
+    if panel <= model.l1.reachable(width, stride) // 2 and _pages(level, stride, steps) <= model.tlb1 // 2:
+        return True
+    return _is_prefetched(level, stride, steps) and panel <= model.l2.reachable(width, stride) // 2
+
+
+def _pages(level: Level, stride: int, steps: int) -> int:
+    return min(steps, ceil(steps * stride, level.model.page))
+
+
+def _is_prefetched(level: Level, stride: int, steps: int) -> bool:
+    """Return whether each row of a panel arrives in time from the second-level cache: rows are near enough to be
+    prefetched, and in no more pages than half of the second-level TLB."""
+    model = level.model
+    is_near = stride <= min(model.prefetch_stride, model.page)
+    return is_near and _pages(level, stride, steps) <= model.tlb2 // 2
+
+
+def pays_in_place_a(level: Level, mr: int, stride: int) -> bool:
+    """Return whether a block reads its rows of A, `stride` bytes apart, in place: their lines leave a third of the ways
+    that they map to for B. On Zen 5, 14 rows that are 2048 bytes apart take 0.97x the time of packing, 4096 1.08x.
+    """
+    model = level.model
+    return 3 * mr * model.line <= 2 * model.l1.reachable(model.line, stride)
+
+
+# Streaming
+
+MAX_STREAMING_ROWS = 64
+"""Rows of A up to which the sums, which pass through the second-level cache, cost less than packing B where a cycle
+multiplies a vector in each unit; where a vector takes two, twice as many: Zen 4, 128x3072x768 in 5.8 ms, packed 6.8."""
+
+NARROW_TILE_ROWS, TILE_ROWS, TILE_COLUMNS = 8, 32, 256
+"""Tiles of more than NARROW_TILE_ROWS rows are cut down to so many rows and columns where there are few workgroups;
+lower ones have whole pages of columns: 8x768x3072 from main memory takes 0.5 ms, in tiles of 256 columns 2.4 (Zen 4).
+"""
+
+MIN_STREAMING_STEPS = 64
+"""Steps of K below which there is nothing to stream."""
+
+WIDE_BLOCK_BYTES = 1024
+"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K if there are so many, where
+rows are no further apart than the CPU prefetches. Zen 5, us against tiles of 2048 bytes that are streamed: 1x512x512
+6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127; 1x1024x1024 40 and 42. CPUs that
+prefetch shorter steps stream better: Zen 4 1x3072x768 124, not 163, 1x2048x1000 109 and 154, 1x4096x4096 2,610 and
+5,170; an Intel Xeon with 2 MiB of L2 1x4096x4096 2,740 and 3,260, 1x4096x11008 9,400 and 19,400."""
+
+STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
+"""Steps of K at a time, the first that divides it, for tiles of few rows; twice as many for more. 1x4096x4096 in 2.5
+ms, with 4 in 2.6, with 16 in 3.0; 16x4096x4096 in 7.8 with 16, 8.1 with 8 (Zen 4)."""
+
+
+def streams_b(level: Level, problem: Problem) -> bool:
+    """Return whether B, which may be read in place, is streamed: for up to two rows always, for more where its rows are
+    further apart than the CPU prefetches and do not stay in the second-level cache."""
+    if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
+        return False
+    if not problem.m or not problem.n or (problem.k or 0) < MIN_STREAMING_STEPS:
+        return False
+    if problem.m <= 2:
+        return True
+    most = MAX_STREAMING_ROWS * ceil(level.vector, level.model.datapath)
+    is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
+    is_uncached = problem.outer * problem.b.row_stride_bytes * (problem.k or 0) > 2 * level.model.l2.share
+    return is_unprefetched and is_uncached and problem.m <= most and problem.reductions == problem.b_uses == 1
+
+
+def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
+    """Return the blocks and tiles that stream B. tiles: those without streaming, whose block up to two rows have."""
+    assert problem.m is not None and problem.n is not None and problem.k is not None
+    if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
+        width = WIDE_BLOCK_BYTES // problem.size
+        return Tiles(1, width, 1, width, problem.k)
+    mr, nr = (tiles.mr, tiles.nr) if problem.m <= 2 else _streaming_block(level, problem.m, problem.n, problem.size)
+    rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
+    workgroups, work = WORKGROUPS[0]
+    parts, page = max(1, workgroups // max(1, problem.outer)), level.model.page // problem.size
+    mt, nt = mr * ceil(rows, mr), nr * ceil(min(problem.n, max(ceil(problem.n, parts), page)), nr)
+    while problem.outer * ceil(rows, mt) * ceil(problem.n, nt) < workgroups and mt * nt * problem.k > work:
+        if mt > max(TILE_ROWS, mr):
+            mt = mr * ceil(ceil(mt, 2), mr)
+        elif rows > NARROW_TILE_ROWS and nt > max(TILE_COLUMNS, nr):
+            nt = nr * ceil(ceil(nt, 2), nr)
+        else:
+            break
+    doubled = tuple(2 * steps for steps in STREAMING_STEPS) if rows > NARROW_TILE_ROWS else ()
+    steps = next((steps for steps in (*doubled, *STREAMING_STEPS) if problem.k % steps == 0), STREAMING_STEPS[0])
+    return Tiles(mr, nr, mt, nt, steps)
+
+
+def _streaming_block(level: Level, m: int, n: int, size: int) -> tuple[int, int]:
+    """Return the numbers of rows and columns of a block of three rows and more: four vectors where several blocks of at
+    least three rows use what is streamed, else two; so many rows that the fewest are computed twice.
+    """
+    most = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
+    vectors = 4 if m > most[4] >= 3 else 2
+    top = max(1, min(m, most[vectors]))
+    rows = range(top, top // 2, -1)
+    return min(rows, key=lambda mr: ceil(m, mr) * mr), min(n, vectors * level.vector // size)
+
+
+def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
+    """Return whether one row of A keeps the sums of columns in registers for all of K, see `WIDE_BLOCK_BYTES`."""
+    has_registers = level.registers // 2 * level.vector >= WIDE_BLOCK_BYTES
+    has_columns = (problem.n or 0) * problem.size >= WIDE_BLOCK_BYTES
+    return has_registers and has_columns and problem.b.row_stride_bytes <= level.model.prefetch_stride

@@ -6,45 +6,51 @@ A dispatch function may carry one in the attribute `pydispatch.schedule` (docs/i
 from __future__ import annotations
 
 from dataclasses import MISSING, astuple, dataclass, fields, replace
+from functools import partial
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, i1, i64
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.kernels.matmul.cpu.in_place import a_in_place, b_in_place, b_stays
-from pydispatch.compiler.kernels.matmul.cpu.problem import FEW_ROWS, Problem, few_rows
-from pydispatch.compiler.kernels.matmul.cpu.streams import streamed, streams
-from pydispatch.compiler.kernels.matmul.cpu.tiles import GROUPS, MATRIX_ROWS, Level, Tiles, ceil, choose
+from pydispatch.compiler.kernels.matmul.cpu.problem import (
+    SKINNY_ROWS,
+    Problem,
+    is_panel_cached,
+    pays_in_place_a,
+    pays_in_place_b,
+    streaming_tiles,
+    streams_b,
+)
+from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, WORKGROUPS, Level, Tiles, ceil, choose_tiles
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
 SCHEDULE = "pydispatch.schedule"
 """The attribute of a dispatch function with the schedule of its contraction."""
 
-
-UNKNOWN_STEPS = 1024
+ASSUMED_STEPS = 1024
 """Steps of K that are assumed where their number is not known."""
 
-BLOCKS_CONVERTED = 4
+CONVERTED_BLOCKS = 4
 """Register blocks whose columns of B are converted side by side. Against two of them: 4x4096x4096 in 1175 us, not 1210;
-1x4096x4096 in 721 us, not 769; four times as many leave no parts for several workers."""
+1x4096x4096 in 721 us, not 769; four times as many leave no tiles for several workers."""
 
-WIDTH_COMPUTED = 64
-"""Columns of B along K that share what is computed of A."""
+COMPUTED_COLUMNS = 64
+"""Columns of B along K that share the computed elements of A."""
 
-BYTE_PAIRS = 8
-"""Steps of K that are multiplied at once where two rows are, too."""
+PAIRED_STEPS = 8
+"""Steps of K of the instruction that multiplies two rows at once, too (i8mm)."""
 
-LARGEST = 16 << 20
-"""Bytes of a packed operand, and of the sums of a tile, in a schedule that is given."""
+MAX_OPERAND_BYTES = 16 << 20
+"""Bytes of a packed operand, and of the sums of a tile, in a stated schedule."""
 
 
 @dataclass(frozen=True)
 class Schedule(Tiles):
     """Tiles, and which operands are packed: copied into workgroup memory in the order of the blocks. Others are read
     in place. batch: tiles that a workgroup computes with the same packed columns of B, at so many indices of the outer
-    dimensions that B does not have. The sums of f32 and f64 do not depend on it, unless vectors lie along K, in a
-    transposed B."""
+    dimensions that B does not have. The sums of f32 and f64 do not depend on the schedule, unless vectors are along K,
+    in a transposed B."""
 
     pack_a: bool
     pack_b: bool
@@ -58,230 +64,232 @@ class Schedule(Tiles):
         )
 
 
+# Default
+
+
 def default_schedule(level: Level, problem: Problem) -> Schedule:
     """Return the schedule of a contraction that states none."""
-    few_passes = problem.b_in_place and not problem.panel and not problem.along_k and not _keeps_b(level, problem)
-    whole_rows = streams(level, problem)
-    pack_b = not (whole_rows or (problem.b_in_place and (problem.panel or _reads_b_well(level, problem, few_passes))))
-    few_passes = few_passes and not pack_b
-    along_k = problem.runs_along_k(pack_b)
-    panel = problem.panel or None
-    rows = MATRIX_ROWS // 2 if problem.few and problem.matrix_steps else problem.m
-    sizes = problem.size, rows, problem.n, problem.k, problem.outer, problem.reductions
-    forms = {"even": problem.group == BYTE_PAIRS, "matrices": problem.matrix_steps > 0}
-    tiles = choose(level, *sizes, packed=pack_b, panel=panel, few_passes=few_passes, **forms)
-    if not (pack_b or along_k or _reads_a(level, problem, tiles.mr)):
-        tiles = choose(level, *sizes, panel=panel, few_passes=few_passes, packs_a=True, **forms)
-    if along_k:
-        tiles = _tiles_along_k(level, problem, tiles.kc)
-    if pack_b and (along_k or converts_once(problem, tiles)):
-        tiles = _converted_in_parts(level, problem, tiles, along_k)
-    elif not along_k and not pack_b and not problem.panel and problem.n is not None and problem.n < tiles.nr:
-        tiles = choose(level, *sizes, padded=False, few_passes=few_passes)
-    elif (
-        pack_b and problem.group == 1 and problem.n and 2 * problem.n * problem.size <= level.vector
-    ):  # a shorter vector takes fewer cycles
-        short = max(16 // problem.size, 1 << (problem.n - 1).bit_length())
-        tiles = replace(tiles, nr=short, nt=short)
-    mr, nr, mt, nt, kc = tiles.mr, tiles.nr, tiles.mt, tiles.nt, tiles.kc
-    if problem.few and problem.most is not None:
-        mt = ceil(problem.most, mr) * mr
-    pack_a = not _reads_a(level, problem, mr)
-    if whole_rows:
-        mr, nr, mt, nt, kc = astuple(streamed(level, problem, tiles))
-        pack_a = not problem.a_in_place
-    elif (
-        not pack_a
-        and not pack_b
-        and problem.k is not None
-        and (problem.k * nr * problem.size <= level.panel or (problem.m or 0) <= mr)
-    ):
-        kc = max(1, problem.k)
+    is_streamed = streams_b(level, problem)
+    is_row_major_b = problem.can_read_b_in_place and not problem.panel_width and not problem.is_b_transposed
+    minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)
+    pack_b = not (is_streamed or _reads_b_in_place(level, problem, minimizes_passes))
+    tiles = _tiles(level, problem, pack_b, minimizes_passes and not pack_b)
+    mr, nr, mt, nt, kc = astuple(tiles)
+    if problem.is_skinny_variant and problem.max_rows is not None:
+        mt = ceil(problem.max_rows, mr) * mr
+    pack_a = not _reads_a_in_place(level, problem, mr)
+    if is_streamed:
+        mr, nr, mt, nt, kc = astuple(streaming_tiles(level, problem, tiles))
+        pack_a = not problem.can_read_a_in_place
+    elif not pack_a and not pack_b and problem.k is not None:
+        has_cached_panels = problem.k * nr * problem.size <= level.panel_bytes
+        kc = max(1, problem.k) if has_cached_panels or (problem.m or 0) <= mr else kc
     unit = problem.group * max(1, problem.matrix_steps)
     schedule = Schedule(mr, nr, mt, nt, ceil(kc, unit) * unit, pack_a, pack_b)
-    return schedule if along_k or not pack_b else _packed_once(level, problem, schedule)
+    return schedule if problem.vectorizes_k(pack_b) or not pack_b else _batched(level, problem, schedule)
 
 
-def _packed_once(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
-    """Return a schedule for tiles of few rows, with columns of B, all their steps of K, that are packed once for
-    several tiles and stay in the second-level cache. The same schedule where they do not fit, or no tiles share them.
+def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
+    """Return the tiles of the default schedule without streaming."""
+    n, size = problem.n, problem.size
+    rows = MATRIX_ROWS // 2 if problem.is_skinny_variant and problem.matrix_steps else problem.m
+    choose = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
+    choose_kind = partial(
+        choose,
+        panel_width=problem.panel_width or None,
+        minimizes_passes=minimizes_passes,
+        pairs_rows=problem.group == PAIRED_STEPS,
+        uses_matrices=problem.matrix_steps > 0,
+    )
+    tiles = choose_kind(is_packed=pack_b)
+    vectorizes_k = problem.vectorizes_k(pack_b)
+    if not (pack_b or vectorizes_k or _reads_a_in_place(level, problem, tiles.mr)):
+        tiles = choose_kind(packs_a=True)
+    if vectorizes_k:
+        tiles = _tiles_along_k(level, problem, tiles.kc)
+    if pack_b and (vectorizes_k or uses_b_once(problem, tiles)):
+        return _tiles_of_converted_b(level, problem, tiles, vectorizes_k)
+    if not vectorizes_k and not pack_b and not problem.panel_width and n is not None and n < tiles.nr:
+        return choose(pads_columns=False, minimizes_passes=minimizes_passes)
+    if pack_b and problem.group == 1 and n and 2 * n * size <= level.vector:  # a shorter vector takes fewer cycles
+        short = max(16 // size, 1 << (n - 1).bit_length())
+        return replace(tiles, nr=short, nt=short)
+    return tiles
+
+
+def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
+    """Return a schedule whose workgroups pack columns of B, with all steps of K, once for several tiles of few rows, so
+    that the columns stay in the second-level cache. The same schedule where they do not fit, or no tiles share them.
     """
-    if (
-        not (problem.m and problem.n and problem.k and problem.reductions)
-        or problem.few
-        or problem.repeated == 1
-        or problem.m > schedule.mt
-    ):
+    m, n, k, uses = problem.m, problem.n, problem.k, problem.b_uses
+    if not (m and n and k and problem.reductions) or problem.is_skinny_variant or uses == 1 or m > schedule.mt:
         return schedule
-    kc, columns = ceil(problem.k, problem.group) * problem.group, ceil(problem.n, schedule.nr)
-    blocks = min(columns, 3 * level.model.l2.share // 4 // (problem.size * schedule.nr * kc * problem.reductions))
-    batch = min(problem.repeated, ceil(2 * level.height, problem.m))
+    kc, columns, nr = ceil(k, problem.group) * problem.group, ceil(n, schedule.nr), schedule.nr
+    depth = kc * problem.reductions
+    blocks = min(columns, 3 * level.model.l2.share // 4 // (problem.size * nr * depth))
+    batch = min(uses, ceil(2 * level.tile_rows, m))
     if blocks == 0 or batch == 1:
         return schedule
-    for groups, work in GROUPS:
-        while problem.m * batch * blocks * schedule.nr * kc * problem.reductions > work * 2:
-            if problem.outer // problem.repeated * ceil(problem.repeated, batch) * ceil(columns, blocks) >= groups:
+    for workgroups, work in WORKGROUPS:
+        while m * batch * blocks * nr * depth > work * 2:
+            if problem.outer // uses * ceil(uses, batch) * ceil(columns, blocks) >= workgroups:
                 break
             if blocks > 1:
                 blocks = ceil(blocks, 2)
-            elif problem.m * batch > level.height:
+            elif m * batch > level.tile_rows:
                 batch = ceil(batch, 2)
             else:
                 break
-    nt = schedule.nr * ceil(columns, ceil(columns, blocks))
-    return replace(schedule, nt=nt, kc=kc, batch=ceil(problem.repeated, ceil(problem.repeated, batch)))
+    nt = nr * ceil(columns, ceil(columns, blocks))
+    return replace(schedule, nt=nt, kc=kc, batch=ceil(uses, ceil(uses, batch)))
 
 
-def _reads_a(level: Level, problem: Problem, mr: int) -> bool:
+def _reads_a_in_place(level: Level, problem: Problem, mr: int) -> bool:
     """Return whether blocks of mr rows read A in place."""
-    return problem.a_in_place and (problem.m or 0) >= mr and a_in_place(level, mr, problem.a.stride)
+    has_block = problem.can_read_a_in_place and (problem.m or 0) >= mr
+    return has_block and pays_in_place_a(level, mr, problem.a.row_stride_bytes)
 
 
-def _reads_b_well(level: Level, problem: Problem, few_passes: bool) -> bool:
-    """Return whether it pays to read B in place, where that is possible."""
+def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) -> bool:
+    """Return whether B is read in place."""
+    if not problem.can_read_b_in_place or problem.panel_width:
+        return problem.can_read_b_in_place
     assert problem.m is not None and problem.n is not None
-    if problem.along_k:
-        return few_rows(problem) or (
-            2 * problem.n * problem.size <= level.vector and (problem.k or 0) >= 64
-        )  # columns are half a vector
-    tiles = choose(
-        level, problem.size, problem.m, problem.n, problem.k, problem.outer, problem.reductions, few_passes=few_passes
-    )
-    return b_in_place(level, problem.m, tiles.mr, *_panel(problem, tiles))
+    if problem.is_b_transposed:
+        has_half_vectors = 2 * problem.n * problem.size <= level.vector
+        return problem.is_skinny or (has_half_vectors and (problem.k or 0) >= 64)
+    tiles = _unpacked_tiles(level, problem, minimizes_passes)
+    return pays_in_place_b(level, problem.m, tiles.mr, *_panel_in_place(problem, tiles))
 
 
-def _keeps_b(level: Level, problem: Problem) -> bool:
+def _is_panel_cached(level: Level, problem: Problem) -> bool:
     """Return whether a panel of B stays in a cache when it is read in place."""
-    return b_stays(
-        level,
-        *_panel(
-            problem, choose(level, problem.size, problem.m, problem.n, problem.k, problem.outer, problem.reductions)
-        ),
-    )
+    return is_panel_cached(level, *_panel_in_place(problem, _unpacked_tiles(level, problem, False)))
 
 
-def _panel(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
-    """(bytes of a row, bytes between rows, rows) of a panel of B where it lies."""
+def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> Tiles:
+    """Return the tiles of a row-major B that is read in place."""
+    sizes = problem.size, problem.m, problem.n, problem.k, problem.outer, problem.reductions
+    return choose_tiles(level, *sizes, minimizes_passes=minimizes_passes)
+
+
+def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
+    """Return (bytes of a row, bytes between rows, rows) of a panel of a B that is read in place."""
     assert problem.n is not None
-    return (
-        min(tiles.nr, problem.n) * (problem.b.size or problem.size),
-        problem.b.stride,
-        (problem.k or UNKNOWN_STEPS) * problem.reductions,
-    )
+    row = min(tiles.nr, problem.n) * (problem.b.element_bytes or problem.size)
+    return row, problem.b.row_stride_bytes, (problem.k or ASSUMED_STEPS) * problem.reductions
 
 
-def converts_once(problem: Problem, tiles: Tiles) -> bool:
+def uses_b_once(problem: Problem, tiles: Tiles) -> bool:
     """Return whether each element of B is computed for a single block of rows."""
-    return (
-        problem.group == 1
-        and not problem.b.direct
-        and problem.n is not None
-        and 0 < (problem.most or problem.m or 0) <= tiles.mr
-    )
+    rows = problem.max_rows or problem.m or 0
+    return problem.group == 1 and not problem.b.is_argument and problem.n is not None and 0 < rows <= tiles.mr
 
 
-def _converted_in_parts(level: Level, problem: Problem, tiles: Tiles, along_k: bool) -> Tiles:
-    """Return tiles with parts of B that stay in the first cache between converting and multiplying them: whole columns
-    of a block where they lie along K, else short rows, as wide as leaves parts for several workers.
+def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectorizes_k: bool) -> Tiles:
+    """Return tiles with chunks of B that stay in the first-level cache between converting and multiplying them: whole
+    columns of a block where vectors are along K, else short rows, as wide as leaves tiles for several workers.
     """
     assert problem.n is not None
-    most = level.near // problem.size
-    if along_k:
-        nt = tiles.nr if problem.a.direct else tiles.nr * ceil(WIDTH_COMPUTED, tiles.nr)
-        kc = max(64, most // tiles.nr // 64 * 64)
-        return replace(tiles, nt=nt, kc=kc if problem.k is None or problem.k > 2 * kc else max(1, problem.k))
-    nt = tiles.nr * max(1, min(ceil(problem.n, tiles.nr), BLOCKS_CONVERTED))
-    kc = max(4, most // nt // 4 * 4)
-    return replace(tiles, nt=nt, kc=min(kc, max(1, problem.k or kc)))
+    elements, k = level.converted_bytes // problem.size, problem.k
+    if vectorizes_k:
+        nt = tiles.nr if problem.a.is_argument else tiles.nr * ceil(COMPUTED_COLUMNS, tiles.nr)
+        kc = max(64, elements // tiles.nr // 64 * 64)
+        return replace(tiles, nt=nt, kc=kc if k is None or k > 2 * kc else max(1, k))
+    nt = tiles.nr * max(1, min(ceil(problem.n, tiles.nr), CONVERTED_BLOCKS))
+    kc = max(4, elements // nt // 4 * 4)
+    return replace(tiles, nt=nt, kc=min(kc, max(1, k or kc)))
 
 
 def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
-    """Return blocks whose vectors lie along K: mr rows of A times nr columns of B. One or two rows stream B, which few
+    """Return blocks whose vectors are along K: mr rows of A times nr columns of B. One or two rows stream B, which few
     columns at a time do faster. In 16 sums, not 8, 1x4096x4096 takes 1.44x as long on Zen 5, 2x4096x4096 1.05x,
     3x2048x2048 0.86x, 4x4096x1024 0.79x, 4x512x4096 0.85x.
     """
-    assert problem.m is not None and problem.n is not None
-    mr = max(1, min(problem.m, 4))
+    m, n = problem.m, problem.n
+    assert m is not None and n is not None
+    mr = max(1, min(m, 4))
     sums = 16 if mr > 2 and level.accumulators >= 20 else 8
-    nr = max(1, min(problem.n, sums // mr if problem.m <= 4 else (level.accumulators - 4) // 4))
-    per_group = max(1, min(problem.n, (1 << 16) // max(1, problem.k or 1024)))
-    rows = min(max(1, problem.m), max(FEW_ROWS, level.height))
-    return Tiles(mr, nr, mr * ceil(rows, mr), max(nr, per_group // nr * nr), kc)
+    nr = max(1, min(n, sums // mr if m <= 4 else (level.accumulators - 4) // 4))
+    per_tile = max(1, min(n, (1 << 16) // max(1, problem.k or ASSUMED_STEPS)))
+    rows = min(max(1, m), max(SKINNY_ROWS, level.tile_rows))
+    return Tiles(mr, nr, mr * ceil(rows, mr), max(nr, per_tile // nr * nr), kc)
+
+
+# Legality
 
 
 def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
     """Return why a schedule is not valid for a contraction, None where it is."""
-    if min(schedule.mr, schedule.nr, schedule.mt, schedule.nt, schedule.kc) < 1:
+    mr, nr, mt, nt, kc, pack_a, pack_b, batch = astuple(schedule)
+    if min(mr, nr, mt, nt, kc) < 1:
         return "sizes are at least 1"
-    if schedule.mt % schedule.mr or schedule.nt % schedule.nr:
-        tile, block = f"{schedule.mt}x{schedule.nt}", f"{schedule.mr}x{schedule.nr}"
-        return f"the tile of {tile} is not a multiple of the register block of {block}"
-    along_k = problem.runs_along_k(schedule.pack_b)
-    registers = schedule.mr * (schedule.nr if along_k else ceil(schedule.nr * problem.size, level.vector))
-    if problem.matrix_steps and max(schedule.mr, schedule.nr) > MATRIX_ROWS:
-        return f"matrix registers hold blocks of {MATRIX_ROWS}x{MATRIX_ROWS}, not of {schedule.mr}x{schedule.nr}"
+    if mt % mr or nt % nr:
+        return f"the tile of {mt}x{nt} is not a multiple of the register block of {mr}x{nr}"
+    registers = mr * (nr if problem.vectorizes_k(pack_b) else ceil(nr * problem.size, level.vector))
+    if problem.matrix_steps and max(mr, nr) > MATRIX_ROWS:
+        return f"matrix registers hold blocks of {MATRIX_ROWS}x{MATRIX_ROWS}, not of {mr}x{nr}"
     if not problem.matrix_steps and registers > level.registers:
-        return (
-            f"the sums of a block of {schedule.mr}x{schedule.nr} take {registers} vector registers of {level.registers}"
-        )
-    if schedule.batch > 1 and not (
-        schedule.pack_b and problem.k is not None and schedule.kc >= problem.k and schedule.batch <= problem.repeated
-    ):
-        return (
-            f"a batch of {schedule.batch} shares packed columns of B with all steps of K, and is at most as large as "
-            f"the outer dimensions that B does not have, {problem.repeated}"
-        )
-    if schedule.kc % problem.group:
-        return f"{problem.group} steps of K are multiplied at once, and kc = {schedule.kc} is not a multiple of it"
+        return f"the sums of a block of {mr}x{nr} take {registers} vector registers of {level.registers}"
+    if batch > 1 and not (pack_b and problem.k is not None and kc >= problem.k and batch <= problem.b_uses):
+        return (f"a batch of {batch} shares packed columns of B with all steps of K, and is at most as large as the "
+                f"outer dimensions that B does not have, {problem.b_uses}")  # fmt: skip
+    if kc % problem.group:
+        return f"{problem.group} steps of K are multiplied at once, and kc = {kc} is not a multiple of it"
     if reason := _unreadable(problem, schedule):
         return reason
-    steps = schedule.kc * problem.reductions if schedule.batch > 1 else schedule.kc
-    largest = problem.size * max(
-        schedule.mt * schedule.nt, schedule.pack_a * schedule.mt * steps, schedule.pack_b * schedule.nt * steps
-    )
-    if largest > LARGEST:
-        return f"a workgroup needs {largest} bytes for an operand or its sums, the limit is {LARGEST}"
+    steps = kc * problem.reductions if batch > 1 else kc
+    largest = problem.size * max(mt * nt, pack_a * mt * steps, pack_b * nt * steps)
+    if largest > MAX_OPERAND_BYTES:
+        return f"a workgroup needs {largest} bytes for an operand or its sums, the limit is {MAX_OPERAND_BYTES}"
     return None
 
 
 def _unreadable(problem: Problem, schedule: Schedule) -> str | None:
     """Return why a schedule cannot pack or read in place the operands that it says, None where it can."""
-    if not schedule.pack_a and not (problem.a_in_place and (problem.m or 0) >= schedule.mr):
+    if not schedule.pack_a and not (problem.can_read_a_in_place and (problem.m or 0) >= schedule.mr):
         return "A cannot be read in place: it is computed, has fewer rows than a block, or an unknown number of them"
-    if not schedule.pack_b and not problem.b_in_place:
+    if not schedule.pack_b and not problem.can_read_b_in_place:
         return "B cannot be read in place: it is computed, of unknown sizes, or contiguous along neither N nor K"
-    if schedule.pack_b and problem.panel:
+    if schedule.pack_b and problem.panel_width:
         return "B lies in panels, which are read in place"
-    if problem.panel and problem.panel % schedule.nr:
-        return f"B lies in panels of {problem.panel} columns, which are not made of whole blocks of {schedule.nr}"
+    if problem.panel_width and problem.panel_width % schedule.nr:
+        return f"B lies in panels of {problem.panel_width} columns, which are not made of whole blocks of {schedule.nr}"
     if not schedule.pack_b and (problem.n or 0) < schedule.nr:
         return f"B cannot be read in place: it has {problem.n} columns, fewer than a block"
     return None
 
 
-def schedule_of(source: func.FuncOp) -> Schedule | None:
+# The attribute
+
+
+def stated_schedule(source: func.FuncOp) -> Schedule | None:
     """Return the schedule that a dispatch function states. CompileError for a malformed one."""
     stated = source.attributes.get(SCHEDULE)
     if stated is None:
         return None
     names = [f.name for f in fields(Schedule)]
+    flags = [name for name in names if name.startswith("pack")]
     optional = {f.name for f in fields(Schedule) if f.default is not MISSING}
-    values = stated.data if isinstance(stated, DictionaryAttr) else {}
-    found = {name: _value(values[name], name.startswith("pack")) for name in names if name in values}
-    if not set(names) - optional <= set(values) <= set(names) or None in found.values():
-        types = ", ".join(f"{name}: {'i1' if name.startswith('pack') else 'i64'}" for name in names)
-        raise refused(source, f"it is not a dictionary of {types}")
-    return Schedule(**found)  # type: ignore[arg-type]
+    stated_values = stated.data if isinstance(stated, DictionaryAttr) else {}
+    integers = {name: _integer(value, name in flags) for name, value in stated_values.items()}
+    values = {name: value for name, value in integers.items() if value is not None}
+    if not set(names) - optional <= set(values) <= set(names) or len(values) < len(integers):
+        types = ", ".join(f"{name}: {'i1' if name in flags else 'i64'}" for name in names)
+        raise schedule_error(source, f"it is not a dictionary of {types}")
+    sizes = {name: value for name, value in values.items() if name not in flags}
+    return Schedule(**sizes, pack_a=bool(values["pack_a"]), pack_b=bool(values["pack_b"]))
 
 
-def refused(source: func.FuncOp, reason: str) -> CompileError:
+def schedule_error(source: func.FuncOp, reason: str) -> CompileError:
     """Return the error for a schedule that cannot be used."""
     note = f"drop the attribute `{SCHEDULE}` for the default, or state another schedule"
     return CompileError(f"the schedule of '@{source.sym_name.data}': {reason}", location_of(source), note)
 
 
-def _value(attribute: Attribute, truth: bool) -> int | bool | None:
-    """Return a number, or a truth value; None for anything else."""
-    if not isinstance(attribute, IntegerAttr) or (attribute.type == BoolAttr.from_bool(True).type) != truth:
+def _integer(attribute: Attribute, is_flag: bool) -> int | None:
+    """Return the value of an integer attribute; None for anything else, and for a flag that is not an i1 or a size that
+    is one."""
+    if not isinstance(attribute, IntegerAttr) or (attribute.type == i1) != is_flag:
         return None
-    return bool(attribute.value.data) if truth else attribute.value.data
+    return attribute.value.data

@@ -1,8 +1,13 @@
-"""Register blocks, tiles and cache blocks of contractions, by CPU level."""
+"""CPU levels, and the register blocks and tiles of contractions for them.
+
+In the terms of BLIS: mr x nr is the register block, mt and nt are MC and NC, kc is KC. A *panel* of B is kc rows of nr
+columns.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import gcd
 
 from pydispatch.compiler.target.cpu import Machine
@@ -18,48 +23,49 @@ class Level:
         vector: Bytes of a vector register.
         registers: Number of vector registers.
         accumulators: Number of vector registers that may hold sums.
-        rows, vectors: Size of the largest register block.
-        height, width: Rows, and bytes of columns, of the tile of a workgroup.
-        bytes: Signedness of the bytes that a dot-product instruction takes; "" without such an instruction.
+        block_rows, block_vectors: Size of the largest register block.
+        tile_rows, tile_row_bytes: Rows, and bytes of columns, of the tile of a workgroup.
+        byte_products: Signedness of the bytes that a dot-product instruction takes; "" without such an instruction.
         byte_steps: Steps of K that the instruction takes.
-        halves: Whether the CPU widens vectors of f16 and bf16.
-        matrices: Element types that the CPU multiplies in matrix registers (AMX): "i8", "bf16".
+        widens_half: Whether the CPU widens vectors of f16 and bf16.
+        matrix_types: Element types that the CPU multiplies in matrix registers (AMX): "i8", "bf16".
     """
 
     model: MachineModel
     vector: int
     registers: int
     accumulators: int
-    rows: int
-    vectors: int
-    height: int
-    width: int
-    bytes: str = ""
+    block_rows: int
+    block_vectors: int
+    tile_rows: int
+    tile_row_bytes: int
+    byte_products: str = ""
     byte_steps: int = 4
-    halves: bool = False
-    matrices: frozenset[str] = frozenset()
+    widens_half: bool = False
+    matrix_types: frozenset[str] = frozenset()
 
     @property
-    def room(self) -> int:
+    def packed_bytes(self) -> int:
         """Bytes of packed operands of a workgroup: twice the second-level cache, as they are prefetched."""
         return 2 * self.model.l2.share
 
     @property
-    def panel(self) -> int:
-        """Bytes of a panel of B, K steps long, that stays in the second-level cache while the rows of a tile pass."""
+    def panel_bytes(self) -> int:
+        """Bytes of a panel of B that stays in the second-level cache while the rows of a tile pass."""
         return self.model.l2.share // 2
 
     @property
-    def near(self) -> int:
-        """Bytes of B that are converted before one block of rows, all there are, multiplies them: they stay in the
-        first cache. On Zen 5 f32 times i8 of 1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second one,
-        and at 28 in these parts."""
+    def converted_bytes(self) -> int:
+        """Bytes of B that are converted before the only block of rows multiplies them: they stay in the first-level
+        cache. On Zen 5 f32 times i8 of 1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second one, and at
+        28 in these chunks."""
         return 2 * self.model.l1.share // 3
 
     def cycles(self, mr: int, width: int) -> float:
-        """Cycles of a step of K for a block of mr rows of `width` bytes, when its operands are in the first cache."""
-        vectors, parts = ceil(width, self.vector), ceil(self.vector, self.model.datapath)
-        return max(mr * vectors * parts / self.model.fmas, (mr + vectors * parts) / self.model.loads)
+        """Return the cycles of a step of K for a block of mr rows of `width` bytes, with operands in the first-level
+        cache."""
+        vectors, operations = ceil(width, self.vector), ceil(self.vector, self.model.datapath)
+        return max(mr * vectors * operations / self.model.fmas, (mr + vectors * operations) / self.model.loads)
 
 
 # AVX-512 has 32 registers: 14 rows of 2 vectors leave 2 for B and 2 for broadcasts. AVX2 and SSE have 16; SSE has no
@@ -70,7 +76,7 @@ class Level:
 #   512x784x512   52x256: 263   104x128: 263   96x256: 264   52x512: 261; A packed: 247; both packed: 243
 #   1024x512x512  52x256: 264   104x256: 264   208x256: 264; B packed: 246     register blocks 8x48: 256, 14x32: 260
 #   1024 cubed    52x256: 248   104x256: 251   208x256: 241; B packed: 241
-# Packing in parts of K costs 4 % at 1024. Tiles of half or twice the size differ by 2 %: they depend on the level.
+# Packing in chunks of K costs 4 % at 1024. Tiles of half or twice the size differ by 2 %: they depend on the level.
 LEVELS = {
     "avx512f": (64, 32, 28, 14, 2, 112, 1024),
     "avx2": (32, 16, 12, 6, 2, 96, 1024),
@@ -82,28 +88,29 @@ LEVELS = {
     "v": (16, 32, 24, 12, 2, 96, 512),
     "riscv64": (16, 8, 6, 6, 1, 96, 512),
 }
+"""Feature or architecture -> `Level.vector` to `Level.tile_row_bytes`; the first feature that a machine has counts."""
 
-MATRICES = {"i8": ("amx-int8", "avx512vnni"), "bf16": ("amx-bf16",)}
-"""Element -> what a CPU with matrix registers needs to multiply it."""
+MATRIX_FEATURES = {"i8": ("amx-int8", "avx512vnni"), "bf16": ("amx-bf16",)}
+"""Element type -> features that a CPU with matrix registers needs to multiply it."""
 
 MATRIX_ROWS = 32
-"""Of a block of sums in matrix registers: two times two registers of 16 rows of 64 bytes."""
+"""Rows, and columns, of a block of sums in matrix registers: two times two registers of 16 rows of 64 bytes."""
 
-GROUPS = ((8, 1 << 20), (64, 1 << 25))
+WORKGROUPS = ((8, 1 << 20), (64, 1 << 25))
 """(workgroups, multiplications): tiles are cut until there are so many or one has no more than so much to do."""
 
-PACKING_GROUPS = ((8, 1 << 20), (16, 1 << 25))
-"""The same where each tile packs its rows of A: 32x4096x4096 in 16 tiles of 256 columns takes 7,700 us on an Intel Xeon
-with 2 MiB of L2, in 32 of 128 11,700."""
+PACKING_WORKGROUPS = ((8, 1 << 20), (16, 1 << 25))
+"""`WORKGROUPS` where each tile packs its rows of A: 32x4096x4096 in 16 tiles of 256 columns takes 7,700 us on an Intel
+Xeon with 2 MiB of L2, in 32 of 128 11,700."""
 
 
 def level_of(machine: Machine) -> Level:
     """Return the level of a machine, with its model."""
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
-    halves = machine.arch == "aarch64" or "f16c" in machine.has
+    widens_half = machine.arch == "aarch64" or "f16c" in machine.has
     steps = 8 if machine.arch == "aarch64" and "i8mm" in machine.has else 4
-    matrices = frozenset(e for e, needs in MATRICES.items() if machine.has >= {"amx-tile", *needs})
-    return Level(machine.model, *LEVELS[name], _byte_products(machine), steps, halves, matrices)
+    matrix_types = frozenset(e for e, needs in MATRIX_FEATURES.items() if machine.has >= {"amx-tile", *needs})
+    return Level(machine.model, *LEVELS[name], _byte_products(machine), steps, widens_half, matrix_types)
 
 
 def _byte_products(machine: Machine) -> str:
@@ -119,7 +126,8 @@ def _byte_products(machine: Machine) -> str:
 
 @dataclass(frozen=True)
 class Tiles:
-    """mr x nr: the register block; mt x nt: the tile of a workgroup, whole blocks; kc: steps of K that are packed."""
+    """Block sizes: the register block mr x nr, the tile mt x nt of a workgroup, which is whole blocks, and the kc steps
+    of K of a packed chunk."""
 
     mr: int
     nr: int
@@ -128,73 +136,115 @@ class Tiles:
     kc: int
 
 
-def ceil(lhs: int, rhs: int) -> int:
-    return -(-lhs // rhs)
+def ceil(a: int, b: int) -> int:
+    """Return a / b, rounded up."""
+    return -(-a // b)
 
 
-def _rows(level: Level, vectors: int, m: int | None, few_passes: bool) -> int:
-    """Return the number of rows of the register block: of the heights that fill the registers the one that leaves the
-    least over, or that is enough for the fewest passes over B.
+def _block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool) -> int:
+    """Return the number of rows of the register block: of the heights that fill the registers the one that computes the
+    fewest rows twice, or that is enough for the fewest passes over B.
     """
-    most = min(level.rows + (vectors == 1) * 2, level.accumulators // vectors)
+    most = min(level.block_rows + (vectors == 1) * 2, level.accumulators // vectors)
     if m is None:
         return most
     if m <= most:
         return max(1, m)
-    if few_passes:
+    if minimizes_passes:
         return ceil(m, ceil(m, most))
     return min(range(most, max(1, most * 2 // 3) - 1, -1), key=lambda rows: ceil(m, rows) * (rows + 1))
 
 
-def _vectors(level: Level, m: int) -> int:
-    """Vectors of the rows of a block that has all m rows. Beside the sums, its column of A or its row of B is in
-    registers, whichever is shorter, and one of the other: 7x512x512 with a vector more took 1.8x the time."""
+def _skinny_vectors(level: Level, m: int) -> int:
+    """Return the vectors of the rows of a block that has all m rows. Beside the sums, its column of A or its row of B
+    is in registers, whichever is shorter, and one of the other: 7x512x512 with a vector more took 1.8x the time."""
     fit = (v for v in range(8, 0, -1) if m * v <= level.accumulators and m * v + min(m, v) < level.registers)
     return next(fit, 1)
 
 
-def choose(
-    level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int,
-    padded: bool = True, packed: bool = False, panel: int | None = None, few_passes: bool = False,
-    even: bool = False, matrices: bool = False, packs_a: bool = False,
-) -> Tiles:  # fmt: skip
-    """Return tiles for elements of `size` bytes.
+def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[tuple[int, int]]) -> Tiles:
+    """Return smaller tiles of a product of m rows and n columns, so that there are enough workgroups.
 
-    m, n, k: the sizes, None when not known while compiling; outer: the product of the outer dimensions; reductions: of
-    the other reductions; padded: nr is whole vectors also where n is smaller; packed: tiles are larger, for what is
-    packed to be used more often; panel: columns of B lie so many side by side, and nr divides it; few_passes: B comes
-    from beyond the second-level cache for each block of rows, of which there are as few as can be; even: an odd last
-    row takes as many registers as two; matrices: sums are in matrix registers; packs_a: each tile packs A for itself.
+    Args:
+        tiles: The largest tiles.
+        m, n: Rows and columns of the product.
+        outer: Product of the outer dimensions.
+        depth: Multiplications for each sum.
+        limits: See `WORKGROUPS`.
     """
-    lanes = level.vector // size
-    vectors = level.vectors
-    if not matrices and m is not None and m <= level.accumulators // (2 * vectors):  # few rows: longer ones
-        vectors = max(vectors, _vectors(level, max(1, m + m % 2 if even else m)))
-    if n is not None:
-        vectors = min(vectors, max(1, ceil(n, lanes)))
-    if panel is not None:
-        vectors = gcd(panel // lanes, 1 << (vectors.bit_length() - 1))
-    nr = vectors * lanes
-    if n is not None and not padded and n < nr:
-        nr = max(1, n)
-    mr = max(1, min(m or MATRIX_ROWS, MATRIX_ROWS)) if matrices else _rows(level, vectors, m, few_passes)
-    mt = mr * max(1, level.height * (1 + packed) // mr)
-    nt = nr * max(1, level.width // size // nr)
-    if m is not None:
-        mt = mr * ceil(ceil(max(m, 1), mr), ceil(max(m, 1), mt))
-    if n is not None:
-        nt = nr * ceil(ceil(max(n, 1), nr), ceil(max(n, 1), nt))
-    depth = (512 if k is None else max(k, 1)) * reductions
-    for groups, work in PACKING_GROUPS if packs_a else GROUPS:
-        while m is not None and n is not None and mt * nt * depth > work * (1 + packed):
-            if outer * ceil(m, mt) * ceil(n, nt) >= groups or (mt <= mr and nt <= nr):
+    mr, nr, mt, nt = tiles.mr, tiles.nr, tiles.mt, tiles.nt
+    for workgroups, work in limits:
+        while mt * nt * depth > work and (mt > mr or nt > nr):
+            if outer * ceil(m, mt) * ceil(n, nt) >= workgroups:
                 break
             if nt > nr and (nt >= mt or mt <= mr):
                 nt = nr * ceil(nt // nr, 2)
             else:
                 mt = mr * ceil(mt // mr, 2)
-    room = max(64, level.room // (size * (mt + nt)) // 8 * 8)
-    kc = room if k is None else max(k, 1)
-    if kc > room:
-        kc = ceil(ceil(kc, ceil(kc, room)), 8) * 8
-    return Tiles(mr, nr, mt, nt, min(kc, room) if k is None else kc)
+    return replace(tiles, mt=mt, nt=nt)
+
+
+def choose_tiles(
+    level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int,
+    pads_columns: bool = True, is_packed: bool = False, panel_width: int | None = None,
+    minimizes_passes: bool = False, pairs_rows: bool = False, uses_matrices: bool = False, packs_a: bool = False,
+) -> Tiles:  # fmt: skip
+    """Return tiles for a contraction.
+
+    Args:
+        level: The CPU.
+        size: Bytes of an element.
+        m, n, k: Sizes; None if dynamic.
+        outer: Product of the outer dimensions.
+        reductions: Product of the reductions other than K.
+        pads_columns: Whether nr is whole vectors also where n is smaller.
+        is_packed: Whether B is packed: tiles are larger, for the packed elements to be used more often.
+        panel_width: Columns of a panel of a constant B, which nr divides; None for a B in another layout.
+        minimizes_passes: Whether B comes from beyond the second-level cache for each block of rows, so that the fewest
+            blocks are best.
+        pairs_rows: Whether an odd last row takes as many registers as two rows.
+        uses_matrices: Whether sums are in matrix registers.
+        packs_a: Whether each tile packs its rows of A.
+    """
+    lanes = level.vector // size
+    vectors = level.block_vectors
+    if not uses_matrices and m is not None and m <= level.accumulators // (2 * vectors):  # skinny: longer rows
+        vectors = max(vectors, _skinny_vectors(level, max(1, m + m % 2 if pairs_rows else m)))
+    if n is not None:
+        vectors = min(vectors, max(1, ceil(n, lanes)))
+    if panel_width is not None:
+        vectors = gcd(panel_width // lanes, 1 << (vectors.bit_length() - 1))
+    nr = vectors * lanes
+    if n is not None and not pads_columns and n < nr:
+        nr = max(1, n)
+    if uses_matrices:
+        mr = max(1, min(m or MATRIX_ROWS, MATRIX_ROWS))
+    else:
+        mr = _block_rows(level, vectors, m, minimizes_passes)
+    mt = mr * max(1, level.tile_rows * (1 + is_packed) // mr)
+    nt = nr * max(1, level.tile_row_bytes // size // nr)
+    if m is not None:
+        mt = mr * ceil(ceil(max(m, 1), mr), ceil(max(m, 1), mt))
+    if n is not None:
+        nt = nr * ceil(ceil(max(n, 1), nr), ceil(max(n, 1), nt))
+    tiles = Tiles(mr, nr, mt, nt, kc=512 if k is None else max(k, 1))
+    if m is not None and n is not None:
+        largest = PACKING_WORKGROUPS if packs_a else WORKGROUPS
+        limits = [(count, work * (1 + is_packed)) for count, work in largest]
+        tiles = _cut(tiles, m, n, outer, tiles.kc * reductions, limits)
+    return replace(tiles, kc=_packed_steps(level, size * (tiles.mt + tiles.nt), k))
+
+
+def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
+    """Return the steps of K of a packed chunk: all that fit, in chunks of about the same length.
+
+    Args:
+        level: The CPU.
+        step_bytes: Bytes of both operands for one step.
+        k: The number of steps; None if dynamic.
+    """
+    fitting = max(64, level.packed_bytes // step_bytes // 8 * 8)
+    if k is None:
+        return fitting
+    steps = max(k, 1)
+    return steps if steps <= fitting else ceil(ceil(steps, ceil(steps, fitting)), 8) * 8

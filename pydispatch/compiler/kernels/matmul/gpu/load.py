@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
-from pydispatch.compiler.kernels.matmul.cpu.pack import factor_at
+from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
 from pydispatch.compiler.kernels.matmul.gpu.plan import Plan, Side, joined
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index

@@ -257,14 +257,14 @@ def _side(
     aligned.
     """
     value = contraction.generic.inputs[factor.main]
-    plain_steps = factor.is_last(contraction.k) and factor.coordinates[-1].is_plain(contraction.k)
+    plain_steps = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
     steps = plain_steps or not factor.is_last(last)
     dim, room = (contraction.k, tile.depth) if steps else (last, extent)
     run = 1
     if isinstance(value.type, TensorType) and moved(elements, value) is not None and factor.is_last(dim):
         bits = max(8, bit_width(value.type.element_type) or 64)
         whole = value.type.get_shape()[-1]
-        plain = factor.coordinates[-1].is_plain(dim)
+        plain = factor.coordinates[-1].is_identity(dim)
         size = sizes[dim]
         run = next(
             r for r in (16, 8, 4, 2, 1)

@@ -1,0 +1,283 @@
+"""The loop nest of a contraction kernel as data: its levels, and the index range of each dimension at every level.
+
+    workgroup → batch of outer indices → outer reductions → chunks of K → columns of register blocks → rows of them
+
+`Nest.of` derives the statements of a tile from a plan. A `Region` is the range of each dimension at one level of the
+nest; each level makes a new one. `tile.py` emits the statements.
+
+Blocks of a dimension that is known to fill one overlap: the last block begins early enough to end with the dimension,
+and computes some elements again, with the same bits. Otherwise the last block is partial: it runs over the edge, and
+only elements that exist are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+
+
+class TileStep(Enum):
+    """A statement of a tile, outside of its register blocks."""
+
+    PACK_A = "pack A"
+    PACK_B = "pack B"
+    CLEAR_FACTOR_SUMS = "clear the sums of factors"
+    ADD_FACTOR_SUMS = "add up the packed factors"
+
+
+class BlockStep(Enum):
+    """A statement of a register block."""
+
+    INITIALIZE = "initialize the sums"
+    MULTIPLY = "add products to the sums"
+    FINISH = "compute and store the results"
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Loops over the register blocks of a tile: columns outside, so that a panel of B stays in the first-level cache
+    while the rows pass."""
+
+    steps: tuple[BlockStep, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A sequential loop over a reduced dimension, `step` indices at a time."""
+
+    dim: int
+    step: int
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A loop over the workgroup's batch of indices of the outer dimensions `dims`, which share packed columns of B."""
+
+    dims: tuple[int, ...]
+    count: int
+    body: tuple[Node, ...]
+
+
+Node = TileStep | Blocks | Loop | Batch
+
+
+@dataclass(frozen=True)
+class Span:
+    """The index range of a dimension: its first index and its extent."""
+
+    first: Index
+    extent: Index
+
+
+@dataclass(frozen=True)
+class Region:
+    """The part of the iteration space that one level of the nest covers: a span for each dimension.
+
+    batch: number of the workgroup's batch of outer indices.
+    """
+
+    spans: tuple[Span, ...]
+    batch: Index = 0
+
+    def first(self, dim: int) -> Index:
+        return self.spans[dim].first
+
+    def extent(self, dim: int) -> Index:
+        return self.spans[dim].extent
+
+    def within(self, dim: int, span: Span) -> Region:
+        """Return the region with another span of one dimension."""
+        return replace(self, spans=(*self.spans[:dim], span, *self.spans[dim + 1 :]))
+
+    def at(self, dims: Sequence[int], indices: Sequence[Index]) -> Region:
+        """Return the region at one index of each of `dims`."""
+        fixed = dict(zip(dims, indices, strict=True))
+        return replace(self, spans=tuple(Span(fixed[d], 1) if d in fixed else s for d, s in enumerate(self.spans)))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A register block of a tile.
+
+    Attributes:
+        row_index, column_index: Its coordinates among the blocks of the tile.
+        row, column: Its first row and column, counted from the tile's.
+        is_tail: Whether it has the last columns of zero-filled panels, fewer than a block.
+    """
+
+    row_index: Index
+    column_index: Index
+    row: Index
+    column: Index
+    is_tail: bool = False
+
+
+@dataclass(frozen=True)
+class Nest:
+    """The loop nest of one plan. sizes: of all dimensions; body: the statements of a tile."""
+
+    plan: Plan
+    sizes: tuple[Index, ...]
+    body: tuple[Node, ...]
+
+    @staticmethod
+    def of(plan: Plan, sizes: Sequence[Index], packs_a: bool = True, is_batched: bool = True) -> Nest:
+        """Return the nest of a plan.
+
+        Args:
+            plan: The plan.
+            sizes: Sizes of the contraction's dimensions.
+            packs_a: Whether A is packed where the plan says so; False for an A that is in workgroup memory already.
+            is_batched: Whether workgroups have batches of outer indices; False for a single index of each.
+        """
+        return Nest(plan, variant_sizes(plan, sizes), _statements(plan, packs_a, is_batched))
+
+    # Regions
+
+    def grid(self, build: Builder) -> list[Index]:
+        """Return the grid: outer dimensions, batches of those that are batched, then tiles of rows and columns."""
+        contraction, schedule = self.plan.contraction, self.plan.schedule
+        outer = [self.sizes[d] for d in self._distributed]
+        batches = build.ceil_quotient(build.product([self.sizes[d] for d in self.plan.batched_dims]), schedule.batch)
+        rows = 1 if contraction.m is None else build.ceil_quotient(self.sizes[contraction.m], schedule.mt)
+        columns = 1 if contraction.n is None else build.ceil_quotient(self.sizes[contraction.n], schedule.nt)
+        return [*outer, batches, rows, columns]
+
+    @property
+    def _distributed(self) -> list[int]:
+        """The outer dimensions that have a dimension of the grid each."""
+        return [d for d in self.plan.contraction.outer if d not in self.plan.batched_dims]
+
+    def workgroup(self, build: Builder, workgroup_id: SSAValue) -> Region:
+        """Return the tile of a workgroup."""
+        contraction, schedule = self.plan.contraction, self.plan.schedule
+        grid = self.grid(build)
+        *outer, batch, row, column = build.split(build.bounded(workgroup_id, build.product(grid)), grid)
+        region = replace(self.whole(dict(zip(self._distributed, outer, strict=True))), batch=batch)
+        region = self.tile(build, region, contraction.m, row, schedule.mt, schedule.mr)
+        return self.tile(build, region, contraction.n, column, schedule.nt, schedule.nr)
+
+    def whole(self, outer: Mapping[int, Index]) -> Region:
+        """Return the region at the given indices of outer dimensions, with all indices of the reductions that a tile
+        has no loops over."""
+        plan = self.plan
+        unlooped = {*plan.inner_reductions, *([plan.contraction.k] if plan.sums_in_registers else [])}
+        return Region(tuple(
+            Span(outer.get(d, 0), size if d in unlooped else 1) for d, size in enumerate(self.sizes)))  # fmt: skip
+
+    def tile(self, build: Builder, region: Region, dim: int | None, index: Index, tile: int, block: int) -> Region:
+        """Return the region of tile `index` along the rows or the columns; the last tile overlaps its neighbour where
+        the dimension has a whole block."""
+        if dim is None:
+            return region
+        size = self.sizes[dim]
+        is_exact = isinstance(size, int) and size % tile == 0
+        first = build.times(index, tile)
+        if self.plan.overlaps(dim, size, block) and not is_exact:
+            first = build.least(first, build.minus(size, block))
+        return region.within(dim, Span(first, tile if is_exact else build.least(tile, build.minus(size, first))))
+
+    def iteration(self, build: Builder, region: Region, loop: Loop, index: Index) -> Region:
+        """Return the region of the iteration of a loop that begins at `index`: a chunk of K, or one index of another
+        reduction."""
+        if loop.dim != self.plan.contraction.k:
+            return region.at([loop.dim], [index])
+        size, step = self.sizes[loop.dim], loop.step
+        is_exact = isinstance(size, int) and size % step == 0
+        return region.within(loop.dim, Span(index, step if is_exact else build.least(step, build.minus(size, index))))
+
+    # Register blocks
+
+    def block(
+        self, build: Builder, region: Region, row_index: Index, column_index: Index, is_tail: bool = False
+    ) -> Block:
+        """Return a register block of a tile."""
+        row = self.block_start(build, region, self.plan.contraction.m, row_index, self.plan.schedule.mr)
+        column = self.block_start(build, region, self.plan.contraction.n, column_index, self.plan.schedule.nr)
+        return Block(row_index, column_index, row, column, is_tail)
+
+    def block_start(self, build: Builder, region: Region, dim: int | None, index: Index, block: int) -> Index:
+        """Return the first index of a block in the tile; the last block overlaps its neighbour where there is one."""
+        if dim is None:
+            return 0
+        start, extent = build.times(index, block), region.extent(dim)
+        if isinstance(extent, int) and extent % block == 0:
+            return start
+        if self.plan.overlaps(dim, self.sizes[dim], block):
+            return build.least(start, build.minus(extent, block))
+        return start
+
+    def rows(self, build: Builder, region: Region, block: Block) -> Index:
+        """Return how many rows of a block exist."""
+        return self.block_extent(build, region, self.plan.contraction.m, block.row, self.plan.schedule.mr)
+
+    def columns(self, build: Builder, region: Region, block: Block) -> Index:
+        """Return how many columns of a block exist."""
+        if block.is_tail:
+            return self.plan.tail_columns
+        return self.block_extent(build, region, self.plan.contraction.n, block.column, self.plan.schedule.nr)
+
+    def block_extent(self, build: Builder, region: Region, dim: int | None, start: Index, block: int) -> Index:
+        """Return how many rows or columns exist of a block that begins at `start`."""
+        if dim is None:
+            return 1
+        size = self.sizes[dim]
+        if isinstance(size, int):
+            return min(block, size)
+        if self.plan.overlaps(dim, size, block):
+            return block
+        return build.least(block, build.minus(region.extent(dim), start))
+
+
+def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]:
+    """Return the statements of a tile. Where one pass has all products of a block, its sums stay in registers from the
+    first product to the results; else the sums of the tile are in memory between chunks of the reductions."""
+    pack_a = (TileStep.PACK_A,) if plan.schedule.pack_a and packs_a else ()
+    pack_b = (TileStep.PACK_B,) if plan.schedule.pack_b else ()
+    has_offsets = bool(plan.arithmetic.a_offset or plan.arithmetic.b_offset)
+    clear = (TileStep.CLEAR_FACTOR_SUMS,) if has_offsets else ()
+    add = (TileStep.ADD_FACTOR_SUMS,) if has_offsets else ()
+    if plan.sums_in_registers:
+        blocks = Blocks((BlockStep.INITIALIZE, BlockStep.MULTIPLY, BlockStep.FINISH))
+        tile = (*clear, *pack_a, *add, blocks)
+        if is_batched and plan.batched_dims:
+            return (*pack_b, Batch(plan.batched_dims, plan.schedule.batch, tile))
+        return (*pack_b, *tile)
+    chunk: Node = Loop(plan.contraction.k, plan.schedule.kc, (*pack_b, *pack_a, *add, Blocks((BlockStep.MULTIPLY,))))
+    for dim in reversed(plan.outer_reductions):
+        chunk = Loop(dim, 1, (chunk,))
+    return (*clear, Blocks((BlockStep.INITIALIZE,)), chunk, Blocks((BlockStep.FINISH,)))
+
+
+def variant_sizes(plan: Plan, sizes: Sequence[Index]) -> tuple[Index, ...]:
+    """Return the sizes of all dimensions where a plan applies: a plan for one row count knows that."""
+    rows = plan.row_range
+    if rows is None or rows.least != rows.most:
+        return tuple(sizes)
+    return tuple(rows.least if d == plan.contraction.m else size for d, size in enumerate(sizes))
+
+
+def has_few_enough_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
+    """Return whether A has at most as many rows as the plan is for, which has an upper bound."""
+    assert plan.contraction.m is not None and plan.row_range is not None and plan.row_range.most is not None
+    return build.less(sizes[plan.contraction.m], plan.row_range.most + 1)
+
+
+def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
+    """Return the number of workgroups of a kernel with these variants, see `plan.variants`."""
+    total, *bounded = (build.product(Nest.of(p, sizes).grid(build)) for p in plans)
+    for plan, count in zip(reversed(plans[1:]), reversed(bounded), strict=True):
+        condition = has_few_enough_rows(plan, build, sizes)
+        assert isinstance(condition, SSAValue)
+        total = build.pure(arith.SelectOp(condition, build.value(count), build.value(total)))
+    if len(plans) > 1 and plans[0].contraction.m is not None:  # without rows there is nothing to do
+        total = build.times(total, build.least(sizes[plans[0].contraction.m], 1))
+    return total

@@ -1,0 +1,130 @@
+"""Operands of register blocks: arguments read in place, panels of an argument, and buffers for packed copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import BlockArgument, SSAValue
+
+from pydispatch.compiler.kernel_ir.words import bit_width
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of, packed_extents
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.match import Factor
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+
+
+@dataclass(frozen=True)
+class OperandView:
+    """A factor as register blocks read it.
+
+    Attributes:
+        factor: The factor.
+        buffer: Memory with its elements.
+        strides: Elements between neighbours along each coordinate of the factor.
+        is_argument: Whether coordinates count from the tensor's beginning, as in an argument, not from the tile's.
+        panel_stride: Elements between panels of columns; None where columns are not stored in panels.
+        is_ones: Whether the elements are ones in place of the factor, for the sums of the other one.
+    """
+
+    factor: Factor
+    buffer: SSAValue
+    strides: tuple[Index, ...]
+    is_argument: bool = False
+    panel_stride: int | None = None
+    is_ones: bool = False
+
+    def stride(self, build: Builder, dim: int | None) -> Index:
+        """Return the distance of neighbours along a dimension, in elements."""
+        total: Index = 0
+        for coordinate, stride in zip(self.factor.coordinates, self.strides, strict=True):
+            if dim is not None and coordinate.of(dim):
+                total = build.plus(total, build.times(stride, coordinate.of(dim)))
+        return total
+
+
+def view_a(frame: Frame, plan: Plan, build: Builder) -> OperandView:
+    """Return A where it is read in place, else a buffer for its packed copy."""
+    factor = plan.contraction.a
+    return _packed_rows(frame, plan, factor) if plan.schedule.pack_a else view_in_place(frame, plan, build, factor)
+
+
+def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
+    """Return B where it is read in place, in panels or not, else a buffer for its packed copy."""
+    factor, panels = plan.contraction.b, plan.panels
+    if panels is not None:
+        buffer = _buffer_of(frame, panels.argument)
+        return OperandView(factor, buffer, tuple(panels.strides()), True, panels.step)
+    if plan.schedule.pack_b:
+        return _packed_panels(frame, plan, factor)
+    return view_in_place(frame, plan, build, factor, plan.half_b)
+
+
+def view_in_place(
+    frame: Frame, plan: Plan, build: Builder, factor: Factor, value: SSAValue | None = None
+) -> OperandView:  # fmt: skip
+    """Return a factor that is read in the memory of an argument. value: the tensor that it is an element of, or is
+    widened from; None for its own.
+    """
+    value = plan.contraction.generic.inputs[factor.main] if value is None else value
+    argument = argument_of(value)
+    assert argument is not None
+    sizes = frame.elements.dims(value)
+    strides: list[Index] = [1]
+    for size in reversed(sizes[1:]):
+        strides.insert(0, build.times(strides[0], size))
+    return OperandView(factor, _buffer_of(frame, argument), tuple(strides[: len(sizes)]), True)
+
+
+def _buffer_of(frame: Frame, argument: BlockArgument) -> SSAValue:
+    return frame.buffers[frame.tensors.index(argument)]
+
+
+def _packed_box(plan: Plan, factor: Factor) -> list[int]:
+    """Return the extents of a factor's coordinates in a tile."""
+    schedule = plan.schedule
+    extents = packed_extents(plan.contraction, schedule, schedule.kc, plan.sizes, plan.inner_reductions)
+    return [sum(a * (extents[d] - 1) for d, a in c.terms) + 1 for c in factor.coordinates]
+
+
+def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
+    """Allocate a row-major copy, in the order of the operand's coordinates. Rows of a power of two of bytes are padded
+    by a cache line: they would all fall into the same cache sets."""
+    box, bits = _packed_box(plan, factor), bit_width(plan.compute) or 64
+    order = list(range(len(box)))
+    if plan.group > 1 or plan.vectorizes_k:  # K last, and whole groups
+        last = next(p for p in factor.where(plan.contraction.k) if factor.coordinates[p].of(plan.contraction.k) == 1)
+        order = [p for p in order if p != last] + [last]
+        box[last] = ceil(box[last], plan.group) * plan.group
+    strides: list[Index] = [0] * len(box)
+    running = 1
+    for position in reversed(order):
+        strides[position] = running
+        running *= box[position]
+        row_bytes = running * bits // 8
+        if position == order[-1] and row_bytes >= 256 and row_bytes % 256 == 0:
+            running += 64 * 8 // bits
+    return OperandView(factor, frame.elements.fresh(plan.compute, max(1, running) + 2), tuple(strides))
+
+
+def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
+    """Allocate panels of nr columns where a coordinate is the column, else rows like the operand's."""
+    box, n, schedule = _packed_box(plan, factor), plan.contraction.n, plan.schedule
+    if n is None or plan.vectorizes_k:
+        return _packed_rows(frame, plan, factor)
+    column = factor.where(n)[0]
+    order = [p for p in range(len(box)) if p != column]
+    strides: list[Index] = [0] * len(box)
+    is_panel = factor.coordinates[column].is_identity(n)
+    running = schedule.nr if is_panel else box[column]
+    if plan.group > 1:
+        last = factor.where(plan.contraction.k)[0]
+        order = [p for p in order if p != last] + [last]
+        box[last] = ceil(box[last], plan.group) * plan.group
+    for position in reversed(order):
+        strides[position] = running
+        running *= box[position]
+    strides[column] = 1
+    total = running * (schedule.nt // schedule.nr) if is_panel else running
+    buffer = frame.elements.fresh(plan.compute, max(1, total))
+    return OperandView(factor, buffer, tuple(strides), panel_stride=running if is_panel else None)

@@ -1,0 +1,320 @@
+"""Packing: the elements of a factor that a tile reads, with what is fused into it, copied into workgroup memory.
+
+The copy has the order in which register blocks read it: panels of columns for B, rows for A, groups of steps of K where
+one instruction multiplies several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
+from pydispatch.compiler.kernels.matmul.cpu.arithmetic import unextended
+from pydispatch.compiler.kernels.matmul.cpu.nest import Nest, Region
+from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_in_place
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, argument_of
+from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, Linear
+from pydispatch.compiler.kernels.ops.bodies import clone_op, resolve
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, equal, opposite
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.tensors import zero_attribute
+
+
+@dataclass(frozen=True)
+class Position:
+    """An index along one coordinate of a factor, counted from the tile's first."""
+
+    index: Index
+
+    def exists(self, step: int) -> bool:
+        """Return whether the factor has the element of a step of a group; else zero is packed."""
+        return True
+
+    def source(self, build: Builder, step: int) -> Index:
+        """Return the index of a step of a group in the factor, counted from the tile's first."""
+        return self.index
+
+    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+        """Return the contribution to the offset in the packed copy."""
+        return build.times(self.index, stride)
+
+
+@dataclass(frozen=True)
+class PaddedPosition(Position):
+    """An index that blocks read and the factor does not have."""
+
+    def exists(self, step: int) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class PanelColumn(Position):
+    """A column of B: its panel, and its number there. is_padding: whether B does not have it."""
+
+    panel: Index
+    column: Index
+    group: int
+    is_padding: bool = False
+
+    def exists(self, step: int) -> bool:
+        return not self.is_padding
+
+    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+        assert view.panel_stride is not None
+        return build.plus(build.times(self.panel, view.panel_stride), build.times(self.column, self.group))
+
+
+@dataclass(frozen=True)
+class StepGroup(Position):
+    """Steps of K that one instruction multiplies, from `index` on. count: those that exist; the others are beyond the
+    end."""
+
+    count: int
+
+    def exists(self, step: int) -> bool:
+        return step < self.count
+
+    def source(self, build: Builder, step: int) -> Index:
+        return build.plus(self.index, step)
+
+    def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
+        return build.plus(build.times(self.index, stride), step)
+
+
+# Packing
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Emitter of the code that packs the elements of a factor that a region reads.
+
+    Padding that blocks read beyond the edges is filled with zeros. The sums of padding are never used, but stale
+    memory may contain subnormal numbers, which some CPUs multiply a hundred times more slowly.
+
+    Attributes:
+        frame: The kernel.
+        nest: Its loop nest.
+        region: The range of each dimension that is packed.
+        view: The packed copy.
+        is_b: Whether the factor is B.
+    """
+
+    frame: Frame
+    nest: Nest
+    region: Region
+    view: OperandView
+    is_b: bool
+
+    @property
+    def plan(self) -> Plan:
+        return self.nest.plan
+
+    @property
+    def contraction(self) -> Contraction:
+        return self.plan.contraction
+
+    @property
+    def factor(self) -> Factor:
+        return self.view.factor
+
+    def emit(self, build: Builder) -> None:
+        self._coordinates(Builder(build.block, build.source, build, guarded=True), [])
+
+    def _extent(self, build: Builder, coordinate: Linear) -> Index:
+        """Return how many values a coordinate takes."""
+        total: Index = 1
+        for dim, times in coordinate.terms:
+            total = build.plus(total, build.times(build.minus(self.region.extent(dim), 1), times))
+        return total
+
+    def _coordinates(self, build: Builder, outer: Sequence[Position]) -> None:
+        """Emit loops over the remaining coordinates of the factor, in memory order. outer: positions along the first
+        ones."""
+        if len(outer) == len(self.factor.coordinates):
+            self._copy(build, outer)
+            return
+        coordinate, n = self.factor.coordinates[len(outer)], self.contraction.n
+        if self.is_b and self.view.panel_stride is not None and n is not None and coordinate.of(n):
+            self._panels(build, outer)
+            return
+        if self.plan.group > 1 and coordinate.is_identity(self.contraction.k):
+            self._groups(build, outer)
+            return
+        extent = self._extent(build, coordinate)
+        build.parallel(0, extent, lambda b, i: self._coordinates(b, [*outer, Position(i)]))
+        end = build.plus(extent, self._padding(build, coordinate))
+        if end != extent:
+            build.parallel(extent, end, lambda b, i: self._coordinates(b, [*outer, PaddedPosition(i)]))
+
+    def _padding(self, build: Builder, coordinate: Linear) -> Index:
+        """Return how far partial blocks read beyond the values of a coordinate."""
+        contraction, schedule = self.contraction, self.plan.schedule
+        dim, block = (contraction.n, schedule.nr) if self.is_b else (contraction.m, schedule.mr)
+        if dim is None or not coordinate.of(dim) or self.plan.vectorizes_k:
+            return 0
+        if self.plan.overlaps(dim, self.nest.sizes[dim], block):
+            return 0
+        extent = self.region.extent(dim)
+        whole = build.times(build.ceil_quotient(extent, block), block)
+        return build.times(build.minus(whole, extent), coordinate.of(dim))
+
+    def _panels(self, build: Builder, outer: Sequence[Position]) -> None:
+        """Emit the loop over panels of columns."""
+        n, nr, group = self.contraction.n, self.plan.schedule.nr, self.plan.group
+        assert n is not None
+
+        def panel(inner: Builder, index: Index) -> None:
+            start = self.nest.block_start(inner, self.region, n, index, nr)
+            columns = self.nest.block_extent(inner, self.region, n, start, nr)
+
+            def column(build: Builder, i: Index, is_padding: bool = False) -> None:
+                position = PanelColumn(build.plus(start, i), index, i, group, is_padding)
+                self._coordinates(build, [*outer, position])
+
+            def padding(build: Builder, i: Index) -> None:
+                column(build, i, is_padding=True)
+
+            if isinstance(columns, int):
+                if columns == nr and self._has_contiguous_k(len(outer)):
+                    self._transposed_panel(inner, outer, PanelColumn(start, index, 0, group))
+                else:
+                    inner.parallel(0, columns, column)
+                    inner.parallel(columns, nr, padding)
+                return
+            is_partial = inner.less(columns, nr)
+            inner.when(is_partial, lambda b: b.parallel(0, columns, column))
+            inner.when(is_partial, lambda b: b.parallel(columns, nr, padding))
+            inner.when(opposite(inner, is_partial), lambda b: b.parallel(0, nr, column))
+
+        build.parallel(0, build.ceil_quotient(self.region.extent(n), nr), panel)
+
+    def _has_contiguous_k(self, position: int) -> bool:
+        """Return whether the columns are rows of an argument, contiguous along K, that are transposed in registers."""
+        coordinates, value = self.factor.coordinates, self.contraction.generic.inputs[self.factor.main]
+        return (
+            position == len(coordinates) - 2 and coordinates[-1].is_identity(self.contraction.k) and self.factor.direct
+            and isinstance(value.type, TensorType) and value.type.element_type == self.plan.compute
+            and self.plan.group == 1 and self.plan.schedule.nr % 4 == 0 and argument_of(value) is not None
+        )  # fmt: skip
+
+    def _transposed_panel(self, build: Builder, outer: Sequence[Position], column: PanelColumn) -> None:
+        """Emit the packing of a full panel whose columns are contiguous along K.
+
+        It transposes blocks of SIDE steps of K, and copies the remaining steps element by element.
+        """
+        view, nr = self.view, self.plan.schedule.nr
+        source = view_in_place(self.frame, self.plan, build, self.factor)
+        positions = [*outer, column, Position(0)]
+        steps = self._extent(build, self.factor.coordinates[-1])
+        read: Index = 0
+        written: Index = build.times(column.panel, view.panel_stride or 0)
+        for position, stride, coordinate, source_stride in zip(
+            positions, view.strides, self.factor.coordinates, source.strides, strict=True
+        ):
+            read = build.plus(read, build.times(self._index(build, coordinate, position, 0), source_stride))
+            if position is not column:
+                written = build.plus(written, build.times(position.index, stride))
+
+        def block(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            rows = source.buffer, inner.plus(read, k), source.strides[-2]
+            columns = view.buffer, inner.plus(written, inner.times(k, view.strides[-1])), view.strides[-1]
+            turn(inner, rows, columns, nr, SIDE)
+            return []
+
+        whole = build.times(build.quotient(steps, SIDE), SIDE)
+        build.loop(0, whole, [], block, SIDE)
+
+        def rest(inner: Builder, i: Index) -> None:
+            position = PanelColumn(inner.plus(column.index, i), column.panel, i, column.group)
+            inner.parallel(whole, steps, lambda b, k: self._copy(b, [*outer, position, Position(k)]))
+
+        if whole != steps:
+            build.parallel(0, nr, rest)
+
+    def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
+        """Emit the packing of steps of K in groups; the last group is padded with zeros."""
+        steps, group = self._extent(build, self.factor.coordinates[len(outer)]), self.plan.group
+
+        def one(inner: Builder, first: Index, count: int) -> None:
+            self._coordinates(inner, [*outer, StepGroup(first, count)])
+
+        build.parallel(0, build.quotient(steps, group), lambda b, i: one(b, b.times(i, group), group))
+        rest = build.remainder(steps, group)
+
+        def last(count: int) -> None:
+            build.when(equal(build, rest, count), lambda b: one(b, b.minus(steps, count), count))
+
+        for count in range(1, group):
+            last(count)
+
+    def _copy(self, build: Builder, positions: Sequence[Position]) -> None:
+        """Emit the packing of one element, or of one group of steps of K."""
+        for step in range(self.plan.group):
+            if all(position.exists(step) for position in positions):
+                value = self._element(build, positions, step)
+            else:
+                value = build.pure(arith.ConstantOp(zero_attribute(self.plan.compute)))
+            offset: Index = 0
+            for position, stride in zip(positions, self.view.strides, strict=True):
+                offset = build.plus(offset, position.offset(build, self.view, stride, step))
+            self.frame.elements.store(build, value, self.view.buffer, [offset])
+
+    def _element(self, build: Builder, positions: Sequence[Position], step: int) -> SSAValue:
+        """Return one element as it is packed. step: its number in the group of steps of K."""
+        arithmetic, elements = self.plan.arithmetic, self.frame.elements
+        indices = [
+            self._index(build, coordinate, position, step)
+            for coordinate, position in zip(self.factor.coordinates, positions, strict=True)
+        ]
+        value = factor_at(elements, build, self.contraction, self.factor, indices)
+        offset = arithmetic.b_offset if self.is_b else arithmetic.a_offset
+        if offset:
+            assert isinstance(value.type, IntegerType)
+            constant = build.pure(arith.ConstantOp(IntegerAttr(offset, value.type)))
+            value = build.pure(arith.SubiOp(value, constant))
+        return converted(build, value, self.plan.compute)
+
+    def _index(self, build: Builder, coordinate: Linear, position: Position, step: int) -> Index:
+        """Return the value of a coordinate of the factor at a position in the tile."""
+        total = build.plus(position.source(build, step), coordinate.constant)
+        for dim, times in coordinate.terms:
+            total = build.plus(total, build.times(self.region.first(dim), times))
+        return total
+
+
+def factor_at(
+    elements: Elements, build: Builder, contraction: Contraction, factor: Factor, indices: Sequence[Index]
+) -> SSAValue:  # fmt: skip
+    """Return the value of a factor where its coordinates are `indices`."""
+    mapping: dict[SSAValue, SSAValue] = {}
+    for ordinal, positions in factor.inputs.items():
+        operand = contraction.generic.inputs[ordinal]
+        argument = contraction.generic.block.args[ordinal]
+        if isinstance(operand.type, TensorType):
+            at = [indices[p] if isinstance(p, int) else p.constant for p in positions]
+            mapping[argument] = elements.at(build, operand, at)
+        else:
+            mapping[argument] = elements.scalar(operand)
+    for op in factor.code:
+        clone_op(elements, build, op, mapping, [])
+    return resolve(elements, mapping, factor.value)
+
+
+def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
+    """Return an element in the type of packed ones, which holds every value that it can have."""
+    if value.type == to:
+        return value
+    if isinstance(to, IntegerType):
+        return build.pure(arith.TruncIOp(value, to))
+    return unextended(value, to) or widened(build, value, to)
+
+
+def widened(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
+    """Return a float in a type of at least its width."""
+    return value if value.type == to else build.pure(arith.ExtFOp(value, to))

@@ -1,0 +1,291 @@
+"""Products of the register blocks of a tile: the memrefs of their operands, and `pyd.contract` on them.
+
+`FactorSums` corrects products of packed bytes for the constants that packing subtracts (`arithmetic.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i8, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.matmul.cpu.nest import Block, Nest, Region
+from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.ir.dialects.pyd.contract import ContractOp
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The reduced dimensions of one product of blocks.
+
+    Attributes:
+        count: Steps of K, with those of reductions that continue K in both operands.
+        loops: Reductions that are loops around the product.
+        dims: Reductions that are further dimensions of K, whose sums stay in registers.
+    """
+
+    count: Index
+    loops: tuple[int, ...]
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Sums that products are added to: a buffer, and the offset of the first sum."""
+
+    buffer: SSAValue
+    offset: Index
+
+
+@dataclass(frozen=True)
+class Products:
+    """Emitter of the products of register blocks. a, b: the operands."""
+
+    nest: Nest
+    a: OperandView
+    b: OperandView
+
+    def steps(self, build: Builder, region: Region) -> Steps:
+        """Return the reduced dimensions of the product of a block."""
+        plan, k = self.nest.plan, self.nest.plan.contraction.k
+        count = region.extent(k)
+        rest = list(plan.inner_reductions)
+        if plan.group == 1 and isinstance(count, int) and plan.sums_in_registers:
+            while (dim := self._continuing(build, rest, count)) is not None:
+                size = self.nest.sizes[dim]
+                assert isinstance(size, int)
+                count *= size
+                rest.remove(dim)
+        dims = tuple(d for d in rest if self.nest.sizes[d] != 1)
+        return Steps(count, dims, ()) if plan.vectorizes_k else Steps(count, (), dims)
+
+    def _continuing(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
+        """Return a reduction whose steps follow `count` steps of K in the memory of both operands."""
+        k = self.nest.plan.contraction.k
+        for dim in reversed(reductions):
+            operands = (self.a, self.b)
+            if all(o.stride(build, dim) == build.times(o.stride(build, k), count) for o in operands):
+                return dim
+        return None
+
+    def emit(self, build: Builder, region: Region, block: Block, target: Target, accumulate: bool) -> None:
+        """Emit the product of rows of A and columns of B. accumulate: whether it is added to the sums."""
+        schedule = self.nest.plan.schedule
+        self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), target, accumulate)
+
+    def emit_factors(
+        self, build: Builder, region: Region, factors: tuple[OperandView, OperandView], block: Block,
+        shape: tuple[int, int], target: Target, accumulate: bool = True,
+    ) -> None:  # fmt: skip
+        """Emit the product of rows of one operand and columns of another, of `shape`."""
+        contraction, (height, width) = self.nest.plan.contraction, shape
+        steps = self.steps(build, region)
+        properties = self._properties(factors, accumulate)
+
+        def level(build: Builder, loops: Sequence[int], fixed: Mapping[int, Index]) -> None:
+            if loops:
+                size = self.nest.sizes[loops[0]]
+                emit_loop(build, size, 1, lambda inner, i: level(inner, loops[1:], {**fixed, loops[0]: i}))
+                return
+            rows = fixed if contraction.m is None else {**fixed, contraction.m: block.row}
+            left = self._memref_a(build, region, factors[0], rows, height, steps)
+            columns = fixed if contraction.n is None else {**fixed, contraction.n: block.column}
+            right = self._memref_b(build, region, factors[1], columns, width, steps, block)
+            sums = view_as(build, target.buffer, target.offset, [height, width], [width, 1])
+            build.add(ContractOp(operands=[left, right, sums], properties=properties))
+
+        level(build, steps.loops, {})
+
+    def _properties(self, factors: tuple[OperandView, OperandView], accumulate: bool) -> dict[str, Attribute]:
+        plan, arithmetic = self.nest.plan, self.nest.plan.arithmetic
+        unsigned_a, unsigned_b = arithmetic.unsigned_a, arithmetic.unsigned_b
+        if arithmetic.matrix_steps and unsigned_a == unsigned_b:  # ones have both signs; vectors multiply mixed ones
+            unsigned_a ^= factors[0].is_ones
+            unsigned_b ^= factors[1].is_ones
+        stated = {"accumulate": accumulate, "unsigned_a": unsigned_a, "unsigned_b": unsigned_b}
+        properties: dict[str, Attribute] = {name: UnitAttr() for name, value in stated.items() if value}
+        if plan.prefetch_bytes:
+            properties["prefetch"] = IntegerAttr(plan.prefetch_bytes, i64)
+        return properties
+
+    def _memref_a(
+        self, build: Builder, region: Region, view: OperandView, fixed: Mapping[int, Index], rows: int, steps: Steps
+    ) -> SSAValue:
+        """Return rows of an operand as a memref: [rows, reductions that are dimensions of K ..., steps of K]. fixed:
+        indices of dimensions in the tile; 0 for others."""
+        offset = self._offset(build, region, view, fixed, None)
+        return self._memref(build, region, view, offset, rows, steps, is_b=False)
+
+    def _memref_b(
+        self, build: Builder, region: Region, view: OperandView, fixed: Mapping[int, Index], columns: int,
+        steps: Steps, block: Block,
+    ) -> SSAValue:  # fmt: skip
+        """Return columns of an operand as a memref: [reductions that are dimensions of K ..., steps of K, columns]."""
+        in_panels = view.panel_stride is not None
+        offset = self._offset(build, region, view, fixed, self.nest.plan.contraction.n if in_panels else None)
+        if in_panels:
+            offset = build.plus(offset, self._offset_in_panels(build, region, view, block))
+        return self._memref(build, region, view, offset, columns, steps, is_b=True)
+
+    def _offset(
+        self, build: Builder, region: Region, view: OperandView, fixed: Mapping[int, Index], skipped: int | None
+    ) -> Index:
+        """Return the offset of a block's first element. skipped: the dimension that panels have the offset of."""
+        offset: Index = 0
+        for coordinate, stride in zip(view.factor.coordinates, view.strides, strict=True):
+            position: Index = coordinate.constant if view.is_argument else 0
+            for dim, times in coordinate.terms:
+                if dim == skipped:
+                    continue
+                index = fixed.get(dim, 0)
+                if view.is_argument:
+                    index = build.plus(region.first(dim), index)
+                position = build.plus(position, build.times(index, times))
+            offset = build.plus(offset, build.times(position, stride))
+        return offset
+
+    def _offset_in_panels(self, build: Builder, region: Region, view: OperandView, block: Block) -> Index:
+        """Return the offset of a block's columns in the panels: packed panels are those of the tile, panels of an
+        argument all of B's.
+        """
+        plan = self.nest.plan
+        assert view.panel_stride is not None and plan.contraction.n is not None
+        if plan.panels is None:
+            return build.times(block.column_index, view.panel_stride)
+        column, layout = build.plus(region.first(plan.contraction.n), block.column), plan.panels.layout
+        panel = build.times(build.quotient(column, layout.width), view.panel_stride)
+        return build.plus(panel, build.times(build.remainder(column, layout.width), layout.group))
+
+    def _memref(
+        self, build: Builder, region: Region, view: OperandView, offset: Index, extent: int, steps: Steps, is_b: bool
+    ) -> SSAValue:
+        """Return a memref of an operand from `offset` on. extent: rows of A, or columns of B."""
+        plan, count = self.nest.plan, steps.count
+        contraction, group = plan.contraction, plan.group
+        stride, step = view.stride(build, contraction.n if is_b else contraction.m), view.stride(build, contraction.k)
+        if group > 1:
+            step = build.times(step, group)
+            count = build.ceil_quotient(region.extent(contraction.k), group)
+            stride = build.times(stride, group) if is_b else stride
+        shape: list[Index] = [*(self.nest.sizes[d] for d in steps.dims), count]
+        strides: list[Index] = [*(view.stride(build, d) for d in steps.dims), step]
+        position = len(shape) if is_b else 0
+        shape.insert(position, extent)
+        strides.insert(position, stride)
+        if group > 1:
+            shape, strides = [*shape, group], [*strides, 1]
+        return view_as(build, view.buffer, offset, shape, strides)
+
+
+LANES = 16
+"""Equal columns of the sums of rows: blocks of one column would not be vectors."""
+
+
+@dataclass(frozen=True)
+class FactorSums:
+    """Sums of a tile's packed factors over K, which correct products for the offsets of packed bytes.
+
+    The sums are products of the packed operands with 1, once for each panel of B and each block of rows of A.
+
+    Attributes:
+        products: Emitter of the products.
+        columns: Sums of the columns of B where A has an offset, with the ones that they are products with.
+        rows: Sums of the rows of A where B has an offset, with the ones.
+    """
+
+    products: Products
+    columns: tuple[SSAValue, OperandView] | None
+    rows: tuple[SSAValue, OperandView] | None
+
+    @staticmethod
+    def cleared(frame: Frame, products: Products, build: Builder) -> FactorSums:
+        """Allocate the sums that offsets need, and emit code that sets them to zero."""
+        plan, elements = products.nest.plan, frame.elements
+        arithmetic, schedule = plan.arithmetic, plan.schedule
+
+        def filled(type_value: IntegerAttr, count: int) -> SSAValue:
+            buffer = elements.fresh(type_value.type, count)
+            value = build.pure(arith.ConstantOp(type_value))
+            build.parallel(0, count, lambda b, i: elements.store(b, value, buffer, [i]))
+            return buffer
+
+        columns = filled(IntegerAttr(0, i32), schedule.nt) if arithmetic.a_offset else None
+        rows = filled(IntegerAttr(0, i32), schedule.mt * LANES) if arithmetic.b_offset else None
+        ones = filled(IntegerAttr(1, i8), plan.group * LANES)
+        a, b, n = plan.contraction.a, plan.contraction.b, plan.contraction.n
+        ones_a = OperandView(a, ones, (0,) * len(a.coordinates), is_ones=True)
+        strides_b = tuple(int(n is not None and c.of(n) != 0) for c in b.coordinates)
+        ones_b = OperandView(b, ones, strides_b, is_ones=True)
+        return FactorSums(
+            products, None if columns is None else (columns, ones_a), None if rows is None else (rows, ones_b)
+        )
+
+    def add(self, build: Builder, region: Region) -> None:
+        """Emit the addition of the factors that are packed now."""
+        nest, products = self.products.nest, self.products
+        contraction, schedule = nest.plan.contraction, nest.plan.schedule
+        mr, nr = schedule.mr, schedule.nr
+        if self.columns is not None:
+            columns, ones_a = self.columns
+            panels = 1 if contraction.n is None else build.ceil_quotient(region.extent(contraction.n), nr)
+
+            def panel(inner: Builder, j: Index) -> None:
+                target = Target(columns, inner.times(j, nr))
+                block = nest.block(inner, region, 0, j)
+                products.emit_factors(inner, region, (ones_a, products.b), block, (1, nr), target)
+
+            emit_loop(build, panels, 1, panel)
+        if self.rows is not None:
+            rows, ones_b = self.rows
+            blocks = 1 if contraction.m is None else build.ceil_quotient(region.extent(contraction.m), mr)
+
+            def block_of_rows(inner: Builder, i: Index) -> None:
+                target = Target(rows, inner.times(i, mr * LANES))
+                block = nest.block(inner, region, i, 0)
+                products.emit_factors(inner, region, (products.a, ones_b), block, (mr, LANES), target)
+
+            emit_loop(build, blocks, 1, block_of_rows)
+
+    def corrected(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
+        """Return the sum of products of the factors, from that of the packed factors, at element (i, j) of a block."""
+        nest = self.products.nest
+        arithmetic, schedule = nest.plan.arithmetic, nest.plan.schedule
+        if self.columns is not None:
+            column = build.plus(build.times(block.column_index, schedule.nr), j)
+            total = _plus_product(build, total, _load(build, self.columns[0], column), arithmetic.a_offset)
+        if self.rows is not None:
+            row = build.times(build.plus(build.times(block.row_index, schedule.mr), i), LANES)
+            total = _plus_product(build, total, _load(build, self.rows[0], row), arithmetic.b_offset)
+        if arithmetic.a_offset and arithmetic.b_offset:
+            contraction = nest.plan.contraction
+            steps = build.product([nest.sizes[d] for d in (contraction.k, *contraction.reductions)])
+            count = build.pure(arith.IndexCastOp(build.value(steps), i32))
+            total = _plus_product(build, total, count, arithmetic.a_offset * arithmetic.b_offset)
+        return total
+
+
+def emit_loop(build: Builder, end: Index, step: int, body: Callable[[Builder, Index], None]) -> None:
+    """Emit a sequential loop from 0 to `end` that carries no values."""
+
+    def iteration(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        body(inner, index)
+        return []
+
+    build.loop(0, end, [], iteration, step)
+
+
+def _load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
+    return build.add(memref.LoadOp.get(buffer, [build.value(index)]))
+
+
+def _plus_product(build: Builder, total: SSAValue, value: SSAValue, times: int) -> SSAValue:
+    """Return total + value * times, modulo 2^32."""
+    wrapped = (times + (1 << 31)) % (1 << 32) - (1 << 31)
+    factor = build.pure(arith.ConstantOp(IntegerAttr(wrapped, i32)))
+    return build.pure(arith.AddiOp(total, build.pure(arith.MuliOp(value, factor))))

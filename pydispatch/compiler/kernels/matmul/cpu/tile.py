@@ -1,0 +1,360 @@
+"""Emission of the tile of a workgroup from its loop nest: packing, products of register blocks, and the epilogue.
+
+The epilogue computes the results of the dispatch from a register block while the block is in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, memref
+from xdsl.ir import Attribute, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.loops.transpose_blocks import SIDE, turn
+from pydispatch.compiler.kernels.matmul.cpu.nest import (
+    Batch,
+    Block,
+    Blocks,
+    BlockStep,
+    Loop,
+    Nest,
+    Node,
+    Region,
+    Span,
+    TileStep,
+)
+from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_a, view_b
+from pydispatch.compiler.kernels.matmul.cpu.packing import Packing, widened
+from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
+from pydispatch.compiler.kernels.matmul.cpu.products import FactorSums, Products, Target, emit_loop
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.match import Contraction
+from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute
+from pydispatch.ir.dialects.pyd.tile_registers import ReleaseTilesOp, configure_tiles
+
+
+@dataclass(frozen=True)
+class Output:
+    """A value that is computed from the contraction's result, element by element.
+
+    Attributes:
+        value: The value.
+        dims: For each of its dimensions the dimension of the contraction's result that it is.
+        store: Stores an element; its parameters are the builder, the element and its indices.
+    """
+
+    value: SSAValue
+    dims: list[int]
+    store: Callable[[Builder, SSAValue, list[Index]], None]
+
+    @staticmethod
+    def to(elements: Elements, value: SSAValue, dims: list[int], buffer: SSAValue) -> Output:
+        """Return the output that stores a value in a memref of its shape."""
+        return Output(value, dims, lambda build, element, indices: elements.store(build, element, buffer, indices))
+
+
+def outputs_of(frame: Frame, dims: Sequence[list[int]]) -> list[Output]:
+    """Return the results of a dispatch. dims: see `Output.dims`."""
+    return [
+        Output.to(frame.elements, value, dims_of_value, buffer)
+        for value, dims_of_value, buffer in zip(frame.returned, dims, frame.results, strict=True)
+    ]
+
+
+def emit_workgroup(frame: Frame, build: Builder, plan: Plan, outputs: Sequence[Output], workgroup_id: SSAValue) -> None:
+    """Emit the code of a workgroup of the kernel of one contraction."""
+    nest = Nest.of(plan, loop_sizes(frame.elements, plan.contraction.generic))
+    _emit_tile(frame, build, nest, nest.workgroup(build, workgroup_id), outputs)
+
+
+def emit_rows(
+    frame: Frame, build: Builder, plan: Plan, outputs: Sequence[Output], outer: Mapping[int, Index], rows: Span,
+    a: OperandView | None = None,
+) -> None:  # fmt: skip
+    """Emit the code of some rows with all columns. outer: indices of the outer dimensions; a: the rows of A where they
+    are in a buffer already.
+    """
+    contraction, schedule = plan.contraction, plan.schedule
+    sizes = loop_sizes(frame.elements, contraction.generic)
+    nest = Nest.of(plan, sizes, packs_a=a is None, is_batched=False)
+    region = nest.whole(outer)
+    region = region if contraction.m is None else region.within(contraction.m, rows)
+
+    def columns(inner: Builder, j: Index) -> None:
+        tile = nest.tile(inner, region, contraction.n, j, schedule.nt, schedule.nr)
+        _emit_tile(frame, inner, nest, tile, outputs, a)
+
+    tiles = 1 if contraction.n is None else build.ceil_quotient(nest.sizes[contraction.n], schedule.nt)
+    emit_loop(build, tiles, 1, columns)
+
+
+def _emit_tile(
+    frame: Frame, build: Builder, nest: Nest, region: Region, outputs: Sequence[Output], a: OperandView | None = None
+) -> None:  # fmt: skip
+    """Emit the computation of a tile."""
+    plan, schedule = nest.plan, nest.plan.schedule
+    if steps := plan.arithmetic.matrix_steps:
+        build.add(configure_tiles(schedule.mr, schedule.nr, steps))
+    a = view_a(frame, plan, build) if a is None else a
+    products = Products(nest, a, view_b(frame, plan, build))
+    padded_rows = _transposed_height(plan, outputs)
+    if plan.sums_in_registers:
+        count = max(schedule.mr, padded_rows) * schedule.nr
+    else:
+        count = schedule.mt * schedule.nt + max(0, padded_rows - schedule.mr) * schedule.nr
+    sums = frame.elements.fresh(plan.sums, count)
+    _Tile(frame, nest, products, outputs, sums, padded_rows).emit(build, nest.body, region, None)
+    if steps:
+        build.add(ReleaseTilesOp())
+
+
+def _transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
+    """Return the number of rows of a block that is transposed in registers, because its rows are neighbours in all
+    results, rounded up to whole squares. 0 where it is not transposed.
+    """
+    contraction, schedule = plan.contraction, plan.schedule
+    if contraction.m is None:
+        return 0
+    results, row = contraction.generic.output_maps[0].results, AffineDimExpr(contraction.m)
+    are_neighbours = all(output.dims and results[output.dims[-1]] == row for output in outputs)
+    side = min(SIDE, 1 << (schedule.mr - 1).bit_length())
+    if plan.vectorizes_k or schedule.mr < 4 or schedule.nr % side or not are_neighbours:
+        return 0
+    return ceil(schedule.mr, side) * side
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Emitter of the statements of a tile.
+
+    Attributes:
+        frame: The kernel.
+        nest: Its loop nest.
+        products: Emitter of the products of register blocks.
+        outputs: Values to compute from the sums.
+        sums: Buffer of the sums of one block, or of all blocks of the tile.
+        transposed_height: See `_transposed_height`.
+    """
+
+    frame: Frame
+    nest: Nest
+    products: Products
+    outputs: Sequence[Output]
+    sums: SSAValue
+    transposed_height: int
+
+    @property
+    def plan(self) -> Plan:
+        return self.nest.plan
+
+    @property
+    def contraction(self) -> Contraction:
+        return self.plan.contraction
+
+    def emit(
+        self, build: Builder, nodes: Sequence[Node], region: Region, factor_sums: FactorSums | None
+    ) -> None:  # fmt: skip
+        """Emit statements in their order. factor_sums: those that an enclosing level has cleared."""
+        for node in nodes:
+            if isinstance(node, Blocks):
+                self._blocks(build, node, region, factor_sums)
+            elif isinstance(node, Loop):
+                self._loop(build, node, region, factor_sums)
+            elif isinstance(node, Batch):
+                self._batch(build, node, region, factor_sums)
+            elif node is TileStep.PACK_A:
+                Packing(self.frame, self.nest, region, self.products.a, is_b=False).emit(build)
+            elif node is TileStep.PACK_B:
+                Packing(self.frame, self.nest, region, self.products.b, is_b=True).emit(build)
+            elif node is TileStep.CLEAR_FACTOR_SUMS:
+                factor_sums = FactorSums.cleared(self.frame, self.products, build)
+            else:
+                assert factor_sums is not None
+                factor_sums.add(build, region)
+
+    def _loop(self, build: Builder, loop: Loop, region: Region, factor_sums: FactorSums | None) -> None:
+        def body(inner: Builder, index: Index) -> None:
+            self.emit(inner, loop.body, self.nest.iteration(inner, region, loop, index), factor_sums)
+
+        emit_loop(build, self.nest.sizes[loop.dim], loop.step, body)
+
+    def _batch(self, build: Builder, batch: Batch, region: Region, factor_sums: FactorSums | None) -> None:
+        sizes = [self.nest.sizes[d] for d in batch.dims]
+        total, first = build.product(sizes), build.times(region.batch, batch.count)
+
+        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            self.emit(inner, batch.body, region.at(batch.dims, inner.split(index, sizes)), factor_sums)
+            return []
+
+        build.loop(first, build.least(build.plus(first, batch.count), total), [], body, limit=total)
+
+    # Register blocks
+
+    def _blocks(self, build: Builder, blocks: Blocks, region: Region, factor_sums: FactorSums | None) -> None:
+        """Emit the loops over the register blocks of a tile."""
+        contraction, schedule, nest = self.contraction, self.plan.schedule, self.nest
+        tail = self.plan.tail_columns
+        columns: Index = 1
+        if contraction.n is not None:
+            extent = region.extent(contraction.n)
+            columns = build.quotient(extent, schedule.nr) if tail else build.ceil_quotient(extent, schedule.nr)
+        rows = 1 if contraction.m is None else build.ceil_quotient(region.extent(contraction.m), schedule.mr)
+        has_epilogue = BlockStep.FINISH in blocks.steps
+        column_vectors = column_values(self.frame.source, contraction) if has_epilogue else []
+
+        def column_of_blocks(outer: Builder, j: Index, is_tail: bool = False) -> None:
+            for value in column_vectors:
+                start = nest.block_start(outer, region, contraction.n, j, schedule.nr)
+                self._cache_columns(outer, region, value, Block(0, j, 0, start, is_tail))
+
+            def one(inner: Builder, i: Index) -> None:
+                fence = Builder(inner.block, inner.source, inner, guarded=True)
+                block = nest.block(fence, region, i, j, is_tail)
+                self._block(fence, blocks.steps, region, block, factor_sums)
+
+            emit_loop(outer, rows, 1, one)
+            for value in column_vectors:
+                self.frame.elements.forget(value)
+
+        emit_loop(build, columns, 1, column_of_blocks)
+        if contraction.n is not None and tail:
+            has_tail = build.less(build.times(columns, schedule.nr), region.extent(contraction.n))
+            build.when(has_tail, lambda inner: column_of_blocks(inner, columns, is_tail=True))
+
+    def _cache_columns(self, build: Builder, region: Region, value: SSAValue, block: Block) -> None:
+        """Emit the elements of `value` for the columns of a panel, which all rows of the tile read."""
+        assert self.contraction.n is not None
+        elements = self.frame.elements
+        first = build.plus(region.first(self.contraction.n), block.column)
+        buffer = elements.fresh(tensor_type(value).element_type, self.plan.schedule.nr)
+
+        def element(inner: Builder, j: Index) -> None:
+            elements.store(inner, elements.at(inner, value, [inner.plus(first, j)]), buffer, [j])
+
+        build.parallel(0, self.nest.columns(build, region, block), element, limit=self.plan.schedule.nr)
+        elements.materialize(value, buffer, lambda inner, indices: [inner.minus(indices[0], first)])
+
+    def _block(
+        self, build: Builder, steps: Sequence[BlockStep], region: Region, block: Block, factor_sums: FactorSums | None
+    ) -> None:  # fmt: skip
+        """Emit the statements of a register block. Sums that begin with zero are not initialized where one product
+        computes them: it overwrites."""
+        is_initialized = not (
+            self.plan.sums_in_registers and starts_at_zero(self.contraction.generic.outputs[0])
+            and not self.products.steps(build, region).loops
+        )  # fmt: skip
+        target = Target(self.sums, self._offset(build, block))
+        for step in steps:
+            if step is BlockStep.MULTIPLY:
+                self.products.emit(build, region, block, target, accumulate=is_initialized)
+            elif step is BlockStep.FINISH:
+                self._finish(build, region, block, target, factor_sums)
+            elif is_initialized:
+                self._initialize(build, region, block, target)
+
+    def _offset(self, build: Builder, block: Block) -> Index:
+        """Return the offset of the sums of a block."""
+        schedule = self.plan.schedule
+        if self.plan.sums_in_registers:
+            return 0
+        index = build.plus(build.times(block.column_index, schedule.mt // schedule.mr), block.row_index)
+        return build.times(index, schedule.mr * schedule.nr)
+
+    def _element_offset(self, build: Builder, target: Target, i: Index, j: Index) -> Index:
+        return build.plus(target.offset, build.plus(build.times(i, self.plan.schedule.nr), j))
+
+    def _result_indices(self, build: Builder, region: Region, block: Block, i: Index, j: Index) -> list[Index]:
+        """Return indices of the contraction's result at an element of a block."""
+        contraction = self.contraction
+        indices = [span.first for span in region.spans]
+        if contraction.m is not None:
+            indices[contraction.m] = build.plus(build.plus(region.first(contraction.m), block.row), i)
+        if contraction.n is not None:
+            indices[contraction.n] = build.plus(build.plus(region.first(contraction.n), block.column), j)
+        return evaluate(build, contraction.generic.output_maps[0], indices)
+
+    # Prologue and epilogue
+
+    def _initialize(self, build: Builder, region: Region, block: Block, target: Target) -> None:
+        """Emit stores of the initial values of the sums of a block: zero, also beyond the edges (see `Packing`), or
+        those of the program."""
+        schedule, elements, initial = self.plan.schedule, self.frame.elements, self.contraction.generic.outputs[0]
+        is_zero = starts_at_zero(initial)
+        if is_zero or not self._is_full(build, region, block):
+            zero = build.add(arith.ConstantOp(zero_attribute(self.plan.sums)))
+            build.parallel(
+                0, schedule.mr * schedule.nr,
+                lambda inner, i: elements.store(inner, zero, target.buffer, [inner.plus(target.offset, i)]),
+            )  # fmt: skip
+        if is_zero:
+            return
+
+        def element(inner: Builder, i: Index, j: Index) -> None:
+            value = elements.at(inner, initial, self._result_indices(inner, region, block, i, j))
+            value = widened(inner, value, self.plan.sums)
+            elements.store(inner, value, target.buffer, [self._element_offset(inner, target, i, j)])
+
+        rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
+        _elements_of_block(build, rows, columns, schedule.nr, element)
+
+    def _is_full(self, build: Builder, region: Region, block: Block) -> bool:
+        """Return whether a block is known to have all its rows and columns."""
+        schedule, nest = self.plan.schedule, self.nest
+        return nest.rows(build, region, block) == schedule.mr and nest.columns(build, region, block) == schedule.nr
+
+    def _finish(
+        self, build: Builder, region: Region, block: Block, target: Target, factor_sums: FactorSums | None
+    ) -> None:  # fmt: skip
+        """Emit the epilogue: the results of the dispatch are computed from a block and stored."""
+        schedule, elements, height = self.plan.schedule, self.frame.elements, self.transposed_height
+        sums = target.buffer
+        if height:
+            sums = elements.fresh(self.plan.sums, schedule.nr * height)
+            turn(build, (target.buffer, target.offset, schedule.nr), (sums, 0, height), height, schedule.nr)
+
+        def element(inner: Builder, i: Index, j: Index) -> None:
+            indices = self._result_indices(inner, region, block, i, j)
+            offset = inner.plus(inner.times(j, height), i) if height else self._element_offset(inner, target, i, j)
+            total = inner.add(memref.LoadOp.get(sums, [inner.value(offset)]))
+            if factor_sums is not None:
+                total = factor_sums.corrected(inner, total, block, i, j)
+            result = self.contraction.op.results[0]
+            inner.remember((result, tuple(indices)), _rounded(inner, total, self.contraction.acc))
+            for output in self.outputs:
+                at = [indices[d] for d in output.dims]
+                output.store(inner, elements.at(inner, output.value, at), at)
+
+        rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
+        if height:
+            _elements_of_block(build, columns, rows, schedule.mr, lambda inner, j, i: element(inner, i, j))
+        else:
+            _elements_of_block(build, rows, columns, schedule.nr, element)
+
+
+def _elements_of_block(
+    build: Builder, rows: Index, columns: Index, width: int, body: Callable[[Builder, Index, Index], None]
+) -> None:
+    """Emit `body` for rows x columns elements. Columns of the full width have a loop of known length."""
+
+    def nest(outer: Builder, end: Index) -> None:
+        outer.parallel(0, rows, lambda b, i: b.parallel(0, end, lambda inner, j: body(inner, i, j)))
+
+    if isinstance(columns, int):
+        nest(build, columns)
+        return
+    is_partial = build.less(columns, width)
+    build.when(is_partial, lambda inner: nest(inner, columns))
+    build.when(opposite(build, is_partial), lambda inner: nest(inner, width))
+
+
+def _rounded(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
+    """Return a sum in the type that the program gives it, rounded once."""
+    return value if value.type == to else build.add(arith.TruncFOp(value, to))

@@ -1,0 +1,372 @@
+"""Reductions over sliding windows, vectorized along positions: depthwise convolutions and poolings of NCHW.
+
+A workgroup packs the rows of an image that some rows of the result read into workgroup memory, with the padding around
+them. Strided windows have one packed image for each phase of the stride: neighbouring positions then read neighbours in
+memory, at every step of the window. The packed rows are contiguous, so that they are computed as one long row, with
+some positions between them whose sums are never read, and short rows fill vectors as long ones do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from xdsl.dialects import arith, func, memref, tensor
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.match import Linear, linear
+from pydispatch.compiler.kernels.matmul.windows.reductions import reduced, reduction_in, step_at
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.bodies import clone_block
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, both, opposite
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.kernels.ops.tensors import tensor_type, zero_attribute
+from pydispatch.compiler.target.backend import Backend
+from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import Structured
+
+MAX_STEPS = 64
+"""Steps of a window, which are unrolled; more make code that is too long."""
+
+MIN_POSITIONS = 8
+"""Positions of an image below which vectors along them do not pay."""
+
+PACKED_BYTES = 16 << 10
+"""Bytes of the packed images of a workgroup: with the sums, less than the first-level cache."""
+
+WORKGROUP_BYTES = 1 << 15
+"""Bytes of results of a workgroup, at least, where there are so many."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Axis of a sliding window.
+
+    Attributes:
+        positions: Dimension of the window's positions.
+        steps: Dimension of the steps inside the window; None if the window has one step.
+        position_count: Number of positions.
+        step_count: Number of steps inside the window.
+        stride: Input elements between neighbouring positions.
+        dilation: Input elements between neighbouring steps.
+    """
+
+    positions: int
+    steps: int | None
+    position_count: int
+    step_count: int
+    stride: int
+    dilation: int
+
+    def phase_and_shift(self, step: int) -> tuple[int, int]:
+        """Return the phase that a step reads, and the positions in it after the window's own."""
+        return step * self.dilation % self.stride, step * self.dilation // self.stride
+
+    @property
+    def largest_shifts(self) -> dict[int, int]:
+        """The largest shift of each phase that is read."""
+        shifts: dict[int, int] = {}
+        for step in range(self.step_count):
+            phase, shift = self.phase_and_shift(step)
+            shifts[phase] = max(shifts.get(phase, 0), shift)
+        return shifts
+
+
+@dataclass(frozen=True)
+class ImagePlan:
+    """Plan of a reduction over the windows of images.
+
+    Attributes:
+        generic: The reduction.
+        sizes: Size of each loop.
+        input: Number of the operand that windows read.
+        axes: Vertical and horizontal axis.
+        outer: The other dimensions of the result.
+        rows: Rows of the result in a tile.
+    """
+
+    generic: Structured
+    sizes: tuple[int, ...]
+    input: int
+    axes: tuple[Axis, Axis]
+    outer: tuple[int, ...]
+    rows: int
+
+    @property
+    def row_length(self) -> int:
+        """Elements of a row of a packed image."""
+        return self.axes[1].position_count + max(self.axes[1].largest_shifts.values())
+
+    @property
+    def image_size(self) -> int:
+        """Elements of a packed image."""
+        return (self.rows + max(self.axes[0].largest_shifts.values())) * self.row_length
+
+    @property
+    def image_offsets(self) -> dict[tuple[int, int], int]:
+        """The offset of the packed image of each pair of phases."""
+        phases = product(self.axes[0].largest_shifts, self.axes[1].largest_shifts)
+        return {pair: index * self.image_size for index, pair in enumerate(phases)}
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of all images."""
+        return prod(self.sizes[d] for d in self.outer) * ceil(self.axes[0].position_count, self.rows)
+
+    @property
+    def tiles_of_workgroup(self) -> int:
+        return max(1, WORKGROUP_BYTES // (self.rows * self.axes[1].position_count * 4))
+
+
+@dataclass(frozen=True)
+class PaddedSource:
+    """The tensor that images are packed from.
+
+    Attributes:
+        value: The tensor.
+        low: The padding before its elements, along each dimension: 0 for all but the last two.
+        padding: The padding element; None where windows read no padding.
+    """
+
+    value: SSAValue
+    low: Sequence[int]
+    padding: SSAValue | None
+
+
+def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None:
+    """Return the kernel of a dispatch function that reduces sliding windows of images, None for others."""
+    generic = reduction_in(source)
+    if generic is None:
+        return None
+    frame = Frame(source, backend)
+    plan = _plan(generic, frame) if all(argument < 0 for argument in frame.updated) else None
+    if plan is None:
+        return None
+    frame.bind()
+    elements = frame.elements
+    packed_type = tensor_type(generic.inputs[plan.input]).element_type
+    images = elements.fresh(packed_type, plan.image_size * len(plan.image_offsets))
+    sums = elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.rows * plan.row_length)
+    _Workgroup(frame, plan, images, sums).emit(frame.build)
+    return frame.finish(lambda elements, build: ceil(plan.tiles, plan.tiles_of_workgroup))
+
+
+def _plan(generic: Structured, frame: Frame) -> ImagePlan | None:
+    """Return the plan of a reduction; None when it has no windows of images of known size."""
+    sizes = loop_sizes(frame.elements, generic)
+    dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
+    known = [n for n in sizes if isinstance(n, int) and n > 0]
+    if len(known) < len(sizes) or len(dims) < 2 or len(dims) != len(generic.output_maps[0].results):
+        return None
+    *outer, vertical, horizontal = dims
+    if prod(known[d] for d in generic.loops) > MAX_STEPS or known[vertical] * known[horizontal] < MIN_POSITIONS:
+        return None
+    image = {vertical, horizontal}
+    reads = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if image & dims_in(map_)]
+    if len(reads) != 1 or not generic.block.args[reads[0]].uses or image & _initial_dims(generic):
+        return None
+    axes = _axes(generic, reads[0], (vertical, horizontal), known)
+    if axes is None:
+        return None
+    bits = bits_of(tensor_type(generic.inputs[reads[0]]).element_type)
+    if bits < 8:
+        return None
+    size = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
+    down, right = (axis.largest_shifts for axis in axes)
+    row_bytes = (axes[1].position_count + max(right.values())) * size * len(down) * len(right)
+    most = max(1, PACKED_BYTES // row_bytes - max(down.values()))
+    rows = ceil(axes[0].position_count, ceil(axes[0].position_count, most))
+    return ImagePlan(generic, tuple(known), reads[0], axes, tuple(outer), rows)
+
+
+def _initial_dims(generic: Structured) -> set[int]:
+    """Return the dimensions that the initial value of the sums depends on; none for a splat."""
+    owner = generic.outputs[0].owner
+    is_splat = isinstance(owner, Operation) and owner.name == "tensor.splat"
+    return set() if is_splat else dims_in(generic.output_maps[0])
+
+
+def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequence[int]) -> tuple[Axis, Axis] | None:
+    """Return the vertical and the horizontal axis of the windows of an input, its last two dimensions; None where
+    other coordinates depend on the windows, or the loops are not the steps of the windows."""
+    coordinates = [c for r in generic.maps[ordinal].results if (c := linear(r)) is not None]
+    if len(coordinates) < max(2, len(generic.maps[ordinal].results)):
+        return None
+    *outer, vertical, horizontal = coordinates
+    down, right = _axis(generic, vertical, image[0], sizes), _axis(generic, horizontal, image[1], sizes)
+    if down is None or right is None or {d for c in outer for d, _ in c.terms} & {*image, *generic.loops}:
+        return None
+    return (down, right) if {down.steps, right.steps} - {None} == set(generic.loops) else None
+
+
+def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequence[int]) -> Axis | None:
+    """Return the axis of a window that a coordinate is: positions times a stride, and steps times a dilation."""
+    steps = [d for d, _ in coordinate.terms if d in generic.loops]
+    stride = coordinate.of(positions)
+    if coordinate.constant or not stride or len(coordinate.terms) != 1 + len(steps) or len(steps) > 1:
+        return None
+    if not steps:
+        return Axis(positions, None, sizes[positions], 1, stride, 1)
+    return Axis(positions, steps[0], sizes[positions], sizes[steps[0]], stride, coordinate.of(steps[0]))
+
+
+@dataclass(frozen=True)
+class _Workgroup:
+    """Emitter of the tiles of a workgroup. images, sums: buffers of the packed images and of the sums of a tile."""
+
+    frame: Frame
+    plan: ImagePlan
+    images: SSAValue
+    sums: SSAValue
+
+    def emit(self, build: Builder) -> None:
+        plan = self.plan
+        total, count, height = plan.tiles, plan.tiles_of_workgroup, plan.axes[0].position_count
+        workgroup = build.bounded(self.frame.workgroup(), ceil(total, count))
+        first = build.times(workgroup, count)
+
+        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            *outer, tile = inner.split(index, [*(plan.sizes[d] for d in plan.outer), ceil(height, plan.rows)])
+            origin: list[Index] = [0] * len(plan.generic.iterators)
+            for dim, index in zip(plan.outer, outer, strict=True):
+                origin[dim] = index
+            first_row = inner.least(inner.times(tile, plan.rows), height - plan.rows)  # the last tile overlaps
+            fence = Builder(inner.block, inner.source, inner, guarded=True)
+            self._pack(fence, origin, first_row)
+            self._reduce(fence, origin)
+            self._store(fence, origin, first_row)
+            return []
+
+        build.loop(first, build.least(build.plus(first, count), total), [], body, limit=total)
+
+    # Packing
+
+    def _pack(self, build: Builder, origin: Sequence[Index], first_row: Index) -> None:
+        """Emit the packing of a tile's input, row by row."""
+        source = self._source(build)
+        start = evaluate(build, self.plan.generic.maps[self.plan.input], origin)
+        for phases in self.plan.image_offsets:
+            self._pack_image(build, source, start, phases, first_row)
+
+    def _pack_image(
+        self, build: Builder, source: PaddedSource, start: Sequence[Index], phases: tuple[int, int], first_row: Index
+    ) -> None:
+        """Emit the packing of the image of a pair of phases. start: indices of the first element in the padded
+        tensor."""
+        plan, (rows, columns) = self.plan, self.plan.axes
+        extent = columns.position_count + columns.largest_shifts[phases[1]]
+
+        def row(inner: Builder, y: Index) -> None:
+            padded_row = inner.plus(inner.times(inner.plus(first_row, y), rows.stride), phases[0])
+            unpadded_row = inner.minus(padded_row, source.low[-2])
+            offset = inner.plus(inner.times(y, plan.row_length), plan.image_offsets[phases])
+            exists: SSAValue | bool = True
+            if source.padding is not None:
+                height = self.frame.elements.dims(source.value)[-2]
+                exists = both(inner, inner.less(source.low[-2] - 1, padded_row), inner.less(unpadded_row, height))
+            inner.when(
+                exists, lambda b: self._pack_row(b, source, [*start[:-2], unpadded_row], phases[1], extent, offset)
+            )
+            inner.when(opposite(inner, exists), lambda b: self._fill(b, source.padding, offset, 0, extent))
+            if extent < plan.row_length:  # zeros between rows: sums of subnormal numbers would be slow on some CPUs
+                zero = inner.pure(arith.ConstantOp(zero_attribute(tensor_type(self._input).element_type)))
+                self._fill(inner, zero, offset, extent, plan.row_length)
+
+        build.parallel(0, plan.rows + rows.largest_shifts[phases[0]], row)
+
+    def _pack_row(
+        self, build: Builder, source: PaddedSource, outer: Sequence[Index], phase: int, extent: int, offset: Index
+    ) -> None:
+        """Emit the packing of a row: padding before, elements, padding after. outer: indices of the row."""
+        stride, low, elements = self.plan.axes[1].stride, source.low[-1], self.frame.elements
+        begin, end = max(0, min(extent, ceil(low - phase, stride))), extent
+        if source.padding is not None:
+            width = elements.dims(source.value)[-1]
+            assert isinstance(width, int)  # `_source` reads a pad of known sizes only
+            end = max(begin, min(extent, ceil(width + low - phase, stride)))
+
+        def element(inner: Builder, x: Index) -> None:
+            column = inner.plus(inner.times(x, stride), phase - low)
+            value = elements.at(inner, source.value, [*outer, column])
+            elements.store(inner, value, self.images, [inner.plus(offset, x)])
+
+        self._fill(build, source.padding, offset, 0, begin)
+        build.parallel(begin, end, element, limit=extent)
+        self._fill(build, source.padding, offset, end, extent)
+
+    def _fill(self, build: Builder, value: SSAValue | None, offset: Index, begin: int, end: int) -> None:
+        """Emit stores of a value to elements of the row at `offset`."""
+        if begin >= end:
+            return
+        assert value is not None
+        store = self.frame.elements.store
+        build.parallel(begin, end, lambda inner, x: store(inner, value, self.images, [inner.plus(offset, x)]))
+
+    @property
+    def _input(self) -> SSAValue:
+        return self.plan.generic.inputs[self.plan.input]
+
+    def _source(self, build: Builder) -> PaddedSource:
+        """Return the tensor that images are packed from: the input, or the source of its pad."""
+        elements, value, pad = self.frame.elements, self._input, self._input.owner
+        unpadded = PaddedSource(value, [0] * tensor_type(value).get_num_dims(), None)
+        if not isinstance(pad, tensor.PadOp) or elements.is_materialized(value):
+            return unpadded
+        low, high = pad_amounts(elements, pad)
+        are_known = all(isinstance(n, int) for n in (*low, *high, *elements.dims(pad.source)))
+        pads_others = any(n != 0 for n in (*low[:-2], *high[:-2]))
+        if not are_known or pads_others or any(a.uses.get_length() for a in pad.region.block.args):
+            return unpadded
+        padding = clone_block(elements, build, pad.region.block, {}, [])[0]
+        return PaddedSource(pad.source, [n for n in low if isinstance(n, int)], padding)
+
+    # Sums and results
+
+    def _reduce(self, build: Builder, origin: Sequence[Index]) -> None:
+        """Emit the reduction for all window positions of a tile, as one parallel loop over one long row."""
+        plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
+        image_offsets, row_length = plan.image_offsets, plan.row_length
+
+        def position(inner: Builder, index: Index) -> None:
+            initial = evaluate(inner, generic.output_maps[0], origin)
+            accumulators = [elements.at(inner, generic.outputs[0], initial)]
+            for step in product(*(range(plan.sizes[d]) for d in generic.loops)):
+                fixed = dict(zip(generic.loops, step, strict=True))
+                point = [fixed.get(d, i) for d, i in enumerate(origin)]
+                steps = (0 if axis.steps is None else fixed[axis.steps] for axis in plan.axes)
+                (phase, down), (across, right) = (a.phase_and_shift(s) for a, s in zip(plan.axes, steps, strict=True))
+                offset = image_offsets[phase, across] + down * row_length + right
+                element = inner.add(memref.LoadOp.get(self.images, [inner.value(inner.plus(index, offset))]))
+                inner.remember((self._input, tuple(evaluate(inner, generic.maps[plan.input], point))), element)
+                accumulators.append(step_at(elements, inner, generic, point, accumulators[-1]))
+            (value,) = reduced(inner, [accumulators])
+            elements.store(inner, value, self.sums, [index])
+
+        build.parallel(0, (plan.rows - 1) * plan.row_length + plan.axes[1].position_count, position)
+
+    def _store(self, build: Builder, origin: Sequence[Index], first_row: Index) -> None:
+        """Emit the results of the dispatch from the sums of a tile, and their stores."""
+        plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
+        vertical, horizontal = (axis.positions for axis in plan.axes)
+
+        def element(inner: Builder, y: Index, x: Index) -> None:
+            point = list(origin)
+            point[vertical], point[horizontal] = inner.plus(first_row, y), x
+            indices = evaluate(inner, generic.output_maps[0], point)
+            offset = inner.plus(inner.times(y, plan.row_length), x)
+            total = inner.add(memref.LoadOp.get(self.sums, [inner.value(offset)]))
+            inner.remember((generic.op.results[0], tuple(indices)), total)
+            for returned, buffer in zip(self.frame.returned, self.frame.results, strict=True):
+                elements.store(inner, elements.at(inner, returned, indices), buffer, indices)
+
+        def row(outer: Builder, y: Index) -> None:
+            outer.parallel(0, plan.axes[1].position_count, lambda inner, x: element(inner, y, x))
+
+        build.parallel(0, plan.rows, row)

@@ -1,0 +1,399 @@
+"""Reductions over sliding windows, vectorized along channels: depthwise convolutions and poolings of NHWC.
+
+Vectors are along the last dimension of the result. A block is a few neighbouring positions of the dimension before it,
+which is unrolled: their sums stay in registers over all steps of the innermost reductions, so that positions share
+loads. Reductions that are too long for that, or of unknown size, are loops around blocks whose sums are in the
+first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from xdsl.dialects import func, memref
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineDimExpr, AffineMap
+
+from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.windows.padding import PaddedInputs
+from pydispatch.compiler.kernels.matmul.windows.reductions import reduced, reduction_in, step_at
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, opposite
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.target.backend import Backend
+from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.structured import Structured
+
+MAX_UNROLLED_STEPS = 32
+"""Steps of a reduction that are unrolled; more make code that is too long."""
+
+MAX_BLOCK_STEPS, MAX_BLOCK_POSITIONS = 100, 4
+"""Unrolled steps of a block, which are positions times steps, and its positions."""
+
+MIN_CHANNELS = 8
+"""Channels from which on vectors along them pay."""
+
+WEIGHTS_BYTES = 24 << 10
+"""Bytes of a window's weights that stay in the first-level cache while the rows pass; channels are cut into chunks."""
+
+TILE_POSITIONS = 64
+"""Positions of the unrolled dimension of a tile."""
+
+WORKGROUP_BYTES = 1 << 15
+"""Bytes of results of a workgroup, at least, where there are so many."""
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """Plan of a reduction over sliding windows.
+
+    Attributes:
+        generic: The reduction.
+        channels: The dimension that vectors are along.
+        positions: The unrolled dimension of positions; None where there is none.
+        outer: The other dimensions of the result.
+        unrolled: Reductions that are unrolled.
+        loops: Reductions that are loops around the unrolled ones.
+        width: Positions of a block.
+        chunk: Channels at a time.
+    """
+
+    generic: Structured
+    channels: int
+    positions: int | None
+    outer: tuple[int, ...]
+    unrolled: tuple[int, ...]
+    loops: tuple[int, ...]
+    width: int
+    chunk: int
+
+
+def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
+    """Return the kernel of a dispatch function that reduces sliding windows along channels, None for others."""
+    generic = reduction_in(source)
+    if generic is None:
+        return None
+    frame = Frame(source, backend)
+    plan = _plan(generic, frame) if all(argument < 0 for argument in frame.updated) else None
+    if plan is None:
+        return None
+    frame.bind()
+    sizes = loop_sizes(frame.elements, generic)
+    inputs = PaddedInputs.of(frame.elements, generic, plan.channels, plan.positions)
+    sums = None
+    if plan.loops:
+        sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.width * plan.chunk)
+    _Workgroup(frame, plan, tuple(sizes), inputs, sums).emit(frame.build)
+    return frame.finish(lambda elements, build: _workgroups(plan, build, loop_sizes(elements, generic)))
+
+
+def _plan(generic: Structured, frame: Frame) -> WindowPlan | None:
+    """Return the plan of a reduction; None when it has no windows or no contiguous channels."""
+    sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
+    if any(generic.iterators[d] == "parallel" for d in generic.loops):
+        return None
+    if bits_of(tensor_type(generic.op.results[0]).element_type) < 8:
+        return None
+    dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
+    dims = [d for d in dims if sizes[d] != 1]
+    if not dims or not _has_windows_with_contiguous(generic, dims[-1], sizes):
+        return None
+    channels, positions = dims[-1], dims[-2] if len(dims) > 1 else None
+    count = sizes[channels]
+    if count is not None and count < MIN_CHANNELS:
+        return None
+    unrolled = _unrolled(generic.loops, sizes)
+    steps = max(1, prod(sizes[d] or 0 for d in unrolled))
+    most = 1 if positions is None else max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
+    position_count = 1 if positions is None else sizes[positions]
+    width = most if position_count is None else max(1, min(most, position_count))
+    size = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
+    chunk = max(64, WEIGHTS_BYTES // (size * steps) // 64 * 64)
+    if count is not None and count <= 2 * chunk:
+        chunk = max(1, count)
+    outer = tuple(d for d in dims if d not in (channels, positions))
+    loops = tuple(d for d in generic.loops if d not in unrolled)
+    return WindowPlan(generic, channels, positions, outer, unrolled, loops, width, chunk)
+
+
+def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, ...]:
+    """Return the innermost reductions that have at most `MAX_UNROLLED_STEPS` steps together."""
+    unrolled: tuple[int, ...] = ()
+    for dim in reversed(loops):
+        size = sizes[dim]
+        if size is None or prod(sizes[d] or 1 for d in unrolled) * size > MAX_UNROLLED_STEPS:
+            break
+        unrolled = (dim, *unrolled)
+    return unrolled
+
+
+def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequence[int | None]) -> bool:
+    """Return whether some inputs are read by windows, and neighbours along `channels` are contiguous in at least one
+    input and strided in none."""
+    used = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
+    maps = [generic.maps[i] for i in used if isinstance(generic.inputs[i].type, TensorType) and generic.maps[i].results]
+    windows = [m for m in maps if any(isinstance(r, AffineBinaryOpExpr) for r in m.results)]
+    if not windows or any(channels not in dims_in(m) for m in windows):
+        return False
+    reading = [m for m in maps if channels in dims_in(m)]
+    return all(_is_contiguous(m, channels, sizes) for m in reading)
+
+
+def _is_contiguous(map: AffineMap, dim: int, sizes: Sequence[int | None]) -> bool:
+    """Return whether neighbours along a dimension that an input has are neighbours in memory."""
+    results = [r for r in map.results if not (isinstance(r, AffineDimExpr) and sizes[r.position] == 1)]
+    uses = sum(any(isinstance(x, AffineDimExpr) and x.position == dim for x in r.dfs()) for r in results)
+    return uses == 1 and results[-1] == AffineDimExpr(dim)
+
+
+# Tiles
+
+
+def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[Index, Index, Index]:
+    """Return (tiles of a row, positions of a tile, tiles of all rows)."""
+    count: Index = 1 if plan.positions is None else sizes[plan.positions]
+    tile: Index = TILE_POSITIONS
+    if isinstance(count, int):
+        even = ceil(max(1, count), ceil(max(1, count), TILE_POSITIONS))
+        tile = ceil(even, plan.width) * plan.width
+    tiles = build.ceil_quotient(count, tile)
+    return tiles, tile, build.times(build.product([sizes[d] for d in plan.outer]), tiles)
+
+
+def _tiles_of_workgroup(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
+    """Return the number of tiles of a workgroup."""
+    _, tile, _ = _tiles(plan, build, sizes)
+    tile_bytes = build.times(build.times(1 if plan.positions is None else tile, sizes[plan.channels]), 4)
+    return build.most(build.quotient(WORKGROUP_BYTES, build.most(tile_bytes, 1)), 1)
+
+
+def _workgroups(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
+    return build.ceil_quotient(_tiles(plan, build, sizes)[2], _tiles_of_workgroup(plan, build, sizes))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block of neighbouring positions.
+
+    Attributes:
+        plan: The plan.
+        origin: Index of each dimension; 0 for those that the block has several indices of.
+        first: The first position.
+        width: The number of positions.
+        channels: The first channel, and the end of the channels.
+    """
+
+    plan: WindowPlan
+    origin: tuple[Index, ...]
+    first: Index
+    width: int
+    channels: tuple[Index, Index]
+
+    def points(self, build: Builder, channel: Index, fixed: Mapping[int, Index] | None = None) -> list[list[Index]]:
+        """Return the indices of all dimensions at each position. fixed: those of reductions."""
+        points = []
+        for i in range(self.width):
+            point = list(self.origin)
+            point[self.plan.channels] = channel
+            if self.plan.positions is not None:
+                point[self.plan.positions] = build.plus(self.first, i)
+            for dim, index in (fixed or {}).items():
+                point[dim] = index
+            points.append(point)
+        return points
+
+
+@dataclass(frozen=True)
+class _Workgroup:
+    """Emitter of the tiles of a workgroup.
+
+    Attributes:
+        frame: The kernel.
+        plan: The plan.
+        sizes: Sizes of all dimensions.
+        inputs: Inputs that read padding.
+        sums: Buffer of the sums of a block; None where these stay in registers.
+    """
+
+    frame: Frame
+    plan: WindowPlan
+    sizes: tuple[Index, ...]
+    inputs: PaddedInputs
+    sums: SSAValue | None
+
+    def emit(self, build: Builder) -> None:
+        plan = self.plan
+        tiles, tile, total = _tiles(plan, build, self.sizes)
+        count = _tiles_of_workgroup(plan, build, self.sizes)
+        workgroup = build.bounded(self.frame.workgroup(), build.ceil_quotient(total, count))
+        first = build.times(workgroup, count)
+
+        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            *outer, tile_index = inner.split(index, [*(self.sizes[d] for d in plan.outer), tiles])
+            first_position = inner.times(tile_index, tile)
+            origin: list[Index] = [0] * len(self.sizes)
+            for dim, index in zip(plan.outer, outer, strict=True):
+                origin[dim] = index
+            positions: Index = 1 if plan.positions is None else self.sizes[plan.positions]
+            extent = inner.least(tile, inner.minus(positions, first_position))
+            self._row(inner, tuple(origin), first_position, extent)
+            return []
+
+        build.loop(first, build.least(build.plus(first, count), total), [], body, limit=total)
+
+    def _row(self, build: Builder, origin: tuple[Index, ...], first: Index, count: Index) -> None:
+        """Emit the blocks of `count` positions from `first` on, with all channels, in chunks of channels."""
+        chunk, channels = self.plan.chunk, self.sizes[self.plan.channels]
+        if isinstance(channels, int) and channels <= chunk:
+            self._blocks(build, origin, first, count, (0, channels))
+            return
+
+        def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            start = inner.times(index, chunk)
+            self._blocks(inner, origin, first, count, (start, inner.least(inner.plus(start, chunk), channels)))
+            return []
+
+        build.loop(0, build.ceil_quotient(channels, chunk), [], body)
+
+    def _blocks(
+        self, build: Builder, origin: tuple[Index, ...], first: Index, count: Index, channels: tuple[Index, Index]
+    ) -> None:
+        """Emit whole blocks, and what remains as a narrower block or as single positions."""
+        width = self.plan.width
+
+        def block(inner: Builder, position: Index, width: int) -> None:
+            self._block(inner, _Block(self.plan, origin, inner.plus(first, position), width, channels))
+
+        def whole(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            block(inner, inner.times(i, width), width)
+            return []
+
+        def single(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            block(inner, i, 1)
+            return []
+
+        blocks = build.quotient(count, width)
+        build.loop(0, blocks, [], whole)
+        done = build.times(blocks, width)
+        if isinstance(count, int) and isinstance(done, int):
+            if count > done:
+                block(build, done, count - done)
+        elif width > 1:
+            build.loop(done, count, [], single)
+
+    def _block(self, build: Builder, block: _Block) -> None:
+        """Emit a block, once for reading no padding and once for reading some."""
+        is_interior = self.inputs.are_interior(build, block.origin, block.first, block.width)
+
+        def emit(inner: Builder, is_edge: bool) -> None:
+            if self.plan.loops:
+                self._block_in_memory(inner, block, is_edge)
+            else:
+                self._block_in_registers(inner, block, is_edge)
+
+        build.when(is_interior, lambda inner: emit(inner, False))
+        build.when(opposite(build, is_interior), lambda inner: emit(inner, True))
+
+    def _block_in_registers(self, build: Builder, block: _Block, is_edge: bool) -> None:
+        """Emit a block whose reductions are all unrolled."""
+
+        def body(inner: Builder, channel: Index) -> None:
+            points = block.points(inner, channel)
+            values = [self._initial(inner, point) for point in points]
+            self._store(inner, points, self._steps(inner, points, values, is_edge))
+
+        build.parallel(*block.channels, body, limit=self.sizes[self.plan.channels])
+
+    def _block_in_memory(self, build: Builder, block: _Block, is_edge: bool) -> None:
+        """Emit a block whose sums are in memory, because loops over reduced dimensions enclose its steps."""
+        limit, (start, end) = self.sizes[self.plan.channels], block.channels
+
+        def offsets(inner: Builder, points: Sequence[list[Index]]) -> list[SSAValue]:
+            channels = [point[self.plan.channels] for point in points]
+            return [
+                inner.value(inner.plus(inner.minus(channel, start), i * self.plan.chunk))
+                for i, channel in enumerate(channels)
+            ]
+
+        def initialize(inner: Builder, channel: Index) -> None:
+            points = block.points(inner, channel)
+            for offset, point in zip(offsets(inner, points), points, strict=True):
+                self._store_sum(inner, self._initial(inner, point), offset)
+
+        def finish(inner: Builder, channel: Index) -> None:
+            points = block.points(inner, channel)
+            self._store(inner, points, self._sums(inner, offsets(inner, points)))
+
+        def reduce(outer: Builder, loops: Sequence[int], fixed: Mapping[int, Index]) -> None:
+            def steps(inner: Builder, channel: Index) -> None:
+                points = block.points(inner, channel, fixed)
+                places = offsets(inner, points)
+                values = self._steps(inner, points, self._sums(inner, places), is_edge)
+                for offset, value in zip(places, values, strict=True):
+                    self._store_sum(inner, value, offset)
+
+            def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
+                reduce(inner, loops[1:], {**fixed, loops[0]: index})
+                return []
+
+            if loops:
+                outer.loop(0, self.sizes[loops[0]], [], body)
+            else:
+                outer.parallel(start, end, steps, limit=limit)
+
+        fence = Builder(build.block, build.source, build, guarded=True)
+        fence.parallel(start, end, initialize, limit=limit)
+        reduce(fence, self.plan.loops, {})
+        fence.parallel(start, end, finish, limit=limit)
+
+    def _sums(self, build: Builder, offsets: Sequence[SSAValue]) -> list[SSAValue]:
+        assert self.sums is not None
+        return [build.add(memref.LoadOp.get(self.sums, [offset])) for offset in offsets]
+
+    def _store_sum(self, build: Builder, value: SSAValue, offset: SSAValue) -> None:
+        assert self.sums is not None
+        self.frame.elements.store(build, value, self.sums, [offset])
+
+    def _initial(self, build: Builder, point: Sequence[Index]) -> SSAValue:
+        generic = self.plan.generic
+        return self.frame.elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point))
+
+    def _steps(
+        self, build: Builder, points: Sequence[list[Index]], values: Sequence[SSAValue], is_edge: bool
+    ) -> list[SSAValue]:
+        """Emit the unrolled steps for all points of a block, and return the new sums."""
+        unrolled = self.plan.unrolled
+        accumulators = [[value] for value in values]
+        for step in product(*(range(self._static_size(d)) for d in unrolled)):
+            fixed = dict(zip(unrolled, step, strict=True))
+            at = [[fixed.get(d, index) for d, index in enumerate(point)] for point in points]
+            for point in at:
+                self.inputs.compute(build, point, is_edge)
+            for point, values_of_point in zip(at, accumulators, strict=True):
+                total = step_at(self.frame.elements, build, self.plan.generic, point, values_of_point[-1])
+                values_of_point.append(total)
+        return reduced(build, accumulators)
+
+    def _static_size(self, dim: int) -> int:
+        size = self.sizes[dim]
+        assert isinstance(size, int)
+        return size
+
+    def _store(self, build: Builder, points: Sequence[list[Index]], values: Sequence[SSAValue]) -> None:
+        """Emit the results of the dispatch from the sums of a block, and then their stores, after all loads."""
+        generic, elements = self.plan.generic, self.frame.elements
+        stores = []
+        for point, value in zip(points, values, strict=True):
+            indices = evaluate(build, generic.output_maps[0], point)
+            build.remember((generic.op.results[0], tuple(indices)), value)
+            for returned, buffer in zip(self.frame.returned, self.frame.results, strict=True):
+                stores.append((elements.at(build, returned, indices), buffer, indices))
+        for element, buffer, indices in stores:
+            elements.store(build, element, buffer, indices)

@@ -1,0 +1,124 @@
+"""Inputs of sliding windows that are padded tensors: interior blocks read the tensor, edge blocks select the padding.
+
+Edge blocks have no branches: they load the nearest element that exists, and select between it and the padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, tensor
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr
+
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.bodies import clone_block
+from pydispatch.compiler.kernels.ops.builder import Builder, Index, both
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import loop_sizes
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
+from pydispatch.ir.structured import Structured
+
+
+@dataclass(frozen=True)
+class PaddedInputs:
+    """The inputs of a reduction that are padded along windows, and not along the dimension that vectors are along.
+
+    Attributes:
+        elements: Tensors of the dispatch function.
+        generic: The reduction.
+        positions: The dimension that blocks have several indices of; None where there is none.
+        sizes: Sizes of the dimensions of the reduction.
+        pads: (ordinal of the input, its pad).
+    """
+
+    elements: Elements
+    generic: Structured
+    positions: int | None
+    sizes: tuple[Index, ...]
+    pads: tuple[tuple[int, tensor.PadOp], ...]
+
+    @staticmethod
+    def of(elements: Elements, generic: Structured, channels: int, positions: int | None) -> PaddedInputs:
+        """Return the padded inputs of a reduction whose vectors are along `channels`."""
+        sizes, pads = loop_sizes(elements, generic), list[tuple[int, tensor.PadOp]]()
+        for ordinal, value in enumerate(generic.inputs):
+            pad = value.owner
+            if not isinstance(pad, tensor.PadOp) or elements.is_materialized(value):
+                continue
+            amounts = zip(*pad_amounts(elements, pad), strict=True)
+            padded = [i for i, (low, high) in enumerate(amounts) if low != 0 or high != 0]
+            results = generic.maps[ordinal].results
+            if padded and not any(channels in _dims(results[i]) for i in padded):
+                pads.append((ordinal, pad))
+        return PaddedInputs(elements, generic, positions, tuple(sizes), tuple(pads))
+
+    def are_interior(self, build: Builder, origin: Sequence[Index], first: Index, width: int) -> SSAValue | bool:
+        """Return whether all steps of a block, of `width` positions from `first` on, read elements that are not
+        padding."""
+        start, end = list(origin), list(origin)
+        for dim in self.generic.loops:
+            start[dim], end[dim] = 0, build.minus(self.sizes[dim], 1)
+        if self.positions is not None:
+            start[self.positions], end[self.positions] = first, build.plus(first, width - 1)
+        is_interior: SSAValue | bool = True
+        for ordinal, pad in self.pads:
+            low, high = pad_amounts(self.elements, pad)
+            sizes = self.elements.dims(pad.source)
+            least, most = (evaluate(build, self.generic.maps[ordinal], point) for point in (start, end))
+            for dim, size in enumerate(sizes):
+                if low[dim] != 0:
+                    is_interior = both(build, is_interior, build.less(build.minus(low[dim], 1), least[dim]))
+                if high[dim] != 0:
+                    is_interior = both(build, is_interior, build.less(build.minus(most[dim], low[dim]), size))
+        return is_interior
+
+    def compute(self, build: Builder, point: Sequence[Index], is_edge: bool) -> None:
+        """Emit the padded elements of a point, which the body of the reduction then reuses."""
+        for ordinal, pad in self.pads:
+            value = self.generic.inputs[ordinal]
+            indices = evaluate(build, self.generic.maps[ordinal], point)
+            key = (value, tuple(indices))
+            if build.recall(key) is not None:
+                continue
+            if not is_edge:
+                low, _ = pad_amounts(self.elements, pad)
+                unpadded = [build.minus(index, amount) for index, amount in zip(indices, low, strict=True)]
+                build.remember(key, self.elements.at(build, pad.source, unpadded))
+            elif self._has_nearest_element(pad):
+                build.remember(key, self._selected(build, pad, indices))
+
+    def _has_nearest_element(self, pad: tensor.PadOp) -> bool:
+        """Return whether each index has a nearest element; where nothing is padded, it is that of the index."""
+        low, high = pad_amounts(self.elements, pad)
+        shape = tensor_type(pad.source).get_shape()
+        return all(size > 0 for a, b, size in zip(low, high, shape, strict=True) if a != 0 or b != 0)
+
+    def _selected(self, build: Builder, pad: tensor.PadOp, indices: Sequence[Index]) -> SSAValue:
+        """Return the nearest element that exists, or the padding in its place."""
+        low, high = pad_amounts(self.elements, pad)
+        nearest: list[Index] = []
+        exists: SSAValue | bool = True
+        sizes = self.elements.dims(pad.source)
+        for index, before, after, size in zip(indices, low, high, sizes, strict=True):
+            unpadded = build.minus(index, before)
+            if before != 0 or after != 0:
+                exists = both(build, exists, build.less(build.minus(before, 1), index))
+                exists = both(build, exists, build.less(unpadded, size))
+                unpadded = build.least(build.most(unpadded, 0), build.minus(size, 1))
+            nearest.append(unpadded)
+        block = pad.region.block
+        mapping: dict[SSAValue, SSAValue] = {
+            argument: build.value(index) for argument, index in zip(block.args, indices, strict=True)
+        }
+        padding = clone_block(self.elements, build, block, mapping, [])[0]
+        if isinstance(exists, bool):
+            return self.elements.at(build, pad.source, nearest) if exists else padding
+        return build.pure(arith.SelectOp(exists, self.elements.at(build, pad.source, nearest), padding))
+
+
+def _dims(expression: AffineExpr) -> set[int]:
+    """Return the dimensions of an affine expression."""
+    return {x.position for x in expression.dfs() if isinstance(x, AffineDimExpr)}

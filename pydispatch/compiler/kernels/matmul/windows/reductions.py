@@ -1,0 +1,69 @@
+"""Reductions over sliding windows: the one that a dispatch function has, and the unrolled steps of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.compiler.kernels.ops.elements import Elements
+from pydispatch.compiler.kernels.ops.generics import body_at, cannot_lower
+from pydispatch.compiler.kernels.ops.minmax import MIN_VALUES, maximum_or_minimum, operand_of
+from pydispatch.compiler.kernels.ops.tensors import tensor_type
+from pydispatch.ir.structured import Structured, is_reduction, structured
+
+
+def reduction_in(source: func.FuncOp) -> Structured | None:
+    """Return the only reduction of a function whose results all have its dimensions."""
+    reductions = [structured(op) for op in source.body.block.ops if is_reduction(op)]
+    last = source.body.block.last_op
+    if len(reductions) != 1 or last is None:
+        return None
+    (generic,) = reductions
+    if cannot_lower(generic) or len(generic.op.results) != 1 or not generic.loops:
+        return None
+    result = generic.op.results[0]
+    dims = list(range(tensor_type(result).get_num_dims()))
+    fit = all(positions(v, result) == dims and bits_of(tensor_type(v).element_type) >= 8 for v in last.operands)
+    return generic if fit and last.operands else None
+
+
+def step_at(
+    elements: Elements, build: Builder, generic: Structured, point: Sequence[Index], value: SSAValue
+) -> SSAValue:
+    """Emit one step of a reduction at a point of its loops, and return the new sum. Sums of products are those of
+    contractions: in order, and fused where the CPU does."""
+    total = body_at(elements, build, generic, point, [value])[0]
+    if isinstance(total, OpResult) and total.op.name == "arith.addf":
+        for operand in total.op.operands:
+            if isinstance(operand, OpResult) and operand.op.name == "arith.mulf":
+                for op in (operand.op, total.op):
+                    op.properties["fastmath"] = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
+    return total
+
+
+def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[SSAValue]:
+    """Return the results of unrolled reductions; maxima and minima of several values are computed at once.
+
+    accumulators: for each reduction its initial value, and its value after every step.
+    """
+    names = {_extremum(after, before) for values in accumulators for before, after in pairwise(values)}
+    operands = [
+        [values[0], *(v for before, after in pairwise(values) if (v := operand_of(after, before)) is not None)]
+        for values in accumulators
+    ]
+    if len(names) == 1 and len(operands[0]) >= MIN_VALUES and (name := names.pop()):
+        return [maximum_or_minimum(build, name, values) for values in operands]
+    return [values[-1] for values in accumulators]
+
+
+def _extremum(after: SSAValue, before: SSAValue) -> str:
+    """Return the name of a step that compares with the value before it; "" for another step."""
+    is_comparison = operand_of(after, before) is not None and isinstance(after.owner, Operation)
+    return after.owner.name if is_comparison and isinstance(after.owner, Operation) else ""
