@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from pydispatch.frontends.graph.dtypes import DTYPES, F32, F64, DType
+from pydispatch.frontends.graph.dtypes import BOOL, DTYPES, F32, F64, DType
 from pydispatch.frontends.ops.reals import Scalar, UnsupportedTypeError
 from pydispatch.frontends.ops.scalars import Scalars
 
@@ -194,36 +194,143 @@ _BERNOULLI = (
 """(2n)! / B(2n) for n from 1."""
 
 
-@_wide
-def zeta(formula: _Formula, x: Scalar, q: Scalar) -> Scalar:
-    """Return the Hurwitz zeta function: the sum of (q + n)^-x."""
-    minus = formula.f("neg", x)
-    total, a = formula.pow(q, minus), q
+def _euler_maclaurin(
+    formula: _Formula, order: Scalar, q: Scalar,
+    power: Callable[[Scalar], Scalar], integral: Callable[[Scalar, Scalar], Scalar],
+) -> Scalar:  # fmt: skip
+    """Return the sum of (q + n)^-order over all n from 0.
+
+    Args:
+        power: returns a^-order.
+        integral: returns the integral of the power from a to infinity; its second argument is power(a).
+    """
+    total, a = power(q), q
     for _ in range(9):
         a = formula.add(a, 1.0)
-        total = formula.add(total, formula.pow(a, minus))
+        total = formula.add(total, power(a))
     a = formula.add(a, 1.0)
-    power = formula.pow(a, minus)
-    total = formula.add(total, formula.div(formula.mul(power, a), formula.sub(x, 1.0)))
-    total = formula.add(total, formula.mul(power, 0.5))
-    factor, term = x, formula.div(power, a)
-    for n, divisor in enumerate(_BERNOULLI):
-        total = formula.add(total, formula.div(formula.mul(factor, term), divisor))
-        factor = formula.mul(formula.mul(factor, formula.add(x, 2.0 * n + 1)), formula.add(x, 2.0 * n + 2))
-        term = formula.div(formula.div(term, a), a)
+    last = power(a)
+    total = formula.add(formula.add(total, integral(a, last)), formula.mul(last, 0.5))
+    rest = formula.c(1 / _BERNOULLI[-1])
+    for n, divisor in reversed(list(enumerate(_BERNOULLI[:-1]))):
+        ratio = formula.mul(
+            formula.div(formula.add(order, 2.0 * n + 1), a), formula.div(formula.add(order, 2.0 * n + 2), a)
+        )
+        rest = formula.add(formula.mul(ratio, rest), 1 / divisor)
+    # The ratios of a large order overflow, but its last power is 0.
+    return formula.pick(
+        formula.eq(last, 0.0), total, formula.add(total, formula.mul(formula.mul(last, formula.div(order, a)), rest))
+    )
+
+
+@_wide
+def zeta(formula: _Formula, x: Scalar, q: Scalar) -> Scalar:
+    """Return the Hurwitz zeta function, the sum of (q + n)^-x, as CHLO defines it: NaN at poles of odd x, and exact for
+    q from about -5 on.
+    """
+    minus = formula.f("neg", x)
+    total = _euler_maclaurin(
+        formula,
+        x,
+        q,
+        lambda a: formula.pow(a, minus),
+        lambda a, last: formula.div(formula.mul(last, a), formula.sub(x, 1.0)),
+    )
     both = formula.s.binary
     is_whole = formula.eq(q, formula.f("floor", q))
     total = formula.pick(both("and", formula.le(q, 0.0), is_whole), math.inf, total)
-    even = formula.eq(formula.mul(formula.f("floor", formula.mul(x, 0.5)), 2.0), x)
     undefined = both("and", formula.lt(q, 0.0), formula.s.unary("not", formula.eq(x, formula.f("floor", x))))
-    at_pole = both("and", formula.le(q, 0.0), both("and", is_whole, formula.s.unary("not", even)))
+    at_pole = both("and", formula.le(q, 0.0), both("and", is_whole, formula.s.unary("not", _is_even(formula, x))))
     total = formula.pick(both("or", undefined, at_pole), math.nan, total)
     total = formula.pick(formula.lt(x, 1.0), math.nan, total)
     return formula.pick(formula.eq(x, 1.0), math.inf, total)
 
 
+def _is_even(formula: _Formula, x: Scalar) -> Scalar:
+    return formula.eq(formula.mul(formula.f("floor", formula.mul(x, 0.5)), 2.0), x)
+
+
+def _of_every_q(formula: _Formula, q: Scalar, is_even: Scalar, sum_from: Callable[[Scalar], Scalar]) -> Scalar:
+    """Return the sum of (q + n)^-order for positive and negative q and a whole order; inf at the poles.
+
+    Terms of a negative q are those of two sums that start between 0 and 1, less those from 1 - q on. The two sums are
+    added first: halfway between poles they cancel for an odd order. sum_from: returns the sum for a q above 0.
+    """
+    size = formula.f("abs", q)
+    part = formula.sub(size, formula.f("floor", size))
+    is_below = formula.lt(q, 0.0)
+    upper = sum_from(formula.pick(is_below, formula.sub(1.0, part), q))
+    sign = formula.pick(is_even, 1.0, -1.0)
+    below = formula.sub(
+        formula.add(upper, formula.mul(sign, sum_from(part))), formula.mul(sign, sum_from(formula.add(size, 1.0)))
+    )
+    total = formula.pick(is_below, below, upper)
+    return formula.pick(
+        formula.s.binary("and", formula.le(q, 0.0), formula.eq(q, formula.f("floor", q))), math.inf, total
+    )
+
+
+@_wide
+def hurwitz_zeta(formula: _Formula, x: Scalar, q: Scalar) -> Scalar:
+    """Return the sum of (q + n)^-x: inf at every pole, NaN for x below 1, and NaN where a power of a negative number is
+    not real.
+    """
+    minus, less = formula.f("neg", x), formula.sub(x, 1.0)
+
+    def sum_from(q: Scalar) -> Scalar:
+        return _euler_maclaurin(
+            formula,
+            x,
+            q,
+            lambda a: formula.pow(a, minus),
+            lambda a, _: formula.div(formula.pow(a, formula.f("neg", less)), less),
+        )
+
+    total = _of_every_q(formula, q, _is_even(formula, x), sum_from)
+    is_whole = formula.eq(q, formula.f("floor", q))
+    is_real = formula.s.binary(
+        "or",
+        formula.s.binary("or", is_whole, formula.eq(x, formula.f("floor", x))),
+        formula.s.unary("not", formula.lt(q, 0.0)),
+    )
+    total = formula.pick(formula.s.binary("and", is_real, formula.s.unary("not", formula.lt(x, 1.0))), total, math.nan)
+    return formula.pick(formula.eq(x, 1.0), math.inf, total)
+
+
+def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
+    """Return the n-th derivative of digamma, n being at least 1. Poles have the sign of the derivative beside 0."""
+    # n! is scale^(n + 1). Powers of a / scale overflow only where the result does.
+    scale = math.exp(math.lgamma(n + 1) / (n + 1))
+
+    def widened(formula: _Formula, x: Scalar) -> Scalar:
+        def power(a: Scalar, exponent: int) -> Scalar:
+            return formula.div(1.0, _whole_power(formula, formula.mul(a, 1 / scale), exponent))
+
+        def sum_from(q: Scalar) -> Scalar:
+            return _euler_maclaurin(
+                formula,
+                formula.c(n + 1.0),
+                q,
+                lambda a: power(a, n + 1),
+                lambda a, _: formula.mul(power(a, n), scale / n),
+            )
+
+        total = _of_every_q(formula, x, formula.s.const(n % 2 == 1, BOOL), sum_from)
+        return total if n % 2 else formula.f("neg", total)
+
+    return _wide(widened)(scalars, x)
+
+
+def _whole_power(formula: _Formula, a: Scalar, exponent: int) -> Scalar:
+    """Return a^exponent by squaring; the exponent is at least 1."""
+    if exponent == 1:
+        return a
+    half = _whole_power(formula, formula.mul(a, a), exponent // 2)
+    return formula.mul(half, a) if exponent % 2 else half
+
+
 def polygamma(scalars: Scalars, n: Scalar, x: Scalar) -> Scalar:
-    """Return the n-th derivative of digamma; n is an integer value."""
+    """Return the n-th derivative of digamma as CHLO defines it; n is an integer value."""
     m = _Formula(scalars, n.dtype)
     sign = m.sub(m.mul(_modulo(m, n, 2.0), 2.0), 1.0)
     above = m.add(n, 1.0)

@@ -132,6 +132,27 @@ form(
     X,
     H,
 )
+POLES = torch.tensor([0.0, -0.0, -1.0, -2.0, -33.0, -1e10, -float("inf"), float("nan")])
+BETWEEN = torch.tensor([-1.5, -9.25, -33.75, -2.7, -0.99, -1e-3, 1e-3, 0.25, 0.5, 3.3, 100.0, 1e6, 1e30])
+for dtype in (torch.float32, torch.float64):
+    form(
+        f"digamma, lgamma and polygamma at poles, {dtype}",
+        lambda x: (
+            torch.digamma(x),
+            torch.lgamma(x),
+            *(torch.polygamma(n, x) for n in (0, 2, 3, 4)),
+            torch.polygamma(1, x[:2]),
+            *(torch.special.zeta(n, x) for n in (1.0, 2.0, 3.0)),
+            torch.special.zeta(2.5, x[:-1]),
+        ),
+        POLES.to(dtype),
+    )
+    form(f"digamma, polygamma and zeta between poles, {dtype}", lambda x: (
+        torch.digamma(x), *(torch.polygamma(n, x) for n in (0, 1, 2, 3, 7)), *(
+            torch.special.zeta(s, x) for s in (2.0, 3.0, 2.5, 1.0, 0.5))), BETWEEN.to(dtype))  # fmt: skip
+form("digamma of tiny and huge numbers", lambda x, h: (
+    torch.digamma(x), torch.polygamma(1, x), torch.special.zeta(2.0, x), torch.digamma(h)),
+    torch.tensor([1e-18, -1e-18, 1e18, 1e30]), torch.tensor([0.0, -0.0, float("inf")]).half())  # fmt: skip
 form("nextafter and angle", lambda x, y, i: (torch.nextafter(x, y), torch.nextafter(x, x), torch.angle(x), torch.angle(
     i), torch.angle(torch.complex(x, y))), X, Y, I)  # fmt: skip
 form(

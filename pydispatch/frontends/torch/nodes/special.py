@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from pydispatch.frontends.graph.values import Tensor
@@ -32,7 +33,15 @@ def lgamma(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def digamma(tracer: Tracer, self: Tensor) -> Tensor:
-    return _of_floats(tracer, special.digamma, self)
+    return _of_floats(tracer, _digamma, self)
+
+
+def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
+    """Return the derivative of lgamma. It is an infinity with the sign of its neighbours at 0 and -0, and NaN at the
+    other poles.
+    """
+    at_zero = scalars.binary("copysign", scalars.const(math.inf, x.dtype), scalars.unary("neg", x))
+    return scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), at_zero, special.digamma(scalars, x))
 
 
 def erfinv(tracer: Tracer, self: Tensor) -> Tensor:
@@ -42,11 +51,11 @@ def erfinv(tracer: Tracer, self: Tensor) -> Tensor:
 def polygamma(tracer: Tracer, n: int, self: Tensor) -> Tensor:
     if n < 0:
         raise tracer.b.fail(f"polygamma of the order {n}; orders are 0 or more")
-    return _of_floats(tracer, lambda s, x: special.polygamma(s, s.const(n, x.dtype), x), self)
+    return _of_floats(tracer, lambda s, x: special.digamma_derivative(s, n, x) if n else _digamma(s, x), self)
 
 
 def zeta(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
-    return _of_floats(tracer, special.zeta, self, other)
+    return _of_floats(tracer, special.hurwitz_zeta, self, other)
 
 
 def nextafter(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
