@@ -111,6 +111,14 @@ form("gcd and lcm", lambda i, j: (torch.gcd(i, j), torch.lcm(i, j), torch.gcd(i,
                                   torch.gcd(i.abs().to(torch.uint8) * 12, j.to(torch.uint8) * 18)), I, J)  # fmt: skip
 form("median", lambda x, i, n: (x.median(), i.median(), *x.median(1), *i.median(0, keepdim=True), n.median(), *n.median(
     1), n.nanmedian(), *n.nanmedian(1), n[0].nanmedian(0).values), X, I, NAN)  # fmt: skip
+form(
+    "median of no elements",
+    lambda x, n: (x.median(), x.nanmedian(), n.median(), *x.median(1), *x.mode(1)),
+    torch.empty(0, 3),
+    torch.empty(3, 0).double(),
+)
+form("median of as many elements as the call has", lambda x: (x.median(), x.nanmedian()), X, dynamic=[[0]],
+     more=[(torch.empty(0, 4),), (NAN,), (NAN[1:] / 0,)])  # fmt: skip
 form("mode", lambda x, i: (*i.mode(), *i.mode(0, keepdim=True), x.round().mode(0)[0], i.flatten().mode()[0]), X, I)
 form("diagonal_scatter", lambda x, y: (x.diagonal_scatter(y[0, :3]), x.diagonal_scatter(y[0, :3], 1),
                                        x.diagonal_scatter(y[0, :2], -1), x[:, :, None].expand(3, 4, 2).diagonal_scatter(

@@ -86,6 +86,28 @@ def test_what_is_refused(name: str) -> None:
     assert "operators.py" in str(error.value)  # the line of the model
 
 
+EMPTY_AXES = {
+    "median": (lambda x: x.median(0), "the median along axis 0 of f32.*: the axis has the size 0"),
+    "nanmedian": (lambda x: x.nanmedian(-2), "the median along axis 0 of f32.*: the axis has the size 0"),
+    "mode": (lambda x: x.mode(0), "the mode along axis 0 of f32.*: the axis has the size 0"),
+    "median of integers": (lambda x: x.int().median(), "the median of i32.*: it has no elements, and i32 has no NaN"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_AXES)
+def test_order_statistics_of_an_empty_axis_are_refused(name: str) -> None:
+    function, says = EMPTY_AXES[name]
+    empty = torch.empty(0, 3)
+    with pytest.raises(pd.CompileError, match=says):
+        pd.compile(torch.export.export(Call(function), (empty,)))
+    full = torch.randn(4, 3)
+    program = torch.export.export(Call(function), (full,), dynamic_shapes=(({0: torch.export.Dim("n", min=0)},),))
+    loaded = pd.device("local-sync").load(pd.compile(program))
+    check(loaded, (full,), flat(function(full)))
+    with pytest.raises(pd.InvalidArgumentError, match=says):
+        loaded.main(empty.numpy())
+
+
 def test_antialiasing_of_dynamic_sizes_is_refused() -> None:
     def smaller(x: torch.Tensor) -> torch.Tensor:
         return F.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True)

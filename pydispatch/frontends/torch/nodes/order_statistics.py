@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydispatch.frontends.graph.dtypes import I64
-from pydispatch.frontends.graph.sizes import product
+from pydispatch.frontends.graph.sizes import Expr, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import gathers, ordering, reductions, scans, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
@@ -18,28 +18,35 @@ def _numbers(tracer: Tracer, x: Tensor, axis: int) -> Tensor:
     return reductions.reduce(tracer.b, "add", known, [axis], keep=True)
 
 
-def _median(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Pair:
-    """Return the lower median along an axis and its index; the first NaN when there is one, unless NaN are skipped."""
-    b = tracer.b
-    values, places = ordering.sort_with_places(b, x, axis)
-    size, numbers = reductions.size_as(b, x.shape[axis], I64), _numbers(tracer, x, axis)
+def _middle(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
+    """Return the index of the lower median among the sorted elements along an axis: of the first NaN when there is one,
+    unless NaN are skipped.
+    """
 
-    def middle(n: Element, size: Element) -> Element:
+    def index(n: Element, size: Element) -> Element:
         if skips_nan:
             return ((n - 1) / 2).at_least(0)
-        return n.is_equal(size).choose((size - 1) / 2, n)
+        return n.is_equal(size).choose(((size - 1) / 2).at_least(0), n)
 
-    at = formula(b, middle, numbers, size)
-    medians = [gathers.take_along(b, v, at, axis) for v in (values, places)]
-    return medians[0], medians[1]
+    return formula(tracer.b, index, _numbers(tracer, x, axis), reductions.size_as(tracer.b, x.shape[axis], I64))
+
+
+def _reduced_axis(tracer: Tracer, name: str, x: Tensor, dim: int) -> int:
+    """Return the number of an axis, and refuse an axis of size 0."""
+    axis = shapes.axis_of(tracer.b, dim, x.rank)
+    tracer.b.require_positive(x.shape[axis], f"the {name} along axis {axis} of {x}: the axis has the size 0")
+    return axis
 
 
 def _by_axis(skips_nan: bool) -> Conversion:
     def convert(tracer: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+        b = tracer.b
         if not self.rank:
-            return self, tracer.b.constant(0, I64)
-        axis = shapes.axis_of(tracer.b, dim, self.rank)
-        medians = _median(tracer, self, axis, skips_nan)
+            return self, b.constant(0, I64)
+        axis = _reduced_axis(tracer, "median", self, dim)
+        values, places = ordering.sort_with_places(b, self, axis)
+        at = _middle(tracer, self, axis, skips_nan)
+        medians = gathers.take_along(b, values, at, axis), gathers.take_along(b, places, at, axis)
         return medians if keepdim else _without(tracer, medians, axis)
 
     return convert
@@ -47,8 +54,16 @@ def _by_axis(skips_nan: bool) -> Conversion:
 
 def _of_all(skips_nan: bool) -> Conversion:
     def convert(tracer: Tracer, self: Tensor) -> Tensor:
-        flat = shapes.reshape(tracer.b, self, [product(self.shape)])
-        return shapes.reshape(tracer.b, _median(tracer, flat, 0, skips_nan)[0], [])
+        """Return the median of all elements. The median of no elements is NaN; an integer type has none."""
+        b = tracer.b
+        flat = shapes.reshape(b, self, [product(self.shape)])
+        size = flat.shape[0]
+        values, _ = ordering.sort_with_places(b, flat, 0)
+        if not self.dtype.is_float:
+            b.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
+        elif isinstance(size, Expr) or size == 0:
+            values = shapes.pad(b, values, [0], [1], float("nan"))
+        return shapes.reshape(b, gathers.take_along(b, values, _middle(tracer, flat, 0, skips_nan), 0), [])
 
     return convert
 
@@ -62,7 +77,7 @@ def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> 
     b = tracer.b
     if not self.rank:
         return self, b.constant(0, I64)
-    axis = shapes.axis_of(b, dim, self.rank)
+    axis = _reduced_axis(tracer, "mode", self, dim)
     values, places = ordering.sort_with_places(b, self, axis)
     # An element counts those before it that equal it: its number less that of the first one of its run.
     before = shapes.concat(b, [shapes.slice_axis(b, values, axis, 0, 1),
