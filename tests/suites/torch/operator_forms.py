@@ -238,6 +238,9 @@ form("det", lambda x: (torch.linalg.det(x), torch.det(x[0]), torch.linalg.det(x.
                        torch.linalg.det(x[..., :1, :1]), torch.linalg.det(x.flip(-1))), SQUARE)  # fmt: skip
 form("slogdet", lambda x: (*torch.linalg.slogdet(x), *torch.slogdet(x[0].flip(0))), SQUARE)
 form("logdet", lambda x: torch.logdet(x @ x.mT), SQUARE)
+form("logdet of complex matrices", lambda x, y, d: (
+    z := torch.complex(x, y), torch.logdet(z), torch.logdet(z[0] * -1e20), torch.logdet(d)), SQUARE, SQUARE.flip(-1),
+    torch.diag_embed(torch.tensor([[1j, 1j], [-1j, -1j], [-2.0 + 0j, 1j], [1e30 + 0j, -1e30j]])))  # fmt: skip
 form("inv", lambda x: (torch.linalg.inv(x), torch.inverse(x[0].flip(0)), *torch.linalg.inv_ex(x)), SQUARE)
 form(
     "solve",
@@ -292,6 +295,34 @@ form("svd with all vectors", lambda x: (*singular(x, True), *singular(x.mT, True
 form("svd of matrices without full rank", lambda x: singular(x[:, :, [0, 0, 1]], True), TALL)
 form("pinv", lambda x: (torch.linalg.pinv(x), torch.linalg.pinv(x[:, :, [0, 0, 1]], rtol=1e-3), torch.linalg.pinv(
     x.mT, atol=torch.tensor([0.1, 2.0]), rtol=torch.tensor(1e-4))), TALL)  # fmt: skip
+
+
+def falling(m: int, n: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Two random matrices whose last singular value is below the precision of the type."""
+    least = min(m, n)
+    u, v = (torch.linalg.qr(torch.randn(2, k, k, dtype=torch.float64))[0][..., :least] for k in (m, n))
+    values = torch.tensor([*[1.0, 0.3, 0.1][: least - 1], torch.finfo(dtype).eps / 8], dtype=torch.float64)
+    return ((u * values) @ v.mT).to(dtype)
+
+
+for m, n in ((4, 4), (5, 3), (2, 6), (3, 3)):
+    form(f"pinv of falling values, {m} by {n}", lambda x, a: (
+        torch.linalg.pinv(x, atol=0.0), torch.linalg.pinv(x, atol=a * 0), torch.linalg.pinv(x, atol=0.02),
+        torch.linalg.pinv(x, atol=a), torch.linalg.pinv(x, atol=a, rtol=a * 9 + 0.01), torch.linalg.pinv(x, rtol=1e-2),
+        torch.linalg.pinv(x, atol=0.0, rtol=1e-2), torch.linalg.pinv(x, 1e-2), torch.linalg.pinv(x, a[1:]),
+        torch.pinverse(x, 1e-2)), falling(m, n), torch.tensor([0.0, 0.02]))  # fmt: skip
+form("pinv of falling values, f64", lambda x: torch.linalg.pinv(x, atol=0.0), falling(3, 4, torch.float64))
+form(
+    "pinv of symmetric matrices",
+    lambda x, y: (
+        torch.linalg.pinv(x, hermitian=True),
+        torch.linalg.pinv(-x, atol=0.5, hermitian=True),
+        torch.linalg.pinv(x, rtol=torch.tensor([0.5, 0.0]), hermitian=True),
+        torch.linalg.pinv(y, 1e-3, hermitian=True),
+    ),
+    SQUARE - 4 * torch.eye(4).roll(1, 0),
+    torch.diag_embed(torch.tensor([[-2.0, 1e-4, 1.0], [0.0, 0.0, 0.0]])),
+)
 
 
 def in_units(x: Tensor, unit: Tensor) -> Any:

@@ -165,7 +165,10 @@ def slogdet(tracer: Tracer, A: Memory) -> Pair:  # noqa: N803
 
 
 def logdet(tracer: Tracer, A: Memory) -> Tensor:  # noqa: N803
+    """Return the logarithm of the determinant: NaN where it is negative, and the principal value of a complex one."""
     sign, log = slogdet(tracer, A)
+    if sign.dtype.is_complex:
+        return ew.apply(tracer.b, lambda s, z, v: s.complex(v, s.binary("atan2", s.imag(z), s.real(z))), sign, log)
     return formula(tracer.b, lambda s, v: (s < 0.0).choose(float("nan"), v), sign, log)
 
 
@@ -331,21 +334,44 @@ def svdvals(tracer: Tracer, A: Tensor, *, driver: str | None = None) -> Tensor: 
 def pinv(
     tracer: Tracer, self: Tensor, *, atol: Operand | None = None, rtol: Operand | None = None, hermitian: bool = False
 ) -> Tensor:
-    """Return the pseudoinverse. Singular values that are below a limit, and below a share of the largest one, count as
-    0.
+    """Return the pseudoinverse. Singular values that are not above `_least_value` count as 0.
+
+    Args:
+        hermitian: the matrices are symmetric; only their lower triangles are read.
     """
     b = tracer.b
-    u, values, vt = jacobi.svd(b, self)
+    if hermitian:
+        values, right = jacobi.eigh(b, self)
+        left = right
+    else:
+        u, values, vt = jacobi.svd(b, self)
+        left, right = _transposed(tracer, vt), u
+    least = _least_value(tracer, self, values, atol, rtol)
+    inverse = formula(b, lambda v, n: (v.of("abs") > n).choose(1.0 / v, 0.0), values, least)
+    scaled = ew.binary(b, "mul", left, shapes.expand_dims(b, inverse, [inverse.rank - 1]))
+    return products.matmul(b, scaled, _transposed(tracer, right))
+
+
+def _least_value(tracer: Tracer, x: Tensor, values: Tensor, atol: Operand | None, rtol: Operand | None) -> Tensor:
+    """Return the limit of singular values, [..., 1]: the larger one of `atol` and `rtol` times the largest value.
+
+    Without `rtol` it is the precision of the type times the larger size of a matrix where `atol` is 0, and 0 elsewhere.
+    """
+    b = tracer.b
+    absolute = as_tensor(tracer, 0.0 if atol is None else atol, x.dtype)
     if rtol is None:
-        size = max(n for n in self.shape[-2:] if isinstance(n, int))
-        rtol = float(np.finfo(self.dtype.numpy).eps) * size if atol is None else 0.0
-    least, share = (as_tensor(tracer, 0.0 if v is None else v, self.dtype) for v in (atol, rtol))
-    least, share = (shapes.expand_dims(b, v, [v.rank]) if v.rank else v for v in (least, share))
-    largest = shapes.slice_axis(b, values, values.rank - 1, 0, 1)
-    inverse = formula(b, lambda v, most, n, k: (v > n.at_least(k * most)).choose(1.0 / v, 0.0),
-                      values, largest, least, share)  # fmt: skip
-    scaled = ew.binary(b, "mul", _transposed(tracer, vt), shapes.expand_dims(b, inverse, [inverse.rank - 1]))
-    return products.matmul(b, scaled, _transposed(tracer, u))
+        m, n = x.shape[-2:]
+        share = float(np.finfo(x.dtype.numpy).eps) * max(int(m), int(n))  # type: ignore[arg-type]
+        relative = formula(b, lambda v: (v > 0.0).choose(v.const(0.0), share), absolute)
+    else:
+        relative = as_tensor(tracer, rtol, x.dtype)
+    absolute, relative = (shapes.expand_dims(b, v, [v.rank]) if v.rank else v for v in (absolute, relative))
+    largest = reductions.reduce(b, "max", ew.unary(b, "abs", values), [-1], True)
+    return formula(b, lambda v, a, r: a.at_least(r * v), largest, absolute, relative)
+
+
+def pinv_by_share(tracer: Tracer, self: Tensor, rcond: Operand = 1e-15, hermitian: bool = False) -> Tensor:
+    return pinv(tracer, self, atol=0.0, rtol=rcond, hermitian=hermitian)
 
 
 LINEAR_ALGEBRA: dict[str, Conversion] = {
@@ -384,6 +410,9 @@ LINEAR_ALGEBRA: dict[str, Conversion] = {
     "aten.linalg_svdvals": svdvals,
     "aten.linalg_pinv.atol_rtol_tensor": pinv,
     "aten.linalg_pinv.atol_rtol_float": pinv,
+    "aten.linalg_pinv": pinv_by_share,
+    "aten.linalg_pinv.rcond_tensor": pinv_by_share,
+    "aten.pinverse": pinv_by_share,
     "aten.geqrf": geqrf,
     "aten.linalg_householder_product": householder_product,
     "aten.orgqr": householder_product,
