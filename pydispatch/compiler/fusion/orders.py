@@ -25,22 +25,22 @@ from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structur
 from pydispatch.ir.values import reordered_type, shape_of
 
 
-def write_as_read(op: Operation) -> SSAValue | None:
+def write_as_read(op: Operation) -> None:
     """Make a contraction whose result all its readers read through one permutation write it in their order. The readers
-    are changed in place; the return value is always None.
+    are changed in place.
     """
     g = structured(op)
     if len(op.results) != 1 or not g.reduces or KEPT_ORDER in op.attributes:
-        return None
+        return
     if not is_projection(g.maps[-1]) or _order_computed(g) is not None:
-        return None
+        return
     result = op.results[0]
     order = _order_of_readers(result)
     if order is None or order == sorted(order):
-        return None
+        return
     init = permuted_fill(op, g.outputs[0], order)
     if init is None:
-        return None
+        return
     out = g.maps[-1]
     maps = [*g.maps[:-1], AffineMap(out.num_dims, 0, tuple(out.results[d] for d in order))]
     new = generic_like(op, op.regions[0].clone(), g.inputs, [init], maps, g.iterators)
@@ -51,7 +51,6 @@ def write_as_read(op: Operation) -> SSAValue | None:
             reader.maps[use.index].results[d] for d in order))  # fmt: skip
         use.operation.properties["indexing_maps"] = affine_maps(changed)
         use.operation.operands[use.index] = new
-    return None
 
 
 def write_as_computed(op: Operation) -> SSAValue | None:
