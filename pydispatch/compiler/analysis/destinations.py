@@ -49,11 +49,11 @@ def mixed_operands(op: Operation, name: str) -> Mixed:
 
 
 def _integers(op: Operation, name: str) -> list[int]:
-    found = op.properties[name]
-    if isinstance(found, DenseArrayBase):
-        return [int(n) for n in found.get_values()]
-    assert isinstance(found, ArrayAttr)
-    return [int(n.value.data) for n in found.data if isinstance(n, IntegerAttr)]
+    attribute = op.properties[name]
+    if isinstance(attribute, DenseArrayBase):
+        return [int(n) for n in attribute.get_values()]
+    assert isinstance(attribute, ArrayAttr)
+    return [int(n.value.data) for n in attribute.data if isinstance(n, IntegerAttr)]
 
 
 def destination_of(value: SSAValue) -> SSAValue:

@@ -27,8 +27,8 @@ def updated_arguments(function: func.FuncOp) -> list[int]:
     """
     end = function.body.block.last_op
     assert isinstance(end, func.ReturnOp)
-    found = [_root(value) for value in end.arguments]
-    return [n if n >= 0 and found.count(n) == 1 else -1 for n in found]
+    roots = [_root(value) for value in end.arguments]
+    return [n if n >= 0 and roots.count(n) == 1 else -1 for n in roots]
 
 
 def _root(value: SSAValue) -> int:

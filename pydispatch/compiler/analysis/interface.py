@@ -186,7 +186,7 @@ def _attributes(function: Operation, key: str, count: int) -> list[dict[str, Att
     stated = function.properties.get(key)
     if not isinstance(stated, ArrayAttr) or len(stated) != count:
         return [{}] * count
-    return [dict(each.data) if isinstance(each, DictionaryAttr) else {} for each in stated]
+    return [dict(attributes.data) if isinstance(attributes, DictionaryAttr) else {} for attributes in stated]
 
 
 def _names(function: Operation, key: str, count: int) -> list[str]:
@@ -211,7 +211,7 @@ def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute
         return None
     sizes: tuple[int, ...] = tuple(type.get_shape()) if hasattr(type, "get_shape") else ()
     try:
-        entries = [_entry(each) for each in cast(Any, stated)]
+        entries = [_entry(axis_attribute) for axis_attribute in cast(Any, stated)]
         if len(entries) != len(sizes) or not all(map(_fits, entries, sizes)):
             raise VerifyException("it does not fit")
     except (TypeError, VerifyException):

@@ -32,14 +32,14 @@ KEPT_ORDER = "pyd.kept_order"
 
 def inputs_of(op: Operation) -> list[SSAValue]:
     """Return the operands of an operation and of everything inside its regions."""
-    found = list(op._operands)
+    inputs = list(op._operands)
     for region in op.regions:
         for block in region.blocks:
             inner = block.first_op
             while inner is not None:
-                found += inputs_of(inner) if inner.regions else inner._operands
+                inputs += inputs_of(inner) if inner.regions else inner._operands
                 inner = inner.next_op
-    return found
+    return inputs
 
 
 MOST_SCALARS = 28  # two 32-bit constants each at most, of 64 that an export may have

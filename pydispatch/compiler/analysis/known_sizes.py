@@ -93,10 +93,10 @@ class Sizes:
             return term
         assert before.parent is not None
         key = (before.parent, term)
-        found = self._made.get(key)
-        if found is None or (isinstance(found.owner, Operation) and found.owner.parent is None):  # dropped since
-            found = self._made[key] = self._make(term, before)
-        return found
+        size = self._made.get(key)
+        if size is None or (isinstance(size.owner, Operation) and size.owner.parent is None):  # dropped since
+            size = self._made[key] = self._make(term, before)
+        return size
 
     def _make(self, term: int | Dim | Sum | Product, before: Operation) -> SSAValue:
         if isinstance(term, int):

@@ -49,14 +49,14 @@ def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
     """Create the dynamic sizes of a tensor as values before `op`, and return them. Each is read from the tensor in
     which it originates, so that no operation waits for `value`.
     """
-    found: list[SSAValue] = []
+    sizes: list[SSAValue] = []
     for axis, n in enumerate(shape_of(value)):
         if n < 0:
             term = size_of(value, axis)
             begin = term if isinstance(term, Dim) else Dim(value, axis)
             index = before(arith.ConstantOp.from_int_and_width(begin.axis, IndexType()), op)
-            found.append(term if isinstance(term, SSAValue) else before(tensor.DimOp(begin.tensor, index), op))
-    return found
+            sizes.append(term if isinstance(term, SSAValue) else before(tensor.DimOp(begin.tensor, index), op))
+    return sizes
 
 
 def size_of(value: SSAValue, axis: int) -> Term:
@@ -69,8 +69,8 @@ def size_of(value: SSAValue, axis: int) -> Term:
         if not isinstance(stated, Dim) or (stated.tensor is value and stated.axis == axis):
             break
         value, axis = stated.tensor, stated.axis
-    found = None if stated is None else _resolved(stated)
-    answer = Dim(value, axis) if found is None else found
+    resolved = None if stated is None else _resolved(stated)
+    answer = Dim(value, axis) if resolved is None else resolved
     if hasattr(_REMEMBERED, "known"):
         known.update(dict.fromkeys(passed, answer))
     return answer

@@ -70,8 +70,8 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
     """Return whether a run of packed elements is sure to begin, and for an insertion to end, where a byte does."""
     part = slice_of(op)
 
-    def known(number: int | SSAValue) -> int:
-        value = _value(number)
+    def known(size: int | SSAValue) -> int:
+        value = _value(size)
         return value if isinstance(value, int) else 1
 
     step = 1

@@ -79,11 +79,11 @@ def put_channels_last(function: Operation, floats: bool) -> None:
     simplify(function)
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == GENERIC and op.parent is not None]
     known = known_of(function)
-    found = [w for op in ops if (w := _windows(op, known, floats)) is not None]
-    if not any(w.pays for w in found) or any(_in_groups(op) for op in ops):
+    candidates = [w for op in ops if (w := _windows(op, known, floats)) is not None]
+    if not any(w.pays for w in candidates) or any(_in_groups(op) for op in ops):
         return
-    for each in found:
-        now = _windows(each.op, known, floats)  # its image may be what one rewritten before gives
+    for candidate in candidates:
+        now = _windows(candidate.op, known, floats)  # its image may be what one rewritten before gives
         if now is not None:
             _rewrite(now)
     erase_unused(function)
@@ -113,8 +113,8 @@ def _windows(op: GenericOp, known: Known, floats: bool) -> Windows | None:
     if not g.reduces or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or not _sizes_known(g):
         return None
     c = contraction_of(op)
-    found = None if c is None or len(op.inputs) != 2 else _convolution(op, c, known, floats)
-    return found or (_each_channel(op, g) if floats else None)
+    convolution = None if c is None or len(op.inputs) != 2 else _convolution(op, c, known, floats)
+    return convolution or (_each_channel(op, g) if floats else None)
 
 
 def _sizes_known(generic: Structured) -> bool:
@@ -209,7 +209,7 @@ def _order_filter(op: GenericOp, known: Known) -> None:
     steps = [d for r in images[0].results for d in sorted(r.used_dims()) if d in g.loops]
     last = [*steps, *(r.position for r in out if isinstance(r, AffineDimExpr))]
     maps = list(g.maps)
-    for number, (value, map_) in enumerate(zip(g.inputs, g.maps, strict=False)):
+    for index, (value, map_) in enumerate(zip(g.inputs, g.maps, strict=False)):
         if map_ in images or not known.is_known(value) or not is_projected_permutation(map_):
             continue
         dims = [cast(AffineDimExpr, r).position for r in map_.results]
@@ -217,22 +217,22 @@ def _order_filter(op: GenericOp, known: Known) -> None:
             continue
         order = sorted(range(len(dims)), key=lambda a: last.index(dims[a]))
         if order != sorted(order):
-            op.operands[number] = transposed(value, [order.index(a) for a in range(len(order))], op)
-            maps[number] = _reordered(map_, order)
+            op.operands[index] = transposed(value, [order.index(a) for a in range(len(order))], op)
+            maps[index] = _reordered(map_, order)
     op.properties["indexing_maps"] = affine_maps(maps)
 
 
 def _rewrite(windows: Windows) -> None:
     """Write the operation so, where its sums begin with equal values."""
     op, g = windows.op, structured(windows.op)
-    out, number = g.maps[-1], g.inputs.index(windows.image)
+    out, image = g.maps[-1], g.inputs.index(windows.image)
     order = [d for d in range(len(out.results)) if d != windows.row] + [windows.row]
     start = permuted_fill(op, g.outputs[0], order)
     if start is None:
         return
-    axes = [a for a in range(len(g.maps[number].results)) if a != windows.channel] + [windows.channel]
+    axes = [a for a in range(len(g.maps[image].results)) if a != windows.channel] + [windows.channel]
     inputs, maps = list(g.inputs), [*g.maps[:-1], _reordered(out, order)]
-    inputs[number], maps[number] = in_order(op, windows.image, axes), _reordered(maps[number], axes)
+    inputs[image], maps[image] = in_order(op, windows.image, axes), _reordered(maps[image], axes)
     new = GenericOp(
         inputs, [start], op.body.clone(), affine_maps(maps), iterator_types(g.iterators), [start.type]
     )  # fmt: skip

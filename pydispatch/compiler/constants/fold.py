@@ -128,11 +128,11 @@ def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array
             points[op.results[0]] = row.reshape([-1 if d == dim else 1 for d in range(len(extents))])
         else:
             points[op.results[0]] = _constant(op) if op.name == "arith.constant" else _scalar(op, points)
-    found = []
+    results = []
     for value, map_ in zip(last.operands, generic.output_maps, strict=True):
         order = [cast(AffineDimExpr, r).position for r in map_.results]
-        found.append(np.transpose(np.broadcast_to(points[value], extents), order))
-    return found
+        results.append(np.transpose(np.broadcast_to(points[value], extents), order))
+    return results
 
 
 def _permutes(map_: AffineMap) -> bool:

@@ -50,10 +50,10 @@ class DerivedFunctions:
         set_location(function, ops[-1])
         shape = shape_of_code(function)
         if shape not in self._known:
-            number = len(self._known)
-            while f"derived_{number}" in self._names:
-                number += 1
-            name = self._known[shape] = f"derived_{number}"
+            suffix = len(self._known)
+            while f"derived_{suffix}" in self._names:
+                suffix += 1
+            name = self._known[shape] = f"derived_{suffix}"
             self._names.add(name)
             self.made[name] = function
             function.properties["sym_name"] = StringAttr(name)

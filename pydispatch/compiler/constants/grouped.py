@@ -51,9 +51,13 @@ class Grouped:
 
 def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequence[Level]) -> Grouped | None:
     """Return the factor of a function whose kernel multiplies groups in the same way on all levels."""
-    found = {arithmetic_of(contraction, level) for level in levels}
-    arithmetic = next(iter(found))
-    if len({a and (a.compute, a.group, a.b_offset) for a in found}) != 1 or arithmetic is None or arithmetic.group == 1:
+    arithmetics = {arithmetic_of(contraction, level) for level in levels}
+    arithmetic = next(iter(arithmetics))
+    if (
+        len({a and (a.compute, a.group, a.b_offset) for a in arithmetics}) != 1
+        or arithmetic is None
+        or arithmetic.group == 1
+    ):
         return None
     if (
         contraction.op.name != GENERIC
@@ -61,10 +65,10 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
         or set(contraction.outer) & contraction.b.dims
     ):
         return None
-    made = _slice(function, [contraction.generic.inputs[contraction.b.main], *_captured(contraction)])
-    if made is None:
+    backward_slice = _slice(function, [contraction.generic.inputs[contraction.b.main], *_captured(contraction)])
+    if backward_slice is None:
         return None
-    ops, arguments = made
+    ops, arguments = backward_slice
     if len(arguments) != 1:
         return None
     (argument,) = arguments
@@ -105,8 +109,8 @@ def _slice(
     return tuple(op for op in body.ops if op in ops), arguments
 
 
-def _only_for(argument: BlockArgument, made: Sequence[Operation], last: Operation) -> bool:
-    """Return whether nothing but the operations `made`, which `last` alone uses, reads what is computed from an
+def _only_for(argument: BlockArgument, slice_ops: Sequence[Operation], last: Operation) -> bool:
+    """Return whether nothing but the operations `slice_ops`, which `last` alone uses, reads what is computed from an
     argument.
     """
     pending: list[SSAValue] = [argument]
@@ -115,7 +119,7 @@ def _only_for(argument: BlockArgument, made: Sequence[Operation], last: Operatio
             user: Operation | None = use.operation
             while user is not None and user.parent is not argument.owner:
                 user = user.parent_op()
-            if user is None or (user is not last and user not in made):
+            if user is None or (user is not last and user not in slice_ops):
                 return False
             pending += user.results if user is not last else []
     return True

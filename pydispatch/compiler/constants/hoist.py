@@ -69,10 +69,10 @@ def _is_small(known: Known, value: OpResult) -> bool:
     cost = known.costs[value.op]
     if cost is Cost.FREE or not isinstance(value.type, TensorType):
         return False
-    given = [prod(shape_of(op.results[0])) for op in known.sources[value.op]]
+    source_sizes = [prod(shape_of(op.results[0])) for op in known.sources[value.op]]
     count = prod(shape_of(value))
-    fits = max([count, *given]) <= FOLDED_ELEMENTS
-    return fits and (cost >= Cost.DIVISION or count <= max(SMALL_CONSTANT, sum(given)))
+    fits = max([count, *source_sizes]) <= FOLDED_ELEMENTS
+    return fits and (cost >= Cost.DIVISION or count <= max(SMALL_CONSTANT, sum(source_sizes)))
 
 
 def _replace(value: OpResult, constant: Operation) -> None:
@@ -96,7 +96,7 @@ def _chosen(known: Known, function: Operation) -> list[OpResult]:
     """Return the values to derive: used by operations that do not compute on constants alone, or inputs of operations
     that are not derived.
     """
-    found: dict[OpResult, None] = {}
+    chosen: dict[OpResult, None] = {}
     seen: set[Operation] = set()
     pending = [r for op in known.sources for r in op.results if _is_read(known, r, function)]
     while pending:
@@ -105,11 +105,11 @@ def _chosen(known: Known, function: Operation) -> list[OpResult]:
         if op.name in CONSTANTS or not isinstance(value.type, TensorType):
             continue
         if _pays(known, value):
-            found[value] = None
+            chosen[value] = None
         elif op not in seen:
             seen.add(op)
             pending += [v for v in inputs_of(op) if isinstance(v, OpResult) and v.op in known.sources]
-    return list(found)
+    return list(chosen)
 
 
 def _is_read(known: Known, value: OpResult, function: Operation) -> bool:
@@ -129,8 +129,8 @@ def _pays(known: Known, value: OpResult) -> bool:
         return False
     if cost >= Cost.DIVISION and size <= TABLE_BYTES:
         return True
-    given = sum(bytes_of(op.results[0]) for op in known.sources[value.op])
-    return LEAST_BYTES <= size <= given or given >= max(LEAST_BYTES, REDUCED * size)
+    source_bytes = sum(bytes_of(op.results[0]) for op in known.sources[value.op])
+    return LEAST_BYTES <= size <= source_bytes or source_bytes >= max(LEAST_BYTES, REDUCED * size)
 
 
 def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:
@@ -152,9 +152,9 @@ def _derive(known: Known, values: list[OpResult], functions: DerivedFunctions) -
     """Put constants in the place of values that one function derives."""
     chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
     name = _transposition(values, functions) or functions.add(*_copied(chain, values))
-    for number, value in enumerate(values):
+    for index, value in enumerate(values):
         assert isinstance(value.type, TensorType)
-        value.replace_all_uses_with(constant_of(name, number, value, value.type).results[0])
+        value.replace_all_uses_with(constant_of(name, index, value, value.type).results[0])
     _erase_unused(chain)
 
 

@@ -80,12 +80,12 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
     dispatches = _dispatches(module)
     for executable in [op for op in module.body.block.ops if isinstance(op, flow.ExecutableOp)]:
         for function in [op for op in walk(executable) if isinstance(op, func.FuncOp)]:
-            found = _packed(function, levels)
+            packed = _packed(function, levels)
             uses = dispatches.get((executable.sym_name.data, function.sym_name.data), [])
-            if found is not None and uses and all(_constant(op, found) is not None for op in uses):
+            if packed is not None and uses and all(_constant(op, packed) is not None for op in uses):
                 for op in uses:
-                    _give_panels(op, found, functions)
-                _use_panels(found)
+                    _give_panels(op, packed, functions)
+                _use_panels(packed)
     _drop_unused(module, functions)
 
 
@@ -100,24 +100,24 @@ def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
 
 def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
     """Return the dispatches in host functions, by (executable, export)."""
-    found: dict[tuple[str, str], list[flow.DispatchOp]] = {}
+    dispatches: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
         for op in walk(host) if host.name in FUNCTIONS else ():
             if isinstance(op, flow.DispatchOp):
                 for entry in op.entry_points.data:
                     names = entry.root_reference.data, entry.nested_references.data[-1].data
-                    found.setdefault(names, []).append(op)
-    return found
+                    dispatches.setdefault(names, []).append(op)
+    return dispatches
 
 
 def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     """Return the argument of a function to store in panels, with their layout; None where that does not pay."""
     if not function.body.blocks:
         return None
-    found = contraction_in(function)
-    if found is None:
+    match = contraction_in(function)
+    if match is None:
         return None
-    c = found[0]
+    c = match[0]
     grouped = grouped_factor(function, c, levels)
     halves = [half_precision_b(c, level) for level in levels]
     half = halves[0] if grouped is None and None not in halves else None

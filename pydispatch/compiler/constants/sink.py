@@ -36,9 +36,9 @@ def replace(op: Operation, copy: SSAValue) -> None:
             reader = use.operation
             if use.index >= len(reader.operands) or reader.operands[use.index] is not copy:
                 continue  # it was another use of what is replaced
-            made = _behind(reader, copy, order)
-            if made is not None:
-                pending.append(made)
+            result = _behind(reader, copy, order)
+            if result is not None:
+                pending.append(result)
 
 
 def _put(op: Operation, value: SSAValue) -> SSAValue:
@@ -71,19 +71,19 @@ def _behind(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue | N
     if isinstance(reader, GenericOp):
         return _elementwise(reader, copy)
     if isinstance(reader, tensor.ConcatOp):
-        made = _concatenated(reader, order)
+        result = _concatenated(reader, order)
     elif isinstance(reader, tensor.ExtractSliceOp):
-        made = _sliced(reader, copy, order)
+        result = _sliced(reader, copy, order)
     elif isinstance(reader, tensor.ExpandShapeOp):
         order = _with_units(reader, order)
-        made = _expanded(reader, reader, order)
+        result = _expanded(reader, reader, order)
     elif isinstance(reader, tensor.CollapseShapeOp):
-        found = _lacking(reader)
-        order = [] if found is None else [found.index(a) for a in order if a in found]
-        made = None if found is None else _collapsed(reader, reader, order)
+        kept_axes = _lacking(reader)
+        order = [] if kept_axes is None else [kept_axes.index(a) for a in order if a in kept_axes]
+        result = None if kept_axes is None else _collapsed(reader, reader, order)
     else:
         return None
-    return None if made is None else _put(reader, transposed(made, order, reader))
+    return None if result is None else _put(reader, transposed(result, order, reader))
 
 
 def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
@@ -107,8 +107,8 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     if source not in reader.inputs:
         return None
     order = [r.position for r in reader.maps[reader.inputs.index(source)].results if isinstance(r, AffineDimExpr)]
-    made = computed_in(reader.op, order)
-    return None if made is None else _put(reader.op, made)
+    result = computed_in(reader.op, order)
+    return None if result is None else _put(reader.op, result)
 
 
 def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
@@ -144,8 +144,8 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
         places = list(read.indices)
         read.operands = [_source(copy), *(places[a] for a in order)]
     missing = [d for d in range(len(g.iterators)) if d not in loops]
-    made = computed_in(op, [*missing, *loops])
-    return None if made is None else _put(op, made)
+    result = computed_in(op, [*missing, *loops])
+    return None if result is None else _put(op, result)
 
 
 def _loops(value: SSAValue, generic: Structured) -> list[int]:
@@ -206,9 +206,9 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
     if min(shape) < 0:
         return None
     own: dict[int, int] = {}  # dimensions of the source, by those that they are
-    for number, group in enumerate(expand.reassociation.data):
+    for dim, group in enumerate(expand.reassociation.data):
         axes = [d.value.data for d in group.data]
-        own[next((a for a in axes if shape[a] != 1), axes[0])] = number
+        own[next((a for a in axes if shape[a] != 1), axes[0])] = dim
     if any(shape[a] != source[d] for a, d in own.items()) or any(n != 1 for a, n in enumerate(shape) if a not in own):
         return None
     inner = in_order(op, expand.src, [own[a] for a in order if a in own])

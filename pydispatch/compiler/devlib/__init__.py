@@ -101,8 +101,8 @@ def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, .
 def _kept(make: Callable[[], bytes], *what: object) -> bytes:
     """Return the cached bytes of `make` for this library; on a miss, call it and cache its bytes."""
     key = cache.digest("devlib", fingerprint(), llvm_process.version(), *what)
-    found = cache.load(key)
-    if found is None:
-        found = make()
-        cache.store(key, found)
-    return found
+    cached = cache.load(key)
+    if cached is None:
+        cached = make()
+        cache.store(key, cached)
+    return cached

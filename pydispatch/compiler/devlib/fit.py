@@ -199,11 +199,11 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
 
 
 def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> Fitted:
-    found: Fitted = []
+    results: Fitted = []
     for in_c, in_kernels, function, low, high, degree in specs:
         coefficients = fit(function, mp.mpf(low) + 1e-30, high, degree)
-        found.append((in_c, in_kernels, [float(digits(c)) for c in coefficients]))
-    return found
+        results.append((in_c, in_kernels, [float(digits(c)) for c in coefficients]))
+    return results
 
 
 def header(double: Fitted, floats: Fitted) -> str:
@@ -271,8 +271,8 @@ def python(double: Fitted, floats: Fitted) -> str:
            "from __future__ import annotations\n\n",
            f"TWO_OVER_PI = 0x{int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280)):X}  # noqa: E501\n",
            '"""1280 bits of 2/pi after the binary point."""\n\n']  # fmt: skip
-    for title, found in (("F32_POLYNOMIALS", floats), ("F64_POLYNOMIALS", double)):
-        rows = (f'    "{name}": {numbers(coefficients[::-1], "    ")},\n' for _, name, coefficients in found if name)
+    for title, fits in (("F32_POLYNOMIALS", floats), ("F64_POLYNOMIALS", double)):
+        rows = (f'    "{name}": {numbers(coefficients[::-1], "    ")},\n' for _, name, coefficients in fits if name)
         out.append(f"{title}: dict[str, tuple[float, ...]] = {{\n" + "".join(rows) + "}  # fmt: skip\n\n")
     for title, table_rows, meaning in (
         ("ATAN", atan_rows(), "Of each sixteenth the arc tangent, and what it was rounded by."),

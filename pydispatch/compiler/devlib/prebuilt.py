@@ -81,8 +81,8 @@ def compiler() -> str:
 @functools.cache
 def _library() -> dict[str, bytes]:
     """Return the members of the archive; none if it was built from other sources."""
-    found = members(FILE) if FILE.exists() else {}
-    return found if found and found["sources"].decode() == sources() else {}
+    archived = members(FILE) if FILE.exists() else {}
+    return archived if archived and archived["sources"].decode() == sources() else {}
 
 
 def members(path: Path) -> dict[str, bytes]:
@@ -106,16 +106,16 @@ def _compiled(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> byte
 def write(path: Path = FILE) -> None:
     """Compile all sources for all levels into one archive. Raises ToolchainError."""
 
-    def made(level: str, stem: str) -> tuple[str, bytes]:
+    def compiled_member(level: str, stem: str) -> tuple[str, bytes]:
         arch, features = LEVELS[level]
         return f"{level}/{stem}", _compiled(stem, arch, "sm_70" if arch == "nvptx64" else "generic", features)
 
     names = [(level, stem) for level in LEVELS for stem in SYMBOLS if level != "nvptx64" or stem not in OBJECTS]
     with ThreadPoolExecutor() as pool:
-        found = dict(pool.map(lambda each: made(*each), names))
-    found |= {"sources": sources().encode(), "compiler": tools.find().fingerprint().encode()}
+        archived = dict(pool.map(lambda member: compiled_member(*member), names))
+    archived |= {"sources": sources().encode(), "compiler": tools.find().fingerprint().encode()}
     with tarfile.open(path, "w:xz", preset=9) as archive:
-        for name in sorted(found, key=lambda name: name.partition("/")[::-1]):  # what is alike lies side by side
+        for name in sorted(archived, key=lambda name: name.partition("/")[::-1]):  # what is alike lies side by side
             entry = tarfile.TarInfo(name)
-            entry.size = len(found[name])
-            archive.addfile(entry, io.BytesIO(found[name]))
+            entry.size = len(archived[name])
+            archive.addfile(entry, io.BytesIO(archived[name]))

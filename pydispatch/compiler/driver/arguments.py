@@ -12,50 +12,50 @@ from pydispatch.files import path_of, writing
 from pydispatch.frontends.source import ReadOptions
 
 
-def names(what: str, given: object, example: str) -> tuple[str, ...] | None:
+def names(what: str, value: object, example: str) -> tuple[str, ...] | None:
     """Check a parameter that is one name or several, and return the names; None for None."""
-    if given is None:
+    if value is None:
         return None
-    listed = _listed(what, given, f"a name such as {example}, or a list of such")
-    for each in listed:
-        if not isinstance(each, str) or not each:
-            raise InvalidArgumentError(f"{what}: expected names such as {example}, got {each!r}")
+    listed = _listed(what, value, f"a name such as {example}, or a list of such")
+    for name in listed:
+        if not isinstance(name, str) or not name:
+            raise InvalidArgumentError(f"{what}: expected names such as {example}, got {name!r}")
     if not listed:
         raise InvalidArgumentError(f"{what}: expected at least one name, such as {example}; leave it out for none")
     return listed
 
 
-def text(what: str, given: object, example: str) -> str:
+def text(what: str, value: object, example: str) -> str:
     """Check that a parameter is a string, which may be empty, and return it."""
-    if not isinstance(given, str):
-        raise InvalidArgumentError(f"{what}: expected text such as {example}, got {given!r}")
-    return given
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{what}: expected text such as {example}, got {value!r}")
+    return value
 
 
-def flag(what: str, given: object) -> bool:
+def flag(what: str, value: object) -> bool:
     """Check that a parameter is True or False, and return it as a bool."""
-    if type(given) is bool or type(given).__name__ in ("bool_", "bool"):  # NumPy's too
-        return bool(given)
-    raise InvalidArgumentError(f"{what}: expected True or False, got {given!r}")
+    if type(value) is bool or type(value).__name__ in ("bool_", "bool"):  # NumPy's too
+        return bool(value)
+    raise InvalidArgumentError(f"{what}: expected True or False, got {value!r}")
 
 
-def called(what: str, given: object) -> Callable[[Any], object] | None:
+def called(what: str, value: object) -> Callable[[Any], object] | None:
     """Check that a parameter is a function or None, and return it."""
-    if given is None or callable(given):
-        return given
-    raise InvalidArgumentError(f"{what}: expected a function that takes what is reported, got {given!r}")
+    if value is None or callable(value):
+        return value
+    raise InvalidArgumentError(f"{what}: expected a function that takes what is reported, got {value!r}")
 
 
-def folders(what: str, given: object) -> list[str]:
+def folders(what: str, value: object) -> list[str]:
     """Check a parameter that is one path or several, and return the paths. A missing folder is ignored, as compilers
     do.
     """
-    return [path_of(what, each, "the path of a folder") for each in _listed(what, given, "a list of folders")]
+    return [path_of(what, path, "the path of a folder") for path in _listed(what, value, "a list of folders")]
 
 
-def dump_folder(what: str, given: object) -> Path:
+def dump_folder(what: str, value: object) -> Path:
     """Create the folder that a parameter names, and return its path. SystemError when it cannot be created."""
-    folder = Path(path_of(what, given, "the path of a folder"))
+    folder = Path(path_of(what, value, "the path of a folder"))
     if folder.exists() and not folder.is_dir():
         raise InvalidArgumentError(f"{what}: '{folder}' is no folder; intermediates are written as files into one")
     with writing(what, folder):
@@ -69,9 +69,9 @@ def read_options(kernels: object, weights: object, inputs: object = None, consta
         raise InvalidArgumentError(f"weights: expected 'embed' or 'external', got {weights!r}")
     if kernels is not None and not isinstance(kernels, Mapping):
         raise InvalidArgumentError(f"kernels: expected a mapping from names to kernels, got {kernels!r}")
-    for what, given in (("inputs", inputs), ("constants", constants)):
-        if given is not None and not isinstance(given, Mapping):
-            raise InvalidArgumentError(f"{what}: expected a mapping from names of inputs, got {given!r}")
+    for what, value in (("inputs", inputs), ("constants", constants)):
+        if value is not None and not isinstance(value, Mapping):
+            raise InvalidArgumentError(f"{what}: expected a mapping from names of inputs, got {value!r}")
     given_shapes: Any = inputs or {}
     fixed: Any = dict(constants or {})  # type: ignore[call-overload]
     shapes = {name: _shape(name, shape) for name, shape in given_shapes.items()}
@@ -87,12 +87,12 @@ def _shape(name: str, shape: object) -> tuple[int | str, ...]:
     return sizes
 
 
-def _listed(what: str, given: object, expected: str) -> tuple[Any, ...]:
-    if isinstance(given, (str, os.PathLike)):
-        return (given,)
-    if not isinstance(given, Iterable) or isinstance(given, (bytes, bytearray, memoryview)):
-        raise InvalidArgumentError(f"{what}: expected {expected}, got {given!r}")
+def _listed(what: str, value: object, expected: str) -> tuple[Any, ...]:
+    if isinstance(value, (str, os.PathLike)):
+        return (value,)
+    if not isinstance(value, Iterable) or isinstance(value, (bytes, bytearray, memoryview)):
+        raise InvalidArgumentError(f"{what}: expected {expected}, got {value!r}")
     try:
-        return tuple(given)
+        return tuple(value)
     except TypeError:  # an array of rank 0
-        raise InvalidArgumentError(f"{what}: expected {expected}, got {given!r}") from None
+        raise InvalidArgumentError(f"{what}: expected {expected}, got {value!r}") from None

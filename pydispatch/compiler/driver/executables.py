@@ -48,14 +48,14 @@ def emit_executables(
     tracker.code(sum(len(variant.exports) for variants in built for variant in variants))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
         pending = [[workers.submit(emit, variant) for variant in variants] for variants in built]
-    made = []
+    executables = []
     for op, variants, binaries in zip(ops, built, pending, strict=True):
         packed = [_pack(v, b.result(), contracts) for v, b in zip(variants, binaries, strict=True)]
         for text in (text for p in packed for text in p.extra.get("warnings", ())):
             warnings.warn(text, CompileWarning, stacklevel=caller_level())
         exports = [e.name for e in variants[0].exports]
-        made.append(formats.Executable(op.sym_name.data, exports, packed))
-    return made
+        executables.append(formats.Executable(op.sym_name.data, exports, packed))
+    return executables
 
 
 def _mark_fallbacks(executable: hal.ExecutableOp, variants: Sequence[Variant]) -> None:

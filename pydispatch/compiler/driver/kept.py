@@ -55,14 +55,14 @@ def compile(source: Any, **options: Any) -> Artifact:
     if entry is None:
         logs.compiler.debug("the artifact is not kept: an option, a package or the cache's size excludes it")
         return _compile(source, options)
-    found = entry.load()
-    if found is not None:
+    artifact = entry.load()
+    if artifact is not None:
         logs.compiler.info("read back an unchanged program in %.1f ms", 1e3 * (time.perf_counter() - start))
     else:
         with files.recording() as reads:
-            found = _compile(source, options)
-        entry.store(found, reads)
-    return found
+            artifact = _compile(source, options)
+        entry.store(artifact, reads)
+    return artifact
 
 
 def _compile(source: Any, options: Mapping[str, Any]) -> Artifact:
@@ -104,8 +104,8 @@ class _Entry:
 
 def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
     """None for what is not kept."""
-    start, given, processor = time.time_ns(), _options(options), _processor()
-    if given is None or processor is None or not (limit() and cache.directory()) or extensions.others():
+    start, stated_options, processor = time.time_ns(), _options(options), _processor()
+    if stated_options is None or processor is None or not (limit() and cache.directory()) or extensions.others():
         return None
     with suppress(OSError, ValueError, TypeError):
         if isinstance(source, str) and "\n" in source:
@@ -114,7 +114,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             path = os.fsdecode(source)
             text = whole_file.read(Path(path), LARGEST)
         if text is not None:
-            everything = text, path, str(Path.cwd()), given, processor, stated(), *_tools()
+            everything = text, path, str(Path.cwd()), stated_options, processor, stated(), *_tools()
             return _Entry(cache.digest("program 1", *everything), path, start)
     return None
 
@@ -132,7 +132,7 @@ def _options(options: Mapping[str, Any]) -> list[object] | None:
     if not is_known or any(words is None for words in named):
         return None
     for name, value in rest.items():
-        if not any(type(value) is type(each) and value == each for each in _NEUTRAL.get(name, ())):
+        if not any(type(value) is type(neutral) and value == neutral for neutral in _NEUTRAL.get(name, ())):
             return None
     return [reassociate, features, *named]
 
@@ -142,7 +142,7 @@ def _words(value: object) -> list[str] | None:
     if value is None:
         return ["-"]
     listed = value if isinstance(value, (list, tuple)) else [value]
-    words = [os.fsdecode(each) for each in listed if isinstance(each, (str, os.PathLike))]
+    words = [os.fsdecode(item) for item in listed if isinstance(item, (str, os.PathLike))]
     return words if len(words) == len(listed) else None
 
 
@@ -157,11 +157,11 @@ def _tools() -> tuple[object, ...]:
 def _versions() -> list[str]:
     from importlib import metadata
 
-    found = []
+    versions = []
     for name in USES:
         with suppress(metadata.PackageNotFoundError):
-            found.append(f"{name} {metadata.version(name)}")
-    return found
+            versions.append(f"{name} {metadata.version(name)}")
+    return versions
 
 
 @functools.cache

@@ -45,7 +45,9 @@ def _by_dialect(names: Iterable[str]) -> list[str]:
     for name in sorted(names):
         dialect, _, rest = name.partition(".")
         dialects.setdefault(dialect, []).append(rest)
-    return [f"- `{dialect}`: {' '.join(f'`{name}`' for name in each)}" for dialect, each in dialects.items()]
+    return [
+        f"- `{dialect}`: {' '.join(f'`{name}`' for name in operations)}" for dialect, operations in dialects.items()
+    ]
 
 
 if __name__ == "__main__":

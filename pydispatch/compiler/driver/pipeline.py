@@ -432,7 +432,7 @@ class Chooser(Protocol):
     def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
         """Return which matches of patterns are replaced by their kernels."""
 
-    def convolutions(self, compilation: Pipeline, found: Sequence[Convolution]) -> Sequence[bool]:
+    def convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
         """Return which convolutions of a function become products of columns."""
 
     def dispatches(self, compilation: Pipeline) -> None:

@@ -111,7 +111,7 @@ def _build_one(
         data = read(source) if source.suffix in (".o", ".a") else compile_one(source)
         checked.append(_check_object(source.name, data, arch))
         files.append(data)
-    defined = frozenset[str]().union(*(each.defined for each in checked))
+    defined = frozenset[str]().union(*(file.defined for file in checked))
     if exports:
         _check_exports(exports, defined)
         files.append(compile_one(query))
@@ -154,12 +154,12 @@ def _check_object(name: str, data: bytes, arch: str) -> objects.Checked:
 
 def _check_undefined(checked: Sequence[objects.Checked], defined: frozenset[str]) -> None:
     provided = devlib.provided_symbols() | defined
-    for each in checked:
-        missing = sorted(each.undefined - provided)
-        if not missing or each.lazy:
+    for file in checked:
+        missing = sorted(file.undefined - provided)
+        if not missing or file.lazy:
             continue
         raise CompileError(
-            f"{each.name} refers to {', '.join(repr(symbol) for symbol in missing)}, which nothing defines",
+            f"{file.name} refers to {', '.join(repr(symbol) for symbol in missing)}, which nothing defines",
             note=_remedy(missing),
         )
 
@@ -209,9 +209,9 @@ def build_system(
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
         inputs = [os.fspath(source) for source in sources]
         if exports:
-            made = Path(scratch, "query.c")
-            made.write_bytes(query_source(name, description, exports))
-            inputs.append(os.fspath(made))
+            query = Path(scratch, "query.c")
+            query.write_bytes(query_source(name, description, exports))
+            inputs.append(os.fspath(query))
         output = Path(scratch, "plugin.so")
         compiler, environment = _host_compiler()
         command = [*compiler, "-shared", "-fPIC", opt, "-fvisibility=hidden", "-DPYD_PLUGIN_SYSTEM"]

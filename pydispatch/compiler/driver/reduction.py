@@ -137,9 +137,9 @@ def _results(module: ModuleOp) -> list[tuple[Operation, int]]:
 
 
 def _drop_results(results: Sequence[tuple[Operation, int]]) -> None:
-    for function, number in reversed(results):
+    for function, index in reversed(results):
         end = _end(function.regions[0].block)
-        end.operands = [value for n, value in enumerate(end.operands) if n != number]
+        end.operands = [value for n, value in enumerate(end.operands) if n != index]
         _set_type(function)
 
 
@@ -170,7 +170,7 @@ def _end(block: Block) -> Operation:
 def _set_type(function: Operation) -> None:
     """Make the type of a function that of its arguments and results, which lose their attributes."""
     block = function.regions[0].block
-    given, returned = [each.type for each in block.args], [each.type for each in _end(block).operands]
-    function.properties["function_type"] = FunctionType.from_lists(given, returned)
+    argument_types, returned = [value.type for value in block.args], [value.type for value in _end(block).operands]
+    function.properties["function_type"] = FunctionType.from_lists(argument_types, returned)
     for name in ("arg_attrs", "res_attrs", "tied_operands"):
         function.properties.pop(name, None)

@@ -45,7 +45,7 @@ def reader_of(path: Path) -> Frontend | None:
     reader refuses.
     """
     head = _head(path)
-    return next((each for each in frontends() if head and each.reads_file(path, head)), None)
+    return next((frontend for frontend in frontends() if head and frontend.reads_file(path, head)), None)
 
 
 def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:

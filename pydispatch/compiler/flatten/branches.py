@@ -74,8 +74,8 @@ def _select(op: scf.IfOp) -> None:
             else:
                 inner.detach()
                 block.insert_op_before(inner, op)
-    for number, result in enumerate(op.results):
-        chosen = arith.SelectOp(op.cond, yields[0][number], yields[1][number])
+    for index, result in enumerate(op.results):
+        chosen = arith.SelectOp(op.cond, yields[0][index], yields[1][index])
         set_location(chosen, op)
         block.insert_op_before(chosen, op)
         result.replace_all_uses_with(chosen.result)
@@ -231,10 +231,10 @@ def _chain(
     """End `block` with one comparison after another."""
     if not cases:
         _end(block, cf.BranchOp(default[0], *default[1]), like)
-    for number, (case, (target, values)) in enumerate(zip(cases, targets, strict=True)):
+    for index, (case, (target, values)) in enumerate(zip(cases, targets, strict=True)):
         wanted = _add(block, arith.ConstantOp(IntegerAttr(case, cast(Any, flag.type))), like)
         same = _add(block, arith.CmpiOp(flag, wanted, "eq"), like)
-        if number + 1 == len(cases):
+        if index + 1 == len(cases):
             _end(block, cf.ConditionalBranchOp(same, target, values, *default), like)
             return
         following = Block()

@@ -91,10 +91,10 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
         operands.append(value)
     exported = [_is_view(r) and isinstance(t, TensorType) for r, t in zip(call.results, type.outputs, strict=True)]
     results = [t if is_tensor else r.type for r, t, is_tensor in zip(call.results, type.outputs, exported, strict=True)]
-    made = cast(Any, call).create(
+    new_call = cast(Any, call).create(
         operands=operands, result_types=results, properties=call.properties, attributes=call.attributes
     )
-    for old, new, is_tensor in zip(call.results, _put(call, made), exported, strict=True):
+    for old, new, is_tensor in zip(call.results, _put(call, new_call), exported, strict=True):
         if is_tensor:
             (new,) = _put(call, TensorExportOp(operands=[new, []], result_types=[old.type]))
         new.name_hint = old.name_hint
@@ -109,9 +109,9 @@ def _import_of_export(op: Operation, value: SSAValue) -> None:
     """
     type = cast("TensorType[Any]", op.results[0].type)
     if value.type != type:
-        given = cast("TensorType[Any]", value.type)
-        if (given.element_type, given.get_num_dims()) != (type.element_type, type.get_num_dims()):
-            raise CompileError(f"a buffer view of {given} is imported as {type}", location_of(op),
+        exported = cast("TensorType[Any]", value.type)
+        if (exported.element_type, exported.get_num_dims()) != (type.element_type, type.get_num_dims()):
+            raise CompileError(f"a buffer view of {exported} is imported as {type}", location_of(op),
                                "import it with its type")  # fmt: skip
         (value,) = _put(op, tensor.CastOp(value, type))
     op.results[0].replace_all_uses_with(value)
@@ -161,9 +161,9 @@ def _put(op: Operation, new: Operation) -> Sequence[SSAValue]:
     return new.results
 
 
-def _index(op: Operation, number: int) -> SSAValue:
+def _index(op: Operation, value: int) -> SSAValue:
     """Insert an index constant before `op`, and return it."""
-    return _put(op, arith.ConstantOp(IntegerAttr(number, IndexType())))[0]
+    return _put(op, arith.ConstantOp(IntegerAttr(value, IndexType())))[0]
 
 
 def _dim(op: Operation, value: SSAValue) -> None:

@@ -48,9 +48,9 @@ def _check(call: Operation, declaration: Operation) -> None:
     declared = declaration.properties["function_type"]
     assert isinstance(declared, FunctionType)
     arguments = call.arguments if isinstance(call, CallOp) else call.operands
-    given = [v.type for v in arguments], [r.type for r in call.results]
+    actual = [v.type for v in arguments], [r.type for r in call.results]
     wanted = list(declared.inputs.data), list(declared.outputs.data)
-    for what, here, there in zip(("arguments", "results"), given, wanted, strict=True):
+    for what, here, there in zip(("arguments", "results"), actual, wanted, strict=True):
         if here != there:
             raise CompileError(
                 f"the {what} of this call are ({', '.join(map(str, here))}), those of '@{callee_name(call)}' "
@@ -83,7 +83,7 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     _check(call, declaration)
 
     def dims(value: SSAValue, type: Attribute) -> list[SSAValue]:
-        made: list[SSAValue] = []
+        sizes: list[SSAValue] = []
         for axis, size in enumerate(type.get_shape() if isinstance(type, TensorType) else ()):
             if size < 0:
                 index = arith.ConstantOp(IntegerAttr(axis, IndexType()))
@@ -91,26 +91,26 @@ def _to_command(call: Operation, declaration: Operation) -> None:
                 for op in (index, size_op):
                     set_location(op, call)
                     block.insert_op_before(op, call)
-                made.append(size_op.result)
-        return made
+                sizes.append(size_op.result)
+        return sizes
 
     argument_dims = [dim for value in call.operands for dim in dims(value, value.type)]
     result_dims: list[SSAValue] = []
-    for number, (result, tied) in enumerate(zip(call.results, ties, strict=True)):
+    for position, (result, tied) in enumerate(zip(call.results, ties, strict=True)):
         if tied >= 0:
             result_dims += dims(call.operands[tied], result.type)
         elif isinstance(result.type, TensorType) and any(n < 0 for n in result.type.get_shape()):
             raise CompileError(
-                f"the sizes of result {number} of '@{callee_name(call)}' are not known", location_of(call),
+                f"the sizes of result {position} of '@{callee_name(call)}' are not known", location_of(call),
                 "state them: flow.call @f(%x) : (tensor<?xf32>{%n}) -> tensor<?xf32>{%m}",
             )  # fmt: skip
     properties = {"callee": call.properties["callee"], "declared": declared}
     if "tied_operands" in call.properties:
         properties["tied_operands"] = call.properties["tied_operands"]
-    made = command_call(call.operands, argument_dims, result_dims, [r.type for r in call.results], properties)
-    set_location(made, call)
-    block.insert_op_before(made, call)
-    for old, new in zip(call.results, made.results, strict=True):
+    command = command_call(call.operands, argument_dims, result_dims, [r.type for r in call.results], properties)
+    set_location(command, call)
+    block.insert_op_before(command, call)
+    for old, new in zip(call.results, command.results, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
     call.detach()

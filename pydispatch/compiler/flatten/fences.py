@@ -27,14 +27,14 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
     """Rewrite host functions in place. CompileError for a fence that is returned, stored, or chosen between."""
     for name, function in functions.items():
         _hide_twin(name, function, functions)
-    made: list[Operation] = []
+    creations: list[Operation] = []
     for function in functions.values():
         for op in list(walk(function)):
             if op.name in MAKES:
-                made.append(op)
+                creations.append(op)
             else:
                 _without_fences(op)
-    for op in reversed(made):
+    for op in reversed(creations):
         if not any(list(result.uses) for result in op.results):
             _erase(op)
     for function in functions.values():
@@ -69,15 +69,15 @@ def _without_fences(op: Operation) -> None:
         sizes = cast(DenseArrayBase[Any], op.properties["operandSegmentSizes"]).get_values()
         op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [*(int(n) for n in sizes[:-1]), 0])
     elif op.name in CALLS:
-        kept = [number for number, value in enumerate(op.operands) if not _is_fence(value)]
+        kept = [index for index, value in enumerate(op.operands) if not _is_fence(value)]
         _retie(op, kept)
-        op.operands = [op.operands[number] for number in kept]
+        op.operands = [op.operands[index] for index in kept]
 
 
 def _drop_arguments(function: Operation) -> None:
     """Take the fences out of the signature of a function."""
     type = cast(FunctionType, function.properties["function_type"])
-    kept = [number for number, input in enumerate(type.inputs) if not isinstance(input, FenceType)]
+    kept = [index for index, input in enumerate(type.inputs) if not isinstance(input, FenceType)]
     if len(kept) == len(type.inputs):
         return
     _retie(function, kept)
@@ -97,7 +97,7 @@ def _retie(op: Operation, kept: Sequence[int]) -> None:
     """Renumber the operands or arguments that results are tied to. kept: previous numbers of the remaining ones."""
     tied = op.properties.get("tied_operands")
     if isinstance(tied, DenseArrayBase):
-        new = {old: number for number, old in enumerate(kept)}
+        new = {old: index for index, old in enumerate(kept)}
         op.properties["tied_operands"] = DenseArrayBase.from_list(i64, [new.get(int(n), -1) for n in tied.get_values()])
 
 

@@ -114,7 +114,7 @@ def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -
         for call in calls[name]:
             copies[callee_name(call)] += copies[name]
     root = max(roots, key=lambda name: grown[name] - own[name])
-    callees = {callee_name(call) for each in calls.values() for call in each}
+    callees = {callee_name(call) for calls_of_function in calls.values() for call in calls_of_function}
     most = max(sorted(callees), key=lambda name: copies[name] * own[name])
     raise CompileError(
         f"inlining the calls of '@{root}' makes {grown[root]:,} operations of {sum(own.values()):,}; calls may add "
@@ -137,7 +137,7 @@ def _count(
         name, left = next(reversed(way.items()))
         call = next(left, None)
         if call is None:
-            grown[name] = own[name] + sum(grown[callee_name(each)] for each in calls[name])
+            grown[name] = own[name] + sum(grown[callee_name(inner_call)] for inner_call in calls[name])
             del way[name]
         elif (callee := _callee(call, functions, way)) not in grown:
             way[callee] = iter(calls[callee])
@@ -169,10 +169,10 @@ def _callee(call: Operation, functions: dict[str, Operation], callers: Collectio
             f"'@{name}' has no body", location_of(call),
             "host code cannot call external functions; call them in the kernel of a dispatch",
         )  # fmt: skip
-    given, taken = [v.type for v in call.operands], [a.type for a in blocks[0].args]
+    passed, taken = [v.type for v in call.operands], [a.type for a in blocks[0].args]
     ends = [block.last_op for block in blocks if block.last_op is not None and block.last_op.name in RETURNS]
     returned = [v.type for v in ends[0].operands] if ends else [r.type for r in call.results]
-    for what, here, there in (("arguments", given, taken), ("results", [r.type for r in call.results], returned)):
+    for what, here, there in (("arguments", passed, taken), ("results", [r.type for r in call.results], returned)):
         if here != there:
             raise CompileError(
                 f"the {what} of this call are ({', '.join(map(str, here))}), those of '@{name}' "

@@ -81,9 +81,9 @@ def _rewrite(op: GenericOp, contraction: Contraction) -> None:
     operands = list(op.operands)
     operands[contraction.b.main] = copy
     count = len(op.inputs)
-    made = GenericOp(
+    generic = GenericOp(
         operands[:count], operands[count:], op.body.clone(), affine_maps(maps), op.iterator_types,
         [result.type for result in op.results],
     )  # fmt: skip
-    before(made, op)
-    replace(op, made)
+    before(generic, op)
+    replace(op, generic)

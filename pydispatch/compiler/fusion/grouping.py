@@ -52,24 +52,24 @@ def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp 
     kept = [_kept(map_, groups) for map_ in g.maps]
     if any(k is None for k in kept) or g.maps[g.operands.index(expand.result)] != g.maps[-1]:
         return None
-    made: list[SSAValue] = []
+    operands: list[SSAValue] = []
     for value, groups_kept in zip(g.operands, kept, strict=True):
         assert groups_kept is not None
         if value is expand.result:
-            made.append(expand.src)
+            operands.append(expand.src)
         elif len(shape_of(value)) == len(groups_kept):
-            made.append(value)
+            operands.append(value)
         else:
             parts, at = [], 0
-            for number in groups_kept:
-                parts.append(list(range(at, at + len(groups[number]))))
-                at += len(groups[number])
+            for group in groups_kept:
+                parts.append(list(range(at, at + len(groups[group]))))
+                at += len(groups[group])
             assert isinstance(value.type, TensorType)
             shape = value.type.get_shape()
-            made.append(collapsed(user, value, parts, [math.prod(shape[i] for i in part) for part in parts]))
+            operands.append(collapsed(user, value, parts, [math.prod(shape[i] for i in part) for part in parts]))
     n = len(groups)
     new_maps = [AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in k)) for k in kept if k is not None]
-    inputs, outputs = made[: len(g.inputs)], made[len(g.inputs) :]
+    inputs, outputs = operands[: len(g.inputs)], operands[len(g.inputs) :]
     stage = GenericOp(inputs, outputs, user.body.clone(), affine_maps(new_maps), iterator_types(["parallel"] * n),
                       [outputs[0].type])  # fmt: skip
     type_ = user.results[0].type
@@ -83,15 +83,15 @@ def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp 
 
 def _kept(map_: AffineMap, groups: Groups) -> list[int] | None:
     """Return the groups of dimensions that a map gives, whole and in order; None when it does anything else."""
-    found: list[int] = []
+    kept_groups: list[int] = []
     rest = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
     while rest:
         g = next((i for i, group in enumerate(groups) if rest[: len(group)] == group), None)
         if g is None:
             return None
-        found.append(g)
+        kept_groups.append(g)
         rest = rest[len(groups[g]) :]
-    return found
+    return kept_groups
 
 
 def run_of(first: int, dims: tuple[int, ...]) -> list[int]:

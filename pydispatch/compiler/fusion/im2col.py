@@ -84,8 +84,10 @@ def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
     decide: in place of `pays`.
     """
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == "linalg.generic" and op.parent is not None]
-    found = [c for op in ops if (c := convolution_of(op)) is not None]
-    for c, wanted in zip(found, map(pays, found) if decide is None else decide(found), strict=True):
+    convolutions = [c for op in ops if (c := convolution_of(op)) is not None]
+    for c, wanted in zip(
+        convolutions, map(pays, convolutions) if decide is None else decide(convolutions), strict=True
+    ):
         if wanted and (now := convolution_of(c.op)) is not None:  # its image may be written by one rewritten before
             _rewrite(now)
 
@@ -175,9 +177,9 @@ def _rewrite(convolution: Convolution) -> None:
     )
     order = [*convolution.batches, *inner[0], *inner[1]]
     spread, dims = TensorType(element, [convolution.sizes[d] for d in order]), dynamic_sizes(output, op)
-    number = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
+    new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
     reads = AffineMap(
-        len(order), 0, tuple(r.replace_dims_and_symbols(number, []) for r in convolution.image_map.results)
+        len(order), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in convolution.image_map.results)
     )
     body = Block(arg_types=[element, element])
     body.add_op(YieldOp(body.args[0]))

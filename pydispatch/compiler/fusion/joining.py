@@ -77,7 +77,7 @@ class Groups:
 
     def _groups_read(self, op: Operation) -> list[int]:
         """Return the groups whose values `op` reads, also through connectors; the largest tensors first."""
-        found: dict[int, int] = {}
+        ranks: dict[int, int] = {}
         seen: set[Operation] = set()
         pending = inputs_of(op)
         while pending:
@@ -87,11 +87,11 @@ class Groups:
                 continue
             if source in self.home:
                 rank = len(shape_of(value))
-                found[self.home[source]] = max(rank, found.get(self.home[source], 0))
+                ranks[self.home[source]] = max(rank, ranks.get(self.home[source], 0))
             elif is_connector(source) and source not in seen:
                 seen.add(source)
                 pending += inputs_of(source)
-        return sorted(found, key=lambda g: -found[g])
+        return sorted(ranks, key=lambda g: -ranks[g])
 
     # -- joining
 
@@ -222,8 +222,8 @@ class Groups:
                         readers.setdefault(value, {})[group] = None
         for groups in readers.values():
             alive = sorted(g for g in groups if g in self.members)
-            for number, first in enumerate(alive):
-                self._join_siblings(first, alive[number + 1 :] if first in self.members else ())
+            for index, first in enumerate(alive):
+                self._join_siblings(first, alive[index + 1 :] if first in self.members else ())
 
     def _join_siblings(self, first: int, others: Iterable[int]) -> None:
         tries = 0
@@ -264,15 +264,15 @@ class Groups:
 
     def _readers(self, group: int) -> set[int | None]:
         """Return the groups that read values of a group, through connectors too; None for what is in no group."""
-        found: set[int | None] = set()
+        groups: set[int | None] = set()
         pending = [use.operation for op in self.members[group] for result in op.results for use in result.uses]
         while pending:
             op = self.ancestor(pending.pop())
             if op is not None and op not in self.home and is_connector(op):
                 pending += [use.operation for result in op.results for use in result.uses]
             elif op is None or self.home.get(op) != group:
-                found.add(None if op is None else self.home.get(op))
-        return found
+                groups.add(None if op is None else self.home.get(op))
+        return groups
 
     def drop_host_copies(self) -> None:
         """Dissolve groups that consist of a copy alone, which host code performs."""

@@ -54,31 +54,35 @@ def read_through_copies(op: Operation) -> SSAValue | None:
     """
     g = structured(op)
     inputs, maps = list(g.inputs), list(g.maps)
-    for number, value in enumerate(g.inputs):
+    for operand_index, value in enumerate(g.inputs):
         copy = copied(value)
         if copy is None:
             continue
         at: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
-        for place, index in zip(copy.maps[1].results, maps[number].results, strict=True):
-            at[cast(AffineDimExpr, place).position] = index
+        for place, result in zip(copy.maps[1].results, maps[operand_index].results, strict=True):
+            at[cast(AffineDimExpr, place).position] = result
         changed = [r.replace_dims_and_symbols(at, []) for r in copy.maps[0].results]
-        if KEPT_ORDER in op.attributes and changed[-1:] != list(maps[number].results[-1:]):
+        if KEPT_ORDER in op.attributes and changed[-1:] != list(maps[operand_index].results[-1:]):
             continue
-        trial = [*maps[:number], AffineMap(maps[number].num_dims, 0, tuple(changed)), *maps[number + 1 :]]
-        if _sizes_known([*inputs[:number], copy.inputs[0], *inputs[number + 1 :], *g.outputs], trial):
-            inputs[number], maps = copy.inputs[0], trial
+        trial = [
+            *maps[:operand_index],
+            AffineMap(maps[operand_index].num_dims, 0, tuple(changed)),
+            *maps[operand_index + 1 :],
+        ]
+        if _sizes_known([*inputs[:operand_index], copy.inputs[0], *inputs[operand_index + 1 :], *g.outputs], trial):
+            inputs[operand_index], maps = copy.inputs[0], trial
     if inputs == list(g.inputs) or len(op.results) != 1:
         return None
     return generic_like(op, op.detach_region(0), inputs, g.outputs, maps, g.iterators)
 
 
 def _sizes_known(operands: Sequence[SSAValue], maps: Sequence[AffineMap]) -> bool:
-    found = {
+    dims = {
         e.position
         for value, m in zip(operands, maps, strict=True) if isinstance(value.type, TensorType)
         for e in m.results if isinstance(e, AffineDimExpr)
     }  # fmt: skip
-    return len(found) == maps[0].num_dims
+    return len(dims) == maps[0].num_dims
 
 
 def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
@@ -188,8 +192,8 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     assert isinstance(result, TensorType)
     type_ = TensorType(result.element_type, [n for n in result.get_shape() if n != 1])
     narrow = _without_units(op, op.operands[0])
-    made = tensor.ExtractSliceOp(narrow, offsets, sizes, strides, type_)
-    return _with_units(op, before(made, op), op.results[0])
+    narrow_slice = tensor.ExtractSliceOp(narrow, offsets, sizes, strides, type_)
+    return _with_units(op, before(narrow_slice, op), op.results[0])
 
 
 def _unit_groups(shape: Sequence[int]) -> list[list[int]]:

@@ -71,15 +71,15 @@ def _split(op: tensor.ConcatOp, most_tensors: int) -> None:
     axis, whole = op.dim.value.data, op.results[0].type
     assert isinstance(whole, TensorType)
     parts = 2
-    while not all(_fits_together(each, most_tensors) for each in _equal_parts(op.operands, parts)):
+    while not all(_fits_together(part, most_tensors) for part in _equal_parts(op.operands, parts)):
         parts += 1
-    made: list[SSAValue] = []
+    concatenations: list[SSAValue] = []
     for operands in _equal_parts(op.operands, parts):
         sizes = [shape_of(v)[axis] for v in operands]
         shape = list(whole.get_shape())
         shape[axis] = DYNAMIC_INDEX if any(n < 0 for n in sizes) else sum(sizes)
-        made.append(before(tensor.ConcatOp(operands, axis, TensorType(whole.element_type, shape)), op))
-    new = tensor.ConcatOp(made, axis, whole)
+        concatenations.append(before(tensor.ConcatOp(operands, axis, TensorType(whole.element_type, shape)), op))
+    new = tensor.ConcatOp(concatenations, axis, whole)
     _replace(op, [before(new, op)])
     if not _fits(new, most_tensors):
         _split(new, most_tensors)
@@ -122,12 +122,12 @@ class _TakenApart:
 
     def _sizes(self) -> list[SSAValue]:
         """Return the trip counts of the loops that no type states."""
-        found = []
+        sizes = []
         for places, extent in zip(self.g.places, self.g.extents, strict=True):
             if extent is None:
                 axis = before(arith.ConstantOp.from_int_and_width(places[0].axis, IndexType()), self.op)
-                found.append(before(tensor.DimOp(places[0].tensor, axis), self.op))
-        return found
+                sizes.append(before(tensor.DimOp(places[0].tensor, axis), self.op))
+        return sizes
 
     def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
         """Insert a generic that computes one value of the body by one operation, or copies it, and return its
@@ -137,12 +137,12 @@ class _TakenApart:
         read: dict[SSAValue, None] = {}
         pending = [value]
         while pending:
-            each = pending.pop()
-            if each in self.tensors:
-                read[each] = None
-            elif isinstance(each, OpResult) and each.op.parent is self.g.block and each.op not in ops:
-                ops.add(each.op)
-                pending += inputs_of(each.op)
+            operand = pending.pop()
+            if operand in self.tensors:
+                read[operand] = None
+            elif isinstance(operand, OpResult) and operand.op.parent is self.g.block and operand.op not in ops:
+                ops.add(operand.op)
+                pending += inputs_of(operand.op)
         assert isinstance(output.type, TensorType)
         block = Block(arg_types=[*(v.type for v in read), output.type.element_type])
         mapping = dict(zip(read, block.args, strict=False))
@@ -151,11 +151,11 @@ class _TakenApart:
                 block.add_op(op.clone(mapping))
         block.add_op(YieldOp(mapping.get(value, value)))
         sources = [self.tensors[v] for v in read]
-        made = GenericOp(
+        generic = GenericOp(
             [source for source, _ in sources], [output], Region(block), affine_maps([*(m for _, m in sources), map_]),
             iterator_types(self.g.iterators), [output.type],
         )  # fmt: skip
-        return before(made, self.op)
+        return before(generic, self.op)
 
 
 def _is_copied(op: Operation) -> bool:

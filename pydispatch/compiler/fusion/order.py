@@ -33,22 +33,22 @@ class Order:
         self._readers: dict[int, set[int]] = {}
         self._merged: dict[int, int] = {}
 
-    def node(self, number: int) -> int:
-        """Return the node that `number` is, or was merged into."""
-        end = number
+    def node(self, node: int) -> int:
+        """Return the node that `node` was merged into, or `node` itself."""
+        end = node
         while end in self._merged:
             end = self._merged[end]
-        while number != end:
-            self._merged[number], number = end, self._merged[number]
+        while node != end:
+            self._merged[node], node = end, self._merged[node]
         return end
 
-    def add(self, number: int, sources: Iterable[int]) -> None:
+    def add(self, node: int, sources: Iterable[int]) -> None:
         """Add a node after all others, and the nodes that it needs."""
-        self._rank[number], self._next_rank = self._next_rank, self._next_rank + 1
-        self._sources[number] = {self.node(source) for source in sources}
-        self._readers[number] = set()
-        for source in self._sources[number]:
-            self._readers[source].add(number)
+        self._rank[node], self._next_rank = self._next_rank, self._next_rank + 1
+        self._sources[node] = {self.node(source) for source in sources}
+        self._readers[node] = set()
+        for source in self._sources[node]:
+            self._readers[source].add(node)
 
     def sources(self, node: int) -> set[int]:
         """Return the nodes that a node needs directly."""
@@ -100,17 +100,17 @@ class Order:
         self, edges: dict[int, set[int]], starts: Iterable[int], least: int, most: int, limit: int | None
     ) -> set[int]:
         """Return the nodes that are reached from others over nodes whose ranks lie between two ranks."""
-        found: set[int] = set()
+        reached: set[int] = set()
         pending = list(starts)
         while pending:
             for node in self._neighbours(edges, pending.pop()):
-                if node not in found and least < self._rank[node] < most:
-                    found.add(node)
+                if node not in reached and least < self._rank[node] < most:
+                    reached.add(node)
                     pending.append(node)
-            if limit is not None and len(found) > limit:
+            if limit is not None and len(reached) > limit:
                 raise TooFarError
-        self.visited += len(found)
-        return found
+        self.visited += len(reached)
+        return reached
 
     def _neighbours(self, edges: dict[int, set[int]], node: int) -> set[int]:
         """Return the nodes at the other ends of a node's edges, under their present numbers."""

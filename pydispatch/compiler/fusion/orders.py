@@ -100,7 +100,7 @@ def _order_computed(generic: Structured) -> list[int] | None:
 
 def _order_of_readers(result: OpResult) -> list[int] | None:
     """Return the dimensions of a result in the order in which all generics that read it have them in theirs."""
-    found: list[int] | None = None
+    common_order: list[int] | None = None
     for use in result.uses:
         if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
             return None
@@ -112,10 +112,10 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
             return None
         dims = [cast(AffineDimExpr, e).position for e in map_.results]
         order = [dims.index(d) for d in range(len(dims))]
-        if found not in (None, order):
+        if common_order not in (None, order):
             return None
-        found = order
-    return found
+        common_order = order
+    return common_order
 
 
 def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:

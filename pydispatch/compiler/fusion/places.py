@@ -47,7 +47,7 @@ def _run(contraction: Contraction) -> tuple[int, ...] | None:
     if any(n is None or n < 0 for n in g.extents) or any(n < 0 for v in g.operands for n in shape_of(v)):
         return None
     out = [r.position if isinstance(r, AffineDimExpr) else -1 for r in g.maps[-1].results]
-    found: list[int] = []
+    run: list[int] = []
     for first, second in pairwise(out):
         if (
             first >= 0
@@ -55,14 +55,14 @@ def _run(contraction: Contraction) -> tuple[int, ...] | None:
             and _only_one_factor(contraction, first, second)
             and _neighbours(g, first, second)
         ):
-            if found and found[-1] != first:
+            if run and run[-1] != first:
                 break
-            found = found or [first]
-            found.append(second)
-    if len(found) < 2:
+            run = run or [first]
+            run.append(second)
+    if len(run) < 2:
         return None
-    short = SHORT_COLUMNS if found[-1] == out[-1] else SHORT_ROWS
-    return tuple(found) if g.extent(found[-1]) <= short else None
+    short = SHORT_COLUMNS if run[-1] == out[-1] else SHORT_ROWS
+    return tuple(run) if g.extent(run[-1]) <= short else None
 
 
 def _only_one_factor(contraction: Contraction, *dims: int) -> bool:

@@ -75,13 +75,13 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
         return {}
     if generic.contracts and not _is_repeated(source):
         return {}
-    found: Shapes = {}
+    shapes: Shapes = {}
     for group, r in zip(groups_of(reshape), map_.results, strict=True):
         if len(group) > 1:
             if not isinstance(r, AffineDimExpr):
                 return {}
-            found[r.position] = [shape_of(source)[d] for d in group]
-    return found
+            shapes[r.position] = [shape_of(source)[d] for d in group]
+    return shapes
 
 
 def _is_repeated(value: SSAValue) -> bool:

@@ -66,14 +66,14 @@ def simplify(function: Operation) -> None:
 
 def erase_unused(function: Operation) -> bool:
     """Erase operations without effects whose results nothing uses; whether the host function has any."""
-    found = False
+    changed = False
     for op in reversed(list(walk(function))):
         useless = op.results and all(not list(r.uses) for r in op.results)
         if useless and op.parent is not None and not has_effects(op) and op.name != "flow.dispatch":
             op.detach()
             op.erase(safe_erase=False)
-            found = True
-    return found
+            changed = True
+    return changed
 
 
 def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
@@ -107,13 +107,13 @@ def _free_outputs(op: Operation) -> None:
     """Replace initial values that the body does not read by empty tensors, so that nothing depends on them."""
     g = structured(op)
     body, first = g.block, len(g.inputs)
-    for number, value in enumerate(g.outputs):
+    for index, value in enumerate(g.outputs):
         owner = value.owner
-        if body.args[first + number].uses.get_length() or not isinstance(value.type, TensorType):
+        if body.args[first + index].uses.get_length() or not isinstance(value.type, TensorType):
             continue
         if isinstance(owner, Operation) and owner.name == "tensor.empty":
             continue
-        op.operands[first + number] = before(tensor.EmptyOp(dynamic_sizes(value, op), value.type), op)
+        op.operands[first + index] = before(tensor.EmptyOp(dynamic_sizes(value, op), value.type), op)
 
 
 # -- rules
@@ -216,10 +216,10 @@ def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
     """Return, for each size of `few`, the positions of adjacent sizes of `many` with that product, or None."""
     groups: list[list[int]] = []
     at = 0
-    for number, size in enumerate(few):
+    for index, size in enumerate(few):
         group, product = [at], many[at] if at < len(many) else 0
         at += 1
-        while at < len(many) and (product < size or (many[at] == 1 and len(many) - at > len(few) - number - 1)):
+        while at < len(many) and (product < size or (many[at] == 1 and len(many) - at > len(few) - index - 1)):
             group.append(at)
             product *= many[at]
             at += 1
@@ -247,12 +247,12 @@ def _extract(op: Operation) -> SSAValue | None:
             if place is None or size < 0 or not 0 <= place < size:
                 return None
             flat = flat * size + place
-        made = _made_by(source, "tensor.from_elements", "arith.constant")
-        if made is None:
+        producer = _made_by(source, "tensor.from_elements", "arith.constant")
+        if producer is None:
             return None
-        if made.name == "tensor.from_elements":
-            return made.operands[flat]
-        dense = made.properties.get("value")
+        if producer.name == "tensor.from_elements":
+            return producer.operands[flat]
+        dense = producer.properties.get("value")
         if not isinstance(dense, DenseIntOrFPElementsAttr):
             return None
         element = next(a for i, a in enumerate(dense.iter_attrs()) if i == flat)
@@ -309,8 +309,12 @@ def _sized_reshape(op: Operation) -> SSAValue | None:
 
     def entry(axis: int) -> SSAValue:
         index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
-        found = before(tensor.ExtractOp(shape, [index], element), op)
-        return found if isinstance(found.type, IndexType) else before(arith.IndexCastOp(found, IndexType()), op)
+        extracted = before(tensor.ExtractOp(shape, [index], element), op)
+        return (
+            extracted
+            if isinstance(extracted.type, IndexType)
+            else before(arith.IndexCastOp(extracted, IndexType()), op)
+        )
 
     result_dims = [entry(axis) for axis, n in enumerate(result.get_shape()) if n < 0]
     source_dims = dynamic_sizes(source, op)

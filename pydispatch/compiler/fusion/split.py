@@ -80,12 +80,12 @@ def _split(op: GenericOp, reassociate: bool) -> None:
         inputs, [init], op.body.clone(), affine_maps(new_maps),
         iterator_types([*g.iterators[:loop], "parallel", *g.iterators[loop:]]), [partial],
     )  # fmt: skip
-    made = before(stage, op)
-    _combine(op, combine, made, 0)
+    partials = before(stage, op)
+    _combine(op, combine, partials, 0)
 
 
-def _combine(op: GenericOp, combine: Operation, made: SSAValue, axis: int) -> None:
-    """Replace `op` by a reduction of `made`, which has `axis` as its only additional dimension."""
+def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -> None:
+    """Replace `op` by a reduction of `partials`, which has `axis` as its only additional dimension."""
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     rank = len(out_type.get_shape())
@@ -95,8 +95,8 @@ def _combine(op: GenericOp, combine: Operation, made: SSAValue, axis: int) -> No
     rest = AffineMap(rank + 1, 0, tuple(AffineExpr.dimension(i) for i in range(rank + 1) if i != axis))
     kinds = ["reduction" if i == axis else "parallel" for i in range(rank + 1)]
     final = GenericOp(
-        [made], [op.outputs[0]], Region(body), affine_maps([AffineMap.identity(rank + 1), rest]), iterator_types(kinds),
-        [out_type],
+        [partials], [op.outputs[0]], Region(body), affine_maps([AffineMap.identity(rank + 1), rest]),
+        iterator_types(kinds), [out_type],
     )  # fmt: skip
     result = before(final, op)
     result.name_hint = op.results[0].name_hint
@@ -135,8 +135,8 @@ def _apart(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> Gener
     stage = GenericOp(
         list(op.inputs), [init], op.body.clone(), affine_maps([*g.maps[:-1], out]), iterator_types(kinds), [partial]
     )
-    made = before(stage, op)
-    _combine(op, combine, made, len(out.results) - 1)
+    partials = before(stage, op)
+    _combine(op, combine, partials, len(out.results) - 1)
     return stage
 
 
@@ -168,9 +168,9 @@ def _steps(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -
             starts = [first if m else 0 for m in mine]
             value = before(tensor.ExtractSliceOp.from_static_parameters(value, starts, sizes), op)
         inputs.append(value)
-    made = GenericOp(inputs, [output], op.body.clone(), op.indexing_maps, op.iterator_types, [output.type])
-    before(made, op)
-    return made
+    partial_reduction = GenericOp(inputs, [output], op.body.clone(), op.indexing_maps, op.iterator_types, [output.type])
+    before(partial_reduction, op)
+    return partial_reduction
 
 
 def combiner(op: GenericOp) -> Operation | None:
@@ -179,13 +179,13 @@ def combiner(op: GenericOp) -> Operation | None:
     end = body.last_op
     if len(op.results) != 1 or end is None or any(inner.name == "linalg.index" for inner in walk(op.body)):
         return None
-    found = end.operands[0].owner
+    combine = end.operands[0].owner
     accumulator = body.args[-1]
-    if not isinstance(found, Operation) or found.parent is not body or accumulator.uses.get_length() != 1:
+    if not isinstance(combine, Operation) or combine.parent is not body or accumulator.uses.get_length() != 1:
         return None
-    if info_of(found).grouping is Grouping.FIXED:
+    if info_of(combine).grouping is Grouping.FIXED:
         return None
-    return found if accumulator in found.operands and found.results[0].uses.get_length() == 1 else None
+    return combine if accumulator in combine.operands and combine.results[0].uses.get_length() == 1 else None
 
 
 def _place(op: GenericOp) -> tuple[int, int] | None:

@@ -40,37 +40,37 @@ def call(straight: Straight, op: Operation) -> None:
         tensors.append((tensor, access))
 
     places: dict[int, int] = {}  # number of an argument -> its place among the tensors
-    for number, (value, declared) in enumerate(zip(op.arguments, op.declared.inputs.data, strict=True)):
+    for index, (value, declared) in enumerate(zip(op.arguments, op.declared.inputs.data, strict=True)):
         if isinstance(declared, TensorType):
-            tensor = _updated(straight, op, value) if number in written else straight.tensors[value]
-            places[number] = len(tensors)
-            add(tensor, declared, Access.READ_WRITE if number in written else Access.READ, f"operand {number}")
+            tensor = _updated(straight, op, value) if index in written else straight.tensors[value]
+            places[index] = len(tensors)
+            add(tensor, declared, Access.READ_WRITE if index in written else Access.READ, f"operand {index}")
             continue
         if (bit_width(declared) or 65) > 64:
             raise CompileError(
-                f"operand {number} of '@{name}' has the type {declared}", location_of(op),
+                f"operand {index} of '@{name}' has the type {declared}", location_of(op),
                 "host commands take tensors and scalars of up to 64 bits",
             )  # fmt: skip
         operands.append(HostOperand(dtype_of(declared, location_of(op)), None))
         constants += [straight.registers[value], straight.registers[value] | HIGH_WORD]
-    for number, (result, declared) in enumerate(zip(op.results_, op.declared.outputs.data, strict=True)):
+    for index, (result, declared) in enumerate(zip(op.results_, op.declared.outputs.data, strict=True)):
         if not isinstance(declared, TensorType):
             raise CompileError(f"'@{name}' cannot return {declared}", location_of(op), "host commands return tensors")
-        tied = op.tied_argument(number)
-        shape = straight.shape(declared, op.dims_of_result(number), op)
+        tied = op.tied_argument(index)
+        shape = straight.shape(declared, op.dims_of_result(index), op)
         dtype = dtype_of(declared.element_type, location_of(op))
         if tied is None:
-            made = straight.new_tensor(shape, dtype)
-            add(made, declared, Access.WRITE, f"result {number}")
+            target_tensor = straight.new_tensor(shape, dtype)
+            add(target_tensor, declared, Access.WRITE, f"result {index}")
         else:
             target = tensors[places[tied]][0]
-            what = f"result {number} of '@{name}', tied to operand {tied}: size in bytes"
+            what = f"result {index} of '@{name}', tied to operand {tied}: size in bytes"
             straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), what, op)
-            made = Tensor(target.storage, shape, dtype, target.offset, target.length)
-        straight.put(result, made)
+            target_tensor = Tensor(target.storage, shape, dtype, target.offset, target.length)
+        straight.put(result, target_tensor)
     _check_limits(op, name, operands)
-    number = straight.executables.program.add_command(HostCommand(name, tuple(operands)))
-    straight.commands.host_command(number, sizes, constants, tensors)
+    index = straight.executables.program.add_command(HostCommand(name, tuple(operands)))
+    straight.commands.host_command(index, sizes, constants, tensors)
 
 
 def _updated(straight: Straight, op: CallOp, value: SSAValue) -> Tensor:
@@ -81,9 +81,9 @@ def _updated(straight: Straight, op: CallOp, value: SSAValue) -> Tensor:
 
 def _check_limits(op: CallOp, name: str, operands: list[HostOperand]) -> None:
     ranks = [len(o.sizes) for o in operands if o.sizes is not None]
-    found = (("scalars", len(operands) - len(ranks), MAX_SCALARS), ("tensors", len(ranks), MAX_TENSORS),
+    counts = (("scalars", len(operands) - len(ranks), MAX_SCALARS), ("tensors", len(ranks), MAX_TENSORS),
              ("dimensions", sum(ranks), MAX_SIZES))  # fmt: skip
-    for what, count, limit in found:
+    for what, count, limit in counts:
         if count > limit:
             raise CompileError(f"'@{name}' takes {count} {what}, a host command at most {limit}", location_of(op))
 

@@ -31,8 +31,8 @@ def form_chains(commands: Sequence[Command]) -> None:
 
 def _chains(commands: Sequence[Command]) -> Iterator[_Chain]:
     chain: _Chain | None = None
-    for _, found in groupby(commands, lambda c: c.region):
-        region = list(found)
+    for _, group in groupby(commands, lambda c: c.region):
+        region = list(group)
         command = region[0] if len(region) == 1 and region[0].tiles is not None else None
         if command is not None and chain is not None and chain.join(command):
             continue
@@ -51,12 +51,12 @@ class _Chain:
 
     def bytes_of(self, storage: Storage) -> int:
         """Return how many bytes of a storage a tile has, 0 when a command may touch more than that."""
-        found = {
+        sizes = {
             _bytes(command, storage) * groups
             for command, groups in zip(self.commands, self.groups, strict=True)
             if storage in _touched([command])
         }
-        return found.pop() if len(found) == 1 else 0
+        return sizes.pop() if len(sizes) == 1 else 0
 
     def join(self, command: Command) -> bool:
         """Add a dispatch if every tile of what it shares with the chain is made and used by the same workgroups."""

@@ -78,7 +78,7 @@ class Constants:
         alike = self._alike.setdefault((array.dtype.str, raw.size, sample), [])
         new = _Stored(len(self.program.constants), raw)
         if alike:
-            known = next((each for each in alike if each.digest == new.digest), None)
+            known = next((constant for constant in alike if constant.digest == new.digest), None)
             if known is not None:
                 return known.number
         alike.append(new)

@@ -27,7 +27,7 @@ def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
     """
     program = Program()
     numbers: Numbers = {}
-    made: dict[Any, int] = {}
+    known: dict[Any, int] = {}
     for executable in module.body.block.ops:
         if not isinstance(executable, hal.ExecutableOp):
             continue
@@ -40,22 +40,22 @@ def contract_program(module: ModuleOp) -> tuple[bytes, Numbers]:
             if not stated:
                 continue
             ordinals = ordinals_of(variant)
-            found: list[int | None] = [None] * len(ordinals)
+            indices: list[int | None] = [None] * len(ordinals)
             for name, op in stated.items():
-                found[ordinals[name]] = _add(program, op, made)
-            numbers[executable.sym_name.data, variant.sym_name.data] = found
+                indices[ordinals[name]] = _add(program, op, known)
+            numbers[executable.sym_name.data, variant.sym_name.data] = indices
     return program.encode() if program.functions else b"", numbers
 
 
-def _add(program: Program, op: func.FuncOp, made: dict[Any, int]) -> int:
+def _add(program: Program, op: func.FuncOp, known: dict[Any, int]) -> int:
     function = program.add_function(op.sym_name.data, public=False)
     _lower(function, op)
     key = (tuple(function.instructions), tuple(function.pool), len(function.arguments),
            tuple(r.register for r in function.results))  # fmt: skip
-    number = made.setdefault(key, len(program.functions) - 1)
-    if number != len(program.functions) - 1:
+    index = known.setdefault(key, len(program.functions) - 1)
+    if index != len(program.functions) - 1:
         program.functions.pop()
-    return number
+    return index
 
 
 def _lower(function: Function, op: func.FuncOp) -> None:

@@ -28,7 +28,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
     executables = straight.executables
     executable, export = executables.find(op.entry_points.data, op)
     workload = [straight.registers[v] for v in op.workload]
-    number, grid = executables.grid(straight.function, executable, export, workload, op)
+    export_register, grid = executables.grid(straight.function, executable, export, workload, op)
     layout = executables.layout(executable, export)
     alignment = executables.alignment(executable)
     words: list[int] = []
@@ -66,7 +66,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
             location_of(op),
             "tensor operands come first, in order, then the results that are not tied to an operand",
         )
-    straight.commands.dispatch(number, grid, words, bindings, executables.tiles(executable, export))
+    straight.commands.dispatch(export_register, grid, words, bindings, executables.tiles(executable, export))
 
 
 def _tied(

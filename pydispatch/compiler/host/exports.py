@@ -102,12 +102,12 @@ class Executables:
         function.add_argument(Argument(dtype_word(Numerical.INTEGER, 64), None, "variant"))
         chosen = function.emit(Op.SCALAR, 0)
         values: list[int] = []
-        for number, variant in enumerate(variants):
+        for variant_index, variant in enumerate(variants):
             here = [r for block in constant_blocks(variant) for r in _constant_words(function, block)]
             if not values:
                 values = here
                 continue
-            is_this = function.emit(Op.CMP, chosen, function.constant(number), 0, 64)
+            is_this = function.emit(Op.CMP, chosen, function.constant(variant_index), 0, 64)
             values = [old if old == new else function.emit(Op.SELECT, is_this, new, old)
                       for old, new in zip(values, here, strict=True)]  # fmt: skip
         for value in values:
@@ -121,7 +121,7 @@ class Executables:
 
         A variant in the middle names a layout, not the choice.
         """
-        found: set[tuple[str, str]] = set()
+        exports: set[tuple[str, str]] = set()
         for reference in references:
             path = [reference.root_reference.data, *(n.data for n in reference.nested_references.data)]
             executable = self.ops.get(path[0])
@@ -133,10 +133,10 @@ class Executables:
             if len(path) < 2:
                 raise CompileError(f"'@{path[0]}' names no export", location_of(op), "write @executable::@export")
             self._require(executable, path, op)
-            found.add((path[0], path[-1]))
-        if len(found) != 1:
+            exports.add((path[0], path[-1]))
+        if len(exports) != 1:
             raise CompileError("the entry points of a dispatch name different exports", location_of(op))
-        name, export = found.pop()
+        name, export = exports.pop()
         return self.ops[name], export
 
     def _require(self, executable: hal.ExecutableOp, path: list[str], op: Operation) -> None:
@@ -203,9 +203,11 @@ class Executables:
                 location_of(executable),
             )
         layout = self.layout(executable, export)
-        number = self.numbers[key[0]]
+        executable_index = self.numbers[key[0]]
         self._exports[key] = len(self.program.exports)
-        self.program.exports.append(ExportEntry(number, ordinals.pop(), export, layout.constants, len(layout.bindings)))
+        self.program.exports.append(
+            ExportEntry(executable_index, ordinals.pop(), export, layout.constants, len(layout.bindings))
+        )
         return self._exports[key]
 
     def grid(
@@ -219,16 +221,16 @@ class Executables:
             self._guarded(function, executable, variant, export, workload, op)
             for variant in self.variants[executable.sym_name.data]
         ]
-        number, grid = choices[0]
+        export_register, grid = choices[0]
         for i, (other_number, other_grid) in enumerate(choices[1:], 1):
-            if (number, grid) == (other_number, other_grid):
+            if (export_register, grid) == (other_number, other_grid):
                 continue
             variant = function.emit(Op.VARIANT, self.numbers[executable.sym_name.data])
             is_this = function.emit(Op.CMP, variant, function.constant(i), 0, 64)
-            number = _select(function, is_this, other_number, number)
+            export_register = _select(function, is_this, other_number, export_register)
             x, y, z = (_select(function, is_this, b, a) for a, b in zip(grid, other_grid, strict=True))
             grid = (x, y, z)
-        return number, grid
+        return export_register, grid
 
     def _guarded(
         self, function: Function, executable: hal.ExecutableOp, variant: _Variant, export: str,
@@ -247,10 +249,10 @@ class Executables:
                 location_of(op),
                 "the workload stands in brackets: flow.dispatch @executable::@export[%size](...)",
             )
-        number = function.constant(self.export_number(executable, export))
+        export_register = function.constant(self.export_number(executable, export))
         x, y, z = inline(function, declaration.count, workload)
         if not declaration.condition.blocks or declaration.condition_fallback is None:
-            return number, (x, y, z)
+            return export_register, (x, y, z)
         fallback = declaration.condition_fallback.root_reference.data
         if fallback in (*seen, export):
             raise CompileError(f"the fallbacks of '@{export}' go round in a circle", location_of(declaration))
@@ -262,19 +264,19 @@ class Executables:
         (condition,) = inline(function, declaration.condition, [])
         other = self._guarded(function, executable, variant, fallback, workload, op, (*seen, export))
         grid = tuple(_select(function, condition, a, b) for a, b in zip((x, y, z), other[1], strict=True))
-        return _select(function, condition, number, other[0]), (grid[0], grid[1], grid[2])
+        return _select(function, condition, export_register, other[0]), (grid[0], grid[1], grid[2])
 
 
 def _alignment(executable: hal.ExecutableOp) -> int:
-    found = 1
+    alignment = 1
     for variant in variants_of(executable):
         if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
-            found = max(found, users_alignment(variant))
+            alignment = max(alignment, users_alignment(variant))
         for op in walk(variant):
             stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None
             if isinstance(stated, IntegerAttr):
-                found = max(found, stated.value.data)
-    return found
+                alignment = max(alignment, stated.value.data)
+    return alignment
 
 
 def _select(function: Function, condition: int, lhs: int, rhs: int) -> int:

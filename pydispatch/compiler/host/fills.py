@@ -42,8 +42,8 @@ def constant(straight: Straight, op: Operation) -> None:
         tensor = straight.new_tensor(dims, dtype)
         straight.commands.fill(tensor, straight.function.constant(word), max(1, element_bits(dtype) // 8))
     else:
-        number = straight.constants.number(value, static, op)
-        tensor = Tensor(Storage(BufferKind.CONSTANT, 0, number), dims, dtype)
+        index = straight.constants.number(value, static, op)
+        tensor = Tensor(Storage(BufferKind.CONSTANT, 0, index), dims, dtype)
     straight.put(result, tensor)
 
 

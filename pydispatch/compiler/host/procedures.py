@@ -64,8 +64,8 @@ class ProcedureLowering:
         for result, name in zip(type.outputs, result_names(self.op), strict=True):
             self.procedure.add_result(*self._type(result), name)
         self._liveness()
-        for number, block in enumerate(self.cuts.blocks):
-            self.following = self.cuts.blocks[number + 1] if number + 1 < len(self.cuts.blocks) else None
+        for index, block in enumerate(self.cuts.blocks):
+            self.following = self.cuts.blocks[index + 1] if index + 1 < len(self.cuts.blocks) else None
             self._emit(block)
 
     # -- values
@@ -94,8 +94,8 @@ class ProcedureLowering:
             return
         type = getattr(attribute, "type", None)
         static = type if isinstance(type, TensorType) else value.type
-        number = self.constants.number(attribute, static, source)
-        self.procedure.constant(slot, number, static.get_shape())
+        constant_index = self.constants.number(attribute, static, source)
+        self.procedure.constant(slot, constant_index, static.get_shape())
 
     # -- steps
 
@@ -130,11 +130,11 @@ class ProcedureLowering:
     def _stop(self, op: Operation) -> Micro:
         procedure, slot = self.procedure, self.slot
         if op.name == LOAD:
-            number = self.globals.number(op)
-            return Micro([], op.results, lambda last: procedure.load(slot(op.results[0]), number))
+            global_index = self.globals.number(op)
+            return Micro([], op.results, lambda last: procedure.load(slot(op.results[0]), global_index))
         if op.name == STORE:
-            number = self.globals.number(op)
-            return Micro(op.operands, [], lambda last: procedure.store(number, slot(op.operands[0]), last))
+            global_index = self.globals.number(op)
+            return Micro(op.operands, [], lambda last: procedure.store(global_index, slot(op.operands[0]), last))
         if op.name == READ:
             place = str(location_of(op) or "")
 

@@ -93,9 +93,9 @@ def width(type: Attribute, op: Operation) -> int:
         return 64
     if isinstance(type, IntegerType) and type.width.data <= 64:
         return int(type.width.data)
-    for kind, number in FORMATS.items():
+    for kind, format in FORMATS.items():
         if isinstance(type, kind):
-            return number
+            return format
     raise CompileError(
         f"'{op.name}' on {type} is not supported in host code",
         location_of(op),

@@ -61,8 +61,8 @@ class Straight:
 
     def argument(self, value: SSAValue, name: str = "") -> None:
         """Add `value` as the next argument of the function."""
-        number = len(self.function.arguments)
-        name = name or value.name_hint or f"arg{number}"
+        index = len(self.function.arguments)
+        name = name or value.name_hint or f"arg{index}"
         location = location_of(self.place)
         if isinstance(value.type, TensorType):
             shape = value.type.get_shape()
@@ -74,20 +74,20 @@ class Straight:
                 if size >= 0:
                     dims.append(self.function.constant(size))
                     continue
-                register = self.function.emit(Op.DIM, number, axis)
-                self._origins[register] = f"dimension {axis} of argument {number} ('{name}')"
+                register = self.function.emit(Op.DIM, index, axis)
+                self._origins[register] = f"dimension {axis} of argument {index} ('{name}')"
                 dims.append(register)
-            self.put(value, Tensor(Storage(BufferKind.ARGUMENT, 0, number, argument.buffer), tuple(dims), dtype))
+            self.put(value, Tensor(Storage(BufferKind.ARGUMENT, 0, index, argument.buffer), tuple(dims), dtype))
             return
         bits = bit_width(value.type)
         if bits is None or (isinstance(value.type, IntegerType) and bits > 64):
             raise CompileError(
-                f"argument {number} ('{name}') has the type {value.type}", location,
+                f"argument {index} ('{name}') has the type {value.type}", location,
                 "arguments are tensors and scalars of up to 64 bits",
             )  # fmt: skip
         self.function.add_argument(Argument(dtype_of(value.type, location), None, name))
-        self.registers[value] = self.function.emit(Op.SCALAR, number)
-        self._origins[self.registers[value]] = f"argument {number} ('{name}')"
+        self.registers[value] = self.function.emit(Op.SCALAR, index)
+        self._origins[self.registers[value]] = f"argument {index} ('{name}')"
 
     # -- operations
 
@@ -97,7 +97,7 @@ class Straight:
         CompileError, at its place, for anything that straight host code cannot be made of.
         """
         self._last_use = {
-            value: number for number, op in enumerate(ops) if op.name not in SIZE_QUERIES for value in op.operands
+            value: position for position, op in enumerate(ops) if op.name not in SIZE_QUERIES for value in op.operands
         }
         self._last_use |= dict.fromkeys(outputs, END)
         for self.position, op in enumerate(ops):
@@ -234,23 +234,23 @@ class Straight:
         names = names or [""] * len(values)
         taken: set[Storage] = set()
         placed: list[Storage] = []
-        for number, value in enumerate(values):
+        for index, value in enumerate(values):
             if value not in self.tensors:
-                self._scalar_result(value, names[number])
+                self._scalar_result(value, names[index])
                 continue
             tensor = self.tensors[value]
             size = self.size(tensor)
             storage = tensor.storage
             if storage.kind is not BufferKind.TRANSIENT or storage in taken or tensor.is_part:
-                storage = Storage(BufferKind.RESULT, size, number)
+                storage = Storage(BufferKind.RESULT, size, index)
                 if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
                     storage.copied_from = tensor.storage
                 self.commands.copy(tensor, Tensor(storage, tensor.dims, tensor.dtype), size)
             else:
-                storage.kind, storage.index, storage.size = BufferKind.RESULT, number, size
+                storage.kind, storage.index, storage.size = BufferKind.RESULT, index, size
             taken.add(storage)
             placed.append(storage)
-            self.function.results.append(Result(tensor.dtype, tensor.dims, name=names[number]))
+            self.function.results.append(Result(tensor.dtype, tensor.dims, name=names[index]))
         self.commands.assign_regions()
         self._take_over(placed)
         form_chains(self.commands.commands)

@@ -79,12 +79,12 @@ def expand(straight: Straight, op: Operation) -> None:
     """tensor.expand_shape: one size of a group may be left to what remains."""
     source = straight.tensors[op.operands[0]]
     result = cast("TensorType[Any]", op.results[0].type)
-    given = iter(op.operands[1:])
+    sizes = iter(op.operands[1:])
     static = [int(n) for n in cast(Any, op.properties["static_output_shape"]).get_values()]
     dims: list[int] = []
     for size, declared in zip(static, result.get_shape(), strict=True):
         if size == DYNAMIC_INDEX:
-            dims.append(straight.registers[next(given)])
+            dims.append(straight.registers[next(sizes)])
         else:
             dims.append(straight.function.constant(size if declared < 0 else declared))
     for axis, group in enumerate(cast(Any, op.properties["reassociation"])):
@@ -262,10 +262,10 @@ def insert_slice(straight: Straight, op: Operation) -> None:
     rest = straight.function.multiply([run.length, straight.function.constant(len(offsets))])
     straight.require_equal(straight.size(source), rest, f"the bytes that '{op.name}' puts in", op)
     runs = []
-    for number, offset in enumerate(offsets):
+    for run_index, offset in enumerate(offsets):
         piece = source
         if len(offsets) > 1:
-            begin = straight.function.multiply([run.length, straight.function.constant(number)])
+            begin = straight.function.multiply([run.length, straight.function.constant(run_index)])
             begin = straight.add(source.offset, begin) if source.is_part else begin
             piece = Tensor(source.storage, source.dims, source.dtype, begin, run.length)
         runs.append((piece, Tensor(target.storage, tuple(run.sizes), target.dtype, offset, run.length)))

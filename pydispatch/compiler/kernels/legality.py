@@ -134,14 +134,14 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
     members = set(union)
     reducing = _row_values(union, reductions)
     for op in union:
-        for number, value in enumerate(op.operands):
+        for index, value in enumerate(op.operands):
             if not isinstance(value.type, TensorType):
                 continue
             producer = _producer(value, members)
             if producer not in reducing:
                 continue
             viewed = isinstance(value, OpResult) and value.op is not producer
-            reason = _in_row(op, number, generics.get(op), value, viewed)
+            reason = _in_row(op, index, generics.get(op), value, viewed)
             if reason:
                 return reason
     return None
@@ -150,24 +150,28 @@ def _rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> 
 def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
     """Return the reductions, and what is computed from their results for each row."""
     members = set(union)
-    found = {g.op for g in reductions}
-    spaces = {_shape(op.results[0]) for op in found}
+    row_values = {g.op for g in reductions}
+    spaces = {_shape(op.results[0]) for op in row_values}
     for op in union:
         tensors = bool(op.results) and isinstance(op.results[0].type, TensorType)
-        if tensors and _shape(op.results[0]) in spaces and any(_producer(v, members) in found for v in op.operands):
-            found.add(op)
-    return found
+        if (
+            tensors
+            and _shape(op.results[0]) in spaces
+            and any(_producer(v, members) in row_values for v in op.operands)
+        ):
+            row_values.add(op)
+    return row_values
 
 
-def _in_row(op: Operation, number: int, generic: Structured | None, value: SSAValue, viewed: bool) -> str | None:
-    """Return why operand `number`, which is reduced, is not one value per row for `op`; None when it is."""
+def _in_row(op: Operation, index: int, generic: Structured | None, value: SSAValue, viewed: bool) -> str | None:
+    """Return why operand `index`, which is reduced, is not one value per row for `op`; None when it is."""
     if _is_view(op) or _is_free(op):
         return None
     if generic is None:
         if info_of(op).elementwise or _is_update(op):
             return None
         return reasons.NO_ROW.format(op.name)
-    map = generic.maps[number]
+    map = generic.maps[index]
     if viewed and not _plain(map):
         return reasons.RESHAPED_ROWS
     positions = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
@@ -215,7 +219,7 @@ def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured
     for op in union:
         if _is_view(op) or _is_free(op):
             continue
-        for number, value in enumerate(op.operands):
+        for index, value in enumerate(op.operands):
             if not isinstance(value.type, TensorType):
                 continue
             producer = _producer(value, members)
@@ -226,7 +230,7 @@ def _recomputed(union: Sequence[Operation], generics: dict[Operation, Structured
             if (rule := rule_of(op)) is not None and rule.rereads:
                 return reasons.REREAD.format(op.name)
             if op in generics:
-                map = generics[op].maps[number]
+                map = generics[op].maps[index]
                 used = dims_in(map)
                 if not _plain(map):
                     return reasons.WINDOWS

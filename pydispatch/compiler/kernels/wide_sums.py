@@ -40,8 +40,8 @@ def with_wide_sums(function: FuncOp) -> FuncOp:
     copy = function.clone()
     for op in list(walk(copy)):
         if op.name == "linalg.generic":
-            for number in _losing(cast(GenericOp, op)):
-                _widen_result(cast(GenericOp, op), number)
+            for result in _losing(cast(GenericOp, op)):
+                _widen_result(cast(GenericOp, op), result)
     return copy
 
 
@@ -55,31 +55,31 @@ def _widen(op: GenericOp) -> None:
     numbers = _losing(op)
     if not numbers or contraction_of(op) is not None:
         return
-    for number in numbers:
-        _widen_result(op, number)
+    for result in numbers:
+        _widen_result(op, result)
 
 
-def _loses(op: GenericOp, number: int, value: SSAValue) -> bool:
-    """Return whether result `number` is reduced in a type of less than 32 bits, and nothing else reads its partial
+def _loses(op: GenericOp, result: int, value: SSAValue) -> bool:
+    """Return whether result `result` is reduced in a type of less than 32 bits, and nothing else reads its partial
     value.
     """
     if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
         return False
-    if not isinstance(value, OpResult) or info_of(value.op).grouping is Grouping.FIXED or number >= len(op.results):
+    if not isinstance(value, OpResult) or info_of(value.op).grouping is Grouping.FIXED or result >= len(op.results):
         return False
     g = structured(op)
-    argument = g.block.args[len(g.inputs) + number]
-    own = dims_in(g.output_maps[number])
+    argument = g.block.args[len(g.inputs) + result]
+    own = dims_in(g.output_maps[result])
     reduces = any(kind == "reduction" and i not in own for i, kind in enumerate(g.iterators))
     alone = argument.uses.get_length() == 1 and value.uses.get_length() == 1
     return reduces and alone and argument in value.op.operands and value.op.parent is op.body.block
 
 
-def _widen_result(op: GenericOp, number: int) -> None:
-    block, place = op.body.block, len(op.inputs) + number
-    narrow = op.results[number].type
+def _widen_result(op: GenericOp, index: int) -> None:
+    block, place = op.body.block, len(op.inputs) + index
+    narrow = op.results[index].type
     assert isinstance(narrow, TensorType) and block.last_op is not None
-    combine = cast(OpResult, block.last_op.operands[number]).op
+    combine = cast(OpResult, block.last_op.operands[index]).op
     old = block.args[place]
     wide = block.insert_arg(f32, place + 1)
     added = next(v for v in combine.operands if v is not old)
@@ -97,7 +97,7 @@ def _widen_result(op: GenericOp, number: int) -> None:
         added.op.erase()
     block.erase_arg(old)
     op.operands[place] = _widened(op, op.operands[place])
-    result = op.results[number]
+    result = op.results[index]
     result._type = TensorType(f32, narrow.get_shape(), narrow.encoding)
     rounded = arith.TruncFOp(result, narrow)
     assert op.parent is not None
@@ -120,9 +120,9 @@ def _widened(op: Operation, value: SSAValue) -> SSAValue:
     assert isinstance(type_, TensorType)
     wide = TensorType(f32, type_.get_shape(), type_.encoding)
     if isinstance(value, OpResult) and isinstance(value.op, tensor.SplatOp):
-        number = value.op.input
-        if isinstance(number, OpResult) and isinstance(number.op, arith.ConstantOp):
-            attribute = number.op.value
+        scalar = value.op.input
+        if isinstance(scalar, OpResult) and isinstance(scalar.op, arith.ConstantOp):
+            attribute = scalar.op.value
             if isinstance(attribute, FloatAttr):
                 constant = before(arith.ConstantOp(FloatAttr(attribute.value.data, f32)), op)
                 return before(tensor.SplatOp(constant, list(value.op.dynamicSizes), wide), op)

@@ -145,17 +145,17 @@ def rewrites_of(
     """Load the rewrites of the compiler's options. Return them, and the folders of the specs, which are searched for
     objects.
     """
-    found = Rewrites(require_match=require_match)
+    rewrites = Rewrites(require_match=require_match)
     folders: list[str] = []
-    for kind, given in (("transform", transform_spec), ("pdl", pdl_spec)):
-        for stated, source in _attached(given):
+    for kind, spec in (("transform", transform_spec), ("pdl", pdl_spec)):
+        for stated, source in _attached(spec):
             module, path = load(source, f"{kind}_spec")
             phase = stated or ("input" if _names_input(module) else "preprocessing")
             if path is not None:
                 folders.append(os.fspath(path.parent))
-            found.rewrites.append(Rewrite(kind, phase, module, "" if path is None else path.name))
-    found.rewrites += patterns_of(patterns)
-    return found, folders
+            rewrites.rewrites.append(Rewrite(kind, phase, module, "" if path is None else path.name))
+    rewrites.rewrites += patterns_of(patterns)
+    return rewrites, folders
 
 
 def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
@@ -163,19 +163,21 @@ def patterns_of(patterns: Iterable[Any]) -> list[Rewrite]:
     by_phase: dict[str, list[Any]] = {}
     for pattern in _patterns(patterns):
         by_phase.setdefault(phase_of(pattern.phase), []).append(pattern)
-    return [Rewrite("python", phase, each) for phase, each in by_phase.items()]
+    return [Rewrite("python", phase, attached) for phase, attached in by_phase.items()]
 
 
-def _patterns(given: Any) -> Iterable[Any]:
+def _patterns(patterns: Any) -> Iterable[Any]:
     """Return the given pattern or patterns as an iterable of patterns; InvalidArgumentError for anything else."""
     from pydispatch.patterns import Pattern
 
-    if not isinstance(given, (Pattern, Iterable)) or isinstance(given, (str, bytes, Mapping)):
-        raise InvalidArgumentError(f"patterns: expected a list of what @pydispatch.pattern made, got {given!r}")
-    listed = [given] if isinstance(given, Pattern) else [*given] if not hasattr(given, "dtype") else [given]
-    for each in listed:
-        if not isinstance(each, Pattern):
-            raise InvalidArgumentError(f"patterns=[...] takes what @pydispatch.pattern made, got {each!r}")
+    if not isinstance(patterns, (Pattern, Iterable)) or isinstance(patterns, (str, bytes, Mapping)):
+        raise InvalidArgumentError(f"patterns: expected a list of what @pydispatch.pattern made, got {patterns!r}")
+    listed = (
+        [patterns] if isinstance(patterns, Pattern) else [*patterns] if not hasattr(patterns, "dtype") else [patterns]
+    )
+    for pattern in listed:
+        if not isinstance(pattern, Pattern):
+            raise InvalidArgumentError(f"patterns=[...] takes what @pydispatch.pattern made, got {pattern!r}")
     return listed
 
 
@@ -191,17 +193,17 @@ def _names_input(spec: ModuleOp) -> bool:
     return False
 
 
-def _attached(given: Any) -> list[tuple[str, Any]]:
+def _attached(spec: Any) -> list[tuple[str, Any]]:
     """Return the sources of specs, each with the phase that it is attached to; "" where none is stated."""
-    if given is None:
+    if spec is None:
         return []
-    if isinstance(given, Mapping):
-        return [(phase_of(p), s) for p, each in given.items() for s in _listed(each)]
-    return [("", s) for s in _listed(given)]
+    if isinstance(spec, Mapping):
+        return [(phase_of(p), s) for p, sources in spec.items() for s in _listed(sources)]
+    return [("", s) for s in _listed(spec)]
 
 
-def _listed(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, (list, tuple)) else [given]
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def phase_of(name: str) -> str:

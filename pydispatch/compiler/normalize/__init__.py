@@ -22,7 +22,7 @@ from pydispatch.ir.core.walk import walk
 @cache
 def _rows_of(dialect: str) -> dict[str, Row]:
     """Return every row for operations of a dialect. ExtensionError for an operation that two tables replace."""
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     owners: dict[str, str] = {}
     for part in extensions.parts("conversions"):
         if part.dialects and dialect not in part.dialects:
@@ -30,12 +30,12 @@ def _rows_of(dialect: str) -> dict[str, Row]:
         for name, row in part.load().items():
             if _dialect(name) != dialect:
                 continue
-            if name in found:
+            if name in rows:
                 raise extensions.ExtensionError(
                     f"both {owners[name]} and {part.place} of {part.owner} replace the operation '{name}'"
                 )
-            found[name], owners[name] = row, f"{part.place} of {part.owner}"
-    return found
+            rows[name], owners[name] = row, f"{part.place} of {part.owner}"
+    return rows
 
 
 @cache
@@ -75,4 +75,4 @@ def normalize(module: ModuleOp, reassociate: bool = True) -> None:
             row(op, build)
         except VerifyException as error:
             raise CompileError(f"'{op.name}': {error}", location_of(op)) from None
-        pending += [new for made in reversed(build.made) if made.parent for new in walk(made) if row_of(new.name)]
+        pending += [new for new_op in reversed(build.made) if new_op.parent for new in walk(new_op) if row_of(new.name)]

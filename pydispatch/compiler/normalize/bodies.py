@@ -61,8 +61,8 @@ class Body:
 
     def cast(self, value: SSAValue, to: Attribute, unsigned: bool) -> SSAValue:
         """`value` as the type `to`; see `cast_operation`."""
-        made = cast_operation(value, to, unsigned)
-        return value if made is None else self.add(made)
+        conversion = cast_operation(value, to, unsigned)
+        return value if conversion is None else self.add(conversion)
 
     def binary(self, function: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Emit a function of two values of one type, and return its result; VerifyException if it is not supported."""
@@ -70,14 +70,14 @@ class Body:
         if lhs.type != rhs.type:
             raise VerifyException(f"{function} of {lhs.type} and {rhs.type}: the elements differ in type")
         if isinstance(lhs.type, AnyFloat):
-            made = of_floats
+            op = of_floats
         elif isinstance(lhs.type, IntegerType | IndexType):
-            made = _BOOLEAN.get(function, of_integers) if lhs.type == IntegerType(1) else of_integers
+            op = _BOOLEAN.get(function, of_integers) if lhs.type == IntegerType(1) else of_integers
         else:
-            made = None
-        if made is None:
+            op = None
+        if op is None:
             raise VerifyException(f"{function} of {lhs.type} is not supported")
-        return self.add(made(lhs, rhs))
+        return self.add(op(lhs, rhs))
 
     def unary(self, function: str, a: SSAValue) -> SSAValue:
         """Emit a function of one value, and return its result; VerifyException if it is not supported."""

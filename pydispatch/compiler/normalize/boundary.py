@@ -42,8 +42,8 @@ def _cast(op: Operation, build: Build) -> None:
             "tensor<4x2xf32>"
         )
     dims = build.dynamic_dims(op.operands[0])
-    made = tensors.TensorBitCastOp(operands=[op.operands[0], dims, dims], result_types=[target])
-    build.replace(build.add(made).result)
+    bitcast = tensors.TensorBitCastOp(operands=[op.operands[0], dims, dims], result_types=[target])
+    build.replace(build.add(bitcast).result)
 
 
 ROWS: dict[str, Row] = {"builtin.unrealized_conversion_cast": _cast}

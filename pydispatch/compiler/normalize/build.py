@@ -56,18 +56,18 @@ class Build:
             self._indices[value] = self.add(arith.ConstantOp(IntegerAttr(value, IndexType()))).result
         return self._indices[value]
 
-    def dim(self, value: SSAValue, number: int) -> SSAValue:
+    def dim(self, value: SSAValue, axis: int) -> SSAValue:
         """Return one size of a tensor, as a value."""
         assert isinstance(value.type, TensorType)
-        size = value.type.get_shape()[number]
+        size = value.type.get_shape()[axis]
         if size != DYNAMIC:
             return self.index(size)
         if isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp | tensor.SplatOp):
             shape = value.type.get_shape()
             dynamic = [d for d, s in enumerate(shape) if s == DYNAMIC]
             sizes = value.op.dynamic_sizes if isinstance(value.op, tensor.EmptyOp) else value.op.dynamicSizes
-            return sizes[dynamic.index(number)]
-        return self.add(tensor.DimOp(value, self.index(number))).result
+            return sizes[dynamic.index(axis)]
+        return self.add(tensor.DimOp(value, self.index(axis))).result
 
     def dynamic_dims(self, value: SSAValue) -> list[SSAValue]:
         """Return the sizes of a tensor that its type does not state."""
@@ -96,10 +96,10 @@ class Build:
 
     def collapse(self, value: SSAValue, type: TensorType[Attribute], groups: Sequence[Sequence[int]]) -> SSAValue:
         """Return the tensor with fewer dimensions: dimension d is made of the dimensions `groups[d]`."""
-        made = tensor.CollapseShapeOp(
+        collapse = tensor.CollapseShapeOp(
             operands=[value], result_types=[type], properties={"reassociation": _groups(groups)}
         )  # fmt: skip
-        return self.add(made).result
+        return self.add(collapse).result
 
     def floats(self, values: Sequence[float], type: TensorType[Attribute]) -> SSAValue:
         """Return a constant tensor of a float type, row by row."""
@@ -117,7 +117,7 @@ class Build:
             "callee": SymbolRefAttr(name),
             "declared": FunctionType.from_lists([v.type for v in arguments], list(results)),
         }
-        if any(number >= 0 for number in tied):
+        if any(argument >= 0 for argument in tied):
             properties["tied_operands"] = DenseArrayBase.from_list(i64, list(tied))
         call = CallOp(operands=[arguments, dims, result_dims], result_types=[results], properties=properties)
         return self.add(call).results

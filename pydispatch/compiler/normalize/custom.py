@@ -14,11 +14,14 @@ from pydispatch.ir.dialects.pyd.custom import CustomOp
 def _without_kernel(op: Operation, build: Build) -> None:
     assert isinstance(op, CustomOp)
     name = op.callee.data
-    given = [f"{key.data}: {value.type}" for key, value in zip(op.operand_names.data, op.arguments, strict=True)
-             if not isinstance(value.type, IndexType)]  # fmt: skip
+    tensors = ", ".join(
+        f"{key.data}: {value.type}"
+        for key, value in zip(op.operand_names.data, op.arguments, strict=True)
+        if not isinstance(value.type, IndexType)
+    )
     results = ", ".join(str(r.type) for r in op.results_)
     raise CompileError(
-        f"there is no kernel for the custom operation '{name}' ({', '.join(given)}) -> ({results})", location_of(op),
+        f"there is no kernel for the custom operation '{name}' ({tensors}) -> ({results})", location_of(op),
         f'give one: pydispatch.compile(..., kernels={{"{name}": pydispatch.CFunction("kernel.c", "symbol")}})',
     )  # fmt: skip
 

@@ -57,8 +57,8 @@ def _slice(op: Operation, build: Build) -> None:
         static if isinstance(static, int) else length
         for static, length in zip(_sizes(op.result.type, list(op.result_dims)), op.lengths, strict=True)
     ]
-    made = tensor.ExtractSliceOp(op.source, list(op.start_indices), sizes, [1] * len(sizes), op.result.type)
-    build.replace(build.add(made).result)
+    extract = tensor.ExtractSliceOp(op.source, list(op.start_indices), sizes, [1] * len(sizes), op.result.type)
+    build.replace(build.add(extract).result)
 
 
 def _update(op: Operation, build: Build) -> None:
@@ -70,11 +70,11 @@ def _update(op: Operation, build: Build) -> None:
         "static_strides": [1] * len(sizes),
     }
     dynamic = [size for size in sizes if not isinstance(size, int)]
-    made = tensor.InsertSliceOp.build(
+    insert = tensor.InsertSliceOp.build(
         operands=[op.update, op.target, list(op.start_indices), dynamic, []], result_types=[op.result.type],
         properties={key: DenseArrayBase.from_list(i64, values) for key, values in statics.items()},
     )  # fmt: skip
-    build.replace(build.add(made).result)
+    build.replace(build.add(insert).result)
 
 
 def _load(op: Operation, build: Build) -> None:
@@ -132,29 +132,29 @@ def parameter_global(op: Operation, value: ParameterAttr) -> str:
             names.add(other.sym_name.data)
             if other.initial_value == value and other.is_mutable is None:
                 return other.sym_name.data
-    number = len(names)
-    while f"__parameter_{number}" in names:
-        number += 1
-    name = f"__parameter_{number}"
-    made = util.GlobalOp(
+    suffix = len(names)
+    while f"__parameter_{suffix}" in names:
+        suffix += 1
+    name = f"__parameter_{suffix}"
+    global_op = util.GlobalOp(
         properties={
             "sym_name": StringAttr(name), "sym_visibility": StringAttr("private"), "type": value.type,
             "initial_value": value,
         }
     )  # fmt: skip
-    made.location = op.location
+    global_op.location = op.location
     first = module.body.block.first_op
     assert first is not None
-    module.body.block.insert_op_before(made, first)
+    module.body.block.insert_op_before(global_op, first)
     return name
 
 
 def _bitcast(op: Operation, build: Build) -> None:
     assert isinstance(op, iree_tensor_ext.BitCastOp)
-    made = tensors.TensorBitCastOp(
+    bitcast = tensors.TensorBitCastOp(
         operands=[op.source, list(op.source_dims), list(op.result_dims)], result_types=[op.result.type]
     )
-    build.replace(build.add(made).result)
+    build.replace(build.add(bitcast).result)
 
 
 def _arith_constant(op: Operation, build: Build) -> None:

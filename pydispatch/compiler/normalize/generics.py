@@ -21,12 +21,12 @@ def generic(
 ) -> list[SSAValue]:  # fmt: skip
     """Emit a `linalg.generic`, and return its results; none on memrefs."""
     kinds = [IteratorTypeAttr.parallel() if p else IteratorTypeAttr.reduction() for p in structure.parallel]
-    made = ops.GenericOp(
+    generic_op = ops.GenericOp(
         inputs, outputs, body if isinstance(body, Region) else Region(body), [AffineMapAttr(m) for m in structure.maps],
         kinds, [o.type for o in outputs if isinstance(o.type, TensorType)],
     )  # fmt: skip
-    made.attributes |= attributes or {}
-    return list(build.add(made).res)
+    generic_op.attributes |= attributes or {}
+    return list(build.add(generic_op).res)
 
 
 def computed(

@@ -15,21 +15,21 @@ def _global(op: Operation, build: Build) -> None:
     visibility = op.sym_visibility
     if visibility is not None and visibility.data == "nested":
         visibility = StringAttr("private")
-    made = util.GlobalOp(
+    global_op = util.GlobalOp(
         properties={
             "sym_name": op.sym_name, "sym_visibility": visibility, "is_mutable": op.is_mutable, "type": op.type,
             "initial_value": op.value,
         },
         attributes=dict(op.attributes),
     )  # fmt: skip
-    build.add(made)
+    build.add(global_op)
     build.replace()
 
 
 def _load(op: Operation, build: Build) -> None:
     assert isinstance(op, ml_program.GlobalLoadOp | ml_program.GlobalLoadConstOp)
-    made = util.GlobalLoadOp(result_types=[op.result.type], properties={"global": op.global_})
-    build.replace(build.add(made).result)
+    load = util.GlobalLoadOp(result_types=[op.result.type], properties={"global": op.global_})
+    build.replace(build.add(load).result)
 
 
 def _store(op: Operation, build: Build) -> None:

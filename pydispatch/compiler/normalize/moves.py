@@ -106,12 +106,12 @@ def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAVa
         return op.source
     assert op.padding_value is not None and isinstance(op.source.type, TensorType)
     order = sorted(d for d in tiles if high[d] == DYNAMIC)
-    given = [d for d in tiles if high[d] == DYNAMIC]
+    dynamic_dims = [d for d in tiles if high[d] == DYNAMIC]
     body = Block(arg_types=[IndexType()] * len(shape))
     body.add_op(tensor.YieldOp(op.padding_value))
     type = TensorType(op.source.type.element_type, padded)
-    made = tensor.PadOp(op.source, [], [dynamic[given.index(d)] for d in order], Region(body), low, high, type)
-    return build.add(made).result
+    pad = tensor.PadOp(op.source, [], [dynamic[dynamic_dims.index(d)] for d in order], Region(body), low, high, type)
+    return build.add(pad).result
 
 
 def _unpack(op: Operation, build: Build) -> None:

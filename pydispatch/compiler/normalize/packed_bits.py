@@ -41,8 +41,8 @@ def _retyped(
     if value.type == type:
         return value
     same = isinstance(value.type, TensorType) and value.type.element_type == type.element_type
-    made = tensors.TensorReshapeOp if same else tensors.TensorBitCastOp
-    return build.add(made(operands=[value, list(dims), list(to)], result_types=[type])).result
+    kind = tensors.TensorReshapeOp if same else tensors.TensorBitCastOp
+    return build.add(kind(operands=[value, list(dims), list(to)], result_types=[type])).result
 
 
 def _count(type: TensorType[Any]) -> int:
@@ -71,8 +71,8 @@ def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
     shifted = body.add(arith.ShRUIOp(body.block.args[0], place))
     body.finish(body.add(arith.TruncIOp(shifted, i1)))
     out = build.empty(TensorType(i1, [count, 8]), [])
-    (made,) = generic(build, Structure((_BYTE, _PAIR), (True, True)), [value], [out], body.block)
-    return made
+    (bits,) = generic(build, Structure((_BYTE, _PAIR), (True, True)), [value], [out], body.block)
+    return bits
 
 
 def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
@@ -82,8 +82,8 @@ def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
     bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), place))
     body.finish(body.add(arith.OrIOp(body.block.args[1], bit)))
     zero = build.add(tensor.SplatOp(build.scalar(0, i8), [], TensorType(i8, [count]))).result
-    (made,) = generic(build, Structure((_PAIR, _BYTE), (True, False)), [value], [zero], body.block)
-    return made
+    (packed,) = generic(build, Structure((_PAIR, _BYTE), (True, False)), [value], [zero], body.block)
+    return packed
 
 
 def _bitcast(op: Operation, build: Build) -> None:
@@ -92,10 +92,10 @@ def _bitcast(op: Operation, build: Build) -> None:
     if not is_packed(source) and not is_packed(target):
         return
     if is_packed(source) and is_packed(target):
-        made = tensors.TensorReshapeOp(
+        reshape = tensors.TensorReshapeOp(
             operands=[op.source, list(op.source_dims), list(op.result_dims)], result_types=[target]
         )
-        build.replace(build.add(made).result)
+        build.replace(build.add(reshape).result)
     elif is_packed(target):
         count = _count(target)
         _same_bytes(source, target, count)

@@ -25,28 +25,31 @@ NaN all the same, and so are the sum and the quotients."""
 
 def softmax(build: Build, source: SSAValue, output: SSAValue, along: Sequence[int]) -> SSAValue:
     """exp(x - largest) / sum over the dimensions `along`. output: a tensor of the type of the result."""
-    given = source.type
-    if not isinstance(given, TensorType) or not isinstance(given.element_type, AnyFloat):
-        raise VerifyException(f"softmax works on tensors of floats, got {given}")
-    shape, rank = given.get_shape(), given.get_num_dims()
+    source_type = source.type
+    if not isinstance(source_type, TensorType) or not isinstance(source_type.element_type, AnyFloat):
+        raise VerifyException(f"softmax works on tensors of floats, got {source_type}")
+    shape, rank = source_type.get_shape(), source_type.get_num_dims()
     kept = [d for d in range(rank) if d not in along]
     whole, row = AffineMap.identity(rank), AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in kept))
-    reduced = TensorType(given.element_type, [shape[d] for d in kept])
+    reduced = TensorType(source_type.element_type, [shape[d] for d in kept])
     sizes = [build.dim(source, d) for d in kept if shape[d] == DYNAMIC]
     reduction = tuple(d in kept for d in range(rank))
 
     def reduce(value: SSAValue, initial: float, combined: type[arith.AddfOp] | type[arith.MaxnumfOp]) -> SSAValue:
         flags = UNORDERED if combined is arith.MaxnumfOp else None
-        (made,) = computed(build, Structure((whole, row), reduction), [value], [build.splat(initial, reduced, sizes)],
-                           lambda body, x, acc: [body.add(combined(acc, x, flags))])  # fmt: skip
-        return made
+        start = build.splat(initial, reduced, sizes)
+        (rows,) = computed(
+            build, Structure((whole, row), reduction), [value], [start],
+            lambda body, x, acc: [body.add(combined(acc, x, flags))],
+        )  # fmt: skip
+        return rows
 
     everywhere = Structure((whole, row, whole), (True,) * rank)
     largest = reduce(source, float("-inf"), arith.MaxnumfOp)
     (powers,) = computed(build, everywhere, [source, largest], [output], _exp_of_difference)
     sums = reduce(powers, 0.0, arith.AddfOp)
-    (made,) = computed(build, everywhere, [powers, sums], [output], _quotient)
-    return made
+    (quotients,) = computed(build, everywhere, [powers, sums], [output], _quotient)
+    return quotients
 
 
 def _exp_of_difference(body: Body, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:

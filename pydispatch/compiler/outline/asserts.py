@@ -48,8 +48,8 @@ def _functions(executable: stream.ExecutableOp) -> Iterator[FuncOp]:
 
 def _starts(dispatch: flow.DispatchOp, executable: str, export: str) -> bool:
     return any(
-        each.root_reference.data == executable and each.nested_references.data[-1].data == export
-        for each in dispatch.entry_points.data
+        entry.root_reference.data == executable and entry.nested_references.data[-1].data == export
+        for entry in dispatch.entry_points.data
     )
 
 
@@ -66,8 +66,8 @@ def _note(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
     first = block.first_op
     assert first is not None
     block.insert_ops_before([zero, flag], first)
-    for number, op in enumerate(asserts, 1):
-        true, code = arith.ConstantOp(IntegerAttr(1, i1)), arith.ConstantOp(IntegerAttr(number, i32))
+    for code_value, op in enumerate(asserts, 1):
+        true, code = arith.ConstantOp(IntegerAttr(1, i1)), arith.ConstantOp(IntegerAttr(code_value, i32))
         fails = arith.XOrIOp(op.operands[0], true.result)
         noted = memref.AtomicRMWOp(
             operands=[code.result, flag.result, [zero.result]], properties={"kind": IntegerAttr(_MAXS, i64)},
@@ -86,27 +86,27 @@ def _check(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
     type_ = TensorType(i32, _FLAG)
     flag = tensor.SplatOp(none.result, [], type_)
     tied = [*tied_operands(dispatch), len(dispatch.arguments)]
-    made = flow.DispatchOp(
+    checked_dispatch = flow.DispatchOp(
         operands=[dispatch.workload, [*dispatch.arguments, flag.result], dispatch.argument_dims, dispatch.result_dims],
         result_types=[[*(result.type for result in dispatch.results), type_]],
         properties={**_kept(dispatch), "tied_operands": DenseArrayBase.from_list(i64, tied)},
         attributes=dict(dispatch.attributes),
     )
     zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
-    code = tensor.ExtractOp(made.results[-1], [zero.result], i32)
+    code = tensor.ExtractOp(checked_dispatch.results[-1], [zero.result], i32)
     checks: list[Operation] = []
-    for number, op in enumerate(asserts, 1):
-        this = arith.ConstantOp(IntegerAttr(number, i32))
+    for ordinal, op in enumerate(asserts, 1):
+        this = arith.ConstantOp(IntegerAttr(ordinal, i32))
         holds = arith.CmpiOp(code.result, this.result, "ne")
         checks += [this, holds, AssertOp(holds.result, op.msg)]
-    new = [none, flag, made, zero, code, *checks]
-    for each in new[: -len(checks)]:
-        set_location(each, dispatch)
+    new = [none, flag, checked_dispatch, zero, code, *checks]
+    for new_op in new[: -len(checks)]:
+        set_location(new_op, dispatch)
     replaced: Operation = dispatch
     parent = replaced.parent
     assert parent is not None
     parent.insert_ops_before(new, replaced)
-    for old, result in zip(dispatch.results, made.results, strict=False):
+    for old, result in zip(dispatch.results, checked_dispatch.results, strict=False):
         result.name_hint = old.name_hint
         old.replace_all_uses_with(result)
     replaced.detach()

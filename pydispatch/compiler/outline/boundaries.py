@@ -22,12 +22,12 @@ Jumps = dict[Block, list[Operation]]
 
 def jumps_of(function: Operation) -> Jumps:
     """Return the jumps between the blocks of a host function."""
-    found: Jumps = {block: [] for block in function.regions[0].blocks}
+    jumps: Jumps = {block: [] for block in function.regions[0].blocks}
     for block in function.regions[0].blocks:
         if (end := block.last_op) is not None:
             for target in dict.fromkeys(end.successors):
-                found[target].append(end)
-    return found
+                jumps[target].append(end)
+    return jumps
 
 
 def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
@@ -36,7 +36,7 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
 
     Of those that control flow chooses between, the nearest `MOST_CHOICES`.
     """
-    found: dict[flow.DispatchOp, Operation | None] = {}
+    producers: dict[flow.DispatchOp, Operation | None] = {}
     seen: set[SSAValue] = set()
     straight: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
     chosen: deque[tuple[SSAValue, Operation]] = deque()  # by control flow, the nearest first
@@ -48,8 +48,8 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
         seen.add(value)
         is_choice = between is not None and bool(between.regions or between.successors)
         if isinstance(value.owner, flow.DispatchOp):
-            choices += is_choice and value.owner not in found
-            found.setdefault(value.owner, between)
+            choices += is_choice and value.owner not in producers
+            producers.setdefault(value.owner, between)
             continue
         for source, by in _sources(value, jumps):
             step = between or by
@@ -57,7 +57,7 @@ def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operatio
                 chosen.append((source, step))
             else:
                 straight.append((source, step))
-    return found
+    return producers
 
 
 def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operation | None]]:

@@ -38,13 +38,13 @@ def is_computed(op: Operation) -> bool:
     """Return whether a dispatch is more than slices, microkernels and scalar code, which regions.py turns
     into kernels.
     """
-    found = False
+    computes = False
     for inner in walk(op.regions[0]):
         if inner.name == "iree_codegen.ukernel.generic":
             return False
         if inner.name not in _VIEWS and inner.name != "flow.return":
-            found |= any(isinstance(v.type, TensorType) for v in (*inner.operands, *inner.results))
-    return found
+            computes |= any(isinstance(v.type, TensorType) for v in (*inner.operands, *inner.results))
+    return computes
 
 
 def open_regions(function: Operation) -> None:
@@ -203,8 +203,8 @@ class _Unfolding:
         for argument in reversed(list(body.args)):
             body.erase_arg(argument, safe_erase=False)
         regions = [op.body, op.count]
-        for each in regions:
-            op.detach_region(each)
+        for detached in regions:
+            op.detach_region(detached)
         region = flow.DispatchRegionOp(
             operands=[list(op.workload), list(op.result_dims)], result_types=[[r.type for r in op.results]],
             regions=regions,

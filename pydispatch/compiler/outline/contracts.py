@@ -88,9 +88,9 @@ class _Contract:
         self._put(cf.AssertOp(holds, what))
 
     def _check_sizes(self) -> None:
-        for number, size in enumerate(sizes_of(self.source)):
+        for index, size in enumerate(sizes_of(self.source)):
             holds = self._value(arith.CmpiOp(self.known[size], self._number(0), "sge"))
-            self._require(holds, f"size {number} is negative")
+            self._require(holds, f"size {index} is negative")
 
     def _check_bounds(self) -> None:
         """Repeat the size checks that the host does before the dispatch, on which the kernel relies."""
@@ -124,8 +124,8 @@ class _Contract:
         }
         last = count.last_op
         assert isinstance(last, hal.ReturnOp)
-        found = [self._copy(v, mapping) for v in last.operands]
-        return [self._number(-1) if v is None else v for v in found]
+        counts = [self._copy(v, mapping) for v in last.operands]
+        return [self._number(-1) if v is None else v for v in counts]
 
     def _bytes(self) -> list[SSAValue]:
         """Return the number of bytes of each binding up to the end of the kernel's accesses, and require that none
@@ -140,12 +140,12 @@ class _Contract:
                 other = needed[place]
                 if here is not None:
                     needed[place] = here if other is None else self._value(arith.MaxUIOp(other, here))
-        found = [self._number(0) if n is None else n for n in needed]
-        for place, value in enumerate(found):  # as a check it is computed exactly: what wraps around is refused
+        sizes = [self._number(0) if n is None else n for n in needed]
+        for place, value in enumerate(sizes):  # as a check it is computed exactly: what wraps around is refused
             if not isinstance(value.owner, arith.ConstantOp):
                 holds = self._value(arith.CmpiOp(value, self._number(0), "sge"))
                 self._require(holds, f"binding {place} would have more than 2^63 bytes")
-        return found
+        return sizes
 
     def _extent(self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
         type_ = op.results[0].type
@@ -182,16 +182,16 @@ class _Contract:
         return None if start is None else self._value(arith.AddiOp(size, start))
 
     def _copy(self, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
-        """`value`, which arithmetic makes of constants, made here; None when it is made of something else."""
-        found = mapping.get(value)
-        if found is not None:
-            return found
+        """Copy the arithmetic on constants that computes `value`; None when other operations compute it."""
+        known = mapping.get(value)
+        if known is not None:
+            return known
         op = value.owner
         if isinstance(op, hal.InterfaceConstantLoadOp):
-            found = self.words.get(op.ordinal.value.data)
-            if found is not None and found.type == value.type:
-                mapping[value] = found
-                return found
+            known = self.words.get(op.ordinal.value.data)
+            if known is not None and known.type == value.type:
+                mapping[value] = known
+                return known
             return None
         if isinstance(op, Block) or op.regions or op.name.split(".")[0] not in ("arith", "affine", "math"):
             return None

@@ -205,15 +205,15 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
         return list(attribute.data)
     if not isinstance(attribute, hal.ExecutableObjectsAttr):
         return []
-    found = objects_for(attribute, target) or objects_for(attribute, _generic(target))
-    if not found and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
+    objects = objects_for(attribute, target) or objects_for(attribute, _generic(target))
+    if not objects and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
         listed = [k for k in attribute.targets.data if isinstance(k, hal.ExecutableTargetAttr)]
         note = f"keys: {', '.join(str(k) for k in attribute.targets.data)}"
         backends = [key.backend.data for key in listed]
         if backends and target.backend.data not in backends:
             note += f"; for them compile with targets='{backends[0]}', --target={backends[0]}"
         raise CompileError(f"no objects of '{symbol_name(op)}' match the target {target}", location_of(op), note)
-    return found
+    return objects
 
 
 def _generic(target: hal.ExecutableTargetAttr) -> hal.ExecutableTargetAttr:
@@ -240,13 +240,13 @@ def calls_static(op: Operation) -> bool:
 def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
     """Return the variants of a hand-written executable to compile, one for each CPU level."""
     kept: list[Operation] = []
-    found: list[str] = []
+    names: list[str] = []
     formats = {(t.backend, t.format) for t in selection.targets}
     for variant in op.body.block.ops:
         if not isinstance(variant, hal.ExecutableVariantOp):
             continue
         target = canonical(variant.target)
-        found.append(str(target))
+        names.append(str(target))
         if selection.explicit and (target.backend, target.format) not in formats:
             continue
         require_backend(target, f"variant '@{variant.sym_name.data}': ", location_of(variant))
@@ -268,7 +268,7 @@ def _keep(op: hal.ExecutableOp, selection: Selection) -> list[Operation]:
         raise CompileError(
             f"executable '@{op.sym_name.data}' has no variant for the chosen targets",
             location_of(op),
-            f"wanted {', '.join(str(t) for t in selection.targets)}; it has {', '.join(found) or 'none'}",
+            f"wanted {', '.join(str(t) for t in selection.targets)}; it has {', '.join(names) or 'none'}",
         )
     return kept
 
@@ -367,13 +367,13 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
     for ordinal, export in enumerate(exports):
         kernel = lower(functions[symbol_name(export)], target)
         count = _with_device(export.count, export) if export.count.blocks else kernel.count
-        made = make_export(export, ordinal, kernel.layout, count)
+        new_export = make_export(export, ordinal, kernel.layout, count)
         if kernel.tiles and not export.count.blocks:
-            made.attributes[TILES] = ArrayAttr([IntegerAttr(size, i64) for size in kernel.tiles])
-        flops = None if FLOPS in made.attributes else count_flops(functions[symbol_name(export)])
+            new_export.attributes[TILES] = ArrayAttr([IntegerAttr(size, i64) for size in kernel.tiles])
+        flops = None if FLOPS in new_export.attributes else count_flops(functions[symbol_name(export)])
         if flops is not None:
-            made.attributes[FLOPS] = flops
-        body.append(made)
+            new_export.attributes[FLOPS] = flops
+        body.append(new_export)
         body.append(contract_of(functions[symbol_name(export)], kernel))
         kernels += [*kernel.globals, kernel.function]
     inner = ModuleOp(kernels)

@@ -33,11 +33,11 @@ class Report:
     def begin(self, groups: Sequence[Sequence[Operation]], edges: Sequence[Edge]) -> None:
         """Take the groups of a block and the edges between them, before they are outlined."""
         self._pending = [tuple(dict.fromkeys(place_of(op) for op in g if not is_quiet(op))) for g in groups]
-        number = {op: n for n, group in enumerate(groups, len(self.dispatches)) for op in group}
+        dispatch_of = {op: n for n, group in enumerate(groups, len(self.dispatches)) for op in group}
         for edge in edges:
-            if edge.producer in number and edge.consumer in number:
+            if edge.producer in dispatch_of and edge.consumer in dispatch_of:
                 boundary = Boundary(place_of(edge.producer), place_of(edge.consumer), edge.reason)
-                self._refused.setdefault((number[edge.producer], number[edge.consumer]), []).append(boundary)
+                self._refused.setdefault((dispatch_of[edge.producer], dispatch_of[edge.consumer]), []).append(boundary)
 
     def outlined(self, dispatch: flow.DispatchOp) -> None:
         """Take what the next group has become."""
@@ -56,33 +56,33 @@ class Report:
                 if producer not in numbers or producer is consumer:
                     continue
                 first, second = numbers[producer], numbers.get(consumer)
-                found = self._refused.get((first, second)) if second is not None else None
-                if found is None:
+                boundaries = self._refused.get((first, second)) if second is not None else None
+                if boundaries is None:
                     ends = self._end(first, -1), self._end(second, 0) if second is not None else place_of(consumer)
-                    found = [Boundary(*ends, separation(producer, consumer, between, second is not None))]
-                apart.setdefault(first, {}).update(dict.fromkeys(found))
+                    boundaries = [Boundary(*ends, separation(producer, consumer, between, second is not None))]
+                apart.setdefault(first, {}).update(dict.fromkeys(boundaries))
         self.dispatches = [replace(d, apart=tuple(apart.get(n, ()))) for n, d in enumerate(self.dispatches)]
         self._list_all(function, numbers)
 
     def _list_all(self, function: Operation, numbers: Mapping[flow.DispatchOp, int]) -> None:
         """Put the dispatches of kernels that the program brings between the formed ones, in the program's order."""
-        found: list[DispatchEntry] = []
+        entries: list[DispatchEntry] = []
         listed: set[int] = set()
         for op in walk(function):
             if not isinstance(op, flow.DispatchOp):
                 continue
-            number = numbers.get(op)
-            if number is None:
-                found.append(DispatchEntry(*_names_of(op), (f"a kernel of the program, {place_of(op)}",)))
+            ordinal = numbers.get(op)
+            if ordinal is None:
+                entries.append(DispatchEntry(*_names_of(op), (f"a kernel of the program, {place_of(op)}",)))
             else:
-                found.append(self.dispatches[number])
-                listed.add(number)
+                entries.append(self.dispatches[ordinal])
+                listed.add(ordinal)
         if len(listed) == len(self.dispatches):
-            self.dispatches = found
+            self.dispatches = entries
 
-    def _end(self, number: int, place: int) -> str:
+    def _end(self, ordinal: int, place: int) -> str:
         """Return the text of the operation at `place` (0 or -1) of a dispatch; "a copy" if it has no operations."""
-        ops = self.dispatches[number].ops
+        ops = self.dispatches[ordinal].ops
         return ops[place] if ops else "a copy"
 
 
@@ -104,14 +104,14 @@ def listing(reports: Sequence[Report], module: ModuleOp | None = None) -> Listin
 
 def grids_of(module: ModuleOp) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return (executable, export) -> the grids of its variants, each once."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    grids_by_export: dict[tuple[str, str], dict[str, None]] = {}
     for executable in module.body.block.ops:
         if isinstance(executable, hal.ExecutableOp):
             for export in walk(executable):
                 if isinstance(export, hal.ExecutableExportOp) and export.count.blocks:
                     names = executable.sym_name.data, export.sym_name.data
-                    found.setdefault(names, {})[_grid(export)] = None
-    return {names: tuple(grids) for names, grids in found.items()}
+                    grids_by_export.setdefault(names, {})[_grid(export)] = None
+    return {names: tuple(grids) for names, grids in grids_by_export.items()}
 
 
 def _grid(export: hal.ExecutableExportOp) -> str:

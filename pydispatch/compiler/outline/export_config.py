@@ -19,14 +19,14 @@ _SIZE = re.compile(r"workgroup_size\s*=\s*\[([^\]]*)\]")
 def stated_size(dispatch: Operation) -> tuple[int, int, int] | None:
     """Return the workgroup size that a dispatch states, None without one. CompileError when invalid."""
     config = dispatch.attributes.get("export_config")
-    found = None if config is None else _SIZE.search(str(config))
-    if found is None:
+    match = None if config is None else _SIZE.search(str(config))
+    if match is None:
         return None
-    words = [word.split(":")[0].strip() for word in found[1].split(",") if word.strip()]
+    words = [word.split(":")[0].strip() for word in match[1].split(",") if word.strip()]
     if not 1 <= len(words) <= 3 or not all(_is_size(word) for word in words):
         raise CompileError(
             f"'{dispatch.name}': the workgroup_size of an export_config is one to three positive integers, got "
-            f"[{found[1].strip()}]", location_of(dispatch),
+            f"[{match[1].strip()}]", location_of(dispatch),
         )  # fmt: skip
     x, y, z = (*map(int, words), 1, 1)[:3]
     return x, y, z

@@ -66,8 +66,8 @@ def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
 def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
     variants: list[Operation] = []
     names: list[str] = []
-    given = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
-    rows = list(zip(given, op.target_ordinals.data, op.target_objects.data, strict=True))
+    targets = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
+    rows = list(zip(targets, op.target_ordinals.data, op.target_objects.data, strict=True))
     # A kernel may have targets unknown to this build; if all are, the error names them.
     known = [row for row in rows if isinstance(row[0], hal.ExecutableTargetAttr) and backend_of(row[0]) is not None]
     for target, ordinal, objects in known or rows:

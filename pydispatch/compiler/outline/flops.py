@@ -88,20 +88,20 @@ class _Count:
         if op.name in _BODIES:
             self._add_body(op)
             return
-        made = [(value, value.type.element_type) for value in op.results if isinstance(value.type, TensorType)]
-        if (op.regions and op.name != "tensor.pad") or (made and rule_of(op) is None and not _per_element(op)):
+        tensors = [(value, value.type.element_type) for value in op.results if isinstance(value.type, TensorType)]
+        if (op.regions and op.name != "tensor.pad") or (tensors and rule_of(op) is None and not _per_element(op)):
             raise _Unknown
-        for value, element in made:
-            if each := _per_element(op, element):
-                self._times(each, self.sizes.of(value), [element])
+        for value, element in tensors:
+            if flops := _per_element(op, element):
+                self._times(flops, self.sizes.of(value), [element])
 
     def _add_body(self, op: Operation) -> None:
         block = op.regions[0].block
-        each = sum(_per_point(inner) for inner in block.ops)
-        if each:
+        flops = sum(_per_point(inner) for inner in block.ops)
+        if flops:
             read = [argument.type for argument in block.args if argument.uses and _is_element(argument.type)]
-            made = [v.type for inner in block.ops if _per_point(inner) for v in inner.results]
-            self._times(each, self._points(op), [*read, *made])
+            computed = [v.type for inner in block.ops if _per_point(inner) for v in inner.results]
+            self._times(flops, self._points(op), [*read, *computed])
 
     def _points(self, op: Operation) -> list[Term]:
         """Return the number of iterations of each loop of an operation."""
@@ -109,16 +109,16 @@ class _Count:
         if structured is None:
             updates = op.operands[0] if op.name == "iree_linalg_ext.scatter" else op.results[0]
             return self.sizes.of(updates)
-        found: list[Term] = []
+        trip_counts: list[Term] = []
         for places in structured.places:
             terms = [self.sizes.of(place.tensor)[place.axis] for place in places]
             if not terms:
                 raise _Unknown
-            found.append(next((term for term in terms if isinstance(term, int)), terms[0]))
-        return found
+            trip_counts.append(next((term for term in terms if isinstance(term, int)), terms[0]))
+        return trip_counts
 
-    def _times(self, each: int, sizes: Iterable[Term], types: Iterable[Attribute]) -> None:
-        product: Polynomial = Counter({(): each})
+    def _times(self, flops: int, sizes: Iterable[Term], types: Iterable[Attribute]) -> None:
+        product: Polynomial = Counter({(): flops})
         for size in sizes:
             product = _multiply(product, self._polynomial(size))
         self.total.update(product)

@@ -63,7 +63,7 @@ def form_dispatches(
     outline_regions(module, [(symbol_name(function), function) for function in hosts])
     reports: list[Report] = []
     initializers = 0
-    made = Made()
+    state = Made()
     for op in list(module.body.block.ops) if functions is None else functions:
         if op.name == "util.initializer" and op.regions and op.regions[0].blocks:
             name = f"initializer_{initializers}"
@@ -72,7 +72,7 @@ def form_dispatches(
             name = symbol_name(op)
         else:
             continue
-        former = Former(op, name, legality, made, reassociate, patches)
+        former = Former(op, name, legality, state, reassociate, patches)
         former.run()
         for executable in former.executables:
             module.body.block.insert_op_before(executable, op)

@@ -51,9 +51,9 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
     Each becomes an executable before its function. Raises CompileError for an unsupported body.
     """
     for name, function in functions:
-        for number, op in enumerate([op for op in walk(function) if is_handwritten(op)]):
+        for index, op in enumerate([op for op in walk(function) if is_handwritten(op)]):
             kind = RegionKernel if isinstance(op, flow.DispatchRegionOp) else WorkgroupsKernel
-            executable = kind(op, f"{name}_region_{number}").outline()
+            executable = kind(op, f"{name}_region_{index}").outline()
             module.body.block.insert_op_before(executable, function)
         for op in list(walk(function)):
             if op.name == "tensor.empty" and not list(op.results[0].uses):
@@ -247,11 +247,11 @@ class RegionKernel(Kernel):
                 if isinstance(constant, arith.ConstantOp) and constant.value == IntegerAttr(axis, IndexType()):
                     return user.result
         constant = arith.ConstantOp.from_int_and_width(axis, IndexType())
-        made = tensor.DimOp(value, constant.result)
-        for op in (constant, made):
+        dim_op = tensor.DimOp(value, constant.result)
+        for op in (constant, dim_op):
             set_location(op, self.op)
             block.insert_op_before(op, self.op)
-        return made.result
+        return dim_op.result
 
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
         assert isinstance(value.type, TensorType)
@@ -300,19 +300,19 @@ class RegionKernel(Kernel):
         dims = iter(self.region.result_dims)
         tied: list[int] = []
         shapes = [[next(dims) for n in _shape(r) if n < 0] for r in self.region.results]
-        for number, (root, value) in enumerate(zip(roots, end.operands, strict=True)):
+        for index, (root, value) in enumerate(zip(roots, end.operands, strict=True)):
             self.source = end
-            if root in roots[:number]:
-                raise self.error(f"results {roots.index(root)} and {number} are the same tensor overwritten")
-            if value.type != self.region.results[number].type:
-                raise self.error(f"result {number} is {value.type}, declared is {self.region.results[number].type}")
+            if root in roots[:index]:
+                raise self.error(f"results {roots.index(root)} and {index} are the same tensor overwritten")
+            if value.type != self.region.results[index].type:
+                raise self.error(f"result {index} is {value.type}, declared is {self.region.results[index].type}")
             tied.append(self._tie(root))
         fresh = [i for i, t in enumerate(tied) if t < 0]
         for place in range(len(fresh)):
             self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + place)
-        for number, root in enumerate(roots):
-            if tied[number] < 0:
-                self._open_result(root, fresh.index(number), shapes[number])
+        for index, root in enumerate(roots):
+            if tied[index] < 0:
+                self._open_result(root, fresh.index(index), shapes[index])
         self.translate(list(block.ops)[:-1])
         for value, root in zip(end.operands, roots, strict=True):
             if value is root and not self._is_empty(root) and not self.is_outer(root):
@@ -335,12 +335,12 @@ class RegionKernel(Kernel):
         if self._is_empty(root) or not self.is_outer(root):
             return -1
         assert isinstance(root.type, TensorType)
-        number = len(self.arguments)
+        operand_index = len(self.arguments)
         binding = self._argument(root, stream.BindingType())
         dims = self.host_dims(root)
         self.dims += dims
         self.results[root] = self.at_head(self.subspan(binding, root.type, [self.scalar(d) for d in dims]))
-        return number
+        return operand_index
 
     def _open_result(self, root: SSAValue, place: int, dims: Sequence[SSAValue]) -> None:
         assert isinstance(root.type, TensorType)

@@ -62,7 +62,7 @@ def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
     """Merge executables into one with the exports and functions of all, at the position of the first one."""
     first = executables[0]
     parts = [op for executable in executables for op in executable.body.block.ops]
-    functions: list[Operation] = [op for each in parts if isinstance(each, ModuleOp) for op in each.body.block.ops]
+    functions: list[Operation] = [op for part in parts if isinstance(part, ModuleOp) for op in part.body.block.ops]
     exports: list[Operation] = [op for op in parts if not isinstance(op, ModuleOp)]
     for op in (*functions, *exports):
         op.detach()

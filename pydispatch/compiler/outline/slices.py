@@ -178,8 +178,8 @@ class Body(ABC):
         if isinstance(owner, Operation) and owner.name in ("tensor.extract_slice", *LOADS):
             sizes = slice_of(owner).sizes
             if len(sizes) == value.type.get_num_dims():
-                found = sizes[axis]
-                return self.index(found) if isinstance(found, int) else self.scalar(found)
+                stated = sizes[axis]
+                return self.index(stated) if isinstance(stated, int) else self.scalar(stated)
         if isinstance(owner, Operation) and owner.name == "tensor.empty":
             return self.scalar(owner.operands[[i for i, n in enumerate(value.type.get_shape()) if n < 0].index(axis)])
         if isinstance(owner, Operation) and owner.name == "tensor.insert_slice":
@@ -250,8 +250,8 @@ class Body(ABC):
         type_ = MemRefType(shaped.type.element_type, shape, layout)
         dynamic = [[self.scalar(n) for n in row if not isinstance(n, int)] for row in part.rows]
         static = [[n if isinstance(n, int) else DYNAMIC_INDEX for n in row] for row in part.rows]
-        made = memref.SubviewOp(base, dynamic[0], dynamic[1], dynamic[2], static[0], static[1], static[2], type_)
-        return self.add(made).results[0]
+        subview = memref.SubviewOp(base, dynamic[0], dynamic[1], dynamic[2], static[0], static[1], static[2], type_)
+        return self.add(subview).results[0]
 
     def _put(self, value: SSAValue, base: SSAValue, op: Operation) -> None:
         """Write a tensor into a slice, unless it is already there."""
@@ -273,11 +273,11 @@ class Body(ABC):
         check_destinations(op)
         arguments: list[SSAValue] = []
         shaped = 0
-        for number, value in enumerate((*op.inputs, *op.outputs)):
+        for index, value in enumerate((*op.inputs, *op.outputs)):
             if not isinstance(value.type, TensorType):
                 arguments.append(self.scalar(value))
                 continue
-            writes = number >= len(op.inputs)
+            writes = index >= len(op.inputs)
             if writes:
                 self._check_last_use(value, op)
             buffer = self.to_write(value) if writes else self.to_read(value)
@@ -297,11 +297,11 @@ class Body(ABC):
             landing = landing_of(value)
             if landing is not None and landing.name in STORES:
                 self._wrote(landing.operands[1])
-        found = op.attributes.get("hal.executable.objects")
-        if isinstance(found, ArrayAttr):
-            self.objects += [o for o in found.data if o not in self.objects]
-        elif isinstance(found, hal.ExecutableObjectsAttr):
-            for target, objects in zip(found.targets.data, found.objects.data, strict=True):
+        attribute = op.attributes.get("hal.executable.objects")
+        if isinstance(attribute, ArrayAttr):
+            self.objects += [o for o in attribute.data if o not in self.objects]
+        elif isinstance(attribute, hal.ExecutableObjectsAttr):
+            for target, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
                 own = self.keyed.setdefault(target, [])
                 own += [o for o in cast("ArrayAttr[Attribute]", objects).data if o not in own]
 
@@ -329,18 +329,18 @@ class Body(ABC):
                     "use the result of the microkernel instead",
                 )  # fmt: skip
 
-    def _strided_dims(self, op: iree_codegen.UkernelGenericOp, number: int, rank: int) -> list[int]:
-        """Return the dimensions of shaped operand `number` whose strides are passed; all by default."""
+    def _strided_dims(self, op: iree_codegen.UkernelGenericOp, index: int, rank: int) -> list[int]:
+        """Return the dimensions of shaped operand `index` whose strides are passed; all by default."""
         if op.num_strided_outer_dims is not None:
             return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))
         if op.strided_dims is None:
             return list(range(rank))
         rows = op.strided_dims.data
-        row = rows[number] if number < len(rows) else None
+        row = rows[index] if index < len(rows) else None
         dims = [int(d.value.data) for d in row.data if isinstance(d, IntegerAttr)] if isinstance(row, ArrayAttr) else []
         if row is None or any(not 0 <= d < rank for d in dims):
-            given = "nothing" if row is None else dims
-            raise self.error(f"strided_dims gives {given} for operand {number} of rank {rank}")
+            listed = "nothing" if row is None else dims
+            raise self.error(f"strided_dims gives {listed} for operand {index} of rank {rank}")
         return dims
 
     def _declare(
@@ -355,10 +355,10 @@ class Body(ABC):
         if key not in self.declarations:
             same = sum(1 for name, _ in self.declarations if name == symbol)
             name = f"{symbol}.{same}" if same else symbol
-            made = func.FuncOp(name, (list(inputs), list(outputs)), Region(), "private")
-            made.attributes.update({"llvm.bareptr": BoolAttr.from_bool(True), **extra})
+            declaration = func.FuncOp(name, (list(inputs), list(outputs)), Region(), "private")
+            declaration.attributes.update({"llvm.bareptr": BoolAttr.from_bool(True), **extra})
             if same:
-                made.attributes.setdefault("hal.import.name", StringAttr(symbol))
-            set_location(made, op)
-            self.declarations[key] = made
+                declaration.attributes.setdefault("hal.import.name", StringAttr(symbol))
+            set_location(declaration, op)
+            self.declarations[key] = declaration
         return self.declarations[key]

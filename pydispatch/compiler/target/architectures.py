@@ -19,8 +19,8 @@ from pydispatch.ir.dialects.hal import dialect as hal
 
 def objects_attribute(op: Operation) -> Attribute | None:
     """Return the objects of an executable, in any of its spellings."""
-    found = op.properties.get("objects") or op.attributes.get("hal.executable.objects")
-    return found or op.attributes.get("objects")
+    attribute = op.properties.get("objects") or op.attributes.get("hal.executable.objects")
+    return attribute or op.attributes.get("objects")
 
 
 def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -> list[hal.ExecutableTargetAttr]:
@@ -72,9 +72,9 @@ def objects_for(attribute: hal.ExecutableObjectsAttr, target: hal.ExecutableTarg
     of none.
     """
     fitting = _best(target, attribute)
-    found: list[Attribute] = []
+    matching: list[Attribute] = []
     for key, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
         assert isinstance(key, hal.ExecutableTargetAttr) and isinstance(objects, ArrayAttr)
         if key_matches(key, target) and architecture(key) in ("", fitting or ""):
-            found += objects.data
-    return found
+            matching += objects.data
+    return matching

@@ -152,7 +152,7 @@ def require_backend(target: ExecutableTargetAttr, what: str = "", location: Loca
         raise CompileError(
             f"{what}there is no backend '{target.backend.data}' in this build",
             location,
-            f"supported: {', '.join(each.name for each in backends())}; choose the targets to compile with targets=",
+            f"supported: {', '.join(known.name for known in backends())}; choose the targets to compile with targets=",
         )
     return backend
 

@@ -10,5 +10,5 @@ VARIABLE = "PYDISPATCH_CPU"
 
 def default_cpus() -> tuple[str, ...]:
     """Return the CPU names: generic code, which every machine of the architecture runs, and code for this machine."""
-    given = tuple(name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip())
-    return given or ("generic", "native")
+    named = tuple(name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip())
+    return named or ("generic", "native")

@@ -157,7 +157,7 @@ def model_named(name: str, level: str) -> MachineModel:
 
 def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
     """Return a model that is in every field as bad as the worst of several CPUs."""
-    models = [MODELS[each] for each in names]
+    models = [MODELS[cpu] for cpu in names]
 
     def least(of: Callable[[MachineModel], int]) -> int:
         return min(of(model) for model in models)

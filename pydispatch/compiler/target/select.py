@@ -37,11 +37,11 @@ def canonical(target: ExecutableTargetAttr) -> ExecutableTargetAttr:
 
 def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
     """Return the executable targets inside a `hal.device.targets` value, in order, without repetitions."""
-    found: dict[ExecutableTargetAttr, None] = {}
+    targets: dict[ExecutableTargetAttr, None] = {}
 
     def walk(node: Attribute) -> None:
         if isinstance(node, ExecutableTargetAttr):
-            found[canonical(node)] = None
+            targets[canonical(node)] = None
         elif isinstance(node, DeviceTargetAttr):
             walk(node.executable_targets)
         elif isinstance(node, ArrayAttr):
@@ -51,7 +51,7 @@ def executable_targets(attribute: Attribute) -> list[ExecutableTargetAttr]:
             walk(node.devices)
 
     walk(attribute)
-    return list(found)
+    return list(targets)
 
 
 def select_targets(
@@ -86,10 +86,10 @@ def select_targets(
     if not levels and not features and is_single:
         return chosen
     if not levels and not features:
-        return [each for target in chosen for each in (_defaults(target) if target in of_machine else [target])]
-    made = [t for target in chosen for t in apply_levels(target, levels, features)]
-    _check_used(levels, chosen, made)
-    return made
+        return [variant for target in chosen for variant in (_defaults(target) if target in of_machine else [target])]
+    with_levels = [t for target in chosen for t in apply_levels(target, levels, features)]
+    _check_used(levels, chosen, with_levels)
+    return with_levels
 
 
 def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:
@@ -99,22 +99,22 @@ def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:
     backend = backend_of(target)
     if backend is None or not backend.names_cpus:
         return [target]
-    found: dict[tuple[str, ...], ExecutableTargetAttr] = {}
-    for each in backend.with_options(target, default_cpus(), ""):
-        machine = backend.contract_machine(each)
-        found.setdefault(machine.requires if machine else (), each)
-    return list(found.values())
+    by_requirements: dict[tuple[str, ...], ExecutableTargetAttr] = {}
+    for variant in backend.with_options(target, default_cpus(), ""):
+        machine = backend.contract_machine(variant)
+        by_requirements.setdefault(machine.requires if machine else (), variant)
+    return list(by_requirements.values())
 
 
 def _check_used(
-    levels: Sequence[str], chosen: Sequence[ExecutableTargetAttr], made: Sequence[ExecutableTargetAttr]
+    levels: Sequence[str], chosen: Sequence[ExecutableTargetAttr], variants: Sequence[ExecutableTargetAttr]
 ) -> None:
     """Check that each named CPU became a target, if there are CPU targets; raise CompileError otherwise.
 
     A CPU of an architecture that is not compiled for would otherwise be ignored.
     """
     cpus = [target.format.data for target in chosen if (backend := backend_of(target)) and backend.names_cpus]
-    used = {StringAttr("native"), *(target.configuration.data.get("cpu") for target in made)}
+    used = {StringAttr("native"), *(target.configuration.data.get("cpu") for target in variants)}
     for level in levels if cpus else ():
         if StringAttr("native" if level == "host" else level) not in used:
             raise CompileError(
@@ -134,12 +134,12 @@ def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[Executable
         of_module = [target for target in stated if target.backend.data == backend.name]
         if of_module:
             return of_module
-    for each in backends() if backend is None else [backend]:
-        target = each.select(name if backend is None else "")
+    for candidate in backends() if backend is None else [backend]:
+        target = candidate.select(name if backend is None else "")
         if target is not None:
             return [target]
     names = sorted({part.name for part in extensions.parts("target")})
-    known = [*names, *(machine for each in backends() for machine in each.machines)]
+    known = [*names, *(machine for candidate in backends() for machine in candidate.machines)]
     raise CompileError(f"there is no target '{name}'; known: {', '.join(known)}")
 
 

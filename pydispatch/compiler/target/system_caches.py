@@ -97,8 +97,8 @@ def _of_macos() -> tuple[dict[int, tuple[int, int, int]], int]:
     The result maps each level to (bytes, ways, cores that share it); ways are 0, since macOS does not report them.
     """
     first, second = _sysctl("hw.perflevel0.l1dcachesize"), _sysctl("hw.perflevel0.l2cachesize")
-    found = {1: (first, 0, 1), 2: (second, 0, _sysctl("hw.perflevel0.cpusperl2"))}
-    return {level: cache for level, cache in found.items() if cache[0]}, _sysctl("hw.cachelinesize")
+    caches = {1: (first, 0, 1), 2: (second, 0, _sysctl("hw.perflevel0.cpusperl2"))}
+    return {level: cache for level, cache in caches.items() if cache[0]}, _sysctl("hw.cachelinesize")
 
 
 def _sysctl(name: str) -> int:

@@ -54,11 +54,11 @@ def users_alignment(variant: hal.ExecutableVariantOp) -> int:
     """Return the alignment in bytes of the bindings of kernels without a module: the largest that an export states in
     `pydispatch.alignment`. CompileError for a number that is no alignment.
     """
-    found = 1
+    alignment = 1
     for export in exports_of(variant):
         stated = export.attributes.get("pydispatch.alignment")
         if stated is None:
-            found = max(found, USERS_ALIGNMENT)
+            alignment = max(alignment, USERS_ALIGNMENT)
             continue
         value = stated.value.data if isinstance(stated, IntegerAttr) else 0
         if not 0 < value <= MOST_ALIGNED or value & (value - 1):
@@ -67,8 +67,8 @@ def users_alignment(variant: hal.ExecutableVariantOp) -> int:
                 f"expected a power of two up to {MOST_ALIGNED}, the bytes that its bindings are aligned to, such as "
                 "4 : index",
             )  # fmt: skip
-        found = max(found, value)
-    return found
+        alignment = max(alignment, value)
+    return alignment
 
 
 def layout_of(export: hal.ExecutableExportOp) -> Layout:
@@ -82,9 +82,9 @@ def layout_of(export: hal.ExecutableExportOp) -> Layout:
 def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
     """Export name → ordinal. CompileError when two exports share one or they are not dense."""
     exports = exports_of(variant)
-    given = [e.ordinal.value.data if e.ordinal is not None else i for i, e in enumerate(exports)]
+    ordinals = [e.ordinal.value.data if e.ordinal is not None else i for i, e in enumerate(exports)]
     seen: set[int] = set()
-    for export, ordinal in zip(exports, given, strict=True):
+    for export, ordinal in zip(exports, ordinals, strict=True):
         if ordinal in seen:
             raise CompileError(
                 f"ordinal {ordinal} is used twice in variant '@{variant.sym_name.data}'", location_of(export)
@@ -96,7 +96,7 @@ def ordinals_of(variant: hal.ExecutableVariantOp) -> dict[str, int]:
                 f"the {len(exports)} exports of a variant are numbered 0 to {len(exports) - 1}",
             )
         seen.add(ordinal)
-    return {e.sym_name.data: o for e, o in zip(exports, given, strict=True)}
+    return {e.sym_name.data: o for e, o in zip(exports, ordinals, strict=True)}
 
 
 class Folders(NamedTuple):
@@ -239,26 +239,26 @@ def _object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders
             f"object file '{file.name}' has {'defines' if defines else 'include_dirs'}, and is not compiled",
             file.location, f"they are for {', '.join(files.SOURCE_SUFFIXES)}",
         )  # fmt: skip
-    for each in defines:
-        if not re.fullmatch(r"[A-Za-z_]\w*(=[^\r\n]*)?", each, re.ASCII):
+    for entry in defines:
+        if not re.fullmatch(r"[A-Za-z_]\w*(=[^\r\n]*)?", entry, re.ASCII):
             raise CompileError(
-                f"object file '{file.name}': {each!r} of its defines is no macro", file.location,
+                f"object file '{file.name}': {entry!r} of its defines is no macro", file.location,
                 "write NAME or NAME=VALUE",
             )  # fmt: skip
-    dirs = tuple(_include_dir(each, file, folders) for each in listed)
-    return replace(file, defines=tuple(each if "=" in each else f"{each}=1" for each in defines), include_dirs=dirs)
+    dirs = tuple(_include_dir(entry, file, folders) for entry in listed)
+    return replace(file, defines=tuple(entry if "=" in entry else f"{entry}=1" for entry in defines), include_dirs=dirs)
 
 
 def _include_dir(name: str, file: ObjectFile, folders: Folders) -> Path:
     """Return the first folder with this path next to the program, on the search path, or in the working directory."""
-    tried = list(dict.fromkeys(Path(each) / name for each in (*folders.source, *folders.search, "")))
-    found = next((path for path in tried if path.is_dir()), None) if "\0" not in name else None
-    if found is None:
+    tried = list(dict.fromkeys(Path(folder) / name for folder in (*folders.source, *folders.search, "")))
+    directory = next((path for path in tried if path.is_dir()), None) if "\0" not in name else None
+    if directory is None:
         raise CompileError(
             f"object file '{file.name}': its folder of includes {name!r} was not found", file.location,
             f"looked at {', '.join(map(str, tried))}",
         )  # fmt: skip
-    return found
+    return directory
 
 
 def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders) -> ObjectFile:
@@ -273,19 +273,19 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
     if attribute.data is not None:
         return ObjectFile(name, inline_bytes(attribute.data, op), location_of(op))
     is_absolute = Path(name).is_absolute()
-    near, far = ([] if is_absolute else list(dict.fromkeys(Path(each) / name for each in part)) for part in folders)
-    found = [file for path in near if (file := _read(name, path, op)) is not None]
+    near, far = ([] if is_absolute else list(dict.fromkeys(Path(folder) / name for folder in part)) for part in folders)
+    files = [file for path in near if (file := _read(name, path, op)) is not None]
     searched = filter(None, (_read(name, path, op) for path in far))
-    found += itertools.islice(searched, 1)
-    for other in found[1:]:
-        if other.data != found[0].data:
+    files += itertools.islice(searched, 1)
+    for other in files[1:]:
+        if other.data != files[0].data:
             raise CompileError(
-                f"object file '{name}' is ambiguous: {found[0].name} and {other.name} differ",
+                f"object file '{name}' is ambiguous: {files[0].name} and {other.name} differ",
                 location_of(op),
                 "rename one of them, or name its folder in the path",
             )
-    if found:
-        return found[0]
+    if files:
+        return files[0]
     here = _read(name, Path(name), op)
     if here is not None:
         if near or far:

@@ -20,15 +20,15 @@ ELEMENTWISE = ""
 def rules_by_name() -> dict[str, TensorOp]:
     """Return every rule by the name of its operation. ExtensionError for an operation that has two."""
     owners: dict[str, str] = {}
-    found: dict[str, TensorOp] = {}
+    rules: dict[str, TensorOp] = {}
     for part in extensions.parts("tensor operations"):
         for kind in part.load():
             owner = f"{part.owner} ({part.place})"
-            if kind.name in found:
+            if kind.name in rules:
                 both = f"both in {owners[kind.name]} and in {owner}"
                 raise extensions.ExtensionError(f"the rule of '{kind.name}' is {both}; {without(part.owner)}")
-            owners[kind.name], found[kind.name] = owner, kind()
-    return found
+            owners[kind.name], rules[kind.name] = owner, kind()
+    return rules
 
 
 def rule_of(op: Operation) -> TensorOp | None:

@@ -77,8 +77,8 @@ def values_in(term: Stated | None) -> Iterator[SSAValue]:
 
 def listed(values: Sequence[SSAValue], result: SSAValue, axis: int) -> Term | None:
     """Return the size along `axis` where `values` are the dynamic sizes of `result`, in order."""
-    number = sum(n < 0 for n in shape_of(result)[:axis])
-    return values[number] if number < len(values) else None
+    ordinal = sum(n < 0 for n in shape_of(result)[:axis])
+    return values[ordinal] if ordinal < len(values) else None
 
 
 def same_size(places: Sequence[Dim]) -> Term | None:

@@ -147,5 +147,5 @@ def _scalar(bits: _Bits, operand: _Operand) -> int:
 
 def llvm_major(data: bytes) -> int | None:
     """Return the major version of the LLVM that wrote a file, None when not stated. Raises BitcodeError."""
-    found = re.match(r"LLVM(\d+)", producer(data))
-    return int(found[1]) if found else None
+    match = re.match(r"LLVM(\d+)", producer(data))
+    return int(match[1]) if match else None

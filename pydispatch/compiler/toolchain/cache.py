@@ -38,9 +38,9 @@ def digest(*parts: object) -> str:
 
 def load(key: str, kind: str = OBJECTS) -> bytes | None:
     """Return the bytes cached under `key`, or None when there are none, they are damaged, or a file has changed."""
-    found = _load(key, kind)
-    logs.compiler.debug("cache: %s %s %s", kind, key[:12], "is not there" if found is None else "is there")
-    return found
+    data = _load(key, kind)
+    logs.compiler.debug("cache: %s %s %s", kind, key[:12], "is not there" if data is None else "is there")
+    return data
 
 
 def _load(key: str, kind: str) -> bytes | None:

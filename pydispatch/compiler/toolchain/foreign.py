@@ -39,7 +39,7 @@ def not_empty(group: str) -> str:
 
 def used_features(text: str) -> frozenset[str]:
     """Return the target features that some function has."""
-    return frozenset(f[1:] for found in _FEATURES.findall(text) for f in found.split(",") if f.startswith("+"))
+    return frozenset(f[1:] for features in _FEATURES.findall(text) for f in features.split(",") if f.startswith("+"))
 
 
 def beyond(features: Collection[str], known: Collection[str], machine: Collection[str]) -> frozenset[str]:
@@ -64,9 +64,9 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
 
 def check_state(name: str, text: str) -> None:
     """Refuse what kernels cannot have: thread-local data, constructors, exceptions."""
-    for found in _VARIABLE.finditer(text):
-        variable = found[1].strip('"')
-        if "thread_local" in found[2]:
+    for match in _VARIABLE.finditer(text):
+        variable = match[1].strip('"')
+        if "thread_local" in match[2]:
             raise CompileError(f"object '{name}' has the thread-local variable '{variable}'", note=THREAD_LOCAL)
         if variable in ("llvm.global_ctors", "llvm.global_dtors"):
             message = f"object '{name}' has constructors or destructors of global variables"
@@ -77,5 +77,5 @@ def check_state(name: str, text: str) -> None:
 
 def writable(text: str) -> frozenset[str]:
     """Return the names of the variables that a module defines and may write."""
-    names = ((found[1].strip('"'), found[3]) for found in _VARIABLE.finditer(text))
+    names = ((match[1].strip('"'), match[3]) for match in _VARIABLE.finditer(text))
     return frozenset(name for name, kind in names if kind == "global" and not name.startswith("llvm."))

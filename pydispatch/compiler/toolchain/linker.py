@@ -53,7 +53,7 @@ def link_with_lld(
         names: dict[str, str] = {}
 
         def written(kind: str, files: Sequence[Labelled]) -> list[str]:
-            paths = [Path(scratch, f"{kind}{number}.o") for number in range(len(files))]
+            paths = [Path(scratch, f"{kind}{index}.o") for index in range(len(files))]
             for path, (label, data) in zip(paths, files, strict=True):
                 path.write_bytes(data)
                 names[str(path)] = label

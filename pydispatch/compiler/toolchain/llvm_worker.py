@@ -95,13 +95,13 @@ class Worker:
         return getattr(importlib.import_module(module), name)(*args)
 
     def _do_open(self, module: str, name: str, args: tuple[object, ...]) -> None:
-        made = getattr(importlib.import_module(module), name)(*args)
-        self._object = made.__enter__()
-        self._open = made
+        manager = getattr(importlib.import_module(module), name)(*args)
+        self._object = manager.__enter__()
+        self._open = manager
 
     def _do_method(self, name: str, args: tuple[object, ...], named: dict[str, object]) -> object:
         return getattr(self._object, name)(*args, **named)
 
     def _do_close(self) -> None:
-        made, self._open, self._object = self._open, None, None
-        made.__exit__(None, None, None)
+        manager, self._open, self._object = self._open, None, None
+        manager.__exit__(None, None, None)

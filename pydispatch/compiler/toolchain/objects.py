@@ -88,8 +88,8 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
     with _tables(name, file):
         if not archive.is_archive(file.data):  # of which the linker takes what is used
             _check_runtime(name, elf, file)
-        for number, section in enumerate(elf.sections):
-            _check_section(name, elf, number, section, file)
+        for index, section in enumerate(elf.sections):
+            _check_section(name, elf, index, section, file)
         return _symbols(name, elf, file)
 
 
@@ -140,7 +140,7 @@ def _check_runtime(name: str, elf: ElfFile, file: ObjectFile) -> None:
         raise _error(file, f"{name} uses exceptions", foreign.EXCEPTIONS, name="")
 
 
-def _check_section(name: str, elf: ElfFile, number: int, section: Section, file: ObjectFile) -> None:
+def _check_section(name: str, elf: ElfFile, index: int, section: Section, file: ObjectFile) -> None:
     flags, size, title = section.flags, section.size, elf.name(section)
     if section.kind != reader.SHT_NOBITS and section.offset + size > len(elf.data):
         raise _error(file, f"{name} is cut off inside section {title}", _ANEW, name="")
@@ -163,7 +163,7 @@ def _check_section(name: str, elf: ElfFile, number: int, section: Section, file:
     if flags & reader.SHF_WRITE and flags & reader.SHF_ALLOC and size and not title.startswith(_RELRO):
         raise _error(
             file,
-            f"{name} has {size} bytes of writable data in section {title}{_variables(elf, number)}",
+            f"{name} has {size} bytes of writable data in section {title}{_variables(elf, index)}",
             "workgroups run at once and share nothing: make the data const, or pass it as a binding",
             name="",
         )
@@ -225,7 +225,7 @@ def check_undefined(
         location: The source location for errors.
         own: The symbols that the generated code defines.
     """
-    defined = {symbol for each in checked for symbol in each.defined} | set(own)
+    defined = {symbol for file in checked for symbol in file.defined} | set(own)
     missing = sorted(symbol for symbol in undefined if symbol not in defined and symbol not in provided)
     if missing:
         raise CompileError(
@@ -241,14 +241,14 @@ def check_needs(checked: Sequence[Checked], own: Collection[str], provided: Coll
 
     The check skips archives: the linker reports their undefined symbols.
     """
-    defined = {symbol for each in checked for symbol in each.defined} | set(own)
-    for each in checked:
-        missing = sorted(each.undefined - defined - set(provided) - _LINKER_SYMBOLS)
-        if missing and not each.lazy:
+    defined = {symbol for file in checked for symbol in file.defined} | set(own)
+    for file in checked:
+        missing = sorted(file.undefined - defined - set(provided) - _LINKER_SYMBOLS)
+        if missing and not file.lazy:
             raise CompileError(
-                f"object '{each.name}' refers to {_quoted(missing)}, which nothing defines"
+                f"object '{file.name}' refers to {_quoted(missing)}, which nothing defines"
                 f"{_nearest(missing, defined | set(provided))}",
-                each.location,
+                file.location,
                 "kernels run without the C library: only mem*, the math functions and compiler builtins are there; "
                 "add an object that defines the symbol, or do without it",
             )
@@ -259,8 +259,8 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _nearest(missing: Sequence[str], known: Collection[str]) -> str:
-    found = {near for name in missing for near in difflib.get_close_matches(name, known, 2, 0.75)}
-    return f" (nearest: {_quoted(sorted(found))})" if found else ""
+    similar = {near for name in missing for near in difflib.get_close_matches(name, known, 2, 0.75)}
+    return f" (nearest: {_quoted(sorted(similar))})" if similar else ""
 
 
 def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = None) -> None:

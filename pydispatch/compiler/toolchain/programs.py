@@ -97,11 +97,11 @@ def state() -> list[tuple[str, int, int]]:
     for name, variable, minimum in (_CLANG, _LLD):
         named = os.environ.get(variable)
         paths += [shutil.which(named) or named] if named else _installed(name, minimum)
-    found = []
+    states = []
     for path in paths:
         with contextlib.suppress(OSError):
-            found.append((path, *_status(path)))
-    return found
+            states.append((path, *_status(path)))
+    return states
 
 
 def zig_cc() -> list[str]:
@@ -122,14 +122,14 @@ def zig_environment() -> dict[str, str]:
     """
     if os.name == "nt":
         return dict(os.environ)
-    given = {name: os.environ[name] for name in (_ZIG_CACHE, "XDG_CACHE_HOME", "HOME") if os.environ.get(name)}
+    variables = {name: os.environ[name] for name in (_ZIG_CACHE, "XDG_CACHE_HOME", "HOME") if os.environ.get(name)}
     below = {_ZIG_CACHE: "", "XDG_CACHE_HOME": "zig", "HOME": ".cache/zig"}  # as zig looks for it
-    chosen = next((Path(given[name], folder) for name, folder in below.items() if name in given), None)
+    chosen = next((Path(variables[name], folder) for name, folder in below.items() if name in variables), None)
     own = cache.directory()
-    found = first_writable([*([chosen] if chosen else []), *([own / "zig"] if own else [])])
-    if found is None:
+    directory = first_writable([*([chosen] if chosen else []), *([own / "zig"] if own else [])])
+    if directory is None:
         raise ToolchainError(f"zig needs a cache directory, and none can be written: set {_ZIG_CACHE}")
-    return {**os.environ, _ZIG_CACHE: str(found)}
+    return {**os.environ, _ZIG_CACHE: str(directory)}
 
 
 def _zig() -> str | None:
@@ -185,10 +185,10 @@ def _version(argv: Sequence[str]) -> tuple[int, int, int]:
         kept = cache.load(key)
         if kept is None:
             done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-            found = re.search(_VERSION, done.stdout)
-            if found is None:
+            match = re.search(_VERSION, done.stdout)
+            if match is None:
                 raise ToolchainError(f"{argv[0]} does not tell its version", argv, done.stdout + done.stderr)
-            kept = " ".join(found.groups()).encode()
+            kept = " ".join(match.groups()).encode()
             cache.store(key, kept)
     except OSError as error:
         raise ToolchainError(f"cannot run {argv[0]}: {error.strerror}", argv) from error

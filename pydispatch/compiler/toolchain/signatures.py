@@ -47,7 +47,9 @@ def _parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, ...] | N
             if function is None:
                 return None
             names = _names(str(function), str(module))
-            return tuple(_parameter(each, names.get(number, "")) for number, each in enumerate(function.arguments, 1))
+            return tuple(
+                _parameter(argument, names.get(index, "")) for index, argument in enumerate(function.arguments, 1)
+            )
 
 
 def _parameter(argument: Any, name: str) -> BitcodeParameter:
@@ -61,4 +63,4 @@ def _names(function: str, module: str) -> dict[int, str]:
     scope = _SCOPE.search(function)
     if scope is None:
         return {}
-    return {int(number): name for name, number, of in _NAMED.findall(module) if of == scope[1]}
+    return {int(ordinal): name for name, ordinal, of in _NAMED.findall(module) if of == scope[1]}

@@ -47,22 +47,22 @@ class Toolchain:
         """Return the compiler of objects (`obj`) or of bitcode (`bc`). Raises ToolchainError that states what to
         install.
         """
-        found = self._tools("clang", programs.clangs)
-        if not found:
+        compilers = self._tools("clang", programs.clangs)
+        if not compilers:
             raise ToolchainError(f"no clang >= {MIN_CLANG} on PATH; {programs.INSTALL}")
-        for tool in found:
+        for tool in compilers:
             if emit == "obj" or tool.version[0] <= MAX_BITCODE_LLVM:
                 return tool
         raise ToolchainError(
-            f"clang {found[0]} writes bitcode newer than LLVM {MAX_BITCODE_LLVM} reads; {programs.INSTALL}"
+            f"clang {compilers[0]} writes bitcode newer than LLVM {MAX_BITCODE_LLVM} reads; {programs.INSTALL}"
         )
 
     def lld(self) -> Tool:
         """Raise ToolchainError that states what to install."""
-        found = self._tools("ld.lld", programs.llds)
-        if not found:
+        linkers = self._tools("ld.lld", programs.llds)
+        if not linkers:
             raise ToolchainError(f"no ld.lld >= {MIN_LLD} on PATH; {programs.INSTALL}")
-        return found[0]
+        return linkers[0]
 
     def _tools(self, name: str, look: Callable[[], list[Tool]]) -> list[Tool]:
         with self._lock:
@@ -96,12 +96,12 @@ class Toolchain:
         for name in exports:
             if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", name):
                 raise ValueError(f"export {name!r}: expected a C identifier")
-        given = [*labels, *(f"object{number}.o" for number in range(len(labels), len(objects)))]
+        file_names = [*labels, *(f"object{index}.o" for index in range(len(labels), len(objects)))]
         named = [
             (label, item) if isinstance(item, bytes) else (os.fspath(item), item.read_bytes())
-            for label, item in zip(given, objects, strict=True)
+            for label, item in zip(file_names, objects, strict=True)
         ]
-        lazy = [(f"devlib{number}.o", data) for number, data in enumerate(archives)]
+        lazy = [(f"devlib{index}.o", data) for index, data in enumerate(archives)]
         linked = None if programs.lld_is_named() else linker.link_own(named, lazy, exports, arch)
         return linker.link_with_lld(self.lld(), named, lazy, exports, arch) if linked is None else linked
 

@@ -393,8 +393,8 @@ def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: obj
     """
     with POOL.process() as process:
         if process is None:
-            with POOL.here, kind(*args) as made:
-                yield made
+            with POOL.here, kind(*args) as instance:
+                yield instance
             return
         process.ask("open", kind.__module__, kind.__qualname__, args)
         try:

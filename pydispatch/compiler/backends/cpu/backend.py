@@ -84,7 +84,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
 def _provided(checked: Sequence[objects.Checked], modules: Sequence[Linked]) -> frozenset[str]:
     """Return the symbols that the objects of the variant define."""
-    own = (each.defined for each in checked)
+    own = (file.defined for file in checked)
     return frozenset[str]().union(*own, *(bitcode_symbols(data) for _, data, _ in modules))
 
 
@@ -109,10 +109,10 @@ def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
 
 def _link(codes: Sequence[bytes], variant: Variant, checked: list[objects.Checked], machine: Machine) -> bytes:
     linked = [file for file in variant.objects if file.suffix in LINKED]
-    ours = [f"object{number}.o" for number in range(len(codes))]
+    ours = [f"object{index}.o" for index in range(len(codes))]
     inputs, labels = [*codes, *(file.data for file in linked)], [*ours, *(file.name for file in linked)]
-    missing = objects.undefined_symbols(codes).union(*(each.undefined for each in checked))
-    missing -= {symbol for each in checked for symbol in each.defined}
+    missing = objects.undefined_symbols(codes).union(*(checked_file.undefined for checked_file in checked))
+    missing -= {symbol for checked_file in checked for symbol in checked_file.defined}
     archives = devlib.objects(machine.arch, machine.cpu, machine.features) if missing else []
     try:
         return tools.find().link_shared(
@@ -188,11 +188,11 @@ def _check_exports(variant: Variant) -> None:
                 file.location,
                 "give the objects it was linked from (.o, .a, .bc or .c), or make it the only object of its variant",
             )
-    for number, export in enumerate(variant.exports):
+    for ordinal, export in enumerate(variant.exports):
         layout = export.layout
-        if export.ordinal != number:
+        if export.ordinal != ordinal:
             raise CompileError(
-                f"export '{export.name}' has ordinal {export.ordinal}, expected {number}", export.location
+                f"export '{export.name}' has ordinal {export.ordinal}, expected {ordinal}", export.location
             )
         if layout.constants > MAX_CONSTANTS or len(layout.bindings) > MAX_BINDINGS:
             raise CompileError(

@@ -50,7 +50,7 @@ class Cpu(Backend):
     ) -> list[ExecutableTargetAttr]:
         """Return one target for each CPU that fits the architecture of `target`; itself when none does."""
         arch = ARCHITECTURES.get(target.format.data.removeprefix(PREFIX))
-        made = []
+        targets = []
         for cpu in cpus or [""]:
             if cpu in ("native", "host") and target.format.data != host_format():
                 continue
@@ -63,8 +63,8 @@ class Cpu(Backend):
             if features:
                 check_features(arch or "", filter(None, features.split(",")))
                 config["cpu_features"] = StringAttr(features)
-            made.append(ExecutableTargetAttr(target.backend, target.format, DictionaryAttr(config)))
-        return made or [target]
+            targets.append(ExecutableTargetAttr(target.backend, target.format, DictionaryAttr(config)))
+        return targets or [target]
 
     def has_format(self, format: str) -> bool:
         return format.startswith(PREFIX)

@@ -151,7 +151,7 @@ class Surroundings:
         with ThreadPoolExecutor(llvm_process.size()) as threads:
             pending = [threads.submit(self._object, unit) for unit in units]
             try:
-                return [each.result() for each in pending]
+                return [future.result() for future in pending]
             except BaseException:
                 threads.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -203,10 +203,10 @@ class Surroundings:
     def _link(self, module: llvm.Module, unit: Unit) -> None:
         """Add bitcode, also that of the device library, and hides what no other object needs."""
         with self.clock("bitcode"):
-            for name, data, given in self.modules:
-                module.link(name, data, check_features=given)
+            for name, data, check_features in self.modules:
+                module.link(name, data, check_features=check_features)
             inlined = module.undefined() & devlib.inlinable_symbols()
-            inlined -= {symbol for each in self.checked for symbol in each.defined}
+            inlined -= {symbol for file in self.checked for symbol in file.defined}
             if inlined:
                 machine = self.machine
                 module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
@@ -216,7 +216,7 @@ class Surroundings:
             missing = module.undefined() - unit.elsewhere
             objects.check_undefined(missing, user, self.checked, provided, variant.location, own)
             objects.check_needs(self.checked, own, provided)
-            module.internalize({*unit.visible, *(symbol for each in self.checked for symbol in each.undefined)})
+            module.internalize({*unit.visible, *(symbol for file in self.checked for symbol in file.undefined)})
 
 
 def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:

@@ -71,11 +71,11 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     ]
     offsets: list[list[object]] = []
     data = b""
-    for i, each in enumerate(modules):
-        offsets.append([len(data), len(each.data), each.kind])
-        data += each.data
+    for i, image in enumerate(modules):
+        offsets.append([len(data), len(image.data), image.kind])
+        data += image.data
         if dump is not None:
-            dump(f".{each.kind}" if len(modules) == 1 else f".{i}.{each.kind}", each.data)
+            dump(f".{image.kind}" if len(modules) == 1 else f".{i}.{image.kind}", image.data)
     extra = {} if linked is None else linked.shared
     ptx: dict[str, object] = {
         "modules": offsets,
@@ -107,10 +107,10 @@ def _open_calls(
     """Return the functions that whole kernels call and no object has, and their calls for the manifest: they are
     resolved when the program is loaded.
     """
-    symbols = sorted({symbol for each in modules for symbol in each.unresolved})
+    symbols = sorted({symbol for module in modules for symbol in module.unresolved})
     calls: list[dict[str, object]] = []
     for symbol in symbols:
-        users = [i for i, each in enumerate(modules) if symbol in each.unresolved]
+        users = [i for i, module in enumerate(modules) if symbol in module.unresolved]
         declared = {link.prototypes_of(modules[i].data, modules[i].name).get(symbol, "") for i in users}
         exports = [e.name for e, (i, _) in zip(variant.exports, chosen, strict=True) if i in users]
         shown = [f"{symbol}{text}" for text in sorted(declared)]
@@ -154,25 +154,25 @@ def _kernel(export: Export, modules: Sequence[Module], variant: Variant) -> tupl
     several.
     """
     name = export.name if variant.module is None else _generated_symbol(export.name)
-    found = [(i, kernel) for i, each in enumerate(modules) if (kernel := each.kernel(name)) is not None]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    kernels_of_name = [(i, kernel) for i, module in enumerate(modules) if (kernel := module.kernel(name)) is not None]
+    if len(kernels_of_name) == 1:
+        return kernels_of_name[0]
+    if kernels_of_name:
         raise CompileError(
-            f"export '@{export.name}' is an entry of several objects: {', '.join(k.where for _, k in found)}",
+            f"export '@{export.name}' is an entry of several objects: {', '.join(k.where for _, k in kernels_of_name)}",
             export.location,
             "leave one of them out; objects for several architectures are listed under a target each",
         )
-    kernels = [(i, kernel) for i, each in enumerate(modules) for kernel in each.kernels]
+    kernels = [(i, kernel) for i, module in enumerate(modules) for kernel in module.kernels]
     if len(kernels) == len(variant.exports) == 1 and variant.module is None and export.parameters is not None:
         return kernels[0]
-    have = [f"'{kernel.name}' ({kernel.where})" for each in modules for kernel in each.kernels]
-    mangled = next((k.name for each in modules for k in each.kernels if _is_mangled(k.name, export.name)), None)
+    have = [f"'{kernel.name}' ({kernel.where})" for module in modules for kernel in module.kernels]
+    mangled = next((k.name for module in modules for k in module.kernels if _is_mangled(k.name, export.name)), None)
     hint = f"; '{mangled}' is its name in C++: declare it extern \"C\"" if mangled else ""
     raise CompileError(
         f"export '@{export.name}' is no entry of the objects of executable '@{variant.executable}'",
         export.location,
-        f"entries: {', '.join(have) or 'none in ' + ', '.join(each.name for each in modules)}{hint}",
+        f"entries: {', '.join(have) or 'none in ' + ', '.join(module.name for module in modules)}{hint}",
     )
 
 
@@ -186,10 +186,10 @@ def _is_mangled(symbol: str, name: str) -> bool:
     return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
 
 
-def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Threads:
+def _check_export(export: Export, kernel: Kernel, generated: Threads | None) -> Threads:
     """Check that the kernel of an export fits its layout, and return the block size; CompileError where they differ.
 
-    given: the block size of a generated kernel.
+    generated: the block size of a generated kernel.
     """
     problem = _mismatch(export, kernel)
     if problem is not None:
@@ -203,7 +203,7 @@ def _check_export(export: Export, kernel: Kernel, given: Threads | None) -> Thre
             if export.parameters is None
             else "change pydispatch.parameters of the export",
         )
-    block = given or _block(export, kernel)
+    block = generated or _block(export, kernel)
     problem = _block_problem(kernel, block, export.local_memory)
     if problem is not None:
         raise CompileError(
@@ -271,18 +271,18 @@ def _block(export: Export, kernel: Kernel) -> Threads:
 def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
     """Return the module variable for each executable constant. CompileError when one is missing."""
     for key in variant.constants:
-        if any(each.kind == "cubin" for each in modules):
+        if any(module.kind == "cubin" for module in modules):
             continue  # its variables are found when it is loaded
-        found = [v for each in modules if each.ptx is not None for v in each.ptx.variables if v.name == key]
-        found = [v for v in found if v.space in ("const", "global")]
-        names = [v.name for each in modules if each.ptx is not None for v in each.ptx.variables]
-        if not found:
+        variables = [v for module in modules if module.ptx is not None for v in module.ptx.variables if v.name == key]
+        variables = [v for v in variables if v.space in ("const", "global")]
+        names = [v.name for module in modules if module.ptx is not None for v in module.ptx.variables]
+        if not variables:
             raise CompileError(
                 f"executable constant '{key}' is no variable of the objects of executable '@{variant.executable}'",
                 variant.location,
                 f'declare it: extern "C" __constant__ int {key}; variables: {", ".join(names) or "none"}',
             )
-        for variable in found:
+        for variable in variables:
             if variable.size not in (4, 8):
                 raise CompileError(
                     f"executable constant '{key}' is a variable of {variable.size} bytes, expected 4 or 8",
@@ -293,27 +293,27 @@ def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
 
 def _warnings(variant: Variant, modules: Sequence[Module], linked: Linked | None) -> list[str]:
     """Warnings."""
-    found = [] if linked is None else list(linked.warnings)
+    warnings = [] if linked is None else list(linked.warnings)
     declared = dict(variant.target.config).get("target")
-    for each in modules:
-        if each.file is None:
+    for module in modules:
+        if module.file is None:
             continue
-        if declared is not None and each.target != declared:
-            found.append(
-                f"object '{each.name}' of executable '@{variant.executable}' is for {each.target}, its target declares "
-                f"{declared}: devices are chosen by {each.target}"
+        if declared is not None and module.target != declared:
+            warnings.append(
+                f"object '{module.name}' of executable '@{variant.executable}' is for {module.target}, its target "
+                f"declares {declared}: devices are chosen by {module.target}"
             )
-        if each.ptx is not None and each.ptx.version > NEWEST:
-            version = ".".join(map(str, each.ptx.version))
-            found.append(
-                f"object '{each.name}' is PTX {version}, newer than what this pydispatch knows: it may not run"
+        if module.ptx is not None and module.ptx.version > NEWEST:
+            version = ".".join(map(str, module.ptx.version))
+            warnings.append(
+                f"object '{module.name}' is PTX {version}, newer than what this pydispatch knows: it may not run"
             )
-    return found
+    return warnings
 
 
 def _size(block: Sequence[int]) -> str:
     return "x".join(map(str, block))
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -114,5 +114,5 @@ def _emits(data: bytes, arch: str) -> str:
         cache.store(key, b"ok")
         return ""
     lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    found = next((line for line in lines if "error" in line.lower() or "Cannot" in line), "")
-    return found or (lines[-1] if lines else f"LLVM ended with code {done.returncode}")
+    message = next((line for line in lines if "error" in line.lower() or "Cannot" in line), "")
+    return message or (lines[-1] if lines else f"LLVM ended with code {done.returncode}")

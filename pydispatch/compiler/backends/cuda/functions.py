@@ -70,9 +70,9 @@ class Inputs:
         """Return the functions that the inputs are known to define. The functions of LTO-IR and fat binaries are not
         known.
         """
-        found = [name for _, data in self.bitcode for name in bitcode_symbols(data)]
-        found += [name for library in self.libraries for name in library.names()]
-        return found + [name for file, _ in self.machine for name in _functions_of(file)]
+        names = [name for _, data in self.bitcode for name in bitcode_symbols(data)]
+        names += [name for library in self.libraries for name in library.names()]
+        return names + [name for file, _ in self.machine for name in _functions_of(file)]
 
     def files(self) -> list[str]:
         return [
@@ -85,24 +85,24 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
     """Generate the kernels of a variant for an architecture, and link them with its objects. Raises CompileError."""
     from pydispatch.compiler.backends.cuda import llvm
 
-    given = variant.module
-    assert given is not None
-    _check_names(given)
+    kernels = variant.module
+    assert kernels is not None
+    _check_names(kernels)
     inputs = read_objects(variant.objects, arch)
     provided = frozenset(inputs.names())
-    variant = replace(variant, exports=tuple(_with_threads(export, given, inputs) for export in variant.exports))
-    made = llvm.generate(variant, arch, inputs.bitcode, provided, dump)
-    if dump is not None and made.llvm:
-        dump(".ll", made.llvm)
+    variant = replace(variant, exports=tuple(_with_threads(export, kernels, inputs) for export in variant.exports))
+    generated = llvm.generate(variant, arch, inputs.bitcode, provided, dump)
+    if dump is not None and generated.llvm:
+        dump(".ll", generated.llvm)
     where = f"executable '@{variant.executable}'"
-    module = resolve_fallbacks(given, lambda: provided)
+    module = resolve_fallbacks(kernels, lambda: provided)
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    text, target = made.ptx, arch
+    text, target = generated.ptx, arch
     unresolved: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
         try:
-            linked = link.link(made.ptx, inputs.libraries, (), where, unique=True)
+            linked = link.link(generated.ptx, inputs.libraries, (), where, unique=True)
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), variant.location) from None
         text, target, unresolved = linked.data, linked.target, linked.unresolved
@@ -112,7 +112,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
         )
     if inputs.machine:
         code = link_machine_code(text, inputs.machine, arch)
-        return Linked(code, "cubin", (), [], made.blocks, made.shared, made.alignment)
+        return Linked(code, "cubin", (), [], generated.blocks, generated.shared, generated.alignment)
     _check_static(unresolved, functions, inputs)
     imports, calls = _imports(unresolved, functions, variant)
     _check_rest(unresolved, imports, variant, inputs)
@@ -122,7 +122,9 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
             raise CompileError(
                 f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location
             )
-    return Linked(text.encode(), "ptx", imports, calls, made.blocks, made.shared, made.alignment, warnings)
+    return Linked(
+        text.encode(), "ptx", imports, calls, generated.blocks, generated.shared, generated.alignment, warnings
+    )
 
 
 def _check_names(module: ModuleOp) -> None:
@@ -246,25 +248,25 @@ def _imports(
 
 def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
     """Return the prototypes by which kernels call a symbol, in CUDA C++."""
-    found = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
-    return list(dict.fromkeys(prototype(symbol, f) for f in found))
+    declarations = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
+    return list(dict.fromkeys(prototype(symbol, f) for f in declarations))
 
 
 def prototype(symbol: str, function: FuncOp) -> str:
     """`extern "C" __device__ float f(float* a0, float* a0_aligned, size_t a0_offset, size_t a0_size0, ..., int a1)`."""
     bare = is_set(function, "llvm.bareptr")
     parameters: list[str] = []
-    for number, type_ in enumerate(function.function_type.inputs.data):
+    for index, type_ in enumerate(function.function_type.inputs.data):
         if not isinstance(type_, MemRefType):
             parameters.append(_cuda(type_))
             continue
         element = _cuda(type_.element_type)
         if bare:
-            parameters.append(f"{element}* a{number}")
+            parameters.append(f"{element}* a{index}")
             continue
         rank = len(type_.get_shape())
-        parameters += [f"{element}* a{number}", f"{element}* a{number}_aligned", f"size_t a{number}_offset"]
-        parameters += [f"size_t a{number}_{what}{i}" for what in ("size", "stride") for i in range(rank)]
+        parameters += [f"{element}* a{index}", f"{element}* a{index}_aligned", f"size_t a{index}_offset"]
+        parameters += [f"size_t a{index}_{what}{i}" for what in ("size", "stride") for i in range(rank)]
     outputs = function.function_type.outputs.data
     result = _cuda(outputs[0]) if outputs else "void"
     return f'extern "C" __device__ {result} {symbol}({", ".join(parameters)})'

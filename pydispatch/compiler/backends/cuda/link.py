@@ -55,9 +55,9 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
     if (kept := cache.load(key)) is not None:
         return kept
     head = {"options": options, "inputs": [(name, kind, len(data)) for name, kind, data in files]}
-    given = json.dumps(head).encode() + b"\n" + b"".join(data for _, _, data in files)
+    stdin = json.dumps(head).encode() + b"\n" + b"".join(data for _, _, data in files)
     command = [sys.executable, "-c", _PROGRAM]
-    done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS, check=False)
+    done = subprocess.run(command, input=stdin, capture_output=True, timeout=SECONDS, check=False)
     if done.returncode == 0:
         cache.store(key, done.stdout)
         return done.stdout

@@ -84,13 +84,13 @@ def machine_of(arch: str) -> Machine:
 
     Raises CompileError for one that LLVM lacks.
     """
-    found = re.fullmatch(r"sm_(\d+)([af]?)", arch)
-    if found is None or int(found[1]) not in PTX_VERSIONS:
-        known = ", ".join(f"sm_{number}" for number in PTX_VERSIONS)
+    match = re.fullmatch(r"sm_(\d+)([af]?)", arch)
+    if match is None or int(match[1]) not in PTX_VERSIONS:
+        known = ", ".join(f"sm_{arch_number}" for arch_number in PTX_VERSIONS)
         raise CompileError(f"no code can be generated for '{arch}'", note=f"known are: {known}")
-    version = PTX_VERSIONS[int(found[1])]
-    if found[2]:
-        version = max(version, 80 if found[2] == "a" else 88)
+    version = PTX_VERSIONS[int(match[1])]
+    if match[2]:
+        version = max(version, 80 if match[2] == "a" else 88)
     return Machine(arch, (f"+ptx{version}",), has=frozenset((arch,)))
 
 

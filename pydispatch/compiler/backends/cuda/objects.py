@@ -88,15 +88,17 @@ def open_objects(files: Sequence[ObjectFile], arch: str) -> list[Module]:
     calls are linked into it; objects that only have functions are consumed by that. CompileError as open_object.
     """
     opened = [open_object(with_kind(file), arch) for file in files]
-    libraries = {each.name: library for each in opened if (library := _library(each)) is not None}
-    found = []
+    libraries = {
+        opened_module.name: library for opened_module in opened if (library := _library(opened_module)) is not None
+    }
+    modules = []
     for module in opened:
         if module.kernels:
-            found.append(_completed(module, [lib for name, lib in libraries.items() if name != module.name]))
+            modules.append(_completed(module, [lib for name, lib in libraries.items() if name != module.name]))
         elif module.name not in libraries:
             place = None if module.file is None else module.file.location
             raise CompileError(f"object '{module.name}' has no kernel", place, 'write extern "C" __global__')
-    return found
+    return modules
 
 
 def with_kind(file: ObjectFile) -> ObjectFile:
@@ -163,10 +165,10 @@ def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
 
 
 def _threads(entry: Function, name: str) -> Threads | None:
-    found = entry.directives.get(name) or entry.directives.get(f".{name}")
-    if not found:
+    sizes = entry.directives.get(name) or entry.directives.get(f".{name}")
+    if not sizes:
         return None
-    x, y, z = (*found, 1, 1)[:3]
+    x, y, z = (*sizes, 1, 1)[:3]
     return (x, y, z)
 
 
@@ -181,12 +183,12 @@ def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
     return Module(data, "cubin", name, facts.target, kernels, cubin_requirements(facts.architecture), file)
 
 
-def cubin_requirements(number: int) -> tuple[str, ...]:
+def cubin_requirements(arch_number: int) -> tuple[str, ...]:
     """Return the requirements of machine code for an architecture: a device of the same major version, and of its minor
     version or later.
     """
-    names = tuple(interface.requirements(f"sm_{number}"))
-    own = [name for name in NAMES if name_major(name) == number // 10 and number_of(name) <= number]
+    names = tuple(interface.requirements(f"sm_{arch_number}"))
+    own = [name for name in NAMES if name_major(name) == arch_number // 10 and number_of(name) <= arch_number]
     return (*names, *(f"cubin_{name}" for name in own))
 
 

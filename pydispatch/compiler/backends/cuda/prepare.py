@@ -105,7 +105,7 @@ def _text(llvm: Any, data: bytes, context: Any) -> str:
         )
     text = _METADATA.sub("", _TARGET.sub("", text))
     text = _GROUPS.sub(lambda group: foreign.not_empty(_DROPPED.sub("", group[0])), text)
-    return _INTRINSIC.sub(lambda found: f"@{found[1]}{'f' if found[2] == 'f32' else ''}", text)
+    return _INTRINSIC.sub(lambda match: f"@{match[1]}{'f' if match[2] == 'f32' else ''}", text)
 
 
 def _hide(module: Any, own: set[str]) -> None:

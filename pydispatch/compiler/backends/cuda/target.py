@@ -31,10 +31,10 @@ def is_architecture(name: str) -> bool:
 
 def number_of(name: str) -> int:
     """80 of sm_80 and of sm_80a. ValueError for anything else."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise ValueError(f"'{name}' is no CUDA architecture: expected a name such as sm_80")
-    return int(found[1])
+    return int(match[1])
 
 
 def stated(configuration: DictionaryAttr) -> str:
@@ -47,8 +47,8 @@ def stated(configuration: DictionaryAttr) -> str:
         if isinstance(value, StringAttr):
             return value.data.replace("compute_", "sm_")
         text = _opaque(value)
-        if found := _QUOTED.search(text):
-            return found[1]
+        if match := _QUOTED.search(text):
+            return match[1]
     return ""
 
 
@@ -69,8 +69,8 @@ def runs_on(code: str, machine: str) -> bool:
     """
     if code == machine:
         return True
-    found = _NAME.fullmatch(code)
-    return found is not None and not found[2] and int(found[1]) <= number_of(machine)
+    match = _NAME.fullmatch(code)
+    return match is not None and not match[2] and int(match[1]) <= number_of(machine)
 
 
 class _Architectures(Architectures):

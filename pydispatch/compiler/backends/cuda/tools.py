@@ -39,30 +39,30 @@ def tool(name: str) -> str | None:
     cannot be run.
     """
     variable = f"PYDISPATCH_{name.upper()}"
-    given = os.environ.get(variable, "")
-    if given.lower() in ("0", "off", "none"):
+    setting = os.environ.get(variable, "")
+    if setting.lower() in ("0", "off", "none"):
         return None
-    found = shutil.which(given or name)
-    if given and found is None:
+    path = shutil.which(setting or name)
+    if setting and path is None:
         raise CompileError(
-            f"{variable}={given} is no program that can be run", None, f"give the path of {name}, or off"
+            f"{variable}={setting} is no program that can be run", None, f"give the path of {name}, or off"
         )
-    return found
+    return path
 
 
 def describe() -> dict[str, str]:
     """Return the versions of the tools that compile CUDA C++ and check PTX: keys `cuda` and `ptxas`."""
-    found = {}
+    versions = {}
     for key, name in (("cuda", "nvcc"), ("ptxas", "ptxas")):
         try:
             path = tool(name)
         except CompileError as error:
-            found[key] = error.message
+            versions[key] = error.message
             continue
-        found[key] = f"{version(path).rpartition('release ')[2]} from {path}" if path else "none"
-    if found["cuda"] == "none":
-        found["cuda"] = _nvrtc_version() or "none (nvcc, or pip install cuda-bindings nvidia-cuda-nvrtc)"
-    return found
+        versions[key] = f"{version(path).rpartition('release ')[2]} from {path}" if path else "none"
+    if versions["cuda"] == "none":
+        versions["cuda"] = _nvrtc_version() or "none (nvcc, or pip install cuda-bindings nvidia-cuda-nvrtc)"
+    return versions
 
 
 def _nvrtc_version() -> str:
@@ -121,11 +121,11 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
         source.write_bytes(file.data)
         command = [nvcc, *flags, "-MD", "-MF", "deps", "-o", "out.ptx", "-x", "cu", source.name]
         done = _run(command, folder)
-        made = Path(folder, "out.ptx")
-        if done.returncode or not made.is_file():
+        output = Path(folder, "out.ptx")
+        if done.returncode or not output.is_file():
             said = (done.stdout + done.stderr).replace(source.name, file.name).strip()
             raise _refused(file, arch, said)
-        data = made.read_bytes()
+        data = output.read_bytes()
         deps = Path(folder, "deps")
         text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ") if deps.is_file() else ""
         included = _included(text, Path(nvcc).resolve().parents[1])
@@ -137,7 +137,7 @@ def _flags_of(file: ObjectFile, include: str, define: str) -> list[str]:
     """Return the flags for the folders of includes and the defines of a source."""
     own = [Path(file.name).parent] if Path(file.name).is_file() else []
     folders = [f"{include}{folder.resolve()}" for folder in (*own, *file.include_dirs)]
-    return [*folders, *(f"{define}{each}" for each in file.defines)]
+    return [*folders, *(f"{define}{macro}" for macro in file.defines)]
 
 
 def _included(text: str, toolkit: Path) -> list[str]:
@@ -195,8 +195,8 @@ def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = Fal
     ptxas = tool("ptxas")
     if ptxas is None:
         return ""
-    number = int("".join(c for c in target if c.isdigit()) or 0)
-    arch = f"sm_{_OLDEST_OF_PTXAS}" if number < _OLDEST_OF_PTXAS else target
+    arch_number = int("".join(c for c in target if c.isdigit()) or 0)
+    arch = f"sm_{_OLDEST_OF_PTXAS}" if arch_number < _OLDEST_OF_PTXAS else target
     key = cache.digest("ptxas", version(ptxas), arch, is_open, text)
     if cache.load(key) is not None:
         return ""

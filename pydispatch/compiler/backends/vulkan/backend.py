@@ -82,11 +82,11 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         _check_export(export, modules[module], entry, generated)
     specialization = _specialization(variant, modules)
     offsets, data = [], b""
-    for i, each in enumerate(modules):
-        offsets.append([len(data), len(each.data)])
-        data += each.data
+    for i, binary in enumerate(modules):
+        offsets.append([len(data), len(binary.data)])
+        data += binary.data
         if dump is not None:
-            dump(".spv" if len(modules) == 1 else f".{i}.spv", each.data)
+            dump(".spv" if len(modules) == 1 else f".{i}.spv", binary.data)
     requires = dict.fromkeys(
         need
         for reflection, (_, entry) in zip(used, entries, strict=True)
@@ -208,11 +208,11 @@ def _specialization(variant: Variant, modules: Sequence[Module]) -> list[list[in
     set the first and second SpecId of that name.
     """
     known = {(c.id, c.name) for m in modules for c in m.reflection.spec_constants}
-    found = []
-    for number, key in enumerate(variant.constants):
-        ids = sorted({id for id, name in known if name == key}) or sorted({id for id, _ in known if id == number})
+    spec_ids = []
+    for index, key in enumerate(variant.constants):
+        ids = sorted({id for id, name in known if name == key}) or sorted({id for id, _ in known if id == index})
         if variant.constants.count(key) > 1:
-            place = number - variant.constants.index(key)
-            ids = [number] if number in ids else ids[place : place + 1]
-        found.append(ids)
-    return found
+            place = index - variant.constants.index(key)
+            ids = [index] if index in ids else ids[place : place + 1]
+        spec_ids.append(ids)
+    return spec_ids

@@ -116,7 +116,7 @@ def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], li
     for function in functions.values():
         name = import_symbol(function)
         if is_declaration(function) and not is_import(function) and name in unresolved:
-            known = [each for library in libraries for each in library.names()]
+            known = [function_name for library in libraries for function_name in library.names()]
             near = difflib.get_close_matches(name, known, 1)
             asked = ", ".join(library.name for library in libraries) or "there are no objects"
             raise CompileError(
@@ -129,8 +129,8 @@ def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], li
 
 def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
     """Return the prototypes by which kernels call a symbol, in GLSL."""
-    found = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
-    return list(dict.fromkeys(prototype(symbol, f) for f in found))
+    declarations = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
+    return list(dict.fromkeys(prototype(symbol, f) for f in declarations))
 
 
 def prototype(symbol: str, function: FuncOp) -> str:

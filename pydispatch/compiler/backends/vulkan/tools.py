@@ -56,18 +56,18 @@ def _validator(path: str) -> list[str]:
 def _compiled(file: ObjectFile, command: list[str]) -> bytes:
     """Compile a source by a command. command: ends with the option for the file of dependencies."""
     with tempfile.TemporaryDirectory(prefix="pydispatch-glsl-") as folder:
-        source, made, depends = (Path(folder) / name for name in ("shader.comp", "shader.spv", "depends"))
+        source, output, depends = (Path(folder) / name for name in ("shader.comp", "shader.spv", "depends"))
         source.write_bytes(_with_includes(file.data))
-        command = [*command, str(depends), *(f"-D{each}" for each in file.defines)]
-        command += [*(f"-I{each}" for each in file.include_path), "-o", str(made), str(source)]
+        command = [*command, str(depends), *(f"-D{entry}" for entry in file.defines)]
+        command += [*(f"-I{entry}" for entry in file.include_path), "-o", str(output), str(source)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
-        if done.returncode or not made.is_file():
+        if done.returncode or not output.is_file():
             said = (done.stdout + done.stderr).replace(str(source), file.name).strip()
             raise CompileError(f"{file.name} does not compile:\n{said}", file.location)
         if depends.is_file():
             listed = depends.read_text(errors="replace").partition(":")[2].replace("\\\n", " ").split()
-            files.record(each for each in listed if each != str(source))
-        return made.read_bytes()
+            files.record(entry for entry in listed if entry != str(source))
+        return output.read_bytes()
 
 
 def _with_includes(data: bytes) -> bytes:

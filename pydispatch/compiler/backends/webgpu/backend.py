@@ -54,15 +54,15 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     module = resolve_fallbacks(variant.module, lambda: provided)
     has_f16 = bool(dict(variant.target.config).get("f16"))
     text, entries = emit_module(module, variant.exports, variant.constants, has_f16)
-    made = with_functions(text, module, libraries, variant)
+    linked_module = with_functions(text, module, libraries, variant)
     if dump is not None:
-        dump(".wgsl", made.text)
-    data = made.text.encode()
+        dump(".wgsl", linked_module.text)
+    data = linked_module.text.encode()
     linked = None
     if any(len(entry.bindings) > LEAST["maxStorageBuffersPerShaderStage"] for entry in entries):
-        linked = read(made.text.encode(), "the generated text")
+        linked = read(linked_module.text.encode(), "the generated text")
     requires = dict.fromkeys(need for entry in entries for need in requirements(entry, linked))
-    if made.text.startswith("enable f16;"):
+    if linked_module.text.startswith("enable f16;"):
         requires["shader-f16"] = None
     requires |= dict.fromkeys(need for library in libraries for need in features(library.module))
     notes: dict[str, object] = {
@@ -74,9 +74,9 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
             "workgroup_sizes": [list(entry.size) for entry in entries],
         },
     }
-    if made.imports:
-        notes["imports"] = made.calls
-    return Binary(data, ".wgsl", tuple(requires), ALIGNMENT, made.imports, notes)
+    if linked_module.imports:
+        notes["imports"] = linked_module.calls
+    return Binary(data, ".wgsl", tuple(requires), ALIGNMENT, linked_module.imports, notes)
 
 
 def requirements(entry: EntryPoint, module: Module | None) -> list[str]:

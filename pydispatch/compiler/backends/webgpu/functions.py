@@ -36,7 +36,7 @@ class Generated:
 
 def libraries_of(objects: Sequence[ObjectFile]) -> list[Library]:
     """Open objects as libraries of functions. Raises CompileError."""
-    found: list[Library] = []
+    libraries: list[Library] = []
     for file in objects:
         if file.suffix != ".wgsl":
             raise CompileError(
@@ -44,10 +44,10 @@ def libraries_of(objects: Sequence[ObjectFile]) -> list[Library]:
                 file.location, "known kinds: .wgsl",
             )  # fmt: skip
         try:
-            found.append(open_library(preprocessed(file), file.name))
+            libraries.append(open_library(preprocessed(file), file.name))
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), file.location) from None
-    return found
+    return libraries
 
 
 def with_functions(text: str, module: ModuleOp, libraries: Sequence[Library], variant: Variant) -> Generated:
@@ -79,7 +79,7 @@ def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], li
     for function in functions.values():
         name = import_symbol(function)
         if is_declaration(function) and not is_import(function) and name in unresolved:
-            near = difflib.get_close_matches(name, [each for library in libraries for each in library.names()], 1)
+            near = difflib.get_close_matches(name, [known for library in libraries for known in library.names()], 1)
             asked = ", ".join(library.name for library in libraries) or "there are no objects"
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise CompileError(
@@ -92,20 +92,20 @@ def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], li
 
 def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
     """Return the prototypes by which kernels call a symbol, in WGSL."""
-    found = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
-    return list(dict.fromkeys(prototype(symbol, f) for f in found))
+    declarations = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
+    return list(dict.fromkeys(prototype(symbol, f) for f in declarations))
 
 
 def prototype(symbol: str, function: FuncOp) -> str:
     """Return a prototype in WGSL, such as `fn scale(offset0: u32, a1: i32)  // binding 0: array<f32>`."""
     parameters: list[str] = []
     buffers: list[str] = []
-    for number, type_ in enumerate(function.function_type.inputs.data):
+    for index, type_ in enumerate(function.function_type.inputs.data):
         if isinstance(type_, MemRefType):
             parameters.append(f"offset{len(buffers)}: u32")
             buffers.append(f"binding {len(buffers)}: array<{_element(type_.element_type)}>")
         else:
-            parameters.append(f"a{number}: {_wgsl(type_)}")
+            parameters.append(f"a{index}: {_wgsl(type_)}")
     outputs = function.function_type.outputs.data
     result = f" -> {_wgsl(outputs[0])}" if outputs else ""
     return f"fn {symbol}({', '.join(parameters)}){result}" + (f"  // {', '.join(buffers)}" if buffers else "")

@@ -39,27 +39,27 @@ class Given:
 def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     """Compile a variant that has kernels in WGSL alone, and return its modules as a binary. Raises CompileError."""
     start = time.perf_counter()
-    given = [_given(file) for file in variant.objects]
-    places = [_entry(export, given, variant) for export in variant.exports]
-    given = [_adapted(number, each, variant, places) for number, each in enumerate(given)]
-    problem = unknown([each.module for each in given], variant.constants)
+    objects = [_given(file) for file in variant.objects]
+    places = [_entry(export, objects, variant) for export in variant.exports]
+    objects = [_adapted(index, module, variant, places) for index, module in enumerate(objects)]
+    problem = unknown([module.module for module in objects], variant.constants)
     if problem is not None:
         raise CompileError(problem, variant.location)
     entries: list[Entry] = []
-    for export, (number, name) in zip(variant.exports, places, strict=True):
-        entries.append(_checked(export, given[number].module, name, variant.constants))
+    for export, (index, name) in zip(variant.exports, places, strict=True):
+        entries.append(_checked(export, objects[index].module, name, variant.constants))
     modules, data = [], b""
-    for number, each in enumerate(given):
-        modules.append([len(data), len(each.data)])
-        data += each.data
+    for index, module in enumerate(objects):
+        modules.append([len(data), len(module.data)])
+        data += module.data
         if dump is not None:
-            dump(".wgsl" if len(given) == 1 else f".{number}.wgsl", each.data)
+            dump(".wgsl" if len(objects) == 1 else f".{index}.wgsl", module.data)
     requires = dict.fromkeys(need for entry in entries for need in interface.requirements(entry))
     notes: dict[str, object] = {
         "seconds": {"objects": time.perf_counter() - start},
         "wgsl": {
             "modules": modules, "entries": [list(place) for place in places], "overrides": list(variant.constants),
-            "files": [PurePath(each.module.where).name for each in given],
+            "files": [PurePath(module.module.where).name for module in objects],
             "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for entry in entries],
         },
     }  # fmt: skip
@@ -85,7 +85,7 @@ def _given(file: ObjectFile) -> Given:
     except ArtifactError as error:
         raise CompileError(str(error), file.location) from None
     if not module.entry_points:
-        others = ", ".join(f"'{each.name}'" for each in module.other_stages)
+        others = ", ".join(f"'{stage.name}'" for stage in module.other_stages)
         more = f"; it has {others} of other stages" if others else ""
         raise CompileError(
             f"object '{file.name}' has no entry point for compute{more}",
@@ -94,40 +94,40 @@ def _given(file: ObjectFile) -> Given:
     return Given(module, module.text.encode(), PurePath(file.name).name.split(".")[0])
 
 
-def _adapted(number: int, given: Given, variant: Variant, places: Sequence[tuple[int, str]]) -> Given:
-    """Put the resources of module `number` where the layouts of its exports have them."""
+def _adapted(index: int, source: Given, variant: Variant, places: Sequence[tuple[int, str]]) -> Given:
+    """Put the resources of module `index` where the layouts of its exports have them."""
     layouts = {
         name: [binding.read_only for binding in export.layout.bindings]
         for export, (at, name) in zip(variant.exports, places, strict=True)
-        if at == number
+        if at == index
     }
-    module = adapted(given.module, layouts)
-    return replace(given, module=module, data=module.text.encode())
+    module = adapted(source.module, layouts)
+    return replace(source, module=module, data=module.text.encode())
 
 
-def _entry(export: Export, given: Sequence[Given], variant: Variant) -> tuple[int, str]:
+def _entry(export: Export, objects: Sequence[Given], variant: Variant) -> tuple[int, str]:
     """Return the module and entry point that an export means.
 
     By name; else the only entry point of the object whose file is named like the export; else the only entry point of
     the only object, for the only export. CompileError when there is none, or more than one.
     """
-    named = [(i, export.name) for i, each in enumerate(given) if each.module.entry(export.name) is not None]
+    named = [(i, export.name) for i, source in enumerate(objects) if source.module.entry(export.name) is not None]
     if not named:
-        single = [(i, each) for i, each in enumerate(given) if len(each.module.entry_points) == 1]
-        alike = [(i, each.module.entry_points[0].name) for i, each in single if each.stem == export.name]
-        only = len(given) == len(variant.exports) == len(single) == 1
-        named = alike or ([(0, given[0].module.entry_points[0].name)] if only else [])
+        single = [(i, source) for i, source in enumerate(objects) if len(source.module.entry_points) == 1]
+        alike = [(i, source.module.entry_points[0].name) for i, source in single if source.stem == export.name]
+        only = len(objects) == len(variant.exports) == len(single) == 1
+        named = alike or ([(0, objects[0].module.entry_points[0].name)] if only else [])
     if len(named) == 1:
         return named[0]
     if named:
-        where = ", ".join(given[i].module.where for i, _ in named)
+        where = ", ".join(objects[i].module.where for i, _ in named)
         raise CompileError(
             f"export '@{export.name}' is an entry point of several objects: {where}", export.location,
             "leave one of them out, or name the exports after the files of the shaders",
         )  # fmt: skip
-    names = [entry.name for each in given for entry in each.module.entry_points]
+    names = [entry.name for source in objects for entry in source.module.entry_points]
     near = difflib.get_close_matches(export.name, names, 1)
-    have = "; ".join(f"{g.module.where}: {', '.join(e.name for e in g.module.entry_points)}" for g in given)
+    have = "; ".join(f"{g.module.where}: {', '.join(e.name for e in g.module.entry_points)}" for g in objects)
     raise CompileError(
         f"export '@{export.name}' is no entry point of the objects of executable '@{variant.executable}'",
         export.location, f"{f'did you mean {near[0]!r}? ' if near else ''}entry points: {have}",
@@ -141,7 +141,7 @@ def _checked(export: Export, module: Module, name: str, constants: Sequence[str]
     try:
         overrides = overrides_of(module, constants)
         check(module, function, overrides)
-        entry = interface.entry_of(module.given({each.name: None for each in overrides}), function)
+        entry = interface.entry_of(module.given({override.name: None for override in overrides}), function)
     except ArtifactError as error:
         raise CompileError(str(error), export.location) from None
     layout = export.layout

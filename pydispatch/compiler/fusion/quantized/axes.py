@@ -35,11 +35,11 @@ def _only(group: Sequence[int], shape: Sequence[int]) -> int | None:
 
 def _collapsed_axes(op: Operation) -> Axes:
     shape = shape_of(op.operands[0])
-    found: Axes = [None] * len(shape)
+    axes: Axes = [None] * len(shape)
     for axis, group in enumerate(_groups(op)):
         if (only := _only(group, shape)) is not None:
-            found[only] = axis
-    return found
+            axes[only] = axis
+    return axes
 
 
 def _expanded_axes(op: Operation) -> Axes:

@@ -114,9 +114,9 @@ class Body:
         """Return operations whose last one is an elementwise generic that gives `value`. like: a tensor of the result's
         sizes; places: where a point of the loops is in the result.
         """
-        made, dims = sizes_of(like)
+        size_ops, dims = sizes_of(like)
         empty = tensor.EmptyOp(dims, TensorType(value.type, cast("TensorType[Attribute]", like.type).get_shape()))
-        return [*made, empty, self.over(value, empty.results[0], places, ["parallel"] * places.num_dims)]
+        return [*size_ops, empty, self.over(value, empty.results[0], places, ["parallel"] * places.num_dims)]
 
     def over(self, value: SSAValue, start: SSAValue, places: AffineMap, iterators: Sequence[str]) -> GenericOp:
         """End the body with `value`, and return the generic of it; `start` is what it writes over."""
@@ -138,23 +138,23 @@ def _signed(bits: int) -> Range:
 
 def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
     """Return operations that give the dynamic sizes of a tensor, and these sizes."""
-    made: list[Operation] = []
+    size_ops: list[Operation] = []
     for axis, n in enumerate(shape_of(value)):
         if n < 0:
             index = arith.ConstantOp.from_int_and_width(axis, IndexType())
-            made += [index, tensor.DimOp(value, index)]
-    return made, [op.results[0] for op in made[1::2]]
+            size_ops += [index, tensor.DimOp(value, index)]
+    return size_ops, [op.results[0] for op in size_ops[1::2]]
 
 
 def integer_of(value: SSAValue) -> int | None:
     """Return the integer that a constant scalar is, as an i32 or a float."""
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
-    number = attribute.value.data if isinstance(attribute, IntegerAttr | FloatAttr) else None
-    whole = number is not None and (isinstance(number, int) or number.is_integer()) and abs(number) <= EXACT
-    return int(number) if whole and number is not None else None
+    constant = attribute.value.data if isinstance(attribute, IntegerAttr | FloatAttr) else None
+    whole = constant is not None and (isinstance(constant, int) or constant.is_integer()) and abs(constant) <= EXACT
+    return int(constant) if whole and constant is not None else None
 
 
-def constant_code(number: int) -> Code:
+def constant_code(value: int) -> Code:
     """Return the code that gives an i32."""
-    constant = arith.ConstantOp(IntegerAttr(number, i32))
+    constant = arith.ConstantOp(IntegerAttr(value, i32))
     return Code((constant,), constant.result, ())

@@ -32,12 +32,12 @@ from pydispatch.ir.values import shape_of
 def multiply_integers(function: Operation, products: str) -> None:
     """Rewrite the products of a host function whose factors are dequantized, in place. products: the bytes that all
     targets multiply in one instruction, see `Level.bytes`."""
-    found = False
+    changed = False
     for op in list(walk(function)):
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
         if c is not None and c.acc in (f32, i32) and is_projected_permutation(c.generic.maps[-1]):
-            found = _rewrite(c, products) or found
-    if found:
+            changed = _rewrite(c, products) or changed
+    if changed:
         erase_unused(function)
 
 
@@ -62,8 +62,8 @@ def _rewrite(contraction: Contraction, products: str) -> bool:
         new = tensors.add(*_scaled(contraction, new, (a, b)))
     op = contraction.op
     assert op.parent is not None
-    for made in tensors.made:
-        set_location(made, op)
+    for operand_op in tensors.made:
+        set_location(operand_op, op)
     op.parent.insert_ops_before(tensors.made, op)
     new.name_hint = op.results[0].name_hint
     op.results[0].replace_all_uses_with(new)
@@ -90,16 +90,16 @@ def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> li
     initial value is left out.
     """
     g = contraction.generic
-    made, dims = sizes_of(g.outputs[0])
+    start_ops, dims = sizes_of(g.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
-    made += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(g.outputs[0])))]
-    start = made[-1].results[0] if contraction.acc == f32 else g.outputs[0]
+    start_ops += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(g.outputs[0])))]
+    start = start_ops[-1].results[0] if contraction.acc == f32 else g.outputs[0]
     body = Body()
     product = body.add(arith.MuliOp(body.integer(lhs), body.integer(rhs)))
     before = body.block.insert_arg(i32, len(body.inputs))
     new = body.over(body.add(arith.AddiOp(before, product)), start, g.maps[-1], g.iterators)
     new.attributes.update(contraction.op.attributes)
-    return [*(made if contraction.acc == f32 else ()), new]
+    return [*(start_ops if contraction.acc == f32 else ()), new]
 
 
 def _loops(contraction: Contraction) -> AffineMap:

@@ -75,8 +75,8 @@ class Tensors:
         if loops_at is None or last is None:
             return None
         loops = frozenset(r.position for a, r in enumerate(out.results) if a in kept and isinstance(r, AffineDimExpr))
-        found = Scalars(self, generic, loops).of(last.operands[0])
-        return None if found is None else found.at(loops_at)
+        scalar = Scalars(self, generic, loops).of(last.operands[0])
+        return None if scalar is None else scalar.at(loops_at)
 
     def _view(self, op: Operation, axes: Axes, kept: frozenset[int]) -> Dequantized | None:
         inner = self.of(op.operands[0], frozenset(a for a, now in enumerate(axes) if now in kept))
@@ -134,15 +134,15 @@ class Scalars:
         if isinstance(op, arith.SIToFPOp | arith.UIToFPOp | arith.ExtSIOp | arith.ExtUIOp) and value.type in (f32, i32):
             return self._widened(op)
         if isinstance(op, arith.SubiOp | arith.SubfOp):
-            number = self.of(op.operands[0])
+            minuend = self.of(op.operands[0])
             zero = self._free(op.operands[1]) if value.type == i32 else self._whole(op.operands[1])
-            plain = number is not None and number.zero is None and not number.scales and zero is not None
+            plain = minuend is not None and minuend.zero is None and not minuend.scales and zero is not None
             nothing = zero is None or zero.range == (0, 0)
-            return replace(number, zero=None if nothing else zero) if plain and number is not None else None
+            return replace(minuend, zero=None if nothing else zero) if plain and minuend is not None else None
         for number_at, scale_at in ((0, 1), (1, 0)) if isinstance(op, arith.MulfOp) else ():
-            scale, number = self._free(op.operands[scale_at]), None
-            if scale is not None and (number := self.of(op.operands[number_at])) is not None:
-                return replace(number, scales=(*number.scales, scale))
+            scale, minuend = self._free(op.operands[scale_at]), None
+            if scale is not None and (minuend := self.of(op.operands[number_at])) is not None:
+                return replace(minuend, scales=(*minuend.scales, scale))
         return None
 
     def _element(self, argument: BlockArgument) -> Dequantized | None:
@@ -186,9 +186,9 @@ class Scalars:
                 return None
             argument = Block(arg_types=[i32]).args[0]
             return Code((), argument, ((argument, self.tensors.add(integers), places),))
-        number = integer_of(value)
-        if number is not None:
-            return constant_code(number)
+        integer = integer_of(value)
+        if integer is not None:
+            return constant_code(integer)
         op = value.owner
         return self._free(op.operands[0]) if isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32 else None
 
@@ -232,5 +232,5 @@ def is_zero(value: SSAValue) -> bool:
     if isinstance(value.owner, tensor.SplatOp):
         return is_zero(value.owner.input)
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
-    number = attribute if isinstance(attribute, FloatAttr | IntegerAttr) else splat_of(attribute)
-    return number is not None and number.value.data == 0
+    scalar = attribute if isinstance(attribute, FloatAttr | IntegerAttr) else splat_of(attribute)
+    return scalar is not None and scalar.value.data == 0

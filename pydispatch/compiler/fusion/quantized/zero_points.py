@@ -56,8 +56,8 @@ def taken_off(contraction: Contraction, lhs: Dequantized, rhs: Dequantized, prod
         least = (-128, -128)
     first, second = _apart(lhs, least[0], constant_a, constant_b), _apart(rhs, least[1], constant_b, constant_a)
     sides = [(first, second.bytes), (second, first.bytes)]
-    needed = [number for taken, number in sides if not taken.is_all]
-    return (first, second) if needed and all(_is_summed(contraction, number) for number in needed) else ()
+    needed = [factor for taken, factor in sides if not taken.is_all]
+    return (first, second) if needed and all(_is_summed(contraction, factor) for factor in needed) else ()
 
 
 def _apart(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> Taken:
@@ -124,8 +124,8 @@ class Sums:
         g = self.c.generic
         own = [d for d in range(len(g.iterators)) if d in dims_in(factor.places) and d not in g.loops]
         order = [*own, *g.loops]
-        number = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(g.iterators))]
-        renamed = AffineMap(len(order), 0, tuple(number))
+        new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(g.iterators))]
+        renamed = AffineMap(len(order), 0, tuple(new_dims))
         shape, dims = [], list[SSAValue]()
         for d in own:
             axis = [isinstance(r, AffineDimExpr) and r.position == d for r in factor.places.results].index(True)
@@ -143,12 +143,12 @@ class Sums:
         before = inner.block.insert_arg(i32, len(inner.inputs))
         places = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(own))))
         kinds = ["parallel"] * len(own) + ["reduction"] * len(g.loops)
-        made = inner.over(inner.add(arith.AddiOp(before, value)), start.result, places, kinds)
-        self.made += [zero, start, made]
-        return body.input(made.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in own)))
+        sums = inner.over(inner.add(arith.AddiOp(before, value)), start.result, places, kinds)
+        self.made += [zero, start, sums]
+        return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in own)))
 
 
 def _whole(body: Body, taken: Taken, loops: AffineMap) -> SSAValue:
     """Add the computation of the number that is taken off a factor, in i32, and return its result."""
-    number = body.add(arith.ConstantOp(IntegerAttr(taken.number, i32)))
-    return number if taken.zero is None else body.add(arith.AddiOp(body.copy(taken.zero.at(loops)), number))
+    constant = body.add(arith.ConstantOp(IntegerAttr(taken.number, i32)))
+    return constant if taken.zero is None else body.add(arith.AddiOp(body.copy(taken.zero.at(loops)), constant))

@@ -140,9 +140,9 @@ def _join(frame: Frame, nests: list[Nest]) -> list[Nest]:
     """Results of one element per row go with the rows of a larger result, when they reduce what its rows hold, and when
     elements of neither share bytes: such nests go from byte to byte."""
     e = frame.elements
-    found = sorted(nests, key=lambda n: -len(n.dims(e)))
+    by_rank = sorted(nests, key=lambda n: -len(n.dims(e)))
     kept: list[Nest] = []
-    for nest in found:
+    for nest in by_rank:
         dims = nest.dims(e)
         reduces = any(isinstance(v, OpResult) and _reduces(v) for v, _ in nest.stores)
         home = None
@@ -187,7 +187,7 @@ def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
             continue
         if covers(place, trial.indices[: nest.split], indices, dims):
             loops.setdefault(value, []).append(place)
-    found: dict[SSAValue, SSAValue | None] = {}
+    storage: dict[SSAValue, SSAValue | None] = {}
     free = [v for v, _ in nest.stores]
     row = 1
     for size in dims[nest.split :]:
@@ -197,18 +197,18 @@ def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
         if not first_is_reduction or tensor_type(value).element_type != _element(value):
             continue
         if value in own:
-            found[value] = value
+            storage[value] = value
             free = [v for v in free if v is not value]
         elif len(places) > 1 and is_costly(value):
             size = row * max(1, bits_of(_element(value)) // 8)
             if 0 <= size <= frame.backend.row_bytes and bits_of(_element(value)) >= 8:
-                found[value] = None
+                storage[value] = None
                 continue
             fitting = [v for v in free if _element(v) == _element(value) and bits_of(_element(v)) >= 8]
             if fitting:
-                found[value] = fitting[0]
+                storage[value] = fitting[0]
                 free.remove(fitting[0])
-    return found
+    return storage
 
 
 def _element(value: SSAValue) -> Attribute:

@@ -75,8 +75,8 @@ def _small(op: Operation) -> bool:
 def _side_by_side(generic: Structured, column: int) -> bool:
     """Return whether most of what is read lies along the columns and not along the innermost reduced dimension."""
     across = along = 0
-    for number, (value, map) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
-        if not isinstance(value.type, TensorType) or not map.results or not generic.block.args[number].uses:
+    for index, (value, map) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
+        if not isinstance(value.type, TensorType) or not map.results or not generic.block.args[index].uses:
             continue
         last = {d.position for d in map.results[-1].dfs() if isinstance(d, AffineDimExpr)}
         across += column in last
@@ -180,7 +180,7 @@ class _Run:
     def _total(self, build: Builder, index: Index) -> None:
         place = build.value(build.minus(index, self.low))
         for part, buffer in zip(self.sums, self.totals, strict=True):
-            before, after = (build.add(memref.LoadOp.get(each, [place])) for each in (buffer, part))
+            before, after = (build.add(memref.LoadOp.get(sums, [place])) for sums in (buffer, part))
             self.e.store(build, build.add(arith.AddfOp(before, after)), buffer, [place])
 
 

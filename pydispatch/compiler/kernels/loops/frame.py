@@ -45,12 +45,12 @@ def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
     if isinstance(count, IntegerAttr):
         arguments = list(source.body.block.args)
         return arguments[len(arguments) - count.value.data :]
-    found: list[BlockArgument] = []
+    sizes: list[BlockArgument] = []
     for argument in reversed(source.body.block.args):
         if not isinstance(argument.type, IndexType):
             break
-        found.insert(0, argument)
-    return found
+        sizes.insert(0, argument)
+    return sizes
 
 
 class Frame:
@@ -90,8 +90,8 @@ class Frame:
         self.elements.flat = flat
         written = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t >= 0}
         fresh = len(self.tensors)
-        for number, argument in enumerate(self.tensors):
-            buffer = self._subspan(number, argument, number not in written)
+        for binding, argument in enumerate(self.tensors):
+            buffer = self._subspan(binding, argument, binding not in written)
             self.buffers.append(buffer)
             self.elements.materialize(argument, buffer)
         for value, index in zip(self.returned, self.updated, strict=True):
@@ -103,7 +103,7 @@ class Frame:
                 fresh += 1
         self.bindings = tuple(Binding(i < len(self.tensors) and i not in written) for i in range(fresh))
 
-    def _subspan(self, number: int, value: SSAValue, read_only: bool) -> SSAValue:
+    def _subspan(self, binding: int, value: SSAValue, read_only: bool) -> SSAValue:
         sizes = self.elements.dims(value)
         shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
         type_: MemRefType[Attribute] = MemRefType(tensor_type(value).element_type, shape)
@@ -113,7 +113,7 @@ class Frame:
                 operands=[[self.build.index(0)], open_],
                 result_types=[type_],
                 properties={
-                    "binding": IntegerAttr(number, IndexType()),
+                    "binding": IntegerAttr(binding, IndexType()),
                     "flags": ArrayAttr([StringAttr("ReadOnly")] if read_only else []),
                 },
             )

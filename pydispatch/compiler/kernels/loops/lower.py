@@ -282,9 +282,9 @@ def emit_bytes(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index,
     total = e.entry.product(dims)
     count = e.entry.ceil_quotient(total, ratio)
 
-    def byte(builder: Builder, number: list[Index]) -> None:
+    def byte(builder: Builder, flat_indices: list[Index]) -> None:
         for part in range(ratio):
-            flat = builder.linear(number[0], ratio, part)
+            flat = builder.linear(flat_indices[0], ratio, part)
 
             def element(builder: Builder, flat: Index = flat) -> None:
                 indices = builder.split(flat, dims)

@@ -117,14 +117,14 @@ def emit_nest(
         low = build.times(tile_number, cut.tile)
         high = build.least(build.plus(low, cut.tile), high)
 
-    def place(inner: Builder, number: Index) -> list[Index]:
-        indices = inner.split(number, dims[:split])
+    def place(inner: Builder, flat: Index) -> list[Index]:
+        indices = inner.split(flat, dims[:split])
         if indices and not isinstance(indices[0], int):
             inner.bounded(indices[0], dims[0])
         return indices
 
-    def outer(inner: Builder, number: Index) -> None:
-        row(inner, place(inner, number), low, high)
+    def outer(inner: Builder, flat: Index) -> None:
+        row(inner, place(inner, flat), low, high)
 
     if cut.outer == 1:
         outer(build, 0)
@@ -137,12 +137,12 @@ def emit_nest(
 
     final = build.minus(last, 1) if pipeline is not None else 0
 
-    def body(inner: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+    def body(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
         if pipeline is None:
-            outer(inner, number)
+            outer(inner, flat)
             return []
-        indices = place(inner, number)
-        following = place(inner, inner.least(inner.plus(number, 1), final))
+        indices = place(inner, flat)
+        following = place(inner, inner.least(inner.plus(flat, 1), final))
         pipeline.begin(inner, indices, following, carried)
         row(inner, indices, low, high)
         return pipeline.end()

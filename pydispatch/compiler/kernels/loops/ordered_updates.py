@@ -87,8 +87,8 @@ def walk(
     """`body` for the leading indices of all slices of a part, in order."""
     dims = update.dims(elements)[: update.ordered]
 
-    def step(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        leading = builder.split(number, dims)
+    def step(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        leading = builder.split(flat, dims)
         own: SSAValue | bool = True
         if parts != 1:
             own = equal(builder, builder.remainder(update.meeting(elements, builder, leading), parts), part)

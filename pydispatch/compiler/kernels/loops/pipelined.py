@@ -83,7 +83,7 @@ def find_pipelined(elements: Elements, nest: Nest) -> PipelinedReduction | None:
         return None
     (value, places), (other, other_places) = nest.stages[:2]
     rows = list(range(nest.split))
-    if any(sorted(p for p in found if p >= 0) != rows for found in (places, other_places)):
+    if any(sorted(p for p in dims if p >= 0) != rows for dims in (places, other_places)):
         return None
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
         return None

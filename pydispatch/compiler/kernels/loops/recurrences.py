@@ -55,16 +55,16 @@ def write_rows(
         start += clone_block(e, build, op.first.block, mapping, row)
     count = len(start) // len(rows)
 
-    def step(inner: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
+    def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
         following: list[SSAValue] = []
         elements: list[tuple[SSAValue, SSAValue, list[Index]]] = []
         for place, row in enumerate(rows):
-            indices = [*row[:axis], number, *row[axis:]]
+            indices = [*row[:axis], index, *row[axis:]]
             own = carried[place * count : (place + 1) * count]
             values: dict[SSAValue, SSAValue] = dict(zip(block.args, [*map(inner.value, indices), *own], strict=True))
-            found = clone_block(e, inner, block, values, indices)
-            following += found[:count]
-            elements += [(element, value, indices) for value, element in zip(op.res, found[count:], strict=True)]
+            results = clone_block(e, inner, block, values, indices)
+            following += results[:count]
+            elements += [(element, value, indices) for value, element in zip(op.res, results[count:], strict=True)]
         for element, value, indices in elements:
             if value in buffers:
                 e.store(inner, element, buffers[value], indices)
@@ -124,27 +124,27 @@ def _emit_columns(
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried(op)]
 
     def run(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        def keep(builder: Builder, number: Index, values: Sequence[SSAValue]) -> None:
+        def keep(builder: Builder, column: Index, values: Sequence[SSAValue]) -> None:
             for state, value in zip(states, values, strict=True):
-                elements.store(builder, value, state, [builder.minus(number, low)])
+                elements.store(builder, value, state, [builder.minus(column, low)])
 
-        def begin(builder: Builder, number: Index) -> None:
-            row = [*outer, number]
+        def begin(builder: Builder, column: Index) -> None:
+            row = [*outer, column]
             mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(builder.value, row), strict=True))
-            keep(builder, number, clone_block(elements, builder, op.first.block, mapping, row))
+            keep(builder, column, clone_block(elements, builder, op.first.block, mapping, row))
 
         def step(builder: Builder, place: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            def one(builder: Builder, number: Index) -> None:
-                row = [*outer, number]
+            def one(builder: Builder, column: Index) -> None:
+                row = [*outer, column]
                 indices = [*row[:axis], place, *row[axis:]]
-                own = [builder.add(memref.LoadOp.get(s, [builder.value(builder.minus(number, low))])) for s in states]
+                own = [builder.add(memref.LoadOp.get(s, [builder.value(builder.minus(column, low))])) for s in states]
                 values = [*map(builder.value, indices), *own]
                 mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
-                found = clone_block(elements, builder, block, mapping, indices)
-                for result, element in zip(op.res, found[len(states) :], strict=True):
+                results = clone_block(elements, builder, block, mapping, indices)
+                for result, element in zip(op.res, results[len(states) :], strict=True):
                     if result in buffers:
                         elements.store(builder, element, buffers[result], indices)
-                keep(builder, number, found[: len(states)])
+                keep(builder, column, results[: len(states)])
 
             builder.parallel(low, high, one, limit=dims[-1])
             return []
@@ -165,19 +165,19 @@ def _emit_rows(
     together = max(1, AT_ONCE // max(1, len(_carried(op))))
     many = build.plus(low, build.times(build.quotient(build.minus(high, low), together), together))
 
-    def rows(builder: Builder, number: Index, count: int) -> None:
-        found = [builder.split(builder.plus(number, i), dims) for i in range(count)]
-        for row in found:
+    def rows(builder: Builder, first: Index, count: int) -> None:
+        rows_of_indices = [builder.split(builder.plus(first, i), dims) for i in range(count)]
+        for row in rows_of_indices:
             if row and isinstance(row[0], SSAValue):
                 builder.bounded(row[0], dims[0])
-        write_rows(elements, builder, op, buffers, found)
+        write_rows(elements, builder, op, buffers, rows_of_indices)
 
-    def several(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        rows(builder, number, together)
+    def several(builder: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        rows(builder, first, together)
         return []
 
-    def single(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        rows(builder, number, 1)
+    def single(builder: Builder, row: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        rows(builder, row, 1)
         return []
 
     if cut.outer == 1:

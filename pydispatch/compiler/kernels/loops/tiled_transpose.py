@@ -104,10 +104,10 @@ class _Turned:
         dims, along, side = self.dims, self.along, self.side
         others = [d for d in range(len(dims) - 1) if d != along]
         blocks = build.ceil_quotient(dims[along], side)
-        tile, number = build.remainder(group, cut.tiles), build.quotient(group, cut.tiles)
+        tile, outer_tile = build.remainder(group, cut.tiles), build.quotient(group, cut.tiles)
         low = build.times(tile, cut.tile)
         high = build.least(build.plus(low, cut.tile), dims[-1])
-        first = build.times(number, cut.rows)
+        first = build.times(outer_tile, cut.rows)
         last = build.least(build.plus(first, cut.rows), cut.outer)
 
         def row_of_blocks(builder: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:

@@ -254,14 +254,14 @@ class Builder(IndexArithmetic[SSAValue]):
 
     def not_empty(self, sizes: Sequence[Index]) -> SSAValue | bool:
         """Return whether all sizes are greater than 0."""
-        found: SSAValue | bool = True
+        condition: SSAValue | bool = True
         for size in sizes:
             here = self.less(0, size)
-            if here is False or found is False:
+            if here is False or condition is False:
                 return False
             if here is not True:
-                found = here if found is True else self.pure(arith.AndIOp(found, here))
-        return found
+                condition = here if condition is True else self.pure(arith.AndIOp(condition, here))
+        return condition
 
     def halves(self, linear: Index, size: Index) -> tuple[Index, Index]:
         """`linear` as (quotient, remainder) by `size`; `joined` remembers what the two are made of."""
@@ -271,22 +271,22 @@ class Builder(IndexArithmetic[SSAValue]):
 
     def split(self, linear: Index, sizes: Sequence[Index]) -> list[Index]:
         """Return the multi-dimensional indices, one per size, of a row-major linear index."""
-        found: list[Index] = []
+        reversed_indices: list[Index] = []
         for position in range(len(sizes) - 1, 0, -1):
             if all(size == 1 for size in sizes[:position]):
-                found.append(linear)
+                reversed_indices.append(linear)
                 linear = 0
             else:
-                found.append(self.remainder(linear, sizes[position]))
+                reversed_indices.append(self.remainder(linear, sizes[position]))
                 linear = self.quotient(linear, sizes[position])
-        return [linear if not sizes or sizes[0] != 1 else 0, *reversed(found)] if sizes else []
+        return [linear if not sizes or sizes[0] != 1 else 0, *reversed(reversed_indices)] if sizes else []
 
     def join(self, indices: Sequence[Index], sizes: Sequence[Index]) -> Index:
         """Return the row-major linear index of `indices`."""
-        number: Index = 0
+        linear: Index = 0
         for index, size in zip(indices, sizes, strict=True):
-            number = self.linear(number, size, index)
-        return number
+            linear = self.linear(linear, size, index)
+        return linear
 
     # Control flow
 

@@ -224,16 +224,16 @@ class Elements:
         type_ = buffer.type
         assert isinstance(type_, MemRefType)
         shape = type_.get_shape()
-        for number in range(len(places) - 1):
-            linear, size = build.joined.get((places[number], places[number + 1]), (None, None))
-            if linear is None or not isinstance(size, int) or shape[number + 1] != size:
+        for dim in range(len(places) - 1):
+            linear, size = build.joined.get((places[dim], places[dim + 1]), (None, None))
+            if linear is None or not isinstance(size, int) or shape[dim + 1] != size:
                 continue
-            key = ("collapsed", buffer, number)
+            key = ("collapsed", buffer, dim)
             view = self.entry.recall(key)
             if view is None:
-                view = self.entry.add(collapsed(buffer, number))
+                view = self.entry.add(collapsed(buffer, dim))
                 self.entry.remember(key, view)
-            return view, [*places[:number], linear, *places[number + 2 :]]
+            return view, [*places[:dim], linear, *places[dim + 2 :]]
         return buffer, places
 
     def store(

@@ -33,9 +33,9 @@ def cannot_lower(generic: Structured) -> str:
 
 
 def _problem(generic: Structured) -> str:
-    for number, map in enumerate(generic.output_maps):
+    for index, map in enumerate(generic.output_maps):
         if not is_projection(map):
-            return f"the map of result {number}, {map}, is no projected permutation"
+            return f"the map of result {index}, {map}, is no projected permutation"
     if any(m.num_symbols for m in generic.maps):
         return "its maps have symbols"
     sets = [dims_in(m) for m in generic.output_maps]
@@ -47,9 +47,9 @@ def _problem(generic: Structured) -> str:
 
 
 def view_of(elements: Elements, op: Operation) -> Structured:
-    found = elements.view(op, generic_of)
-    assert isinstance(found, Structured)
-    return found
+    view = elements.view(op, generic_of)
+    assert isinstance(view, Structured)
+    return view
 
 
 def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
@@ -61,9 +61,9 @@ def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
         for position, result in enumerate(map.results):
             if isinstance(result, AffineDimExpr) and not isinstance(sizes[result.position], int):
                 sizes[result.position] = elements.dims(value)[position]
-    for number, size in enumerate(sizes):
+    for dim, size in enumerate(sizes):
         if size is None:
-            raise unsupported(generic.op, f"no operand has the size of dimension d{number}")
+            raise unsupported(generic.op, f"no operand has the size of dimension d{dim}")
     return sizes  # type: ignore[return-value]
 
 
@@ -94,9 +94,9 @@ def element_of_generic(e: Elements, build: Builder, value: OpResult, indices: Se
 def _parallel(elements: Elements, build: Builder, generic: Structured, point: list[Index | None]) -> list[SSAValue]:
     if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
         sizes = loop_sizes(elements, generic)
-        for number, p in enumerate(point):
-            if p is None and sizes[number] != 1:
-                raise unsupported(generic.op, f"dimension d{number} is parallel, and a result does not have it")
+        for dim, p in enumerate(point):
+            if p is None and sizes[dim] != 1:
+                raise unsupported(generic.op, f"dimension d{dim} is parallel, and a result does not have it")
     return body_at(elements, build, generic, [0 if p is None else p for p in point])
 
 
@@ -111,13 +111,13 @@ def body_at(
     of the outputs; else they are computed.
     """
     mapping: dict[SSAValue, SSAValue] = {}
-    for number, argument in enumerate(generic.block.args):
+    for index, argument in enumerate(generic.block.args):
         if not argument.uses:
             continue
-        if number >= len(generic.inputs) and carried is not None:
-            mapping[argument] = carried[number - len(generic.inputs)]
+        if index >= len(generic.inputs) and carried is not None:
+            mapping[argument] = carried[index - len(generic.inputs)]
         else:
-            mapping[argument] = _operand(elements, build, generic.operands[number], generic.maps[number], point)
+            mapping[argument] = _operand(elements, build, generic.operands[index], generic.maps[index], point)
     free = reassociable(generic) if carried is not None and elements.reassociate else frozenset[Operation]()
     return clone_block(elements, build, generic.block, mapping, point, free)
 
@@ -130,9 +130,9 @@ def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineM
     if elements.flat is not None:
         return elements.at(build, operand, list(point[:1]) if map.results else [])
     where = evaluate(build, map, point)
-    for number, result in enumerate(map.results):
+    for dim, result in enumerate(map.results):
         if not is_exact(result):  # its range was not compared with the size
-            where[number] = build.clamp(where[number], elements.dims(operand)[number])
+            where[dim] = build.clamp(where[dim], elements.dims(operand)[dim])
     return elements.at(build, operand, where)
 
 
@@ -140,16 +140,16 @@ def reassociable(generic: Structured) -> frozenset[Operation]:
     """Return the operations that combine loop-carried values and may be reassociated."""
     last = generic.block.last_op
     assert last is not None
-    found: list[Operation] = []
-    for number, value in enumerate(last.operands):
-        argument = generic.block.args[len(generic.inputs) + number]
+    ops: list[Operation] = []
+    for index, value in enumerate(last.operands):
+        argument = generic.block.args[len(generic.inputs) + index]
         if not isinstance(value, OpResult) or not isinstance(value.type, AnyFloat):
             continue
         if info_of(value.op).grouping is Grouping.FIXED:
             continue
         if len(list(argument.uses)) == 1 and argument in value.op.operands and len(list(value.uses)) == 1:
-            found.append(value.op)
-    return frozenset(found)
+            ops.append(value.op)
+    return frozenset(ops)
 
 
 SHORT = 512
@@ -166,16 +166,16 @@ def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
     steps = sizes[low]
     if not isinstance(steps, int) or not 1 < steps < SHORT or sizes[high] == 1:
         return False
-    found = False
-    for number, map in enumerate(generic.maps[: len(generic.inputs)]):
-        if not generic.block.args[number].uses or not {high, low} & dims_in(map):
+    is_contiguous = False
+    for index, map in enumerate(generic.maps[: len(generic.inputs)]):
+        if not generic.block.args[index].uses or not {high, low} & dims_in(map):
             continue
         places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
         windows = [r for r in map.results if not isinstance(r, AffineDimExpr)]
         if windows or high not in places or places[places.index(high) + 1 :][:1] != [low]:
             return False
-        found = found or places[-1] == low
-    return found
+        is_contiguous = is_contiguous or places[-1] == low
+    return is_contiguous
 
 
 def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
@@ -183,8 +183,8 @@ def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[
     results. Long sums are computed in blocks.
     """
     e.reduced.append((generic.op, build))
-    if e.distribute is not None and (made := e.distribute(e, build, generic, point)) is not None:
-        return made
+    if e.distribute is not None and (distributed := e.distribute(e, build, generic, point)) is not None:
+        return distributed
     sizes = loop_sizes(e, generic)
     for dim in generic.loops:
         if generic.iterators[dim] == "parallel" and sizes[dim] != 1:
@@ -206,8 +206,8 @@ def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[
 
     def body(inner: Builder, where: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
         full = list(known)
-        for number in range(len(loops)):
-            full[generic.loops[number]] = where[number]
+        for loop in range(len(loops)):
+            full[generic.loops[loop]] = where[loop]
         if merged:
             high, low = generic.loops[-2:]
             full[high], full[low] = inner.halves(where[len(loops) - 1], sizes[low])
@@ -219,7 +219,7 @@ def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[
         )
 
     summed = are_sums(e, generic)
-    levels = levels_of(loops) if any(summed) else [Level(number) for number in range(len(loops))]
+    levels = levels_of(loops) if any(summed) else [Level(loop) for loop in range(len(loops))]
     results = nest(build, levels, loops, summed, initial, body)
     if companion is not None:
         companion.results = results[own:]
@@ -227,9 +227,9 @@ def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[
 
 
 def integer_of(op: Operation, name: str) -> int:
-    found = op.properties.get(name, op.attributes.get(name))
-    assert isinstance(found, IntegerAttr)
-    return int(found.value.data)
+    attribute = op.properties.get(name, op.attributes.get(name))
+    assert isinstance(attribute, IntegerAttr)
+    return int(attribute.value.data)
 
 
 def are_sums(elements: Elements, generic: Structured) -> list[bool]:

@@ -67,7 +67,7 @@ def _bits(build: Builder, value: SSAValue, bits: IntegerType) -> SSAValue:
     return build.pure(arith.BitcastOp(value, bits))
 
 
-def _is(value: SSAValue, number: object) -> bool:
+def _is(value: SSAValue, constant: object) -> bool:
     if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
         return False
-    return isinstance(value.op.value, FloatAttr) and value.op.value.value.data == number
+    return isinstance(value.op.value, FloatAttr) and value.op.value.value.data == constant

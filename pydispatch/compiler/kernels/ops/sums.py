@@ -36,11 +36,11 @@ def nothing(build: Builder, type_: Attribute) -> SSAValue:
 
 def afresh(build: Builder, carried: Carried, sums: Sequence[bool], inside: Callable[[Carried], Carried]) -> Carried:
     """`inside` with sums of its own, which are then added to those so far."""
-    fresh = [number < len(sums) and sums[number] for number in range(len(carried))]
-    found = inside([nothing(build, v.type) if own else v for v, own in zip(carried, fresh, strict=True)])
+    fresh = [index < len(sums) and sums[index] for index in range(len(carried))]
+    results = inside([nothing(build, v.type) if own else v for v, own in zip(carried, fresh, strict=True)])
     return [
         build.add(arith.AddfOp(before, after)) if own else after
-        for before, after, own in zip(carried, found, fresh, strict=True)
+        for before, after, own in zip(carried, results, fresh, strict=True)
     ]
 
 
@@ -58,7 +58,7 @@ class Level:
 
 def levels_of(sizes: Sequence[Index]) -> list[Level]:
     """Return the loops over `sizes`, outermost first, with those that are long cut into blocks."""
-    found: list[Level] = []
+    levels: list[Level] = []
     steps, limit, fresh, left = 1, BLOCK, False, LEVELS - 1
 
     def fits(size: Index) -> bool:
@@ -69,12 +69,12 @@ def levels_of(sizes: Sequence[Index]) -> list[Level]:
         while left and not fits(size) and (step == 1 or loop == 0):
             if steps < FEWEST:  # too little for an accumulator: a block of this loop is inside too
                 length = limit // steps
-                found.append(Level(loop, step, fresh))
+                levels.append(Level(loop, step, fresh))
                 step, size = step * length, -(-size // length) if isinstance(size, int) else size
             steps, limit, fresh, left = 1, BLOCKS, True, left - 1
-        found.append(Level(loop, step, fresh))
+        levels.append(Level(loop, step, fresh))
         steps, fresh = steps * max(1, size) if isinstance(size, int) else limit, False
-    return found[::-1]
+    return levels[::-1]
 
 
 def nest(
@@ -106,8 +106,8 @@ def nest(
                 return afresh(inner, inside, sums, lambda own: run(inner, depth + 1, own))
             return run(inner, depth + 1, inside)
 
-        found = at.loop(low, high, values, step, step=level.step, limit=size)
+        results = at.loop(low, high, values, step, step=level.step, limit=size)
         ranges[level.loop] = low, high
-        return found
+        return results
 
     return run(build, 0, carried)

@@ -33,16 +33,16 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
     return value.type
 
 
-def collapsed(buffer: SSAValue, number: int) -> Operation:
-    """Build the view of a buffer in which dimensions `number` and `number + 1` are collapsed into one."""
+def collapsed(buffer: SSAValue, dim: int) -> Operation:
+    """Build the view of a buffer in which dimensions `dim` and `dim + 1` are collapsed into one."""
     type_ = buffer.type
     assert isinstance(type_, MemRefType)
     shape = list(type_.get_shape())
-    whole = shape[number] * shape[number + 1] if shape[number] >= 0 else DYNAMIC_INDEX
-    groups = [[i] for i in range(number)] + [[number, number + 1]] + [[i] for i in range(number + 2, len(shape))]
+    whole = shape[dim] * shape[dim + 1] if shape[dim] >= 0 else DYNAMIC_INDEX
+    groups = [[i] for i in range(dim)] + [[dim, dim + 1]] + [[i] for i in range(dim + 2, len(shape))]
     return memref.CollapseShapeOp(
         operands=[buffer],
-        result_types=[MemRefType(type_.element_type, [*shape[:number], whole, *shape[number + 2 :]])],
+        result_types=[MemRefType(type_.element_type, [*shape[:dim], whole, *shape[dim + 2 :]])],
         properties={"reassociation": ArrayAttr([ArrayAttr([IntegerAttr(i, 64) for i in g]) for g in groups])},
     )
 

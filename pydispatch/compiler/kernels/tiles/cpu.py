@@ -40,22 +40,22 @@ def reads_for_products(ops: Sequence[Operation]) -> dict[Operation, Reads]:
     A read needs no copy if the tile is used only by products that each follow such a read directly.
     """
     products = [op for op in ops if isinstance(op, MatmulOp)]
-    found = {op: [_read_before(op, tile) for tile in (op.a, op.b)] for op in products}
+    reads = {op: [_read_before(op, tile) for tile in (op.a, op.b)] for op in products}
     used: dict[Operation, Reads] = {}
     for op in products:
         first, second = (
-            read if read is not None and _is_for_products(tile, found) else None
-            for tile, read in zip((op.a, op.b), found[op], strict=True)
+            read if read is not None and _is_for_products(tile, reads) else None
+            for tile, read in zip((op.a, op.b), reads[op], strict=True)
         )
         used[op] = first, second
     return used
 
 
-def _is_for_products(tile: SSAValue, found: Mapping[MatmulOp, Sequence[ReadTileOp | None]]) -> bool:
+def _is_for_products(tile: SSAValue, reads: Mapping[MatmulOp, Sequence[ReadTileOp | None]]) -> bool:
     for use in tile.uses:
         user = use.operation
         if isinstance(user, MatmulOp) and user.c is not tile:
-            if found[user][use.index] is None:
+            if reads[user][use.index] is None:
                 return False
         elif not isinstance(user, ReadTileOp):
             return False
@@ -109,7 +109,7 @@ def _copy_what_exists(build: Builder, part: Part, tile: SSAValue) -> None:
     shape = shape_of(tile)
     zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
     _elements(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))
-    ends = [part.existing(build, number, size) for number, size in enumerate(shape)]
+    ends = [part.existing(build, dim, size) for dim, size in enumerate(shape)]
     _copy_elements(build, part, tile, (ends[0][0], ends[1][0]), (ends[0][1], ends[1][1]))
 
 
@@ -135,34 +135,34 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
     """C += A·B."""
     steps: Index = shape_of(op.a)[1]
     factors = []
-    for number, (tile, source) in enumerate(zip((op.a, op.b), reads, strict=True)):
+    for index, (tile, source) in enumerate(zip((op.a, op.b), reads, strict=True)):
         if source is None:
-            factors.append(_in_type(build, op, tile, number))
+            factors.append(_in_type(build, op, tile, index))
             continue
         part = part_of(source)
-        if not part.is_inside(1 - number, shape_of(tile)[1 - number]):
-            steps = build.least(steps, part.existing(build, 1 - number, shape_of(tile)[1 - number])[1])
-        factors.append(_taken(build, op, part, tile, number))
+        if not part.is_inside(1 - index, shape_of(tile)[1 - index]):
+            steps = build.least(steps, part.existing(build, 1 - index, shape_of(tile)[1 - index])[1])
+        factors.append(_taken(build, op, part, tile, index))
     _blocks(build, factors[0], factors[1], Part(op, op.c), (*shape_of(op.c), steps), level)
 
 
-def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, number: int) -> Part:
+def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, index: int) -> Part:
     """Return a factor in memory, in the type of the sums; copy and convert it when its tile has another type."""
     if element_of(tile) == element_of(op.c):
         return Part(op, tile)
-    memory = _memory(op, tile, number)
+    memory = _memory(op, tile, index)
     _copy(build, Part(op, tile), memory)
     return Part(op, memory)
 
 
-def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, number: int) -> Part:
+def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, index: int) -> Part:
     """Return a factor that is a part of a view: in place if its rows (of A) or columns (of B) exist, else as a copy."""
-    memory = _memory(op, tile, number)
-    if element_of(part.value) != element_of(memory) or (part.turned and number == 1):
+    memory = _memory(op, tile, index)
+    if element_of(part.value) != element_of(memory) or (part.turned and index == 1):
         _read(build, part, memory)
         return Part(op, memory)
-    size = shape_of(tile)[number]
-    exists = part.is_whole(build, number, size)
+    size = shape_of(tile)[index]
+    exists = part.is_whole(build, index, size)
     if exists is True:
         return part
     if exists is False:
@@ -173,7 +173,7 @@ def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, number: int
     return part.or_copy(build, exists, then, other, Part(op, memory))
 
 
-def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
+def _memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
     """Return memory for a factor in the type of the sums: the tile if it has that type, else a workgroup buffer,
     allocated at the entry on first use.
     """
@@ -189,16 +189,16 @@ def _memory(op: MatmulOp, tile: SSAValue, number: int) -> SSAValue:
     wanted = MemRefType(type_, list(shape), NoneAttr(), IntegerAttr(WORKGROUP, 64))
     for known in entry.ops:
         is_alike = isinstance(known, memref.AllocOp) and known.results[0].type == wanted
-        if is_alike and known.results[0].name_hint == f"factor{number}":
+        if is_alike and known.results[0].name_hint == f"factor{index}":
             return known.results[0]
-    made = memref.AllocOp.get(type_, 64, shape=list(shape))
-    made.results[0]._type = wanted
-    made.results[0].name_hint = f"factor{number}"
-    made.location = op.location
+    alloc = memref.AllocOp.get(type_, 64, shape=list(shape))
+    alloc.results[0]._type = wanted
+    alloc.results[0].name_hint = f"factor{index}"
+    alloc.location = op.location
     first = entry.first_op
     assert first is not None
-    entry.insert_op_before(made, first)
-    return made.results[0]
+    entry.insert_op_before(alloc, first)
+    return alloc.results[0]
 
 
 def _blocks(build: Builder, lhs: Part, rhs: Part, c: Part, sizes: tuple[int, int, Index], level: Level) -> None:

@@ -18,11 +18,11 @@ def read(build: Builder, op: ReadTileOp) -> None:
     """Emit code that reads a tile into memory; neighbouring invocations read neighbouring elements of the view."""
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
-    def one(builder: Builder, number: Index) -> None:
+    def one(builder: Builder, flat: Index) -> None:
         if part.turned:  # neighbours of the view
-            column, row = builder.split(number, [columns, rows])
+            column, row = builder.split(flat, [columns, rows])
         else:
-            row, column = builder.split(number, [rows, columns])
+            row, column = builder.split(flat, [rows, columns])
         put(builder, part.element(builder, row, column), op.tile, row, column)
 
     build.parallel(0, rows * columns, one)
@@ -35,8 +35,8 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     height, width = next((b for b in fitting if rows * columns // (b[0] * b[1]) >= invocations), fitting[-1])
     down, across = rows // height, columns // width
 
-    def one(builder: Builder, number: Index) -> None:
-        top, left = builder.split(number, [down, across])
+    def one(builder: Builder, block_index: Index) -> None:
+        top, left = builder.split(block_index, [down, across])
         at = [
             (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)
         ]

@@ -38,12 +38,12 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
         fits = element == total
     fits = fits and all(size * bits % (LINE * 8) == 0 for size in (steps, columns))
     groups = _groups(rows, columns, unit, invocations) if fits else None
-    memories = [_allocation(each) for each in (op.a, op.b, op.c)]
+    memories = [_allocation(allocation) for allocation in (op.a, op.b, op.c)]
     if groups is None or None in memories:
         return False
-    for each in memories:
-        assert each is not None
-        each.properties["alignment"] = IntegerAttr(max(LINE, _alignment(each)), i64)
+    for allocation in memories:
+        assert allocation is not None
+        allocation.properties["alignment"] = IntegerAttr(max(LINE, _alignment(allocation)), i64)
     _Writer(op, form, groups, invocations).run(build)
     return True
 
@@ -60,7 +60,7 @@ def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) ->
     ]
     if invocations % LANES or not fitting or rows * columns > MOST_SLOTS * invocations:
         return None
-    return min(fitting, key=lambda each: rows // each[0] + columns // each[1])
+    return min(fitting, key=lambda blocks: rows // blocks[0] + columns // blocks[1])
 
 
 def _allocation(value: SSAValue) -> memref.AllocOp | None:
@@ -92,9 +92,9 @@ class _Writer:
         self.sums = storage(entry, total, rows * columns // invocations, PRIVATE)
         first = function.body.block.first_op
         assert first is not None
-        for made in list(entry.block.ops):
-            made.detach()
-            function.body.block.insert_op_before(made, first)
+        for op_before in list(entry.block.ops):
+            op_before.detach()
+            function.body.block.insert_op_before(op_before, first)
 
     def run(self, build: Builder) -> None:
         loop = self._loop()
@@ -110,10 +110,10 @@ class _Writer:
         for body, place in ((self._take, loop), (self._put, following)):
             outside = Builder(Block(), self.op)
             self._invocations(outside, body)
-            for made in list(outside.block.ops):
-                made.detach()
+            for written in list(outside.block.ops):
+                written.detach()
                 assert place is not None
-                around.insert_op_before(made, place)
+                around.insert_op_before(written, place)
 
     def _loop(self) -> scf.ForOp | None:
         """Return the loop in which nothing else touches the sums; None where there is none."""

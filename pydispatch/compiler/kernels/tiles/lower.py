@@ -54,7 +54,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
 def _replace(op: ReadTileOp | MatmulOp, block: Block) -> None:
     around = op.parent
     assert around is not None
-    for made in list(block.ops):
-        made.detach()
-        around.insert_op_before(made, op)
+    for lowered in list(block.ops):
+        lowered.detach()
+        around.insert_op_before(lowered, op)
     taken_away(op)

@@ -73,15 +73,15 @@ class Part:
         """Return whether `size` rows, or columns, exist, and whether the first index in the other dimension is not
         negative.
         """
-        found: SSAValue | bool = True
+        condition: SSAValue | bool = True
         start, extent = self._along(dimension)
         other, _ = self._along(1 - dimension)
         for low, high in ((0, start), (build.plus(start, size), extent), (0, other)):
             if isinstance(low, int) and isinstance(high, int):
-                found = both(build, found, low <= high)
+                condition = both(build, condition, low <= high)
             else:
-                found = both(build, found, build.pure(arith.CmpiOp(build.value(low), build.value(high), "sle")))
-        return found
+                condition = both(build, condition, build.pure(arith.CmpiOp(build.value(low), build.value(high), "sle")))
+        return condition
 
     def inside(self, build: Builder, shape: tuple[int, int]) -> SSAValue | bool:
         """Return whether the memref contains all of a matrix of this shape."""
@@ -108,12 +108,12 @@ class Part:
             wide = MemRefType(type_.element_type, [rows, columns], layout, memref_type(view).memory_space)
             values.append(at.add(memref.MemorySpaceCastOp(at.add(memref.CastOp.get(view, wide)), type_)))
             at.add(scf.YieldOp(values[-1]))
-        made = build.add(scf.IfOp(condition, [type_], Region(then.block), Region(other.block)))
-        layout_of = LayoutOp.create(operands=[made], result_types=[IndexType()] * 5)
+        chosen = build.add(scf.IfOp(condition, [type_], Region(then.block), Region(other.block)))
+        layout_of = LayoutOp.create(operands=[chosen], result_types=[IndexType()] * 5)
         build.add(layout_of)
         offset, _, _, down, right = layout_of.results
         stated = down, right if self.turned else 1
-        return Part(build.source, made, layout=Strided(made, offset, (rows, columns), stated))
+        return Part(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), stated))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
         """Emit the load of an element, and return it; zero if it is outside the memref."""
@@ -134,8 +134,8 @@ def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Bui
     """scf.if over two blocks that are written already."""
     if isinstance(condition, bool):
         condition = build.pure(arith.ConstantOp(IntegerAttr(condition, IntegerType(1))))
-    for each in (then, other):
-        each.add(scf.YieldOp())
+    for builder in (then, other):
+        builder.add(scf.YieldOp())
     build.add(scf.IfOp(condition, [], Region(then.block), Region(other.block)))
 
 

@@ -108,11 +108,11 @@ def call_in_place(
 
     _check_order(inputs, at, spec)
     before = [list(o.uses) for o in outputs]
-    given = [at.cast(v, t, why(f"argument {i}"), casts) for i, (v, t) in enumerate(zip(inputs, takes, strict=True))]
+    arguments = [at.cast(v, t, why(f"argument {i}"), casts) for i, (v, t) in enumerate(zip(inputs, takes, strict=True))]
     if with_func:
-        call: Operation = func.CallOp(name, given, list(gives))
+        call: Operation = func.CallOp(name, arguments, list(gives))
     else:
-        call = util.CallOp(operands=[given], result_types=[list(gives)], properties={"callee": SymbolRefAttr(name)})
+        call = util.CallOp(operands=[arguments], result_types=[list(gives)], properties={"callee": SymbolRefAttr(name)})
     at.add(call)
     for i, (old, new, uses) in enumerate(zip(outputs, call.results, before, strict=True)):
         new.name_hint = old.name_hint

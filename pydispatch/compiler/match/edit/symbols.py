@@ -43,17 +43,17 @@ def references(op: Operation) -> Iterator[str]:
 def _references(attribute: Attribute) -> Iterator[str]:
     pending: list[Attribute] = [attribute]
     while pending:
-        each = pending.pop()
-        if isinstance(each, SymbolRefAttr):
-            yield each.root_reference.data
-        elif isinstance(each, ParametrizedAttribute):
-            pending += each.parameters
+        nested = pending.pop()
+        if isinstance(nested, SymbolRefAttr):
+            yield nested.root_reference.data
+        elif isinstance(nested, ParametrizedAttribute):
+            pending += nested.parameters
         else:
-            data = getattr(each, "data", None)
+            data = getattr(nested, "data", None)
             if isinstance(data, tuple):
                 pending += [a for a in data if isinstance(a, Attribute)]
-            elif isinstance(each, DictionaryAttr):
-                pending += each.data.values()
+            elif isinstance(nested, DictionaryAttr):
+                pending += nested.data.values()
 
 
 def import_symbol(

@@ -131,8 +131,8 @@ class _Search:
         self.best: Mismatch | None = None
 
     def inputs(self) -> list[SSAValue | None]:
-        found = [self.bound.get(i) for i in range(len(self.pattern.inputs))]
-        return [None if isinstance(f, str) else f for f in found]
+        values = [self.bound.get(i) for i in range(len(self.pattern.inputs))]
+        return [None if isinstance(f, str) else f for f in values]
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
         if self.best is None or self.depth > self.best.depth:
@@ -159,10 +159,10 @@ class _Search:
         if not self.alike(mine_node, theirs_node, where, op) or not self.children(mine_node, theirs_node):
             return False
         for i, out in enumerate(mine_node.unread):
-            number = self.pattern.leaf(out)
-            if number is not None and number not in self.bound:
+            unread_leaf = self.pattern.leaf(out)
+            if unread_leaf is not None and unread_leaf not in self.bound:
                 have = theirs_node.unread
-                self._set(number, have[i] if i < len(have) else ABSENT)
+                self._set(unread_leaf, have[i] if i < len(have) else ABSENT)
         self.agreed.add((mine_node, theirs_node))
         if theirs_node.op is not None and not theirs_node.is_constant:
             self.ops.add(theirs_node.op)

@@ -28,20 +28,20 @@ class Size:
         return self.low if self.low == self.high else None
 
 
-def castable(given: Attribute, wanted: Attribute) -> str | None:
-    """None when a value of type `given` may be cast to `wanted`, else why not.
+def castable(actual: Attribute, wanted: Attribute) -> str | None:
+    """None when a value of type `actual` may be cast to `wanted`, else why not.
 
     Dynamic sizes of `wanted` match any size. An encoding `array<i1: ...>` marks sizes that are a divisor.
     """
     if not isinstance(wanted, TensorType):
-        return None if given == wanted else f"expected {wanted}, got {given}"
+        return None if actual == wanted else f"expected {wanted}, got {actual}"
     plain = TensorType(wanted.element_type, wanted.get_shape())
-    if not isinstance(given, TensorType):
-        return f"expected {plain}, got {given}"
+    if not isinstance(actual, TensorType):
+        return f"expected {plain}, got {actual}"
     divides = _divisors(wanted)
-    wrong = given.element_type != wanted.element_type or len(given.get_shape()) != len(wanted.get_shape())
+    wrong = actual.element_type != wanted.element_type or len(actual.get_shape()) != len(wanted.get_shape())
     if not wrong:
-        for size, want, divisor in zip(given.get_shape(), wanted.get_shape(), divides, strict=True):
+        for size, want, divisor in zip(actual.get_shape(), wanted.get_shape(), divides, strict=True):
             if want == DYNAMIC:
                 continue
             fits = size != DYNAMIC and size % want == 0 if divisor and want else size == want
@@ -53,8 +53,8 @@ def castable(given: Attribute, wanted: Attribute) -> str | None:
             "?" if s == DYNAMIC else f"({s}*n)" if d else str(s)
             for s, d in zip(wanted.get_shape(), divides, strict=True)
         )
-        return f"expected tensor<{shape}x{wanted.element_type}>, got {given}"
-    return f"expected {plain}, got {given}"
+        return f"expected tensor<{shape}x{wanted.element_type}>, got {actual}"
+    return f"expected {plain}, got {actual}"
 
 
 def _divisors(type: TensorType[Attribute]) -> list[bool]:
@@ -92,10 +92,10 @@ def _size(stated: Stated | None) -> Size:
     if isinstance(stated, SSAValue):
         return size_from(stated)
     if isinstance(stated, Product):
-        found = Size(1, 1)
+        product = Size(1, 1)
         for part in stated.parts:
-            found = _times(found, _size(part))
-        return found
+            product = _times(product, _size(part))
+        return product
     return Size()
 
 
@@ -112,8 +112,8 @@ def size_from(value: SSAValue) -> Size:
     if op.name == "arith.constant":
         constant = op.properties.get("value")
         if isinstance(constant, IntegerAttr):
-            number = int(constant.value.data)
-            return Size(number, number, number or 1)
+            size = int(constant.value.data)
+            return Size(size, size, size or 1)
     if op.name == "util.assume.int":
         return _assumed(op, value.index)
     if op.name == "arith.muli":
@@ -139,9 +139,9 @@ def size_identity(value: SSAValue, dim: int) -> Hashable:
         index = stated
         while isinstance(index, OpResult) and index.op.name == "util.assume.int":
             index = index.op.operands[index.index]
-        number = size_from(index).static
-        if number is not None:
-            return number
+        static = size_from(index).static
+        if static is not None:
+            return static
         if not isinstance(index, OpResult) or index.op.name != "tensor.dim":
             return index
         axis = size_from(index.op.operands[1]).static
@@ -156,15 +156,15 @@ def _assumed(op: Operation, index: int) -> Size:
         return Size()
     row = rows.data[index]
     entries = row.data if isinstance(row, ArrayAttr) else [row]
-    found: list[Size] = []
+    assumed: list[Size] = []
     for entry in entries:
         if not isinstance(entry, DictionaryAttr):
             return Size()
         numbers = {k: int(v.value.data) for k, v in entry.data.items() if isinstance(v, IntegerAttr)}
-        found.append(Size(numbers.get("umin", 0), numbers.get("umax"), max(1, numbers.get("udiv", 1))))
-    if not found:
+        assumed.append(Size(numbers.get("umin", 0), numbers.get("umax"), max(1, numbers.get("udiv", 1))))
+    if not assumed:
         return Size()
-    highs = [f.high for f in found]
+    highs = [f.high for f in assumed]
     high = None if None in highs else max(h for h in highs if h is not None)
-    multiple = found[0].multiple if len({f.multiple for f in found}) == 1 else 1
-    return Size(min(f.low for f in found), high, multiple)
+    multiple = assumed[0].multiple if len({f.multiple for f in assumed}) == 1 else 1
+    return Size(min(f.low for f in assumed), high, multiple)

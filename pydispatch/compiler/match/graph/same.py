@@ -16,17 +16,17 @@ def is_like(op: Operation, name: str) -> bool:
     """
     if not isinstance(op, GenericOp) or not name.startswith("linalg.") or name == "linalg.generic":
         return False
-    made = _named(op, name)
-    if made is None:
+    named = _named(op, name)
+    if named is None:
         return False
     try:
         view = View()
-        mine, theirs = view.nodes(made), View().nodes(op)
+        mine, theirs = view.nodes(named), View().nodes(op)
         return [n.key for n in mine] == [n.key for n in theirs]
     except Exception:  # The named operation does not accept such operands.
         return False
     finally:
-        made.erase()
+        named.erase()
 
 
 def _named(op: GenericOp, name: str) -> Operation | None:
@@ -37,10 +37,10 @@ def _named(op: GenericOp, name: str) -> Operation | None:
         return None
     sizes = DenseArrayBase.from_list(i32, [len(op.inputs), len(op.outputs)])
     try:
-        made: Operation = kind.create(
+        named: Operation = kind.create(
             operands=list(op.operands), result_types=[r.type for r in op.results],
             properties={"operandSegmentSizes": sizes},
         )  # fmt: skip
-        return made
+        return named
     except Exception:  # One that needs more to be made.
         return None

@@ -43,20 +43,20 @@ class Tree(Generic[T]):
         if not op.results:
             return []
         nodes = view.nodes(op)
-        found: list[T] = []
-        self._walk(self._root, (nodes[0], None), view, found)
-        return found
+        matches: list[T] = []
+        self._walk(self._root, (nodes[0], None), view, matches)
+        return matches
 
-    def _walk(self, branch: _Branch[T], rest: object, view: View, found: list[T]) -> None:
+    def _walk(self, branch: _Branch[T], rest: object, view: View, matches: list[T]) -> None:
         """rest: the nodes still to visit, as (first, (second, ...)): branches share it."""
-        found += branch.here
+        matches += branch.here
         if rest is None:
             return
         assert isinstance(rest, tuple)
         child: SSAValue | Node = rest[0]
         later: object = rest[1]
         if branch.any is not None:
-            self._walk(branch.any, later, view, found)
+            self._walk(branch.any, later, view, matches)
         if not branch.by_key:
             return
         node: Node = view.node(child)
@@ -64,11 +64,11 @@ class Tree(Generic[T]):
         if inner is None:
             return
         children: Sequence[SSAValue | Node] = node.children
-        before = len(found)
+        before = len(matches)
         for order in (children, children[::-1]) if node.commutative else (children,):
             into = later
-            for each in reversed(order):
-                into = (each, into)
-            self._walk(inner, into, view, found)
-        if node.commutative and len(found) > before + 1:  # Both orders may lead to the same.
-            found[before:] = list({id(f): f for f in found[before:]}.values())
+            for operand in reversed(order):
+                into = (operand, into)
+            self._walk(inner, into, view, matches)
+        if node.commutative and len(matches) > before + 1:  # Both orders may lead to the same.
+            matches[before:] = list({id(f): f for f in matches[before:]}.values())

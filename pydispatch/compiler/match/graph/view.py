@@ -84,18 +84,18 @@ class View:
             return child
         child = source_of(child)
         if not isinstance(child, OpResult):
-            found = self._outside.get(child)
-            if found is None:
-                found = self._outside[child] = Node(("outside", id(child)), (), child.type, None, "an argument", child)
-            return found
+            known = self._outside.get(child)
+            if known is None:
+                known = self._outside[child] = Node(("outside", id(child)), (), child.type, None, "an argument", child)
+            return known
         return self.nodes(child.op)[child.index]
 
     def nodes(self, op: Operation) -> list[Node]:
         """Return one node for each result of an operation."""
-        found = self._nodes.get(op)
-        if found is None:
-            found = self._nodes[op] = _nodes_of(op, self)
-        return found
+        known = self._nodes.get(op)
+        if known is None:
+            known = self._nodes[op] = _nodes_of(op, self)
+        return known
 
     def forget(self, op: Operation) -> None:
         """Remove the cached nodes of an operation. Callers use it after the operands of `op` changed."""
@@ -167,10 +167,10 @@ def _of_generic(op: GenericOp) -> list[Node]:
     if elementwise:
         last = block.last_op
         assert last is not None
-        made: dict[SSAValue, SSAValue | Node] = {}
+        scalars: dict[SSAValue, SSAValue | Node] = {}
         nodes: list[Node] = []
         for result, value in zip(op.results, last.operands, strict=True):
-            nodes.append(_scalar_root(g, value, result, made))
+            nodes.append(_scalar_root(g, value, result, scalars))
         return nodes
     body = Body(block)
     yields = body.yields()
@@ -191,9 +191,11 @@ def _of_generic(op: GenericOp) -> list[Node]:
     ]
 
 
-def _scalar_root(generic: Structured, value: SSAValue, result: SSAValue, made: dict[SSAValue, SSAValue | Node]) -> Node:
+def _scalar_root(
+    generic: Structured, value: SSAValue, result: SSAValue, scalars: dict[SSAValue, SSAValue | Node]
+) -> Node:
     """Return the node of one result: that of the yielded scalar, with the result as its value."""
-    child = _scalar(generic, value, result.type, made)
+    child = _scalar(generic, value, result.type, scalars)
     if isinstance(child, Node) and child.value is None:
         copy = Node(
             (),
@@ -212,7 +214,7 @@ def _scalar_root(generic: Structured, value: SSAValue, result: SSAValue, made: d
 
 
 def _scalar(
-    generic: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
+    generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
     """Return the node of one scalar of the body, as a tensor of the shape of the result. Not recursive: bodies may be
     long.
@@ -220,22 +222,22 @@ def _scalar(
     pending = [value]
     while pending:
         top = pending[-1]
-        if top in made:
+        if top in scalars:
             pending.pop()
             continue
         inner = top.owner
         if isinstance(inner, Operation) and inner.parent is generic.body:
-            missing = [v for v in inner.operands if v not in made]
+            missing = [v for v in inner.operands if v not in scalars]
             if missing:
                 pending += missing
                 continue
         pending.pop()
-        made[top] = _scalar_child(generic, top, type, made)
-    return made[value]
+        scalars[top] = _scalar_child(generic, top, type, scalars)
+    return scalars[value]
 
 
 def _scalar_child(
-    generic: Structured, value: SSAValue, type: Attribute, made: dict[SSAValue, SSAValue | Node]
+    generic: Structured, value: SSAValue, type: Attribute, scalars: dict[SSAValue, SSAValue | Node]
 ) -> SSAValue | Node:
     inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)
@@ -253,7 +255,7 @@ def _scalar_child(
         key = expressions.constant_key(attribute) or ("constant", attribute)
         return Node(key, (), wide, op, "constant", parts=[("value", expressions.constant_text(attribute))])
     key, commutes, swapped = operation_key(inner)
-    children = [made[v] for v in inner.operands]
+    children = [scalars[v] for v in inner.operands]
     if swapped:
         children.reverse()
     index = inner.results.index(value) if len(inner.results) > 1 else 0
@@ -304,15 +306,15 @@ def _of_named(op: Operation, view: View) -> list[Node] | None:
     inside = View()
     nodes: list[Node] = []
     for result, value in zip(op.results, last.operands, strict=True):
-        found = _moved(inside.node(value), inside, back, op, {})
-        if not isinstance(found, Node) or (found.value is None and not found.key):
+        moved = _moved(inside.node(value), inside, back, op, {})
+        if not isinstance(moved, Node) or (moved.value is None and not moved.key):
             return None
-        if found.label == "splat" and view.node(found.children[0]).is_constant:
-            scalar = view.node(found.children[0])
-            found.key, found.label, found.children, found.parts = scalar.key, "constant", (), scalar.parts
-        found.value, found.type = result, result.type
-        found.unread = [o for o in getattr(op, "outputs", ()) if not _reads(found, o)]
-        nodes.append(found)
+        if moved.label == "splat" and view.node(moved.children[0]).is_constant:
+            scalar = view.node(moved.children[0])
+            moved.key, moved.label, moved.children, moved.parts = scalar.key, "constant", (), scalar.parts
+        moved.value, moved.type = result, result.type
+        moved.unread = [o for o in getattr(op, "outputs", ()) if not _reads(moved, o)]
+        nodes.append(moved)
     return nodes
 
 

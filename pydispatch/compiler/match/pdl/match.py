@@ -41,10 +41,13 @@ class PdlPattern:
         self.rewrite = last
         self.root = self._root()
         self.constraints = [o for o in op.body.block.ops if isinstance(o, pdl.ApplyNativeConstraintOp)]
-        for each in self.constraints:
-            if each.constraint_name.data not in CONSTRAINTS:
-                raise CompileError(f"there is no native constraint '{each.constraint_name.data}'", location_of(each),
-                                   f"constraints: {', '.join(CONSTRAINTS)}")  # fmt: skip
+        for constraint in self.constraints:
+            if constraint.constraint_name.data not in CONSTRAINTS:
+                raise CompileError(
+                    f"there is no native constraint '{constraint.constraint_name.data}'",
+                    location_of(constraint),
+                    f"constraints: {', '.join(CONSTRAINTS)}",
+                )
 
     def _root(self) -> pdl.OperationOp:
         """Return the operation that no other of the pattern reads, though the rewrite may name another."""
@@ -83,11 +86,11 @@ class PdlPattern:
         if not search.operation(self.root, op, ""):
             assert search.best is not None
             return search.best
-        for each in self.constraints:
-            given = [search.known(v) for v in each.args]
-            problem = CONSTRAINTS[each.constraint_name.data](given)
+        for constraint in self.constraints:
+            arguments = [search.known(v) for v in constraint.args]
+            problem = CONSTRAINTS[constraint.constraint_name.data](arguments)
             if problem is not None:
-                return Mismatch(search.depth, f"{each.constraint_name.data}: {problem}", op)
+                return Mismatch(search.depth, f"{constraint.constraint_name.data}: {problem}", op)
         return search.bound
 
 

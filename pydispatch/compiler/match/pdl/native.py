@@ -27,9 +27,9 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 
 
-def _element_type(given: Sequence[Any]) -> str | None:
+def _element_type(arguments: Sequence[Any]) -> str | None:
     """`checkTensorElementType(type, element)`."""
-    type, element = given
+    type, element = arguments
     if not isinstance(type, TensorType):
         return f"expected a tensor, got {type}"
     return None if type.element_type == element else f"expected elements of {element}, got {type}"
@@ -39,16 +39,16 @@ CONSTRAINTS: dict[str, Callable[[Sequence[Any]], str | None]] = {"checkTensorEle
 """Name -> a function from bound values to None, or to the reason why not."""
 
 
-def rewrite_as_dispatch(given: Sequence[Any], place: Operation, program: ModuleOp, spec: Operation) -> list[Any]:
+def rewrite_as_dispatch(arguments: Sequence[Any], place: Operation, program: ModuleOp, spec: Operation) -> list[Any]:
     """`rewriteAsFlowDispatch(root, name, inputs, replaced values, their sizes, other operands)`.
 
     The external function `name` is called once with, for each tensor, its base and an offset in elements: inputs, then
     results, then the other operands.
     """
-    if len(given) != 6:
-        raise CompileError(f"rewriteAsFlowDispatch takes 6 arguments, got {len(given)}", location_of(spec),
+    if len(arguments) != 6:
+        raise CompileError(f"rewriteAsFlowDispatch takes 6 arguments, got {len(arguments)}", location_of(spec),
                            "the root, the name, inputs, replaced values, their sizes, other operands")  # fmt: skip
-    _, name, inputs, replaced, sizes, others = given
+    _, name, inputs, replaced, sizes, others = arguments
     if not isinstance(name, StringAttr):
         raise CompileError(f"the name of the function is a string, got {name}", location_of(spec))
     for value in (*inputs, *others):
@@ -172,9 +172,9 @@ def _executable(
       }}
     }}
   }}"""
-    made = ir.parse(text, f"<{function}>").body.block.first_op
-    assert made is not None
-    copy = clone(made)
+    executable = ir.parse(text, f"<{function}>").body.block.first_op
+    assert executable is not None
+    copy = clone(executable)
     for inner in walk(copy):
         set_location(inner, place)
     first = program.body.block.first_op

@@ -38,8 +38,10 @@ class Rewriting:
         """CompileError, in the spec, when the replacement cannot be made or leaves uses without a value."""
         rewrite = self.pattern.rewrite
         if rewrite.name_ is not None:
-            given = [self.get(v) for v in rewrite.external_args]
-            self._native(rewrite.name_.data, [self.root, *given] if rewrite.root is not None else given, rewrite)
+            arguments = [self.get(v) for v in rewrite.external_args]
+            self._native(
+                rewrite.name_.data, [self.root, *arguments] if rewrite.root is not None else arguments, rewrite
+            )
         else:
             for op in rewrite.body.block.ops if rewrite.body.blocks else ():
                 handler = _HANDLERS.get(op.name)
@@ -60,17 +62,17 @@ class Rewriting:
 
     def values(self, operands: Any) -> list[Any]:
         """Return the bound values of several operands, with ranges flattened."""
-        found: list[Any] = []
-        for each in operands:
-            got = self.get(each)
-            found += got if isinstance(got, list) else [got]
-        return found
+        flat: list[Any] = []
+        for operand in operands:
+            got = self.get(operand)
+            flat += got if isinstance(got, list) else [got]
+        return flat
 
-    def _native(self, name: str, given: list[Any], op: Operation) -> list[Any]:
+    def _native(self, name: str, arguments: list[Any], op: Operation) -> list[Any]:
         if name not in REWRITES:
             raise CompileError(f"there is no native rewrite '{name}'", location_of(op),
                                f"rewrites: {', '.join(REWRITES)}")  # fmt: skip
-        return REWRITES[name](given, self.place, self.program, op)
+        return REWRITES[name](arguments, self.place, self.program, op)
 
     def _check(self) -> None:
         if self.root.parent is not None and all(not list(r.uses) for r in self.root.results):
@@ -88,22 +90,22 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
         raise CompileError(f"operation '{name}' is not known", location_of(op))
     operands = self.values(op.operand_values)
     types = self.values(op.type_values) if op.type_values else _inferred(self, op, name, operands)
-    given: dict[str, Attribute] = {
+    attributes: dict[str, Attribute] = {
         n.data: self.get(v) for n, v in zip(op.attributeValueNames, op.attribute_values, strict=True)
     }
     properties: dict[str, Attribute] = {}
     if issubclass(kind, IRDLOperation):
         definition = kind.get_irdl_definition()
-        properties = {k: given.pop(k) for k in list(given) if k in definition.properties}
-        for key, each in definition.properties.items():
-            default = getattr(each, "default_value", None)
+        properties = {k: attributes.pop(k) for k in list(attributes) if k in definition.properties}
+        for key, prop in definition.properties.items():
+            default = getattr(prop, "default_value", None)
             if key not in properties and default is not None:
                 properties[key] = default
         sized = any(isinstance(o, AttrSizedOperandSegments) for o in definition.options)
         if sized and len(definition.operands) == 2 and "operandSegmentSizes" not in properties:
             outputs = len(types)
             properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(operands) - outputs, outputs])
-    new = kind.create(operands=operands, result_types=types, properties=properties, attributes=given)
+    new = kind.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
     set_location(new, self.root)
     self.place.parent.insert_op_before(new, self.place)  # type: ignore[union-attr]
     try:
@@ -197,8 +199,8 @@ def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
 
 
 def _apply(self: Rewriting, op: pdl.ApplyNativeRewriteOp) -> None:
-    made = self._native(op.constraint_name.data, [self.get(v) for v in op.args], op)
-    for result, value in zip(op.res, made, strict=False):
+    results = self._native(op.constraint_name.data, [self.get(v) for v in op.args], op)
+    for result, value in zip(op.res, results, strict=False):
         self.env[result] = value
 
 

@@ -56,19 +56,21 @@ def apply_patterns(
     replacer = Replacer(module, targets)
     if decide is not None and replace:
         accepted = _decided(accepted, replacer, decide)
-    for each, match, chosen in accepted:
-        report.match(each.name, match.root, replacer.describe(chosen))
+    for compiled_pattern, match, chosen in accepted:
+        report.match(compiled_pattern.name, match.root, replacer.describe(chosen))
     unmatched = set(report.unmatched)
-    for each in [c for c in compiled if c.name in unmatched and c.dag is not None][:EXPLAINED]:
+    for compiled_pattern in [c for c in compiled if c.name in unmatched and c.dag is not None][:EXPLAINED]:
         for op in ops:
-            match_or_not = each.match(op, view)
+            match_or_not = compiled_pattern.match(op, view)
             if isinstance(match_or_not, Mismatch):
-                report.miss(each.name, op, match_or_not)
+                report.miss(compiled_pattern.name, op, match_or_not)
     # From the end: a match whose results are inputs of another then finds that one replaced, with uses of its own.
     places = {op: place for place, op in enumerate(ops)}
-    for each, match, chosen in sorted(accepted, key=lambda taken: -places[taken[1].root]) if replace else ():
+    for compiled_pattern, match, chosen in (
+        sorted(accepted, key=lambda taken: -places[taken[1].root]) if replace else ()
+    ):
         if chosen is not None:
-            replacer.replace(each, match, chosen)
+            replacer.replace(compiled_pattern, match, chosen)
     if replace and accepted:
         cleanup.eliminate_dead(module)
 
@@ -88,29 +90,29 @@ def _find(
 ) -> list[tuple[tuple[int, int, int], _Taken]]:
     """Return every match with its sort key."""
     tree: Tree[Compiled] = Tree()
-    for each in compiled:
-        report.declare(each.name, each.dag.nodes[0].label if each.dag is not None else "")
-        if each.dag is not None:
-            tree.add(each.dag.path, each)
-    others = [each for each in compiled if each.dag is None]
-    found = []
+    for candidate in compiled:
+        report.declare(candidate.name, candidate.dag.nodes[0].label if candidate.dag is not None else "")
+        if candidate.dag is not None:
+            tree.add(candidate.dag.path, candidate)
+    others = [candidate for candidate in compiled if candidate.dag is None]
+    keyed = []
     for place, op in enumerate(ops):
-        for each in (*tree.find(op, view), *others):
-            match = each.match(op, view)
+        for candidate in (*tree.find(op, view), *others):
+            match = candidate.match(op, view)
             if isinstance(match, Mismatch):
-                report.miss(each.name, op, match)
+                report.miss(candidate.name, op, match)
                 continue
-            chosen = _choose(each, match, targets, report)
-            if chosen is not None or not each.pattern.replacements:
-                found.append(((-each.pattern.benefit, each.order, -place), (each, match, chosen)))
-    return found
+            chosen = _choose(candidate, match, targets, report)
+            if chosen is not None or not candidate.pattern.replacements:
+                keyed.append(((-candidate.pattern.benefit, candidate.order, -place), (candidate, match, chosen)))
+    return keyed
 
 
-def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
+def _settle(keyed: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
     """Select matches by their sort keys so that none shares an operation with an earlier one."""
     taken: set[Operation] = set()
     accepted = []
-    for _, item in sorted(found, key=lambda each: each[0]):
+    for _, item in sorted(keyed, key=lambda entry: entry[0]):
         match = item[1]
         ops = {op for op in (match.ops | {match.root}) if op.name != "arith.constant"}
         if not ops & taken:
@@ -119,10 +121,10 @@ def _settle(found: list[tuple[tuple[int, int, int], _Taken]]) -> list[_Taken]:
     return accepted
 
 
-def _choose(each: Compiled, match: Match, targets: tuple[str, ...], report: Report) -> Replacement | None:
+def _choose(compiled: Compiled, match: Match, targets: tuple[str, ...], report: Report) -> Replacement | None:
     """Return the first replacement whose predicate holds, None if there is none; report each failed predicate."""
-    info: Any = MatchInfo(each, match, targets)
-    for replacement in each.pattern.replacements:
+    info: Any = MatchInfo(compiled, match, targets)
+    for replacement in compiled.pattern.replacements:
         if replacement.when is None:
             return replacement
         try:
@@ -130,9 +132,9 @@ def _choose(each: Compiled, match: Match, targets: tuple[str, ...], report: Repo
         except Undecided as why:
             verdict = str(why)
         except Exception as error:
-            raise failed("predicate", each.name, error, match.root) from error
+            raise failed("predicate", compiled.name, error, match.root) from error
         if verdict is True or (verdict and not isinstance(verdict, str)):
             return replacement
         why_not = verdict if isinstance(verdict, str) else f"its predicate does not hold for {info}"
-        report.miss(each.name, match.root, Mismatch(len(match.ops) or 1, why_not, match.root))
+        report.miss(compiled.name, match.root, Mismatch(len(match.ops) or 1, why_not, match.root))
     return None

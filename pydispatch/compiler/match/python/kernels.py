@@ -22,8 +22,8 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) ->
     lines, names = _sizes(signature), dict[str, str]()
     for parameter, type in lowered.arguments:
         own = parameter if parameter in outputs else signature.name_of(parameter)
-        given = outputs.get(own, inputs.get(own))
-        if given is None:
+        declared = outputs.get(own, inputs.get(own))
+        if declared is None:
             raise CompileError(
                 f"pattern '{name}': kernel '{kernel.name}' has a parameter '{parameter}', the pattern {known}",
                 note="call the kernel's parameters like the inputs of the pattern, and 'out', or 'out0', 'out1', ...",
@@ -31,10 +31,10 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) ->
         value = f"%in_{own}"
         if parameter in outputs:
             value = f"%empty_{parameter}"
-            sizes = ", ".join(f"%size_{size}" for size in given.shape or () if not isinstance(size, int))
-            lines.append(f"{value} = tensor.empty({sizes}) : {given.mlir}")
-        lines += _converted(name, kernel, parameter, value, given, type)
-    missing = next((each for each in outputs if each not in dict(lowered.results)), None)
+            sizes = ", ".join(f"%size_{size}" for size in declared.shape or () if not isinstance(size, int))
+            lines.append(f"{value} = tensor.empty({sizes}) : {declared.mlir}")
+        lines += _converted(name, kernel, parameter, value, declared, type)
+    missing = next((output for output in outputs if output not in dict(lowered.results)), None)
     if missing is not None:
         raise CompileError(
             f"pattern '{name}': kernel '{kernel.name}' does not write '{missing}', a result of the pattern",
@@ -42,11 +42,11 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) ->
         )
     lines += lowered.body
     types = dict(lowered.results)
-    for each, given in outputs.items():
-        names[each] = f"%r_{each}"
-        if types[each] != given.mlir:
-            names[each] = f"%result_{each}"
-            lines.append(f"{names[each]} = tensor.cast %r_{each} : {types[each]} to {given.mlir}")
+    for output, declared in outputs.items():
+        names[output] = f"%r_{output}"
+        if types[output] != declared.mlir:
+            names[output] = f"%result_{output}"
+            lines.append(f"{names[output]} = tensor.cast %r_{output} : {types[output]} to {declared.mlir}")
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     result_types = ", ".join(type.mlir for type in outputs.values())
     body = "\n  ".join([*lines, f"util.return {', '.join(names.values())} : {result_types}"])
@@ -71,18 +71,20 @@ def _sizes(signature: Signature) -> list[str]:
     return lines
 
 
-def _converted(name: str, kernel: KernelSource, parameter: str, value: str, given: TensorType, type: str) -> list[str]:
+def _converted(
+    name: str, kernel: KernelSource, parameter: str, value: str, declared: TensorType, type: str
+) -> list[str]:
     """Define the kernel's argument from a value of the pattern."""
-    scalar = given.shape is None
-    fits = type == given.dtype if scalar else type.startswith("tensor<") and _rank(type) == len(given.shape or ())
-    if not fits or type.rstrip(">").rpartition("x")[2] != given.dtype:
+    scalar = declared.shape is None
+    fits = type == declared.dtype if scalar else type.startswith("tensor<") and _rank(type) == len(declared.shape or ())
+    if not fits or type.rstrip(">").rpartition("x")[2] != declared.dtype:
         raise CompileError(
-            f"pattern '{name}': parameter '{parameter}' of kernel '{kernel.name}' is {type}, in the pattern {given}",
+            f"pattern '{name}': parameter '{parameter}' of kernel '{kernel.name}' is {type}, in the pattern {declared}",
             note="give both the same element type and as many dimensions",
         )
     if scalar:
         return [f"%a_{parameter} = arith.bitcast {value} : {type} to {type}"]
-    return [f"%a_{parameter} = tensor.cast {value} : {given.mlir} to {type}"]
+    return [f"%a_{parameter} = tensor.cast {value} : {declared.mlir} to {type}"]
 
 
 def _rank(type: str) -> int:

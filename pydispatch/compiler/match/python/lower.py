@@ -60,8 +60,8 @@ class Lowering:
         sizes = ", ".join(self.size(s) for s in type.shape or () if not isinstance(s, int))
         return self.line(f"tensor.empty({sizes}) : {type.mlir}")
 
-    def filled(self, number: str, type: TensorType) -> str:
-        scalar = self.line(f"arith.constant {number} : {type.dtype}")
+    def filled(self, literal: str, type: TensorType) -> str:
+        scalar = self.line(f"arith.constant {literal} : {type.dtype}")
         empty = self.empty(type)
         return self.line(f"linalg.fill ins({scalar} : {type.dtype}) outs({empty} : {type.mlir}) -> {type.mlir}")
 
@@ -99,14 +99,14 @@ class Lowering:
             return self.line(f"{op} {operands} : {type.dtype}")
         rank = len(type.shape)
         tensors = [v for v in value.operands if v.type.shape is not None]
-        body, given, seen = [], [], 0
+        body, arguments, seen = [], [], 0
         for v in value.operands:
             if v.type.shape is None:
-                given.append(self.value(v))
+                arguments.append(self.value(v))
             else:
-                given.append(f"%x{seen}")
+                arguments.append(f"%x{seen}")
                 seen += 1
-        body.append(f"%r = {op} {', '.join(given)} : {type.dtype}")
+        body.append(f"%r = {op} {', '.join(arguments)} : {type.dtype}")
         maps = [_map(rank, range(rank - len(v.shape), rank)) for v in tensors] + [_map(rank, range(rank))]
         return self.generic(maps, [_PARALLEL] * rank, tensors, [(self.empty(type), type)], body, ["%r"])
 

@@ -35,13 +35,13 @@ class Compiled:
     def match(self, op: Operation, view: View) -> Match | Mismatch:
         if self.dag is None:
             return self._call(op)
-        found = self.dag.match(op, view)
-        if isinstance(found, Match):
-            found.outputs = [found.outputs[i] for i in self.outputs]
-            problem = disagreement(self.pattern, self.compare, found.inputs)
+        match = self.dag.match(op, view)
+        if isinstance(match, Match):
+            match.outputs = [match.outputs[i] for i in self.outputs]
+            problem = disagreement(self.pattern, self.compare, match.inputs)
             if problem is not None:
-                return Mismatch(len(found.ops), problem, op)
-        return found
+                return Mismatch(len(match.ops), problem, op)
+        return match
 
     def _call(self, op: Operation) -> Match | Mismatch:
         assert self.pattern.match_op is not None
@@ -166,12 +166,12 @@ class MatchInfo:
 
     def value(self, name: str) -> SSAValue:
         """Return the matched value of an input, or of 'out', 'out1', ...; AttributeError for another name."""
-        found = self.inputs.get(name)
-        if found is None and name.startswith("out"):
-            found = self.outputs[int(name[3:] or 0)]
-        if found is None:
+        value = self.inputs.get(name)
+        if value is None and name.startswith("out"):
+            value = self.outputs[int(name[3:] or 0)]
+        if value is None:
             raise AttributeError(f"the match has no value '{name}'; inputs: {', '.join(self.inputs)}")
-        return found
+        return value
 
     def shape(self, name: str) -> tuple[int | Dynamic, ...]:
         """Return the sizes of an input or output."""

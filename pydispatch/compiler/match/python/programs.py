@@ -21,13 +21,13 @@ def function_of(pattern: Pattern) -> FuncOp:
     """Return a copy of the function of a pattern that is a program, without the operations that only state sizes."""
     module: ModuleOp = pattern.program
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == pattern.name)
-    made = function.clone()
-    for op in list(made.body.block.ops):
+    copy = function.clone()
+    for op in list(copy.body.block.ops):
         if op.name == "flow.tensor.tie_shape":
             op.results[0].replace_all_uses_with(op.operands[0])
             op.detach()
             op.erase()
-    return made
+    return copy
 
 
 def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
@@ -54,8 +54,8 @@ def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
 def join_sizes(block: Block, same: SameSizes) -> None:
     """Record in `same` which axes of the arguments are equal in every program that has these operations."""
     known: dict[SSAValue, list[tuple[int, int]]] = {
-        argument: [(number, axis) for axis in range(argument.type.get_num_dims())]
-        for number, argument in enumerate(block.args)
+        argument: [(index, axis) for axis in range(argument.type.get_num_dims())]
+        for index, argument in enumerate(block.args)
         if isinstance(argument.type, TensorType)
     }
     for op in block.ops:
@@ -68,9 +68,9 @@ def join_sizes(block: Block, same: SameSizes) -> None:
                 if isinstance(expr, AffineDimExpr):
                     same.join(loops.setdefault(expr.position, axis), axis)
         for result, map_ in zip(op.results, g.output_maps, strict=True):
-            found = [loops.get(e.position) if isinstance(e, AffineDimExpr) else None for e in map_.results]
-            if None not in found:
-                known[result] = [axis for axis in found if axis is not None]
+            axes = [loops.get(e.position) if isinstance(e, AffineDimExpr) else None for e in map_.results]
+            if None not in axes:
+                known[result] = [axis for axis in axes if axis is not None]
 
 
 def _axes(known: dict[SSAValue, list[tuple[int, int]]], value: SSAValue) -> Sequence[tuple[int, int]]:

@@ -46,11 +46,11 @@ class Parameter:
             return self.type not in _FLOATS and self.type not in _BITS and not self.is_pointer
         if self.type in _FLOATS:
             return dtype not in _DTYPE_BITS or dtype == _FLOATS[self.type]
-        bits, given = _BITS.get(self.type), _DTYPE_BITS.get(dtype)
-        if bits is None or given is None:
+        bits, dtype_bits = _BITS.get(self.type), _DTYPE_BITS.get(dtype)
+        if bits is None or dtype_bits is None:
             return True
         is_number = dtype == "index" or dtype.startswith("i")
-        return bits == given and (is_pointer or is_number)
+        return bits == dtype_bits and (is_pointer or is_number)
 
 
 def parameters_of(file: str, data: bytes, symbol: str) -> list[Parameter] | None:
@@ -67,38 +67,40 @@ def parameters_of(file: str, data: bytes, symbol: str) -> list[Parameter] | None
 def _parameters_of_source(source: bytes, symbol: str) -> list[Parameter] | None:
     """Return the parameters of the definition of a function. None where the source has no definition that is found."""
     text = _COMMENT.sub(" ", source.decode(errors="replace"))
-    found = re.search(rf"\b{re.escape(symbol)}\s*\(([^(){{}};]*)\)[^(){{}};]*{{", text)
-    if found is None:
+    definition = re.search(rf"\b{re.escape(symbol)}\s*\(([^(){{}};]*)\)[^(){{}};]*{{", text)
+    if definition is None:
         return None
-    listed = [each.strip() for each in found[1].split(",")]
-    return [] if listed in ([""], ["void"]) else [_parameter(each) for each in listed]
+    listed = [parameter.strip() for parameter in definition[1].split(",")]
+    return [] if listed in ([""], ["void"]) else [_parameter(parameter) for parameter in listed]
 
 
 def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[Parameter] | None:
     """Return the parameters of a function that bitcode defines; None where it does not. Pointers have no element type,
     integers no sign; names are those of parameters or of debug information, and may be missing."""
-    found = bitcode_parameters(bitcode, symbol)
-    if found is None:
+    declared = bitcode_parameters(bitcode, symbol)
+    if declared is None:
         return None
     parameters = []
-    for each in found:
-        is_pointer = each.type.startswith("ptr") or each.type.endswith("*")
-        type = "" if is_pointer else _LLVM_TYPES.get(each.type, each.type)
+    for parameter in declared:
+        is_pointer = parameter.type.startswith("ptr") or parameter.type.endswith("*")
+        type = "" if is_pointer else _LLVM_TYPES.get(parameter.type, parameter.type)
         parameters.append(
-            Parameter(each.name, type, is_pointer, each.is_read_only, f"{each.type} {each.name}".rstrip())
+            Parameter(
+                parameter.name, type, is_pointer, parameter.is_read_only, f"{parameter.type} {parameter.name}".rstrip()
+            )
         )
     return parameters
 
 
 def _parameters_of_object(data: bytes, symbol: str) -> list[Parameter] | None:
-    found = dwarf.parameters(data, symbol)
-    if found is None:
+    declared = dwarf.parameters(data, symbol)
+    if declared is None:
         return None
     parameters = []
-    for each in found:
-        type = _C_TYPES.get(each.type, "")
-        text = f"{'const ' * each.is_constant}{type or '...'} {'*' * each.is_pointer}{each.name}"
-        parameters.append(Parameter(each.name, type, each.is_pointer, each.is_constant, text))
+    for parameter in declared:
+        type = _C_TYPES.get(parameter.type, "")
+        text = f"{'const ' * parameter.is_constant}{type or '...'} {'*' * parameter.is_pointer}{parameter.name}"
+        parameters.append(Parameter(parameter.name, type, parameter.is_pointer, parameter.is_constant, text))
     return parameters
 
 
@@ -115,22 +117,24 @@ def bind(
     pattern: str,
     symbol: str,
     parameters: Sequence[Parameter],
-    given: Sequence[str],
+    arguments: Sequence[str],
     values: Mapping[str, tuple[str, str]],
     outputs: Collection[str],
 ) -> None:
     """CompileError where the values that a pattern passes cannot be what the C function takes.
 
-    given: the name of the value for each parameter. values: name -> (SSA value, type in the kernel). outputs: the names
-    of those that the function writes.
+    arguments: the name of the value for each parameter. values: name -> (SSA value, type in the kernel). outputs: the
+    names of those that the function writes.
     """
-    head = f"pattern '{pattern}': the C function {symbol}({', '.join(each.text for each in parameters)})"
+    head = f"pattern '{pattern}': the C function {symbol}({', '.join(declared.text for declared in parameters)})"
     remedy = f"name the arguments in the order of its parameters; there are {', '.join(values)}"
-    if len(given) != len(parameters):
-        raise CompileError(f"{head} takes {len(parameters)} arguments, and is passed {', '.join(given)}", note=remedy)
-    for number, (parameter, name) in enumerate(zip(parameters, given, strict=True), 1):
+    if len(arguments) != len(parameters):
+        raise CompileError(
+            f"{head} takes {len(parameters)} arguments, and is passed {', '.join(arguments)}", note=remedy
+        )
+    for position, (parameter, name) in enumerate(zip(parameters, arguments, strict=True), 1):
         value, type = values[name]
-        passed = f"{head}: parameter {number} is passed '{name}'"
+        passed = f"{head}: parameter {position} is passed '{name}'"
         if not parameter.takes(*_kind(type)):
             raise CompileError(f"{passed}, which is {_described(type)}", note=remedy)
         if parameter.is_constant and name in outputs:

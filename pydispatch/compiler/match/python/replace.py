@@ -71,16 +71,16 @@ class Replacer:
         """
         info = MatchInfo(compiled, match, self.targets)
         try:
-            made = kernel.make(info)
+            generated = kernel.make(info)
         except Exception as error:
             raise failed("generator", compiled.name, error, match.root) from error
-        if isinstance(made, (str, bytes)):
-            problem = unfit(made)
+        if isinstance(generated, (str, bytes)):
+            problem = unfit(generated)
             if problem is not None:
                 raise CompileError(f"the generator of pattern '{compiled.name}' returned {problem[0]}",
                                    location_of(match.root), problem[1])  # fmt: skip
-            return CFunction(made, info.symbol)
-        return made
+            return CFunction(generated, info.symbol)
+        return generated
 
     def _types(self, compiled: Compiled, match: Match) -> list[Any]:
         if compiled.dag is not None:
@@ -107,8 +107,8 @@ class Replacer:
                            "pydispatch.shader(...) or a WholeKernel")  # fmt: skip
 
     def _traced(self, pattern: Pattern, kernel: Traced, signature: Signature) -> str:
-        given = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
-        values = [Value("input", type, (), i) for i, type in given]
+        tensors = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
+        values = [Value("input", type, (), i) for i, type in tensors]
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))
         wanted = [t for _, t in signature.outputs]
         if [v.type.mlir for v in results] != [t.mlir for t in wanted]:
@@ -141,10 +141,10 @@ class Replacer:
         while unique in known or f"{unique}_kernel" in known:
             unique, n = f"{plain}_{n}", n + 1
         self.known[key] = unique
-        made = ir.parse(ascii_names(text.replace("@NAME", f"@{unique}")), f"<pattern {name}>")
+        parsed = ir.parse(ascii_names(text.replace("@NAME", f"@{unique}")), f"<pattern {name}>")
         first = self.program.body.block.first_op
         assert first is not None
-        for op in list(made.body.block.ops):
+        for op in list(parsed.body.block.ops):
             copy = clone(op)
             for inner in walk(copy):
                 set_location(inner, place)

@@ -80,7 +80,7 @@ def _made(value: Value, operands: list[Sequence[Axis]], same: SameSizes) -> Sequ
         dropped = value.detail[1] if value.op == "reduce" else value.detail[0]
         return [axis for n, axis in enumerate(operands[0]) if n != dropped]
     longest: Sequence[Axis] = max(operands, key=len, default=())
-    for each in operands:
-        for mine, theirs in zip(reversed(longest), reversed(each), strict=False):
+    for axes in operands:
+        for mine, theirs in zip(reversed(longest), reversed(axes), strict=False):
             same.join(mine, theirs)
     return longest

@@ -71,13 +71,13 @@ def signature_of(
     if isinstance(match.root, CustomOp):
         return _custom_signature(match.root, named)
     if pattern.match_op is None:
-        given = [(n, _named(n, t)) for n, t in pattern.inputs]
+        inputs_by_name = [(n, _named(n, t)) for n, t in pattern.inputs]
         names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]
-        signature = Signature(given, [(n, v.type) for n, v in zip(names, pattern.outputs, strict=True)])
+        signature = Signature(inputs_by_name, [(n, v.type) for n, v in zip(names, pattern.outputs, strict=True)])
     else:
-        given = [(f"in{i}", _actual(f"in{i}", v)) for i, v in enumerate(inputs)]
+        inputs_by_name = [(f"in{i}", _actual(f"in{i}", v)) for i, v in enumerate(inputs)]
         names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
-        signature = Signature(given, [(n, _result(v, match)) for n, v in zip(names, outputs, strict=True)])
+        signature = Signature(inputs_by_name, [(n, _result(v, match)) for n, v in zip(names, outputs, strict=True)])
     for name, type in signature.inputs:
         for axis, size in enumerate(type.shape or ()):
             if isinstance(size, str):
@@ -94,7 +94,7 @@ def _custom_signature(op: CustomOp, named: bool) -> Signature:
     """Return the signature that a custom operation declares. named: see `signature_of`."""
     names = [name.data for name in op.operand_names.data]
     signature = Signature([], [])
-    for number, (name, value) in enumerate(zip(names, op.arguments, strict=True)):
+    for index, (name, value) in enumerate(zip(names, op.arguments, strict=True)):
         if isinstance(value.type, IndexType):
             signature.sizes[name] = (name, OWN)
             signature.inputs.append((name, TensorType("index", None)))
@@ -104,16 +104,16 @@ def _custom_signature(op: CustomOp, named: bool) -> Signature:
             continue
         sizes: list[Size] = [
             n if not n.isdecimal() else f"{name}_size{axis}" if named else int(n)
-            for axis, n in enumerate(op.sizes_of(number))
+            for axis, n in enumerate(op.sizes_of(index))
         ]
         for axis, size in enumerate(sizes):
             if isinstance(size, str):
                 signature.sizes.setdefault(size, (name, axis))
         signature.inputs.append((name, TensorType(str(value.type.element_type), tuple(sizes))))
-    for number, value in enumerate(op.results_):
+    for index, value in enumerate(op.results_):
         assert isinstance(value.type, IrTensor)
-        name = "out" if len(op.results_) == 1 else f"out{number}"
-        shape = tuple(int(n) if n.isdecimal() else n for n in op.sizes_of(len(names) + number))
+        name = "out" if len(op.results_) == 1 else f"out{index}"
+        shape = tuple(int(n) if n.isdecimal() else n for n in op.sizes_of(len(names) + index))
         signature.outputs.append((name, TensorType(str(value.type.element_type), shape)))
     values = [*signature.inputs, *signature.outputs]
     others = [name.data for name in op.other_names or ()] or [""] * len(values)
@@ -122,7 +122,7 @@ def _custom_signature(op: CustomOp, named: bool) -> Signature:
             signature.others[other] = name
         for axis, size in enumerate(type.shape or ()):
             if isinstance(size, str):
-                signature.others |= {f"{each}_size{axis}": size for each in (other, name) if each}
+                signature.others |= {f"{owner}_size{axis}": size for owner in (other, name) if owner}
     return signature
 
 
@@ -154,8 +154,8 @@ def _result(value: SSAValue, match: Match) -> TensorType:
         loop = structure.maps[len(structure.inputs) + index].results[axis]
         for operand, map in zip(structure.inputs, structure.maps, strict=False):
             if loop in map.results and operand in match.inputs:
-                number = match.inputs.index(operand)
-                shape[axis] = f"in{number}_size{map.results.index(loop)}"
+                input_index = match.inputs.index(operand)
+                shape[axis] = f"in{input_index}_size{map.results.index(loop)}"
                 break
     return TensorType(str(value.type.element_type), tuple(shape))
 
@@ -166,13 +166,13 @@ def _function(signature: Signature, lines: list[str], dispatch: str) -> str:
     types = [t.mlir for _, t in signature.outputs]
     results = ", ".join(f"%r#{i}" for i in range(len(types))) if len(types) > 1 else "%r"
     count = f"%r:{len(types)}" if len(types) > 1 else "%r"
-    given = dict(signature.inputs)
+    input_types = dict(signature.inputs)
     head = []
     for size, (name, axis) in signature.sizes.items():
         if axis == OWN:
             continue
         head.append(f"%axis_{size} = arith.constant {axis} : index")
-        head.append(f"%size_{size} = tensor.dim %in_{name}, %axis_{size} : {given[name].mlir}")
+        head.append(f"%size_{size} = tensor.dim %in_{name}, %axis_{size} : {input_types[name].mlir}")
     body = "\n    ".join([*head, *lines])
     return (
         f"  util.func private @NAME({arguments}) -> ({', '.join(types)}) {{\n    {body}\n    {count} = {dispatch}\n"
@@ -198,9 +198,9 @@ def _object(file: SourceFile) -> str:
     return f"#hal.executable.object<{{{', '.join(entries)}}}>"
 
 
-def _strings(given: Any) -> str:
+def _strings(value: Any) -> str:
     """Return a string attribute, or an array of them."""
-    return _text(given) if isinstance(given, str) else f"[{', '.join(map(_strings, given))}]"
+    return _text(value) if isinstance(value, str) else f"[{', '.join(map(_strings, value))}]"
 
 
 def _text(text: str) -> str:
@@ -214,9 +214,9 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
     values = _values(name, kernel, signature)
     file = kernel.source_file()
     parameters = parameters_of(file.name, file.data, kernel.symbol)
-    arguments = [signature.name_of(each) for each in kernel.arguments]
-    if not arguments and parameters and all(signature.name_of(each.name) in values for each in parameters):
-        arguments = [signature.name_of(each.name) for each in parameters]
+    arguments = [signature.name_of(argument) for argument in kernel.arguments]
+    if not arguments and parameters and all(signature.name_of(argument.name) in values for argument in parameters):
+        arguments = [signature.name_of(argument.name) for argument in parameters]
     arguments = arguments or _default_arguments(kernel, signature)
     unknown = next((a for a in arguments if a not in values), None)
     if unknown is not None:
@@ -285,17 +285,17 @@ def _default_arguments(kernel: CFunction, signature: Signature) -> list[str]:
 
 def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tuple[str, str]]:
     """Return the values that kernel arguments may name: name -> (value, type)."""
-    found = {n: (f"%m_{n}", f"memref<{t.dtype}>") for n, t in (*signature.tensors, *signature.outputs)}
-    found |= {n: (f"%in_{n}", t.dtype) for n, t in signature.scalars}
-    found |= {s: (f"%size_{s}", "index") for s in signature.sizes if s not in found}
-    if "out" in found:
-        found["out0"] = found["out"]
-    return {**found, "first": ("%first", "index"), "id": ("%id", "index")}
+    values = {n: (f"%m_{n}", f"memref<{t.dtype}>") for n, t in (*signature.tensors, *signature.outputs)}
+    values |= {n: (f"%in_{n}", t.dtype) for n, t in signature.scalars}
+    values |= {s: (f"%size_{s}", "index") for s in signature.sizes if s not in values}
+    if "out" in values:
+        values["out0"] = values["out"]
+    return {**values, "first": ("%first", "index"), "id": ("%id", "index")}
 
 
 def _backend_of(format: str) -> str:
     """Return the name of the backend with a format, or the format itself if there is none; for messages."""
-    return next((each.name for each in backends() if each.has_format(format)), format)
+    return next((backend.name for backend in backends() if backend.has_format(format)), format)
 
 
 def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> str:
@@ -318,11 +318,11 @@ def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> s
     bindings += ["#hal.pipeline.binding<storage_buffer>" for _ in signature.outputs]
     grid, count = [], []
     for i in range(3):
-        each = kernel.workgroups[i] if i < len(kernel.workgroups) else 1
+        axis = kernel.workgroups[i] if i < len(kernel.workgroups) else 1
         grid.append(f"%g{i}")
         count.append(
-            f"%g{i} = arith.constant {each} : index" if isinstance(each, int) else
-            f"%g{i} = affine.apply affine_map<()[s0] -> (s0 ceildiv {each[1]})>()[%w_{each[0]}]"
+            f"%g{i} = arith.constant {axis} : index" if isinstance(axis, int) else
+            f"%g{i} = affine.apply affine_map<()[s0] -> (s0 ceildiv {axis[1]})>()[%w_{axis[0]}]"
         )  # fmt: skip
     workload = ", ".join(f"%w_{s}: index" for s in sizes)
     objects = ", ".join(

@@ -21,16 +21,16 @@ from pydispatch.ir.functions import FUNCTIONS
 
 def _import(run: Interpreter, op: Any, env: Env) -> None:
     name = op.symbol.root_reference.data
-    found = []
+    imported = []
     for module in run.ops(op, env):
         if not isinstance(module, ModuleOp):
             run.fail(op, f"symbols are imported into a module, this handle holds {module.name}",
                      "get it with transform.util.get_nearest_symbol_table")  # fmt: skip
-        found.append(
+        imported.append(
             import_symbol(name, run.top, module, run.imported, op, op.if_undefined is not None,
                           op.force_import is not None)
         )  # fmt: skip
-    env[op.results[0]] = found
+    env[op.results[0]] = imported
 
 
 def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
@@ -74,26 +74,26 @@ def _function(run: Interpreter, op: Any, env: Env) -> Operation:
 
 
 def _dce(run: Interpreter, op: Any, env: Env) -> None:
-    for each in run.ops(op, env):
-        cleanup.eliminate_dead(each)
+    for target in run.ops(op, env):
+        cleanup.eliminate_dead(target)
 
 
 def _cse(run: Interpreter, op: Any, env: Env) -> None:
-    for each in run.ops(op, env):
-        cleanup.eliminate_common(each)
+    for target in run.ops(op, env):
+        cleanup.eliminate_common(target)
     run.view = View()
 
 
 def _patterns(run: Interpreter, op: Any, env: Env) -> None:
     sets = [inner for block in op.body.blocks for inner in block.ops]
-    for each in run.ops(op, env):
+    for target in run.ops(op, env):
         for inner in sets:
             if inner.name != "transform.apply_patterns.canonicalization":
                 run.fail(inner, f"'{inner.name}' is not a set of patterns that is known",
                          "known: transform.apply_patterns.canonicalization")  # fmt: skip
-            cleanup.canonicalize(each)
+            cleanup.canonicalize(target)
         if "apply_cse" in op.attributes:
-            cleanup.eliminate_common(each)
+            cleanup.eliminate_common(target)
     run.view = View()
 
 
@@ -103,8 +103,8 @@ def _pass(run: Interpreter, op: Any, env: Env) -> None:
         near = difflib.get_close_matches(name, cleanup.PASSES, 2)
         run.fail(op, f"there is no pass '{name}'" + (f" (nearest: {', '.join(near)})" if near else ""),
                  f"passes: {', '.join(cleanup.PASSES)}")  # fmt: skip
-    for each in run.ops(op, env):
-        cleanup.PASSES[name](each)
+    for target in run.ops(op, env):
+        cleanup.PASSES[name](target)
     run.view = View()
     if op.results:
         env[op.results[0]] = env[op.operands[0]]
@@ -117,8 +117,8 @@ def _annotate(run: Interpreter, op: Any, env: Env) -> None:
         if len(held) != 1 or not isinstance(held[0], Attribute):
             run.fail(op, "the value of an annotation is one number or text")
         value = held[0]
-    for each in run.ops(op, env):
-        each.attributes[op.name_.data] = value
+    for target in run.ops(op, env):
+        target.attributes[op.name_.data] = value
 
 
 def _print(run: Interpreter, op: Any, env: Env) -> None:
@@ -130,8 +130,8 @@ def _print(run: Interpreter, op: Any, env: Env) -> None:
     if not op.operands:
         print(ir.print_module(run.program), end="", file=sys.stderr)
     for value in op.operands:
-        for each in env[value]:
-            print(ir.print_module(each) if isinstance(each, Operation) else str(each), end="\n", file=sys.stderr)
+        for item in env[value]:
+            print(ir.print_module(item) if isinstance(item, Operation) else str(item), end="\n", file=sys.stderr)
 
 
 HANDLERS: dict[str, Handler] = {

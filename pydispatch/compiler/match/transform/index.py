@@ -66,13 +66,13 @@ class Index:
         self.any: list[int] = []
         self.roots: dict[int, int] = {}
         self.scalars = False
-        self.local = {number for number, matcher in enumerate(matchers) if _is_local(matcher)}
+        self.local = {ordinal for ordinal, matcher in enumerate(matchers) if _is_local(matcher)}
         self.refused: dict[Hashable, set[int]] = {}
         self.count = len(matchers)
-        for number, matcher in enumerate(matchers):
-            self._add(number, matcher)
+        for ordinal, matcher in enumerate(matchers):
+            self._add(ordinal, matcher)
 
-    def _add(self, number: int, matcher: Any) -> None:
+    def _add(self, ordinal: int, matcher: Any) -> None:
         roots: set[SSAValue] = set(matcher.body.block.args[:1])
         names: set[str] | None = None
         body: Hashable | None = None
@@ -81,9 +81,9 @@ class Index:
                 continue
             if isinstance(op, MatchDagOp):
                 pattern = pattern_of(self.run, op)
-                self.tree.add(pattern.path, number)
+                self.tree.add(pattern.path, ordinal)
                 self.run.report.declare(f"@{matcher.sym_name.data}", pattern.nodes[0].label)
-                self.roots[number] = pattern.nodes[0].key
+                self.roots[ordinal] = pattern.nodes[0].key
                 self.scalars = self.scalars or not isinstance(pattern.nodes[0].type, TensorType)
                 return
             if isinstance(op, MatchOperationNameOp):
@@ -96,12 +96,12 @@ class Index:
             elif isinstance(op, MatchRegionsOp) and op.body.block.first_op is not None:
                 body = tuple(expressions.region_key(op.body.block.first_op, []))
         if body is not None:
-            self.by_body.setdefault(body, []).append(number)
+            self.by_body.setdefault(body, []).append(ordinal)
         elif names is not None:
             for name in names:
-                self.by_name.setdefault(name, []).append(number)
+                self.by_name.setdefault(name, []).append(ordinal)
         else:
-            self.any.append(number)
+            self.any.append(ordinal)
 
     def candidates(self, op: Operation) -> list[int]:
         """Return the indices of the matchers to try, in order; without those that rejected an operation of the same
@@ -113,27 +113,27 @@ class Index:
         refused = self.refused.setdefault(kind, set())
         if len(refused) == len(self.local) == self.count:
             return []
-        return [number for number in self._candidates(op) if number not in refused]
+        return [ordinal for ordinal in self._candidates(op) if ordinal not in refused]
 
-    def refuse(self, number: int, op: Operation) -> None:
+    def refuse(self, ordinal: int, op: Operation) -> None:
         """Record that a matcher rejected an operation."""
-        if number in self.local:
-            self.refused.setdefault(kind_of(op), set()).add(number)
+        if ordinal in self.local:
+            self.refused.setdefault(kind_of(op), set()).add(ordinal)
 
     def _candidates(self, op: Operation) -> list[int]:
-        found = set(self.any)
-        found.update(self.by_name.get(op.name, ()))
+        candidates = set(self.any)
+        candidates.update(self.by_name.get(op.name, ()))
         if op.regions and self.by_body:
-            found.update(self.by_body.get(tuple(expressions.region_key(op, [])), ()))
+            candidates.update(self.by_body.get(tuple(expressions.region_key(op, [])), ()))
         if op.results and (self.scalars or isinstance(op.results[0].type, TensorType)):
-            found.update(self.tree.find(op, self.run.view))
-        return sorted(found)
+            candidates.update(self.tree.find(op, self.run.view))
+        return sorted(candidates)
 
-    def near(self, number: int, op: Operation) -> bool:
+    def near(self, ordinal: int, op: Operation) -> bool:
         """Return whether the root of a matcher can match `op`."""
-        if number not in self.roots:
-            names = {name for name, numbers in self.by_name.items() if number in numbers}
+        if ordinal not in self.roots:
+            names = {name for name, numbers in self.by_name.items() if ordinal in numbers}
             return not names or op.name in names
         if not op.results or not (self.scalars or isinstance(op.results[0].type, TensorType)):
             return False
-        return self.run.view.nodes(op)[0].key == self.roots[number]
+        return self.run.view.nodes(op)[0].key == self.roots[ordinal]

@@ -87,11 +87,11 @@ class Interpreter:
     def sequence(self, op: Operation, reference: SymbolRefAttr) -> NamedSequenceOp:
         """Return the sequence that a symbol names."""
         name = reference.root_reference.data
-        found = self.top.get(name) or self.symbols.get(name)
-        if not isinstance(found, NamedSequenceOp):
+        sequence = self.top.get(name) or self.symbols.get(name)
+        if not isinstance(sequence, NamedSequenceOp):
             names = [f"@{n}" for n, s in self.symbols.items() if isinstance(s, NamedSequenceOp)]
             self.fail(op, f"there is no sequence '@{name}'", f"sequences: {', '.join(names) or 'none'}")
-        return found
+        return sequence
 
     def fail(self, op: Operation, message: str, note: str | None = None) -> NoReturn:
         """Raise CompileError at an operation of the spec."""
@@ -104,21 +104,21 @@ class Interpreter:
         return self.check(op, env[op.operands[index]])
 
     def check(self, op: Operation, held: list[Any]) -> list[Operation]:
-        for each in held:
-            if not isinstance(each, Operation):
+        for item in held:
+            if not isinstance(item, Operation):
                 self.fail(op, f"'{op.name}' needs a handle of operations, this one holds "
-                          f"{'values' if isinstance(each, SSAValue) else 'numbers'}")  # fmt: skip
-            if each is not self.program and each.parent is None:
+                          f"{'values' if isinstance(item, SSAValue) else 'numbers'}")  # fmt: skip
+            if item is not self.program and item.parent is None:
                 self.fail(op, f"'{op.name}' uses a handle of an operation that is gone",
                           "an earlier step erased or replaced it: use the handle before that step")  # fmt: skip
         return held
 
     def one(self, op: Operation, env: Env, index: int = 0) -> Operation:
         """Return the one operation that operand `index` holds."""
-        found = self.ops(op, env, index)
-        if len(found) != 1:
-            self.fail(op, f"'{op.name}' needs a handle of one operation, this one holds {len(found)}")
-        return found[0]
+        ops = self.ops(op, env, index)
+        if len(ops) != 1:
+            self.fail(op, f"'{op.name}' needs a handle of one operation, this one holds {len(ops)}")
+        return ops[0]
 
     def value(self, op: Operation, held: list[Any]) -> SSAValue:
         """Return the one value that a handle holds."""

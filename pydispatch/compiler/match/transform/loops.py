@@ -19,19 +19,19 @@ from pydispatch.ir.structured import as_structured
 
 def _match(run: Interpreter, op: Any, env: Env) -> None:
     names = same_names(strings_of(op.ops))
-    found: dict[Operation, None] = {}
+    matches: dict[Operation, None] = {}
     for root in run.ops(op, env):
-        for each in walk(root):
-            if each is root or (names and each.name not in names):
+        for candidate in walk(root):
+            if candidate is root or (names and candidate.name not in names):
                 continue
-            if op.interface is not None and op.interface.data == "LinalgOp" and as_structured(each) is None:
+            if op.interface is not None and op.interface.data == "LinalgOp" and as_structured(candidate) is None:
                 continue
-            if op.op_attrs is not None and not _has(each, op.op_attrs.data):
+            if op.op_attrs is not None and not _has(candidate, op.op_attrs.data):
                 continue
-            if op.filter_result_type is not None and [r.type for r in each.results] != [op.filter_result_type]:
+            if op.filter_result_type is not None and [r.type for r in candidate.results] != [op.filter_result_type]:
                 continue
-            found[each] = None
-    env[op.results[0]] = list(found)
+            matches[candidate] = None
+    env[op.results[0]] = list(matches)
 
 
 def _has(op: Operation, wanted: Any) -> bool:
@@ -40,14 +40,14 @@ def _has(op: Operation, wanted: Any) -> bool:
 
 def _foreach(run: Interpreter, op: Any, env: Env) -> None:
     lists = [env[v] for v in op.operands]
-    if len({len(each) for each in lists}) > 1:
-        run.fail(op, f"the handles hold different numbers of things: {', '.join(str(len(each)) for each in lists)}")
+    if len({len(values) for values in lists}) > 1:
+        run.fail(op, f"the handles hold different numbers of things: {', '.join(str(len(values)) for values in lists)}")
     block = op.body.block
     gathered: list[list[Any]] = [[] for _ in op.results]
     for row in zip(*lists, strict=True):
         yielded = run.block(block, {**env, **{a: [x] for a, x in zip(block.args, row, strict=True)}})
-        for into, each in zip(gathered, yielded, strict=False):
-            into += each
+        for into, values in zip(gathered, yielded, strict=False):
+            into += values
     env.update(zip(op.results, gathered, strict=True))
 
 
@@ -55,12 +55,12 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     matchers = [run.sequence(op, m) for m in op.matchers.data]
     actions = [run.sequence(op, a) for a in op.actions.data]
     for matcher, action in zip(matchers, actions, strict=True):
-        given, taken = matcher.function_type.outputs.data, action.function_type.inputs.data
+        yielded_types, taken = matcher.function_type.outputs.data, action.function_type.inputs.data
         extra = [v.type for v in op.operands[1:]]
-        if [*extra, *given] != list(taken) and list(given) != list(taken):
+        if [*extra, *yielded_types] != list(taken) and list(yielded_types) != list(taken):
             run.fail(
-                action, f"the matcher @{matcher.sym_name.data} gives ({', '.join(map(str, given))}), its action "
-                f"@{action.sym_name.data} takes ({', '.join(map(str, taken))})",
+                action, f"the matcher @{matcher.sym_name.data} gives ({', '.join(map(str, yielded_types))}), its "
+                f"action @{action.sym_name.data} takes ({', '.join(map(str, taken))})",
                 "let the action take exactly what the matcher yields",
             )  # fmt: skip
         run.report.declare(f"@{matcher.sym_name.data}")
@@ -68,17 +68,21 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     extras = [env[v] for v in op.operands[1:]]
     gathered: list[list[Any]] = [[] for _ in op.results[1:]]
     for root in run.ops(op, env):
-        visited = [root] if op.restrict_root is not None else [each for each in _post_order(root) if each is not root]
-        for each in visited:
-            if each.parent is None and each is not run.program:
+        visited = (
+            [root]
+            if op.restrict_root is not None
+            else [candidate for candidate in _post_order(root) if candidate is not root]
+        )
+        for candidate in visited:
+            if candidate.parent is None and candidate is not run.program:
                 continue
-            for number in index.candidates(each):
-                yielded = _try(run, matchers[number], each, extras)
+            for ordinal in index.candidates(candidate):
+                yielded = _try(run, matchers[ordinal], candidate, extras)
                 if yielded is None:
-                    index.refuse(number, each)
+                    index.refuse(ordinal, candidate)
                     continue
-                run.report.match(f"@{matchers[number].sym_name.data}", each, f"@{actions[number].sym_name.data}")
-                for into, held in zip(gathered, _act(run, op, actions[number], yielded, each), strict=False):
+                run.report.match(f"@{matchers[ordinal].sym_name.data}", candidate, f"@{actions[ordinal].sym_name.data}")
+                for into, held in zip(gathered, _act(run, op, actions[ordinal], yielded, candidate), strict=False):
                     into += held
                 break
     explain(run, matchers, run.ops(op, env), index)
@@ -107,10 +111,10 @@ def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index
     unmatched = set(run.report.unmatched)
     chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:EXPLAINED]
     for root in roots:
-        for each in walk(root) if chosen else ():
-            for number, matcher in chosen:
-                if each is not root and index.near(number, each):
-                    _try(run, matcher, each, [[] for _ in matcher.body.block.args[1:]])
+        for candidate in walk(root) if chosen else ():
+            for ordinal, matcher in chosen:
+                if candidate is not root and index.near(ordinal, candidate):
+                    _try(run, matcher, candidate, [[] for _ in matcher.body.block.args[1:]])
 
 
 EXPLAINED = 8
@@ -119,17 +123,17 @@ EXPLAINED = 8
 
 def _post_order(root: Operation) -> list[Operation]:
     """Return every operation under `root`, those nested in an operation before it."""
-    found: list[Operation] = []
+    order: list[Operation] = []
     pending: list[tuple[Operation, bool]] = [(root, False)]
     while pending:
         op, done = pending.pop()
         if done or not op.regions:
-            found.append(op)
+            order.append(op)
             continue
         pending.append((op, True))
         inside = [child for region in op.regions for block in region.blocks for child in block.ops]
         pending += [(child, False) for child in reversed(inside)]
-    return found
+    return order
 
 
 def _include(run: Interpreter, op: Any, env: Env) -> None:
@@ -150,11 +154,11 @@ def _constant(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _operands(run: Interpreter, op: Any, env: Env) -> None:
-    env[op.results[0]] = [v for each in run.ops(op, env) for v in _pick(op, list(each.operands), "operand", each)]
+    env[op.results[0]] = [v for target in run.ops(op, env) for v in _pick(op, list(target.operands), "operand", target)]
 
 
 def _results(run: Interpreter, op: Any, env: Env) -> None:
-    env[op.results[0]] = [v for each in run.ops(op, env) for v in _pick(op, list(each.results), "result", each)]
+    env[op.results[0]] = [v for target in run.ops(op, env) for v in _pick(op, list(target.results), "result", target)]
 
 
 def _pick(op: Any, values: list[SSAValue], what: str, target: Operation) -> list[SSAValue]:
@@ -166,41 +170,41 @@ def _pick(op: Any, values: list[SSAValue], what: str, target: Operation) -> list
 
 
 def _defining(run: Interpreter, op: Any, env: Env) -> None:
-    found: list[Operation] = []
+    producers: list[Operation] = []
     for value in env[op.operands[0]]:
         if not isinstance(value, SSAValue):
             run.fail(op, f"'{op.name}' needs a handle of values")
         if not isinstance(value.owner, Operation):
             no(f"%{value.name_hint or 'value'} is an argument, not the result of an operation", None)
-        found.append(value.owner)
-    env[op.results[0]] = list(dict.fromkeys(found))
+        producers.append(value.owner)
+    env[op.results[0]] = list(dict.fromkeys(producers))
 
 
 def _producer(run: Interpreter, op: Any, env: Env) -> None:
-    found = []
-    for each in run.ops(op, env):
-        for value in _pick(op, list(each.operands), "operand", each):
+    producers = []
+    for target in run.ops(op, env):
+        for value in _pick(op, list(target.operands), "operand", target):
             if not isinstance(value.owner, Operation):
-                no(f"an operand of {each.name} is an argument, not the result of an operation", each)
-            found.append(value.owner)
-    env[op.results[0]] = found
+                no(f"an operand of {target.name} is an argument, not the result of an operation", target)
+            producers.append(value.owner)
+    env[op.results[0]] = producers
 
 
 def _consumers(run: Interpreter, op: Any, env: Env) -> None:
-    found: dict[Operation, None] = {}
-    for each in run.ops(op, env):
-        for value in _pick(op, list(each.results), "result", each):
-            found.update(dict.fromkeys(use.operation for use in value.uses))
-    env[op.results[0]] = list(found)
+    users: dict[Operation, None] = {}
+    for target in run.ops(op, env):
+        for value in _pick(op, list(target.results), "result", target):
+            users.update(dict.fromkeys(use.operation for use in value.uses))
+    env[op.results[0]] = list(users)
 
 
 def _parent(run: Interpreter, op: Any, env: Env) -> None:
     name = op.attributes.get("op_name")
     names = same_names([name.data]) if name is not None else set()
     nth = op.attributes.get("nth_parent")
-    found: dict[Operation, None] = {}
-    for each in run.ops(op, env):
-        parent: Operation | None = each
+    parents: dict[Operation, None] = {}
+    for target in run.ops(op, env):
+        parent: Operation | None = target
         for _ in range(nth.value.data if isinstance(nth, IntegerAttr) else 1):
             parent = parent.parent_op() if parent is not None else None
             while parent is not None and (
@@ -209,21 +213,21 @@ def _parent(run: Interpreter, op: Any, env: Env) -> None:
             ):
                 parent = parent.parent_op()
         if parent is None:
-            no(f"{each.name} has no such operation around it", each)
-        found[parent] = None
-    env[op.results[0]] = list(found)
+            no(f"{target.name} has no such operation around it", target)
+        parents[parent] = None
+    env[op.results[0]] = list(parents)
 
 
 def _table(run: Interpreter, op: Any, env: Env) -> None:
-    found: dict[Operation, None] = {}
-    for each in run.ops(op, env):
-        parent: Operation | None = each
+    modules: dict[Operation, None] = {}
+    for target in run.ops(op, env):
+        parent: Operation | None = target
         while parent is not None and not isinstance(parent, ModuleOp):
             parent = parent.parent_op()
         if parent is None:
-            raise CompileError(f"there is no module around {each.name}")
-        found[parent] = None
-    env[op.results[0]] = list(found)
+            raise CompileError(f"there is no module around {target.name}")
+        modules[parent] = None
+    env[op.results[0]] = list(modules)
 
 
 def _merge(run: Interpreter, op: Any, env: Env) -> None:
@@ -245,9 +249,9 @@ def _count(run: Interpreter, op: Any, env: Env) -> None:
 def _cast(run: Interpreter, op: Any, env: Env) -> None:
     type = op.results[0].type
     wanted = getattr(getattr(type, "operation", None), "data", None)
-    for each in env[op.operands[0]]:
-        if wanted is not None and each.name not in same_names([wanted]):
-            no(f"expected {wanted}, got {each.name}", each)
+    for target in env[op.operands[0]]:
+        if wanted is not None and target.name not in same_names([wanted]):
+            no(f"expected {wanted}, got {target.name}", target)
     env[op.results[0]] = env[op.operands[0]]
 
 

@@ -28,9 +28,9 @@ def same_names(names: list[str]) -> set[str]:
 
 def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
     names = same_names(strings_of(op.op_names))
-    for each in run.ops(op, env):
-        if each.name not in names:
-            no(f"expected {' or '.join(sorted(names))}, got {each.name}", each, 0)
+    for target in run.ops(op, env):
+        if target.name not in names:
+            no(f"expected {' or '.join(sorted(names))}, got {target.name}", target, 0)
 
 
 def _operation_empty(run: Interpreter, op: Any, env: Env) -> None:
@@ -75,10 +75,10 @@ def _structured(run: Interpreter, op: Any, env: Env) -> None:
 
 def _of(run: Interpreter, op: Any, env: Env) -> tuple[Operation, Structured]:
     root = run.one(op, env)
-    found = as_structured(root)
-    if found is None:
+    view = as_structured(root)
+    if view is None:
         no(f"expected a structured operation, got {root.name}", root, 0)
-    return root, found
+    return root, view
 
 
 def _give_count(of: Callable[[Structured], int]) -> Handler:
@@ -157,11 +157,11 @@ def _result(run: Interpreter, op: Any, env: Env) -> None:
             env[result] = [root.results[i] for i in picked]
             continue
         users = [list(dict.fromkeys(u.operation for u in root.results[i].uses)) for i in picked]
-        for i, found in zip(picked, users, strict=True):
-            if not found or ("single" in op.attributes and len(found) != 1):
+        for i, result_users in zip(picked, users, strict=True):
+            if not result_users or ("single" in op.attributes and len(result_users) != 1):
                 wanted = "a single user" if "single" in op.attributes else "a user"
-                no(f"result {i}: expected {wanted}, got {len(found)}", root)
-        env[result] = [found[0] for found in users]
+                no(f"result {i}: expected {wanted}, got {len(result_users)}", root)
+        env[result] = [result_users[0] for result_users in users]
 
 
 def _body(run: Interpreter, op: Any, env: Env) -> None:
@@ -214,20 +214,20 @@ def _contraction(root: Operation, structure: Structured, names: list[str]) -> No
 
 def pattern_of(run: Interpreter, op: Any) -> Pattern:
     """Return the pattern of a `cast_compatible_dag_from_root`; it is built once and cached."""
-    found: Pattern | None = run.patterns.get(op)
-    if found is None:
+    pattern: Pattern | None = run.patterns.get(op)
+    if pattern is None:
         block = op.body.block
         root = block.last_op
         if root is not None and not root.results and root.operands:  # A terminator: the root defines its operand.
             root = root.operands[0].owner
         if not isinstance(root, Operation) or not root.results:
             run.fail(op, "the pattern has no operation", "write the operations to find after ^bb0(...):")
-        found = run.patterns[op] = Pattern(block, root)
-        if found.unused:
-            name = found.unused[0].name_hint or found.unused[0].index
+        pattern = run.patterns[op] = Pattern(block, root)
+        if pattern.unused:
+            name = pattern.unused[0].name_hint or pattern.unused[0].index
             run.fail(op, f"input %{name} of the pattern is used by no operation above its root",
                      "the root is the last operation; leave the input out")  # fmt: skip
-    return found
+    return pattern
 
 
 def _dag(run: Interpreter, op: Any, env: Env) -> None:

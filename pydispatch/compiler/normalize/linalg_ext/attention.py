@@ -78,19 +78,19 @@ class Decomposition:
         """Return the tensor with elements of another float type."""
         if element_type(value.type) == element:
             return value
-        (made,) = computed(
+        (converted,) = computed(
             self.build, self.structure(dims, dims, dims), [value], [self.empty(dims, element)],
             lambda body, x, _: [body.cast(x, element, False)],
         )  # fmt: skip
-        return made
+        return converted
 
     def product(self, lhs: SSAValue, a_dims: Dims, rhs: SSAValue, b_dims: Dims, acc: SSAValue, dims: Dims) -> SSAValue:
         """acc + a * b, summed over what the accumulator does not have."""
         reduced = [d for d in a_dims if d not in dims]
         structure = self.structure([*dims, *reduced], a_dims, b_dims, dims, reduced=reduced)
         types = [element_type(v.type) for v in (lhs, rhs, acc)]
-        (made,) = generic(self.build, structure, [lhs, rhs], [acc], product_sum(types, False))
-        return made
+        (product,) = generic(self.build, structure, [lhs, rhs], [acc], product_sum(types, False))
+        return product
 
     # ---- parts of an attention
 
@@ -112,8 +112,8 @@ class Decomposition:
             return [score]
 
         inputs, maps = ([products], [dims]) if op.mask is None else ([products, op.mask], [dims, self.dims[4]])
-        (made,) = computed(build, self.structure(dims, *maps, dims), inputs, [self.empty(dims)], element)
-        return made
+        (scores,) = computed(build, self.structure(dims, *maps, dims), inputs, [self.empty(dims)], element)
+        return scores
 
     def _modified(self, body: Body, score: SSAValue) -> SSAValue:
         """Emit the body of the attention for a score, and return the modified score."""
@@ -155,8 +155,8 @@ def _attention(op: Operation, build: Build) -> None:
     columns = range(len(loops.rows), len(loops.scores))
     weights = softmax(build, scores, parts.empty(loops.scores), columns)
     zero = build.splat(0.0, parts.type(dims, parts.wide), parts.sizes(dims))
-    made = parts.weighted_values(weights, zero, dims)
-    build.replace(parts.cast(made, dims, element_type(op.outputs[0].type)))
+    values = parts.weighted_values(weights, zero, dims)
+    build.replace(parts.cast(values, dims, element_type(op.outputs[0].type)))
 
 
 def _online_attention(op: Operation, build: Build) -> None:
@@ -188,21 +188,21 @@ def _online_attention(op: Operation, build: Build) -> None:
     )  # fmt: skip
 
     def rescaled(value: SSAValue, dims: Dims) -> SSAValue:
-        (made,) = computed(
+        (result,) = computed(
             build, parts.structure(dims, dims, most_dims, most_dims, dims),
             [value, most, new_most], [parts.empty(dims)],
             lambda body, x, old, new, _: [body.add(arith.MulfOp(x, of_difference(body, old, new)))],
         )  # fmt: skip
-        return made
+        return result
 
     (new_total,) = computed(
         build, parts.structure(scored, scored, total_dims, reduced=columns), [weights], [rescaled(total, total_dims)],
         lambda body, x, acc: [body.add(arith.AddfOp(acc, x))],
     )  # fmt: skip
     new_acc = parts.weighted_values(weights, rescaled(acc, acc_dims), acc_dims)
-    made = ((new_acc, acc_dims), (new_most, most_dims), (new_total, total_dims))
+    updated = ((new_acc, acc_dims), (new_most, most_dims), (new_total, total_dims))
     types = [element_type(o.type) for o in op.outputs]
-    build.replace(*(parts.cast(value, dims, type) for (value, dims), type in zip(made, types, strict=True)))
+    build.replace(*(parts.cast(value, dims, type) for (value, dims), type in zip(updated, types, strict=True)))
 
 
 def _of_matrices(op: Operation, build: Build) -> None:
@@ -220,13 +220,13 @@ def _of_matrices(op: Operation, build: Build) -> None:
     element = element_type(query.type)
     wide = element if isinstance(element, AnyFloat) and element.bitwidth > 32 else f32
     scale = build.scalar(1 / sqrt(shape_of(query.type)[-1]), wide)
-    made = AttentionOp.build(
+    attention = AttentionOp.build(
         operands=[[*op.inputs[:3], scale, *op.inputs[3:]], list(op.outputs)],
         result_types=[[r.type for r in op.res]], regions=[[]],
         properties={"indexing_maps": ArrayAttr([*maps, map_of(m, n)])},
     )  # fmt: skip
-    made.verify_operands()
-    build.replace(*build.add(made).res)
+    attention.verify_operands()
+    build.replace(*build.add(attention).res)
 
 
 ROWS: dict[str, Row] = {

@@ -18,9 +18,9 @@ from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 class Code(Body):
     """A block of scalar code."""
 
-    def index(self, number: int) -> SSAValue:
+    def index(self, value: int) -> SSAValue:
         """Return a constant of type index."""
-        return self.add(arith.ConstantOp(IntegerAttr(number, IndexType())))
+        return self.add(arith.ConstantOp(IntegerAttr(value, IndexType())))
 
     def plus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self.add(arith.AddiOp(lhs, rhs))
@@ -82,11 +82,11 @@ class Code(Body):
     ) -> list[SSAValue]:  # fmt: skip
         """`scf.for` from 0 to `count`."""
         inner = Code([IndexType(), *(v.type for v in carried)])
-        number, *values = inner.block.args
-        inner.block.add_op(scf.YieldOp(*body(inner, number, list(values))))
-        made = scf.ForOp(self.index(0), count, self.index(1), list(carried), Region(inner.block))
-        self.block.add_op(made)
-        return list(made.results)
+        index, *values = inner.block.args
+        inner.block.add_op(scf.YieldOp(*body(inner, index, list(values))))
+        loop = scf.ForOp(self.index(0), count, self.index(1), list(carried), Region(inner.block))
+        self.block.add_op(loop)
+        return list(loop.results)
 
 
 def recurrence(
@@ -107,11 +107,11 @@ def recurrence(
     arguments: list[SSAValue] = list(body.block.args)
     carried, elements = step(body, arguments[:rank], arguments[rank:])
     body.finish(*carried, *elements)
-    made = RecurrenceOp(
+    recurrence_op = RecurrenceOp(
         operands=[list(sizes)], result_types=[list(types)], properties={"dimension": IntegerAttr(along, i64)},
         regions=[Region(start.block), Region(body.block)],
     )  # fmt: skip
-    return list(build.add(made).res)
+    return list(build.add(recurrence_op).res)
 
 
 def host_loop(
@@ -123,8 +123,8 @@ def host_loop(
     end = scf.YieldOp()
     block.add_op(end)
     inner = Build(end, build.reassociate)
-    number, *values = block.args
-    results = body(inner, number, list(values))
+    index, *values = block.args
+    results = body(inner, index, list(values))
     end.detach()
     end.erase()
     block.add_op(scf.YieldOp(*results))

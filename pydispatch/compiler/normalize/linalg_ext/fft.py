@@ -56,11 +56,11 @@ def _fft(op: Operation, build: Build) -> None:
         ]
 
     outputs = [build.empty(blocks, build.dynamic_dims(real)) for _ in range(2)]
-    made = computed(
+    butterflies = computed(
         build, Structure((low, low, high, high, factor, factor, whole, whole), (True,) * rank),
         [real, imaginary, real, imaginary, *factors], outputs, butterfly,
     )  # fmt: skip
-    build.replace(*(build.collapse(value, type, groups) for value in made))
+    build.replace(*(build.collapse(value, type, groups) for value in butterflies))
 
 
 def _factors(build: Build, half: int, element: Attribute) -> list[SSAValue]:

@@ -33,11 +33,11 @@ def _scatter(op: Operation, build: Build) -> None:
     if mask:
         indices = _masked(build, indices, mask[0])
     body = op.detach_region(op.body)
-    made = ScatterOp(
+    scatter = ScatterOp(
         operands=[[slices, indices], [_own(build, op.outputs[0])]], result_types=[[op.outputs[0].type]],
         properties={"dimension_map": op.dimension_map, "unique_indices": op.unique_indices}, regions=[body],
     )  # fmt: skip
-    build.replace(*build.add(made).res)
+    build.replace(*build.add(scatter).res)
 
 
 def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
@@ -64,8 +64,8 @@ def _gather(op: Operation, build: Build) -> None:
     at = [body.add(IndexOp(d)) for d in range(rank)]
     batch = at[: windows.batch]
     place: list[SSAValue | None] = [None] * len(shape_of(source.type))
-    for number, d in enumerate(op.indexed):
-        listed = [body.index(number)] if len(shape_of(indices.type)) > windows.batch else []
+    for position, d in enumerate(op.indexed):
+        listed = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
         place[d] = body.as_index(body.extract(indices, [*batch, *listed]))
     for d, offset in zip(windows.kept(rank - windows.batch, len(place), op.indexed), at[windows.batch :], strict=True):
         before = place[d]
@@ -85,8 +85,8 @@ def _map_store(op: Operation, build: Build) -> None:
     if isinstance(op, MapStoreOp) and isinstance(op.output.owner, OptimizationBarrierOp):
         return
     body = op.detach_region(op.body)
-    made = MapStoreOp(operands=[op.input, _own(build, op.output)], result_types=[[op.output.type]], regions=[body])
-    result = build.add(made).res
+    store = MapStoreOp(operands=[op.input, _own(build, op.output)], result_types=[[op.output.type]], regions=[body])
+    result = build.add(store).res
     assert result is not None
     build.replace(result)
 

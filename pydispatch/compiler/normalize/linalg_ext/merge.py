@@ -38,16 +38,16 @@ def sorted_rows(
     if most_passes == 0 or (isinstance(size, int) and size < 2):
         return list(tensors)
     block, passes = _block(build, size), _passes(build, size, most_passes)
-    found = _merged(build, tensors, size, block, build.index(0), before)
+    merged = _merged(build, tensors, size, block, build.index(0), before)
     if passes == 1:
-        return found
+        return merged
 
-    def again(inner: Build, number: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
-        following = inner.add(arith.AddiOp(number, inner.index(1))).result
+    def again(inner: Build, pass_index: SSAValue, runs: list[SSAValue]) -> list[SSAValue]:
+        following = inner.add(arith.AddiOp(pass_index, inner.index(1))).result
         return _merged(inner, runs, size, block, following, before)
 
     rest = build.add(arith.SubiOp(as_value(build, passes), build.index(1))).result
-    return host_loop(build, rest, found, again)
+    return host_loop(build, rest, merged, again)
 
 
 def _block(build: Build, size: Mixed) -> Mixed:
@@ -105,11 +105,11 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
         return _taken(code, lambda place: read(code, at[0], place), before, (left, middle), (right, end))
 
     types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
-    found = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]
+    halved = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]
     others = build.add(arith.SubiOp(pairs, build.index(1))).result
     last = build.add(arith.SubiOp(size, build.add(arith.MuliOp(others, pair)).result)).result
     kept = build.add(arith.MinSIOp(last, run)).result
-    return [build.add(arith.AddiOp(build.add(arith.MuliOp(others, run)).result, kept)).result, *found]
+    return [build.add(arith.AddiOp(build.add(arith.MuliOp(others, run)).result, kept)).result, *halved]
 
 
 def _taken(
@@ -146,10 +146,10 @@ def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
 
 
 def _merged(
-    build: Build, tensors: Sequence[SSAValue], size: Mixed, block: Mixed, number: SSAValue, before: Before
+    build: Build, tensors: Sequence[SSAValue], size: Mixed, block: Mixed, pass_index: SSAValue, before: Before
 ) -> list[SSAValue]:
-    """Pass `number`, counted from 0: pairs of runs of 2 ** number elements become one each."""
-    run = build.add(arith.ShLIOp(build.index(1), number)).result
+    """Merge pairs of runs of 2 ** pass_index elements into one each; passes are counted from 0."""
+    run = build.add(arith.ShLIOp(build.index(1), pass_index)).result
     total, length = as_value(build, size), as_value(build, block)
     blocks = blocks_of(build, size, block)
     rows = shape_of(tensors[0].type)[0]
@@ -184,7 +184,7 @@ def _merged(
                 inner.either(up, inner.plus(half, inner.index(1)), low), inner.either(down, half, high)
             ]  # fmt: skip
 
-        left, _ = code.loop(code.plus(number, code.index(1)), [low, high], bisect)
+        left, _ = code.loop(code.plus(pass_index, code.index(1)), [low, high], bisect)
         return [code.plus(start, left), code.plus(middle, code.minus(taken, left)), middle, end]
 
     def step(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:

@@ -46,12 +46,12 @@ def _ordered(build: Build, tensors: Sequence[SSAValue], along: int, before: Befo
     outer = [build.dim(turned[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]
     flat = [collapsed_rows(build, t) for t in turned]
     if isinstance(count, SSAValue) or count == shape[-1]:
-        found = sorted_rows(build, flat, before)
+        ordered = sorted_rows(build, flat, before)
     else:
-        found = first_of_rows(build, flat, before, count)
+        ordered = first_of_rows(build, flat, before, count)
     shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
     dynamic = [*outer, *([count] if isinstance(count, SSAValue) else [])]
-    rows = [sliced_rows(build, t, count) for t in found]
+    rows = [sliced_rows(build, t, count) for t in ordered]
     return [along_again(build, expanded_rows(build, t, shape, dynamic), along) for t in rows]
 
 
@@ -66,12 +66,12 @@ def _topk(op: Operation, build: Build) -> None:
     """Replace a top-k by a sort that returns the leading elements, with their indices if there is a second result."""
     assert isinstance(op, Topk)
     require_tensors(op)
-    values, *given = op.inputs
+    values, *indices = op.inputs
     tensors = [values]
     if len(op.outputs) == 2:
-        tensors.append(given[0] if given else _positions(build, values, op.along, element_of(op.outputs[1])))
-    found = _ordered(build, tensors, op.along, _by(op.body), size_of(build, op.outputs[0], op.along))
-    results = [_converted(build, v, out.type) for v, out in zip(found, op.outputs, strict=True)]
+        tensors.append(indices[0] if indices else _positions(build, values, op.along, element_of(op.outputs[1])))
+    ordered = _ordered(build, tensors, op.along, _by(op.body), size_of(build, op.outputs[0], op.along))
+    results = [_converted(build, v, out.type) for v, out in zip(ordered, op.outputs, strict=True)]
     build.replace(*results)
 
 
@@ -104,9 +104,9 @@ def _arg_compare(op: Operation, build: Build) -> None:
     require_tensors(op)
     rank, element = len(shape_of(op.inputs[0].type)), element_of(op.outputs[1])
     body = Code([*(element_of(v) for v in (*op.inputs, *op.outputs))])
-    value, *given, best, index = body.block.args
-    if given:
-        place = body.cast(given[0], element, False)
+    value, *indices, best, index = body.block.args
+    if indices:
+        place = body.cast(indices[0], element, False)
     else:
         place = body.add(IndexOp(op.along))
         if op.index_base is not None:

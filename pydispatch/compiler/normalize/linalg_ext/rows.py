@@ -62,13 +62,13 @@ def collapsed_rows(build: Build, value: SSAValue) -> SSAValue:
         return value
     element = element_of(value)
     if len(shape) == 1:
-        made = tensor.ExpandShapeOp.build(
+        expand = tensor.ExpandShapeOp.build(
             operands=[value, build.dynamic_dims(value)], result_types=[TensorType(element, [1, shape[0]])],
             properties={
                 "reassociation": _groups(2), "static_output_shape": DenseArrayBase.from_list(i64, [1, shape[0]]),
             },
         )  # fmt: skip
-        return build.add(made).result
+        return build.add(expand).result
     return _collapsed(build, value, len(shape) - 1, 1)
 
 
@@ -78,10 +78,10 @@ def _collapsed(build: Build, value: SSAValue, *counts: int) -> SSAValue:
         sizes.append(_product(shape[start : start + count]))
         start += count
     type_ = TensorType(element_of(value), sizes)
-    made = tensor.CollapseShapeOp.build(
+    collapse = tensor.CollapseShapeOp.build(
         operands=[value], result_types=[type_], properties={"reassociation": _groups(*counts)}
     )
-    return build.add(made).results[0]
+    return build.add(collapse).results[0]
 
 
 def joined_blocks(build: Build, value: SSAValue) -> SSAValue:
@@ -96,7 +96,7 @@ def sliced_rows(build: Build, value: SSAValue, count: Mixed) -> SSAValue:
         return value
     dynamic = [build.dim(value, 0)] if rows == DYNAMIC else []
     sizes = [rows, DYNAMIC if isinstance(count, SSAValue) else count]
-    made = tensor.ExtractSliceOp.build(
+    extract = tensor.ExtractSliceOp.build(
         operands=[value, [], [*dynamic, *([count] if isinstance(count, SSAValue) else [])], []],
         result_types=[TensorType(element_of(value), sizes)],
         properties={
@@ -105,7 +105,7 @@ def sliced_rows(build: Build, value: SSAValue, count: Mixed) -> SSAValue:
             "static_strides": DenseArrayBase.from_list(i64, [1, 1]),
         },
     )
-    return build.add(made).results[0]
+    return build.add(extract).results[0]
 
 
 def expanded_rows(build: Build, value: SSAValue, shape: Sequence[int], dynamic: Sequence[SSAValue]) -> SSAValue:
@@ -114,14 +114,14 @@ def expanded_rows(build: Build, value: SSAValue, shape: Sequence[int], dynamic: 
         return value
     if len(shape) == 1:
         return _collapsed(build, value, 2)
-    made = tensor.ExpandShapeOp.build(
+    expand = tensor.ExpandShapeOp.build(
         operands=[value, list(dynamic)], result_types=[TensorType(element_of(value), shape)],
         properties={
             "reassociation": _groups(len(shape) - 1, 1),
             "static_output_shape": DenseArrayBase.from_list(i64, list(shape)),
         },
     )  # fmt: skip
-    return build.add(made).result
+    return build.add(expand).result
 
 
 def size_of(build: Build, value: SSAValue, axis: int) -> Mixed:

@@ -32,11 +32,11 @@ Matrix = list[list[Fraction]]
 
 def _points(count: int) -> list[Fraction]:
     """0, 1, -1, 2, -2, 1/2, -1/2, 4, …: the fewer digits they have, the less is lost in f32."""
-    found = [Fraction(0)]
+    points = [Fraction(0)]
     for power in range(count):
         for value in dict.fromkeys((Fraction(2**power), Fraction(1, 2**power))):
-            found += [value, -value]
-    return found[:count]
+            points += [value, -value]
+    return points[:count]
 
 
 def _times_linear(polynomial: list[Fraction], root: Fraction) -> list[Fraction]:
@@ -88,14 +88,14 @@ class Products:
         types = [element_type(v.type) for v in op.operands]
         self.wide: AnyFloat = f64 if f64 in types else f32
 
-    def along(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, made: str, summed: str,
+    def along(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, new_dim: str, summed: str,
               result: str) -> SSAValue:  # fmt: skip
         """Return the sums over `summed` of value[subscripts] * matrix[made, summed], a tensor of dimensions
         `result`.
         """
         build, loops = self.build, result + summed
-        self.sizes |= {made: len(matrix), summed: len(matrix[0])}
-        flat = [float(number) for row in matrix for number in row]
+        self.sizes |= {new_dim: len(matrix), summed: len(matrix[0])}
+        flat = [float(coefficient) for row in matrix for coefficient in row]
         constant = build.floats(flat, TensorType(self.wide, [len(matrix), len(matrix[0])]))
 
         def expression(subscript: Subscript) -> AffineExpr:
@@ -104,7 +104,7 @@ class Products:
             outer, step, inner = subscript
             return AffineExpr.dimension(loops.index(outer)) * step + AffineExpr.dimension(loops.index(inner))
 
-        maps = [AffineMap(len(loops), 0, tuple(map(expression, s))) for s in (subscripts, (made, summed), result)]
+        maps = [AffineMap(len(loops), 0, tuple(map(expression, s))) for s in (subscripts, (new_dim, summed), result)]
         static = [n if isinstance(n, int) else DYNAMIC for n in (self.sizes[c] for c in result)]
         dynamic = [n for n in (self.sizes[c] for c in result) if not isinstance(n, int)]
         zeros = build.splat(0.0, TensorType(self.wide, static), dynamic)
@@ -118,11 +118,11 @@ class Products:
             return value
         rank = len(shape_of(value.type))
         type = TensorType(element, shape_of(value.type))
-        (made,) = computed(
+        (converted,) = computed(
             self.build, Structure((AffineMap.identity(rank),) * 2, (True,) * rank), [value],
             [self.build.empty(type, self.build.dynamic_dims(value))], lambda body, x, _: [body.cast(x, element, False)],
         )  # fmt: skip
-        return made
+        return converted
 
 
 def _sizes(build: Build, value: SSAValue, letters: str) -> dict[str, Size]:
@@ -140,8 +140,8 @@ def _input(op: Operation, build: Build) -> None:
     products.sizes["x"] = _sizes(build, image, op.layout)["w"]
     places: dict[str, Subscript] = {"n": "n", "c": "c", "h": ("h", op.tile, "i"), "w": "x"}
     rows = products.along(image, [places[c] for c in op.layout], matrix, "a", "i", "anhxc")
-    made = products.along(rows, ["a", "n", "h", ("w", op.tile, "j"), "c"], matrix, "b", "j", letters)
-    build.replace(products.cast(made, element_type(op.outputs[0].type)))
+    transformed = products.along(rows, ["a", "n", "h", ("w", op.tile, "j"), "c"], matrix, "b", "j", letters)
+    build.replace(products.cast(transformed, element_type(op.outputs[0].type)))
 
 
 def _padded(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SSAValue:
@@ -168,8 +168,8 @@ def _padded(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SS
     zero = build.scalar(0.0, element)
     body = Block(arg_types=[IndexType()] * len(shape))
     body.add_op(tensor.YieldOp(zero))
-    made = tensor.PadOp(image, [], missing, Region(body), [0] * len(shape), high, TensorType(element, shape))
-    return build.add(made).result
+    pad = tensor.PadOp(image, [], missing, Region(body), [0] * len(shape), high, TensorType(element, shape))
+    return build.add(pad).result
 
 
 def _filter(op: Operation, build: Build) -> None:
@@ -178,8 +178,8 @@ def _filter(op: Operation, build: Build) -> None:
     products = Products(op, build, _sizes(build, op.inputs[0], op.layout))
     _, matrix, _ = matrices(op.tile, op.kernel)
     rows = products.along(op.inputs[0], op.layout, matrix, "a", "h", "awcf")
-    made = products.along(rows, "awcf", matrix, "b", "w", letters)
-    build.replace(products.cast(made, element_type(op.outputs[0].type)))
+    transformed = products.along(rows, "awcf", matrix, "b", "w", letters)
+    build.replace(products.cast(transformed, element_type(op.outputs[0].type)))
 
 
 def _output(op: Operation, build: Build) -> None:
@@ -190,11 +190,13 @@ def _output(op: Operation, build: Build) -> None:
     rows = products.along(op.inputs[0], letters, matrix, "p", "a", "nhpbwc")
     apart = {"n": "n", "c": "c", "h": "hp", "w": "wq"}
     result = "".join(apart[c] for c in op.layout)
-    made = products.cast(products.along(rows, "nhpbwc", matrix, "q", "b", result), element_type(op.outputs[0].type))
+    transformed = products.cast(
+        products.along(rows, "nhpbwc", matrix, "q", "b", result), element_type(op.outputs[0].type)
+    )
     groups = [[result.index(c) for c in apart[letter]] for letter in op.layout]
     type = op.outputs[0].type
     assert isinstance(type, TensorType)
-    build.replace(build.collapse(made, type, groups))
+    build.replace(build.collapse(transformed, type, groups))
 
 
 ROWS: dict[str, Row] = {

@@ -36,12 +36,12 @@ class Constant(TensorOp):
         splat = splat_of(attribute)
         if splat is not None:
             return build.pure(arith.ConstantOp(splat))
-        number = build.join(indices, shape_of(result))
-        if isinstance(number, int):
+        linear = build.join(indices, shape_of(result))
+        if isinstance(linear, int):
             elements = list(attribute.iter_attrs())
-            if not 0 <= number < len(elements):  # only a loop without iterations reads outside of the constant
+            if not 0 <= linear < len(elements):  # only a loop without iterations reads outside of the constant
                 return e.zero(build, attribute.get_element_type())
-            return build.pure(arith.ConstantOp(cast(Any, elements[number])))
+            return build.pure(arith.ConstantOp(cast(Any, elements[linear])))
         return e.table(build, attribute, indices)
 
     def is_fill(self, op: Any) -> bool:
@@ -105,14 +105,14 @@ class FromElements(TensorOp):
     name = "tensor.from_elements"
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        number = build.join(indices, shape_of(result))
-        if isinstance(number, int):
-            return elements.scalar(op.operands[number])
-        found = elements.scalar(op.operands[0])
+        linear = build.join(indices, shape_of(result))
+        if isinstance(linear, int):
+            return elements.scalar(op.operands[linear])
+        selected = elements.scalar(op.operands[0])
         for position, operand in enumerate(op.operands[1:], 1):
-            here = build.pure(arith.CmpiOp(number, build.index(position), "eq"))
-            found = build.pure(arith.SelectOp(here, elements.scalar(operand), found))
-        return found
+            here = build.pure(arith.CmpiOp(linear, build.index(position), "eq"))
+            selected = build.pure(arith.SelectOp(here, elements.scalar(operand), selected))
+        return selected
 
     def repeats_cheaply(self, op: Any) -> bool:
         return True

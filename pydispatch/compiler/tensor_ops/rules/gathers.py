@@ -57,8 +57,8 @@ class Scatter(Update):
             else:
                 rest.append(index)
 
-        def body(builder: Builder, number: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            spot = builder.split(number, batch)
+        def body(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
+            spot = builder.split(flat, batch)
             here: SSAValue | bool = True
             for dimension, place in zip(picked, _coordinates(elements, builder, op, sizes, spot), strict=True):
                 here = both(builder, here, equal(builder, indices[dimension], place))
@@ -91,12 +91,12 @@ def _coordinates(
     elements: Elements, build: Builder, op: Any, sizes: Sequence[Index], batch: Sequence[Index]
 ) -> list[Index]:
     """Return the coordinates of the slice at `batch`, clamped to `sizes`."""
-    found: list[Index] = []
-    for number, size in enumerate(sizes):
-        value = elements.at(build, op.indices, [*batch, number])
+    coordinates: list[Index] = []
+    for position, size in enumerate(sizes):
+        value = elements.at(build, op.indices, [*batch, position])
         is_index = isinstance(value.type, IndexType)
-        found.append(build.clamp(value if is_index else build.pure(arith.IndexCastOp(value, IndexType())), size))
-    return found
+        coordinates.append(build.clamp(value if is_index else build.pure(arith.IndexCastOp(value, IndexType())), size))
+    return coordinates
 
 
 def _whole_index(
@@ -104,15 +104,15 @@ def _whole_index(
 ) -> list[Index]:
     """Return the index in the whole tensor from the coordinates and the index inside the slice."""
     inside = iter(rest)
-    found: list[Index] = []
+    indices: list[Index] = []
     for dimension in range(len(shape_of(whole))):
         if dimension in picked:
             if not dropped:
                 next(inside)
-            found.append(where[picked.index(dimension)])
+            indices.append(where[picked.index(dimension)])
         else:
-            found.append(next(inside))
-    return found
+            indices.append(next(inside))
+    return indices
 
 
 RULES: list[type[TensorOp]] = [Gather, Scatter]

@@ -37,12 +37,12 @@ class Generic(TensorOp):
     def requirements(self, op: Any) -> Iterator[Requirement]:
         g = structured(op)
         loops = [next((size_of(place.tensor, place.axis) for place in places), None) for places in g.places]
-        for number, (value, map_) in enumerate(zip(g.operands, g.maps, strict=True)):
-            if not shape_of(value) or not g.block.args[number].uses:
+        for operand_index, (value, map_) in enumerate(zip(g.operands, g.maps, strict=True)):
+            if not shape_of(value) or not g.block.args[operand_index].uses:
                 continue
             for axis, index in enumerate(map_.results):
                 if not isinstance(index, AffineDimExpr):
-                    yield WindowFits(number, axis, index, loops, size_of(value, axis))
+                    yield WindowFits(operand_index, axis, index, loops, size_of(value, axis))
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         return element_of_generic(elements, build, result, indices)

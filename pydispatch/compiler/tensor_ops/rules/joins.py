@@ -53,15 +53,17 @@ class Concat(TensorOp):
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         axis = int(op.dim.value.data)
 
-        def level(builder: Builder, number: int, start: Index) -> SSAValue:
-            operand = op.operands[number]
+        def level(builder: Builder, operand_index: int, start: Index) -> SSAValue:
+            operand = op.operands[operand_index]
             where = list(indices)
             where[axis] = builder.minus(indices[axis], start)
-            if number == len(op.operands) - 1:
+            if operand_index == len(op.operands) - 1:
                 return elements.at(builder, operand, where)
             end = elements.entry.plus(start, elements.dims(operand)[axis])
             here = builder.less(indices[axis], end)
-            return builder.choose(here, lambda c: elements.at(c, operand, where), lambda c: level(c, number + 1, end))
+            return builder.choose(
+                here, lambda c: elements.at(c, operand, where), lambda c: level(c, operand_index + 1, end)
+            )
 
         return level(build, 0, 0)
 

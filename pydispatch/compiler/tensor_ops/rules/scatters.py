@@ -18,10 +18,10 @@ from pydispatch.ir.values import Dim, shape_of
 
 def inside(build: Builder, place: Sequence[Index], sizes: Sequence[Index]) -> SSAValue | bool:
     """Return whether the index `place` is inside a tensor of these sizes."""
-    found: SSAValue | bool = True
+    condition: SSAValue | bool = True
     for index, size in zip(place, sizes, strict=True):
-        found = both(build, found, both(build, not_less(build, index, 0), build.less(index, size)))
-    return found
+        condition = both(build, condition, both(build, not_less(build, index, 0), build.less(index, size)))
+    return condition
 
 
 class Scatter(Update):
@@ -34,9 +34,9 @@ class Scatter(Update):
         slices, indices, whole = op.operands
         windows = op.windows()
         rows = [[Dim(slices, d), Dim(indices, d)] for d in range(windows.batch)]
-        for number, d in enumerate(self._kept(op)):
+        for slice_dim, d in enumerate(self._kept(op)):
             if d not in op.indexed:
-                rows.append([Dim(slices, windows.batch + number), Dim(whole, d)])
+                rows.append([Dim(slices, windows.batch + slice_dim), Dim(whole, d)])
         return rows
 
     def ordered(self, op: Any) -> int:
@@ -77,18 +77,18 @@ class Scatter(Update):
     def _kept(self, op: Any) -> list[int]:
         """Return, for each dimension of a slice, the matching dimension of the destination."""
         windows, rank = op.windows(), len(shape_of(op.operands[0]))
-        found: list[int] = windows.kept(rank - windows.batch, len(shape_of(op.operands[2])), op.indexed)
-        return found
+        dims: list[int] = windows.kept(rank - windows.batch, len(shape_of(op.operands[2])), op.indexed)
+        return dims
 
     def _coordinates(self, elements: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:
         """Return the coordinates that the indices state for the slice at `batch`."""
         listed = len(shape_of(op.operands[1])) > len(batch)
-        found: list[Index] = []
-        for number in range(len(op.indexed)):
-            value = elements.at(build, op.operands[1], [*batch, number] if listed else batch)
+        coordinates: list[Index] = []
+        for position in range(len(op.indexed)):
+            value = elements.at(build, op.operands[1], [*batch, position] if listed else batch)
             is_index = isinstance(value.type, IndexType)
-            found.append(value if is_index else build.pure(arith.IndexCastOp(value, IndexType())))
-        return found
+            coordinates.append(value if is_index else build.pure(arith.IndexCastOp(value, IndexType())))
+        return coordinates
 
 
 class MapStore(Update):

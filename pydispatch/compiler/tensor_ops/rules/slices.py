@@ -144,7 +144,7 @@ def in_slice(
     where: list[Index] = [0] * len(offsets)
     for dimension, index in zip(_kept(op, part), indices, strict=True):
         where[dimension] = index
-    found: list[Index] = []
+    whole_indices: list[Index] = []
     for offset, index, size, stride, n in zip(offsets, where, sizes, strides, elements.dims(whole), strict=True):
         start = offset
         if isinstance(offset, SSAValue):
@@ -153,8 +153,8 @@ def in_slice(
             if not (isinstance(stride, int) and stride >= 0):  # it may run backwards
                 low, reach = elements.entry.most(elements.entry.minus(0, reach), 0), elements.entry.most(reach, 0)
             start = build.most(build.least(offset, build.minus(n, elements.entry.plus(reach, 1))), low)
-        found.append(build.plus(start, build.times(index, stride)))
-    return found
+        whole_indices.append(build.plus(start, build.times(index, stride)))
+    return whole_indices
 
 
 RULES: list[type[TensorOp]] = [ExtractSlice, InsertSlice, Insert]

@@ -124,8 +124,8 @@ class Reshape(View):
             where[len(have) - 1 - back] = indices[len(want) - 1 - back]
             back += 1
         middle = slice(front, len(want) - back)
-        number = build.join(indices[middle], want[middle])
-        where[front : len(have) - back] = build.split(number, have[front : len(have) - back])
+        linear = build.join(indices[middle], want[middle])
+        where[front : len(have) - back] = build.split(linear, have[front : len(have) - back])
         return elements.at(build, source, where)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
@@ -180,29 +180,29 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
     if from_bits == to_bits:
         where = indices if len(sizes) == len(wanted) else build.split(build.join(indices, wanted), sizes)
         return from_integer(build, as_integer(build, elements.at(build, source, where), from_bits), want)
-    number = build.join(indices, wanted)
+    linear = build.join(indices, wanted)
     if to_bits > from_bits:
         if to_bits % from_bits:
             raise unsupported(op, f"{to_bits} bits are no multiple of {from_bits}")
         whole = IntegerType(to_bits)
-        found: SSAValue | None = None
+        bits: SSAValue | None = None
         for part in range(to_bits // from_bits):
-            place = build.plus(build.times(number, to_bits // from_bits), part)
+            place = build.plus(build.times(linear, to_bits // from_bits), part)
             piece = as_integer(build, elements.at(build, source, build.split(place, sizes)), from_bits)
             piece = build.pure(arith.ExtUIOp(piece, whole))
             if part:
                 shift = build.pure(arith.ConstantOp.from_int_and_width(part * from_bits, whole))
                 piece = build.pure(arith.ShLIOp(piece, shift))
-            found = piece if found is None else build.pure(arith.OrIOp(found, piece))
-        assert found is not None
-        return from_integer(build, found, want)
+            bits = piece if bits is None else build.pure(arith.OrIOp(bits, piece))
+        assert bits is not None
+        return from_integer(build, bits, want)
     if from_bits % to_bits:
         raise unsupported(op, f"{from_bits} bits are no multiple of {to_bits}")
     count = from_bits // to_bits
     element = as_integer(
-        build, elements.at(build, source, build.split(build.quotient(number, count), sizes)), from_bits
+        build, elements.at(build, source, build.split(build.quotient(linear, count), sizes)), from_bits
     )
-    amount = build.value(build.times(build.remainder(number, count), to_bits))
+    amount = build.value(build.times(build.remainder(linear, count), to_bits))
     shift = build.pure(arith.IndexCastOp(amount, IntegerType(from_bits)))
     part_ = build.pure(arith.TruncIOp(build.pure(arith.ShRUIOp(element, shift)), IntegerType(to_bits)))
     return from_integer(build, part_, want)

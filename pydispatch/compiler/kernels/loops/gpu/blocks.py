@@ -94,7 +94,7 @@ def block_of(frame: Frame, nest: Nest, pairs: bool = True) -> Block | None:
 
 def _shared(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
     """Return the dimension, not the last, along which the most inputs are the same; -1 for none."""
-    best, found = 0, -1
+    best, best_dim = 0, -1
     for dim in range(len(point) - 1):
         size = dims[dim]
         if isinstance(size, int) and size < ROWS[-1]:
@@ -106,8 +106,8 @@ def _shared(generic: Structured, point: Sequence[int], dims: Sequence[Index]) ->
         ]
         count = sum(point[dim] not in d for d in used)
         if count and count >= best:
-            best, found = count, dim
-    return found
+            best, best_dim = count, dim
+    return best_dim
 
 
 def cut_block(block: Block, dims: Sequence[Index], build: Builder) -> Cut:
@@ -123,10 +123,10 @@ def emit_block(elements: Elements, nest: Nest, block: Block, build: Builder, gro
     """Emit the code of workgroup number `group`: each invocation computes a block of elements."""
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
-    tile, number = build.remainder(group, tiles), build.quotient(group, tiles)
+    tile, block_index = build.remainder(group, tiles), build.quotient(group, tiles)
     sizes = list(dims[:-1])
     sizes[block.dim] = build.ceil_quotient(dims[block.dim], block.rows)
-    outer = build.split(number, sizes)
+    outer = build.split(block_index, sizes)
     first = build.times(outer[block.dim], block.rows)
     size = dims[block.dim]
     whole = isinstance(size, int) and size % block.rows == 0
@@ -169,13 +169,13 @@ def _emit_wide(
     assert isinstance(block.value, OpResult)
     value, g = block.value, view_of(elements, block.value.op)
 
-    def lane(builder: Builder, number: Index) -> None:
-        column = builder.plus(low, builder.times(number, 2))
+    def lane(builder: Builder, lane: Index) -> None:
+        column = builder.plus(low, builder.times(lane, 2))
         corner = _point(g, block, [*outer, column])
         offsets = [(r, 2 * LANES * (c // 2) + c % 2) for r in range(block.rows) for c in range(block.columns)]
         dims = block.point[block.dim], block.point[-1]
         results = reduce_wide(
-            elements, builder, g, block.wide, corner, dims, offsets, builder.plus(builder.quotient(low, 2), number)
+            elements, builder, g, block.wide, corner, dims, offsets, builder.plus(builder.quotient(low, 2), lane)
         )
         for (row, step), result in zip(offsets, results, strict=True):
             indices = [*outer, builder.plus(column, step)]
@@ -213,7 +213,7 @@ def _reduce(elements: Elements, build: Builder, block: Block, places: Sequence[S
     def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
         results = []
         for point, value in zip(iterations, carried, strict=True):
-            full = [where.get(number, index) for number, index in enumerate(point)]
+            full = [where.get(dim, index) for dim, index in enumerate(point)]
             results += body_at(elements, inner, g, full, [value])
         return results
 

@@ -203,8 +203,8 @@ def _elements(elements: Elements, plan: Plan, cut: Cut, build: Builder, group: I
     shape = [*dims[:first], build.product(inner)]
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
-        def element(builder: Builder, number: Index) -> None:
-            _store(elements, plan.nest, builder, [*outer, *(builder.split(number, inner) if inner else [])])
+        def element(builder: Builder, element: Index) -> None:
+            _store(elements, plan.nest, builder, [*outer, *(builder.split(element, inner) if inner else [])])
 
         if dims:
             builder.parallel(low, high, element, limit=shape[-1])
@@ -239,8 +239,8 @@ def _lanes(elements: Elements, nest: Nest, build: Builder, group: Index, dims: l
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
-    def row(builder: Builder, number: Index) -> None:
-        _row(elements, nest, builder, builder.split(number, dims[: nest.split]), dims)
+    def row(builder: Builder, row_index: Index) -> None:
+        _row(elements, nest, builder, builder.split(row_index, dims[: nest.split]), dims)
 
     build.parallel(low, high, row, limit=outer)
 
@@ -255,8 +255,8 @@ def _in_order(elements: Elements, nest: Nest, build: Builder, group: Index) -> N
     low = build.times(group, INVOCATIONS)
     high = build.least(build.plus(low, INVOCATIONS), outer)
 
-    def work(builder: Builder, number: Index) -> None:
-        where = builder.split(number, dims)
+    def work(builder: Builder, flat: Index) -> None:
+        where = builder.split(flat, dims)
         if isinstance(nest.space, RecurrenceOp):
             write_rows(elements, builder, nest.space, dict(nest.stores), [where])
             return

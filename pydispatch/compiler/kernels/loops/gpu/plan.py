@@ -130,8 +130,8 @@ def _most_steps(elements: Elements, nest: Nest) -> int:
         if at.op.name == "linalg.generic":
             g = view_of(elements, at.op)
             sizes = loop_sizes(elements, g)
-            found = [sizes[dim] for dim in g.loops]
-            most = max(most, prod(n if isinstance(n, int) else LONG_ROW for n in found) if found else 0)
+            extents = [sizes[dim] for dim in g.loops]
+            most = max(most, prod(n if isinstance(n, int) else LONG_ROW for n in extents) if extents else 0)
     return most
 
 

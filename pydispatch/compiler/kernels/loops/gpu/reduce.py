@@ -32,9 +32,9 @@ def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
     """Return the operation that combines each result with what a step gives; None when there is more to it."""
     last = generic.block.last_op
     assert last is not None
-    found: list[Operation] = []
-    for number, value in enumerate(last.operands):
-        argument = generic.block.args[len(generic.inputs) + number]
+    ops: list[Operation] = []
+    for result, value in enumerate(last.operands):
+        argument = generic.block.args[len(generic.inputs) + result]
         if not isinstance(value, OpResult) or value.op.parent_block() is not generic.block:
             return None
         op = value.op
@@ -43,8 +43,8 @@ def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
             return None
         if len(list(argument.uses)) != 1 or argument not in op.operands or len(list(value.uses)) != 1:
             return None
-        found.append(op)
-    return found
+        ops.append(op)
+    return ops
 
 
 def distributed_reduction(
@@ -117,6 +117,6 @@ def _parallel(
 
 def _combiner(op: Operation, type_: Attribute) -> Region:
     block = Block(arg_types=[type_, type_])
-    made = type(op).create(operands=list(block.args), result_types=[type_], properties=dict(op.properties))
-    block.add_ops([made, scf.ReduceReturnOp(made.results[0])])
+    combine = type(op).create(operands=list(block.args), result_types=[type_], properties=dict(op.properties))
+    block.add_ops([combine, scf.ReduceReturnOp(combine.results[0])])
     return Region(block)

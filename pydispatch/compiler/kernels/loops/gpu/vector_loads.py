@@ -57,9 +57,9 @@ def wide_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) 
     size = sizes[step]
     if not isinstance(size, int) or size % 2:
         return ()
-    found: list[Wide] = []
-    for number, (value, map) in enumerate(zip(generic.inputs, generic.maps[: len(generic.inputs)], strict=True)):
-        if not generic.block.args[number].uses or not map.results or not {step, dims[1]} & dims_in(map):
+    wide: list[Wide] = []
+    for index, (value, map) in enumerate(zip(generic.inputs, generic.maps[: len(generic.inputs)], strict=True)):
+        if not generic.block.args[index].uses or not map.results or not {step, dims[1]} & dims_in(map):
             continue
         positions = [r.position for r in map.results if isinstance(r, AffineDimExpr)]
         if (
@@ -72,8 +72,8 @@ def wide_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) 
         factors = [0] * len(generic.iterators)
         for place, position in enumerate(positions):
             factors[position] = prod(shape[place + 1 :])
-        found.append(Wide(number, tuple(factors), positions[-1]))
-    return tuple(found)
+        wide.append(Wide(index, tuple(factors), positions[-1]))
+    return tuple(wide)
 
 
 def _is_plain(elements: Elements, value: SSAValue) -> bool:
@@ -104,9 +104,9 @@ def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
         result_types=[MemRefType(i64, [count])],
         properties={name: owner.properties[name] for name in ("binding", "flags")},
     )
-    made = elements.entry.add(view)
-    elements.entry.remember(key, made)
-    return made
+    buffer = elements.entry.add(view)
+    elements.entry.remember(key, buffer)
+    return buffer
 
 
 def _fused(elements: Elements, generic: Structured, wide: Sequence[Wide]) -> bool:
@@ -152,7 +152,7 @@ def reduce_wide(
         read = [_Pairs(elements, builder, generic, w, at) for w, at in zip(wide, places, strict=True)]
         for within in range(many):
             where[step] = builder.plus(index, within)
-            for number, ((row, column), point) in enumerate(zip(offsets, iterations, strict=True)):
+            for output, ((row, column), point) in enumerate(zip(offsets, iterations, strict=True)):
                 steps = {dims[0]: row, dims[1]: column, step: within}
                 taken = [
                     pairs.at(sum(w.factors[dim] * count for dim, count in steps.items()))
@@ -160,21 +160,21 @@ def reduce_wide(
                 ]
                 if fused:
                     left, right = taken
-                    values[number] = builder.add(math.FmaOp(left, right, values[number]))
+                    values[output] = builder.add(math.FmaOp(left, right, values[output]))
                     continue
                 full = [where.get(dim, index) for dim, index in enumerate(point)]
                 for w, element in zip(wide, taken, strict=True):
                     builder.remember(
                         (generic.inputs[w.number], tuple(evaluate(builder, generic.maps[w.number], full))), element
                     )
-                values[number] = body_at(elements, builder, generic, full, [values[number]])[0]
+                values[output] = body_at(elements, builder, generic, full, [values[output]])[0]
         following = [builder.plus(at, w.factors[step] * many // 2) for w, at in zip(wide, places, strict=True)]
         return [*values, *(builder.value(at) for at in following)]
 
     def level(builder: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
         dim = generic.loops[depth]
         if dim == step:
-            here = [where.get(number, index) for number, index in enumerate(corner)]
+            here = [where.get(d, index) for d, index in enumerate(corner)]
             places = [_place(builder, w, here, dims, step, half) for w in wide]
             return builder.loop(0, size, [*carried, *places], unrolled, step=many)[: len(offsets)]
 
@@ -203,13 +203,13 @@ def _place(
 def _iterations(
     build: Builder, corner: Sequence[Index], dims: tuple[int, int], offsets: Sequence[tuple[int, int]]
 ) -> list[list[Index]]:
-    found = []
+    points = []
     for steps in offsets:
         point = list(corner)
         for dim, step in zip(dims, steps, strict=True):
             point[dim] = build.plus(point[dim], step)
-        found.append(point)
-    return found
+        points.append(point)
+    return points
 
 
 class _Pairs:
