@@ -173,7 +173,7 @@ class Loops(Statements):
         """scf.while. own: first values of variables that the program does not name."""
         target = {node.target.id} if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else set()
         inner_exits = {name for statement in node.body for name in leaves(statement)} & {BREAK, RETURN}
-        for name in inner_exits:
+        for name in sorted(inner_exits):
             self.environment[name] = self.writer.constant(False, "i1")
         carried = [*self.carried(node.body, target), *sorted(inner_exits)]
         before = [*own, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]

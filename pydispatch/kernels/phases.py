@@ -54,7 +54,7 @@ class Phases(Coverage):
             self.variables = classify(body, self.kind_of, self._is_pure, self._never_assigned(), self._differs)
             for name, value in self.variables.formulas.items():
                 self.environment[name] = Formula(value)
-            for name in self.variables.kept:
+            for name in sorted(self.variables.kept):
                 self.environment[name] = Kept(Slot(name))
         self.block(body, frozenset({RETURN}))
         return self.writer.lines
@@ -181,20 +181,27 @@ class Phases(Coverage):
         }
 
         def body() -> None:
-            for name in used & self.variables.formulas.keys():
-                self.environment[name] = self.evaluate(self.variables.formulas[name])
+            self._evaluate_formulas(used)
             for name, slot in kept.items():
                 self.environment.pop(name)
                 if slot.type:
                     self.environment[name] = self._restored(slot)
             super(Phases, self).block([statement for statement in nodes if not self._is_formula(statement)], at_end)
-            for name in kept.keys() & assigned_in(nodes):
-                self._keep(nodes[0], name, kept[name])
+            assigned = assigned_in(nodes)
+            for name, slot in kept.items():
+                if name in assigned:
+                    self._keep(nodes[0], name, slot)
 
         self._parallel(body, bound)
         for name, value, is_own in assignments(nodes):
             if name in self.variables.uniform and is_own and value is not None:
                 self.bind(ast.copy_location(ast.Name(name, ast.Store()), value), self.evaluate(value), value)
+
+    def _evaluate_formulas(self, names: set[str]) -> None:
+        """Rematerialize the formulas of variables among `names`, in the order in which they were classified."""
+        for name, formula in self.variables.formulas.items():
+            if name in names:
+                self.environment[name] = self.evaluate(formula)
 
     def _is_formula(self, node: ast.stmt) -> bool:
         names = set(targets_of(node))
@@ -326,8 +333,7 @@ class Phases(Coverage):
         }
 
         def body() -> None:
-            for name in read_in([call]) & self.variables.formulas.keys():
-                self.environment[name] = self.evaluate(self.variables.formulas[name])
+            self._evaluate_formulas(read_in([call]))
             for name, slot in kept.items():
                 self.environment[name] = self._restored(slot)
             value = self.number(call.args[0])

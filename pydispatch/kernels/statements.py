@@ -101,7 +101,7 @@ class Statements(Expressions):
         if not rest:
             return None
         left: Scalar | Literal = Literal(False)
-        for name in exits:
+        for name in sorted(exits):
             flag = self.environment.get(name)
             if isinstance(flag, Scalar):
                 left = flag if isinstance(left, Literal) else self._either(left, flag)

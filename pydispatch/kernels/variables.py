@@ -119,8 +119,9 @@ def _formulas(
     grew = True
     while grew:
         grew = False
-        for name in crossing - variables.formulas.keys():
-            values = assigned[name]
+        for name, values in assigned.items():
+            if name not in crossing or name in variables.formulas:
+                continue
             value = values[0][1]
             if (
                 len(values) == 1
@@ -136,7 +137,7 @@ def _uniform(
     variables: Variables, names: set[str], assigned: dict[str, list[tuple[int, ast.expr | None, bool]]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str], differing: Callable[[ast.expr], bool],
 ) -> None:  # fmt: skip
-    """Add to `found.uniform` the largest set of variables that are the same in all invocations.
+    """Add to `variables.uniform` the largest set of variables that are the same in all invocations.
 
     Their values depend only on variables in this set and on values that never change.
     """
