@@ -16,7 +16,7 @@ from pydispatch.kernels.kernel import Grid
 from pydispatch.patterns.types import DType
 from pydispatch.programs.functions.common import dtype_from
 from pydispatch.runtime.buffer import Buffer
-from pydispatch.tuning.database import Database, Entry
+from pydispatch.tuning.database import Database, Measurement
 
 Config = Mapping[str, Any]
 SECONDS = 0.05
@@ -119,7 +119,7 @@ class TunedKernel(Kernel):
             }
             times = dict(zip(names, microseconds(calls), strict=True))
             chosen = min(times, key=lambda name: times[name])
-            entry = Entry(chosen, times[chosen], names[0], times[names[0]], True)
+            entry = Measurement(chosen, times[chosen], names[0], times[names[0]], True)
             database.store(text, entry)
         return self.kernels[names.index(entry.chosen)]
 

@@ -168,8 +168,8 @@ def folded(symbol: str, lhs: Literal, rhs: Literal) -> Literal:
     """Evaluate a binary operator on two literals at compile time. TypeMismatch for an error or a result that is too
     long.
     """
-    if _bits(symbol, lhs.value, rhs.value) > MOST_BITS:
-        raise TypeMismatch(f"the result of '{symbol}' has more than {MOST_BITS} bits", "give other numbers")
+    if _bits(symbol, lhs.value, rhs.value) > MAX_BITS:
+        raise TypeMismatch(f"the result of '{symbol}' has more than {MAX_BITS} bits", "give other numbers")
     try:
         return Literal(_PYTHON[symbol](lhs.value, rhs.value))
     except (ArithmeticError, TypeError, ValueError) as error:
@@ -177,7 +177,7 @@ def folded(symbol: str, lhs: Literal, rhs: Literal) -> Literal:
         raise TypeMismatch(text, "give other numbers") from None
 
 
-MOST_BITS = 4096
+MAX_BITS = 4096
 """Bits of an integer that powers and shifts compute while compiling: larger ones take time and fit into no type."""
 
 

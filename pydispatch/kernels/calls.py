@@ -17,18 +17,18 @@ from pydispatch.kernels.entities import (
     INTEGERS,
     UNSIGNED,
     Entity,
-    Group,
     Known,
     Literal,
-    Memory,
+    MemoryRef,
     Scalar,
+    TupleValue,
     described,
 )
 from pydispatch.kernels.writer import Writer
 from pydispatch.patterns.types import DType
 
 
-class Context(Protocol):
+class CallContext(Protocol):
     """Interface of the code generator around a call; implemented by `kernels.expressions.Expressions`."""
 
     writer: Writer
@@ -41,13 +41,13 @@ class Context(Protocol):
     def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar: ...
     def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T: ...
     def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal: ...
-    def indices(self, node: ast.expr, memory: Memory, entity: Entity | None = None) -> str: ...
-    def writes(self, node: ast.AST, memory: Memory) -> None: ...
+    def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str: ...
+    def writes(self, node: ast.AST, memory: MemoryRef) -> None: ...
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity: ...
 
 
 T = TypeVar("T")
-Handler = Callable[[Context, ast.Call, list[Entity]], Entity]
+Handler = Callable[[CallContext, ast.Call, list[Entity]], Entity]
 
 UNARY = {
     **{
@@ -88,42 +88,44 @@ UNARY = {
 """Functions of one float → operations of the dialect math."""
 
 
-def count_of(low: Context, node: ast.Call, arguments: list[Entity], least: int, most: int | None = None) -> None:
-    most = least if most is None else most
+def count_of(
+    low: CallContext, node: ast.Call, arguments: list[Entity], min_count: int, max_count: int | None = None
+) -> None:
+    max_count = min_count if max_count is None else max_count
     if node.keywords:
         raise low.error(
             node.keywords[0].value,
             f"{ast.unparse(node.func)}: arguments have no names in kernels",
             "give them in order",
         )
-    if not least <= len(arguments) <= most:
-        expected = str(least) if least == most else f"{least} to {most}"
+    if not min_count <= len(arguments) <= max_count:
+        expected = str(min_count) if min_count == max_count else f"{min_count} to {max_count}"
         raise low.error(
             node,
-            f"{ast.unparse(node.func)} takes {expected} argument{'s' * (most != 1)}, got {len(arguments)}",
+            f"{ast.unparse(node.func)} takes {expected} argument{'s' * (max_count != 1)}, got {len(arguments)}",
             "help() shows what it takes",
         )
 
 
-def number(low: Context, node: ast.AST, entity: Entity) -> Scalar | Literal:
+def number(low: CallContext, node: ast.AST, entity: Entity) -> Scalar | Literal:
     return low.as_number(node, entity)
 
 
-def unary(low: Context, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
+def unary(low: CallContext, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
     count_of(low, node, arguments, 1)
     x = number(low, node.args[0], arguments[0])
     if isinstance(x, Literal):
-        plain = getattr(math, name, None)
-        if plain is not None:
+        function = getattr(math, name, None)
+        if function is not None:
             value = x.value
-            return low.folding(node, lambda: Literal(float(plain(value))))
+            return low.folding(node, lambda: Literal(float(function(value))))
         x = cast(low.writer, x, "f32")
     if not is_float(x.type):
         raise low.error(node, f"{ast.unparse(node.func)} of {x.type}", "convert it first: pydispatch.f32(...)")
     return low.writer.value(f"math.{name} {x.name} : {x.type}", x.type)
 
 
-def axis_of(low: Context, node: ast.Call, arguments: list[Entity]) -> int:
+def axis_of(low: CallContext, node: ast.Call, arguments: list[Entity]) -> int:
     count_of(low, node, arguments, 1)
     axis = arguments[0]
     if not isinstance(axis, Literal) or axis.value not in (0, 1, 2) or isinstance(axis.value, bool):
@@ -135,8 +137,8 @@ def axis_of(low: Context, node: ast.Call, arguments: list[Entity]) -> int:
     return int(axis.value)
 
 
-def minmax(low: Context, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
-    if len(arguments) == 1 and isinstance(arguments[0], Group):
+def minmax(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+    if len(arguments) == 1 and isinstance(arguments[0], TupleValue):
         arguments = list(arguments[0].items)
     if len(arguments) < 2:
         raise low.error(
@@ -152,7 +154,7 @@ def minmax(low: Context, node: ast.Call, arguments: list[Entity], symbol: str) -
     return result
 
 
-def absolute(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+def absolute(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     count_of(low, node, arguments, 1)
     x = number(low, node.args[0], arguments[0])
     if isinstance(x, Literal):
@@ -164,7 +166,7 @@ def absolute(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
     return minmax(low, node, [x, low.number_or_error(node, lambda: binary(low.writer, "-", Literal(0), x))], "max")
 
 
-def select(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+def select(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     count_of(low, node, arguments, 3)
     condition = low.condition(node.args[0], arguments[0])
     a, b = number(low, node.args[1], arguments[1]), number(low, node.args[2], arguments[2])
@@ -175,7 +177,7 @@ def select(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
     return low.writer.value(f"arith.select {condition.name}, {x.name}, {y.name} : {type}", type)
 
 
-def fused(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+def fused(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     count_of(low, node, arguments, 3)
     a, b, c = (number(low, operand, entity) for operand, entity in zip(node.args, arguments, strict=True))
     type = joined(a, b, "fma")
@@ -186,7 +188,7 @@ def fused(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
     return low.writer.value(f"math.fma {x}, {y}, {z} : {type}", type)
 
 
-def bits(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+def bits(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     count_of(low, node, arguments, 2)
     x, target = number(low, node.args[0], arguments[0]), arguments[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
@@ -201,7 +203,7 @@ def bits(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
     return low.writer.value(f"arith.bitcast {x.name} : {x.type} to {target.value.name}", target.value.name)
 
 
-def ceil_divide(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+def ceil_divide(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     count_of(low, node, arguments, 2)
     a, b = number(low, node.args[0], arguments[0]), number(low, node.args[1], arguments[1])
     if isinstance(a, Literal) and isinstance(b, Literal):
@@ -212,10 +214,10 @@ def ceil_divide(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity
     return low.writer.value(f"{operation} {x.name}, {y.name} : {type}", type)
 
 
-def atomic(low: Context, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+def atomic(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
     count_of(low, node, arguments, 3)
     memory = arguments[0]
-    if not isinstance(memory, Memory):
+    if not isinstance(memory, MemoryRef):
         raise low.error(
             node.args[0],
             f"{ast.unparse(node.func)}: expected a view or memory of the workgroup, got {described(memory)}",
@@ -239,16 +241,16 @@ def atomic(low: Context, node: ast.Call, arguments: list[Entity], symbol: str) -
     return Known(None)
 
 
-def length(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+def length(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     count_of(low, node, arguments, 1)
-    if isinstance(arguments[0], Group):
+    if isinstance(arguments[0], TupleValue):
         return Literal(len(arguments[0].items))
-    if isinstance(arguments[0], Memory):
+    if isinstance(arguments[0], MemoryRef):
         return arguments[0].shape[0]
     raise low.error(node, f"len of {described(arguments[0])}", "views and tuples have one")
 
 
-def convert(low: Context, node: ast.Call, arguments: list[Entity], type: str) -> Entity:
+def convert(low: CallContext, node: ast.Call, arguments: list[Entity], type: str) -> Entity:
     count_of(low, node, arguments, 1)
     value = number(low, node.args[0], arguments[0])
     try:
@@ -265,7 +267,7 @@ def _float_function(name: str) -> Handler:
     return lambda low, node, arguments: unary(low, node, arguments, name)
 
 
-def _outside_phases(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _outside_phases(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     name = ast.unparse(node.func)
     raise low.error(
         node,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydispatch.errors import CompileError
-from pydispatch.kernels.entities import Entity, Literal, Memory, Scalar
-from pydispatch.kernels.races import Races
+from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar
+from pydispatch.kernels.races import RaceInstrumentation
 from pydispatch.kernels.source import Source
 
 SizeOf = Scalar | Literal
@@ -41,7 +41,7 @@ class Evidence:
         return None
 
 
-class Coverage(Races):
+class Coverage(RaceInstrumentation):
     """Code generator that records the sizes which global_id and group_id of each axis index or are compared with."""
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
@@ -76,17 +76,17 @@ class Coverage(Races):
         if key is not None and isinstance(size, (Scalar, Literal)):
             getattr(self._evidence[key], kind).add(size)
 
-    def indices(self, node: ast.expr, memory: Memory, entity: Entity | None = None) -> str:
+    def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str:
         indices = super().indices(node, memory, entity)
         self._record_indices("read", memory, indices)
         return indices
 
-    def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
+    def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         if is_write:
             self._record_indices("stored", memory, indices)
         super().accessed(node, memory, indices, is_write)
 
-    def _record_indices(self, kind: str, memory: Memory, indices: str) -> None:
+    def _record_indices(self, kind: str, memory: MemoryRef, indices: str) -> None:
         for name, size in zip(indices.split(", "), memory.shape, strict=True):
             if memory.parameter:
                 self._record(kind, Scalar(name, "index"), size)

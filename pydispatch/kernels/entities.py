@@ -18,20 +18,20 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Literal:
-    """A number that takes the type of what it meets."""
+    """A number without a type of its own: it takes that of the other operand."""
 
     value: int | float | bool
 
 
 @dataclass(frozen=True)
-class Group:
+class TupleValue:
     """A tuple."""
 
     items: tuple[Entity, ...]
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryRef:
     """A view, or memory of the workgroup. type: of the memref; parameter: its name, "" for memory of the workgroup."""
 
     name: str
@@ -56,8 +56,8 @@ class Formula:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A variable that lives across barriers, in memory of the workgroup: an element for each invocation."""
+class Spilled:
+    """A variable that is live across barriers, spilled to workgroup memory with one element per invocation."""
 
     slot: Slot
 
@@ -73,20 +73,20 @@ class Slot:
 @dataclass(frozen=True, eq=False)
 class Tile:
     """A block of numbers that the workgroup has. element(indices): writes what computes one of them. reads: the memory
-    that it is computed from, and where an element reads it: the same place for all elements is the same for equal
-    values. buffer: the workgroup memory where it lies, "" for one that is computed where it is used. is_kept: whether
-    assignments to its variable are written into its buffer. product: what is computed as a whole. part: the part of a
-    view that it is; is_turned: transposed."""
+    that it is computed from, with a value that is equal for reads at equal indices. buffer: the workgroup memory that
+    stores it, "" for a tile that is computed where it is used. is_variable: whether assignments to its variable are
+    written into its buffer. product: what is computed as a whole. part: the part of a view that it is; is_transposed:
+    read with swapped axes."""
 
     shape: tuple[int, ...]
     dtype: str
     element: Callable[[Sequence[Scalar]], Scalar]
     reads: Mapping[str, object] = field(default_factory=dict)
     buffer: str = ""
-    is_kept: bool = False
+    is_variable: bool = False
     product: Product | None = None
     part: Any = None
-    is_turned: bool = False
+    is_transposed: bool = False
 
     @property
     def size(self) -> str:
@@ -109,7 +109,7 @@ class Undefined:
     reason: str
 
 
-Entity = Scalar | Literal | Group | Memory | Tile | Known | Formula | Kept | Undefined
+Entity = Scalar | Literal | TupleValue | MemoryRef | Tile | Known | Formula | Spilled | Undefined
 
 FLOATS = {"f8E4M3FN": 8, "f8E5M2": 8, "f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 UNSIGNED = {"u8": 8, "u16": 16, "u32": 32, "u64": 64}
@@ -128,9 +128,9 @@ def described(entity: Entity) -> str:
             return entity.type
         case Literal():
             return f"the number {entity.value!r}"
-        case Group():
+        case TupleValue():
             return f"a tuple of {len(entity.items)}"
-        case Memory():
+        case MemoryRef():
             return (
                 f"a view of {len(entity.shape)}-dimensional {entity.dtype}"
                 if entity.parameter
@@ -147,14 +147,16 @@ def described(entity: Entity) -> str:
 
 def is_number(entity: Entity) -> bool:
     """Return whether an entity is a value, a bare number or a tuple of those."""
-    return all(map(is_number, entity.items)) if isinstance(entity, Group) else isinstance(entity, (Scalar, Literal))
+    return (
+        all(map(is_number, entity.items)) if isinstance(entity, TupleValue) else isinstance(entity, (Scalar, Literal))
+    )
 
 
 def flat(entity: Entity) -> list[Scalar] | None:
     """Return the scalars of a value or a tuple; None for anything else."""
     if isinstance(entity, Scalar):
         return [entity]
-    if not isinstance(entity, Group):
+    if not isinstance(entity, TupleValue):
         return None
     scalars: list[Scalar] = []
     for item in entity.items:
@@ -170,6 +172,6 @@ def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
     left = iter(scalars)
 
     def build(part: Entity) -> Entity:
-        return Group(tuple(map(build, part.items))) if isinstance(part, Group) else next(left)
+        return TupleValue(tuple(map(build, part.items))) if isinstance(part, TupleValue) else next(left)
 
     return build(like)

@@ -15,12 +15,12 @@ from pydispatch.kernels.entities import (
     INTEGERS,
     Entity,
     Formula,
-    Group,
-    Kept,
     Known,
     Literal,
-    Memory,
+    MemoryRef,
     Scalar,
+    Spilled,
+    TupleValue,
     Undefined,
     described,
     flat,
@@ -84,7 +84,7 @@ class Expressions(Numbers):
             return known(meaning)
         if isinstance(entity, Undefined):
             raise self.error(node, f"'{node.id}' {entity.reason}", f"give '{node.id}' a value before that")
-        if isinstance(entity, Kept):
+        if isinstance(entity, Spilled):
             raise self.error(
                 node,
                 f"'{node.id}' may differ between the invocations of a workgroup here, and {self.meeting_rule}",
@@ -103,9 +103,9 @@ class Expressions(Numbers):
 
     def _attribute(self, node: ast.Attribute) -> Entity:
         base = self.evaluate(node.value)
-        if isinstance(base, Memory):
+        if isinstance(base, MemoryRef):
             if node.attr == "shape":
-                return Group(base.shape)
+                return TupleValue(base.shape)
             if node.attr == "ndim":
                 return Literal(len(base.shape))
             if node.attr == "dtype":
@@ -119,16 +119,16 @@ class Expressions(Numbers):
         raise self.error(node, f"{described(base)} has no '{node.attr}'", "numbers in kernels have no attributes")
 
     def _tuple(self, node: ast.Tuple) -> Entity:
-        return Group(tuple(map(self.evaluate, node.elts)))
+        return TupleValue(tuple(map(self.evaluate, node.elts)))
 
     def _subscript(self, node: ast.Subscript) -> Entity:
         base = self.evaluate(node.value)
-        if isinstance(base, Memory):
+        if isinstance(base, MemoryRef):
             indices = self.indices(node.slice, base)
             self.accessed(node, base, indices, is_write=False)
             self.writer.has_effects = True
             return self.writer.value(f"memref.load {base.name}[{indices}] : {base.type}", base.dtype)
-        if isinstance(base, Group):
+        if isinstance(base, TupleValue):
             index = self.evaluate(node.slice)
             if not isinstance(index, Literal) or not isinstance(index.value, int):
                 raise self.error(
@@ -150,7 +150,7 @@ class Expressions(Numbers):
             )
         raise self.error(node, f"{described(base)} has no elements", "views and tuples have")
 
-    def indices(self, node: ast.expr, memory: Memory, evaluated: Entity | None = None) -> str:
+    def indices(self, node: ast.expr, memory: MemoryRef, evaluated: Entity | None = None) -> str:
         """`%i, %j`, one for each dimension."""
         nodes = node.elts if isinstance(node, ast.Tuple) else [node]
         if any(isinstance(index, ast.Slice) for index in nodes):
@@ -162,7 +162,7 @@ class Expressions(Numbers):
         if evaluated is None:
             entities = [self.evaluate(index) for index in nodes]
         else:
-            entities = list(evaluated.items) if isinstance(evaluated, Group) else [evaluated]
+            entities = list(evaluated.items) if isinstance(evaluated, TupleValue) else [evaluated]
         if len(entities) != len(memory.shape):
             names = ", ".join("ijkl"[: len(memory.shape)])
             raise self.error(
@@ -246,8 +246,8 @@ class Expressions(Numbers):
 
         def chain(*values: Scalar | Literal) -> Scalar | Literal:
             result: Scalar | Literal = Literal(True)
-            for place, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
-                self.compared(operands[place : place + 2], symbol, (left, right))
+            for position, (symbol, left, right) in enumerate(zip(symbols, values, values[1:], strict=False)):
+                self.compared(operands[position : position + 2], symbol, (left, right))
                 result = self._both(result, compare(self.writer, symbol, left, right))
             return result
 
@@ -329,9 +329,9 @@ class Expressions(Numbers):
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
         """Convert two values to the same form and the same types. CompileError when they have none."""
         a, b = values
-        if isinstance(a, Group) and isinstance(b, Group) and len(a.items) == len(b.items):
+        if isinstance(a, TupleValue) and isinstance(b, TupleValue) and len(a.items) == len(b.items):
             pairs = [self.unified(node, writers, pair) for pair in zip(a.items, b.items, strict=True)]
-            return [Group(tuple(pair[i] for pair in pairs)) for i in (0, 1)]
+            return [TupleValue(tuple(pair[i] for pair in pairs)) for i in (0, 1)]
         if not isinstance(a, (Scalar, Literal)) or not isinstance(b, (Scalar, Literal)):
             raise self.error(
                 node,
@@ -398,7 +398,7 @@ class Expressions(Numbers):
         """Call a handler of `handlers`, and return its result."""
         return handler(self, node, arguments)
 
-    def writes(self, node: ast.AST, memory: Memory) -> None:
+    def writes(self, node: ast.AST, memory: MemoryRef) -> None:
         if memory.parameter:
             self.written.add(memory.parameter)
 
@@ -412,7 +412,7 @@ def known(value: object) -> Entity:
     if isinstance(value, (bool, int, float)):
         return Literal(value)
     if isinstance(value, tuple):
-        return Group(tuple(map(known, value)))
+        return TupleValue(tuple(map(known, value)))
     return Known(value)
 
 

@@ -62,12 +62,12 @@ class Size:
     def __repr__(self) -> str:
         return "a size"
 
-    def _with(self, operation: str, other: object, is_turned: bool = False) -> Size:
+    def _with(self, operation: str, other: object, is_reversed: bool = False) -> Size:
         if isinstance(other, int):
             other = self.sizes.constant(other)
         if not isinstance(other, Size):
             return NotImplemented
-        a, b = (other, self) if is_turned else (self, other)
+        a, b = (other, self) if is_reversed else (self, other)
         return Size(self.sizes, self.sizes.writer.value(f"{operation} {a.name}, {b.name} : index", "index").name)
 
     def _compared(self, predicate: str, other: object) -> bool:

@@ -13,7 +13,7 @@ from pydispatch.kernels.source import Source
 from pydispatch.patterns.kernels import KernelLike
 
 Grid = Callable[..., Any] | Sequence[int] | int | None
-MOST_INVOCATIONS = 1024
+MAX_INVOCATIONS = 1024
 
 
 class KernelSource(KernelLike):
@@ -72,7 +72,7 @@ class KernelSource(KernelLike):
             )
 
     @cached_property
-    def _plain(self) -> Lowered:
+    def _default_lowering(self) -> Lowered:
         return self.lowered()
 
     @cached_property
@@ -89,7 +89,7 @@ class KernelSource(KernelLike):
         """Return the program as MLIR text: an executable, and a function of the kernel's parameters whose results are
         the views that it writes. Raises as `lowered`.
         """
-        return self._plain.text
+        return self._default_lowering.text
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{parameter.name}: {parameter.type or 'static'}" for parameter in self.parameters)
@@ -105,9 +105,9 @@ def _workgroup(name: str, requested: Sequence[int] | int) -> tuple[int, ...]:
             is_list = False
             break
         product *= size
-    if not is_list or product > MOST_INVOCATIONS:
+    if not is_list or product > MAX_INVOCATIONS:
         raise InvalidArgumentError(
-            f"kernel '{name}': workgroup: expected one to three numbers, at most {MOST_INVOCATIONS} invocations in "
+            f"kernel '{name}': workgroup: expected one to three numbers, at most {MAX_INVOCATIONS} invocations in "
             f"all, got {requested!r}"
         )
     return tuple(sizes)

@@ -6,7 +6,18 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 
 from pydispatch.kernels.arithmetic import binary, cast, compare, default_type
-from pydispatch.kernels.entities import FLOATS, Formula, Kept, Known, Literal, Memory, Scalar, Tile, Undefined, flat
+from pydispatch.kernels.entities import (
+    FLOATS,
+    Formula,
+    Known,
+    Literal,
+    MemoryRef,
+    Scalar,
+    Spilled,
+    Tile,
+    Undefined,
+    flat,
+)
 from pydispatch.kernels.names import assigned_in, leaves
 from pydispatch.kernels.statements import BREAK, CONTINUE, RETURN, Statements
 
@@ -21,9 +32,9 @@ def _same(counter: Scalar) -> Scalar:
 class Loops(Statements):
     """Code generator for the loops of a kernel."""
 
-    def carried(self, body: Iterable[ast.stmt], own: Iterable[str]) -> list[str]:
+    def carried(self, body: Iterable[ast.stmt], counters: Iterable[str]) -> list[str]:
         """Variables that a loop changes and that exist before it."""
-        names = assigned_in(body) - set(own)
+        names = assigned_in(body) - set(counters)
         return [name for name, entity in self.environment.items() if name in names and flat(entity)]
 
     def _for_statement(self, node: ast.For) -> None:
@@ -87,9 +98,8 @@ class Loops(Statements):
     def _after_loop(self, node: ast.For | ast.While, carried: Sequence[str], results: Sequence[Scalar]) -> None:
         forms = [(name, self.environment[name]) for name in carried]
         self._take(self.environment, forms, results)
-        own = assigned_in([node]) - set(carried)
-        for name in own:
-            if not isinstance(self.environment.get(name), (Formula, Kept, Memory, Tile)):
+        for name in assigned_in([node]) - set(carried):
+            if not isinstance(self.environment.get(name), (Formula, Spilled, MemoryRef, Tile)):
                 line = self.source.location(node).line
                 self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
 
@@ -164,7 +174,7 @@ class Loops(Statements):
     def _loop(
         self,
         node: ast.For | ast.While,
-        own: Sequence[Scalar],
+        counters: Sequence[Scalar],
         goes_on: Callable[[Sequence[Scalar]], Scalar | Literal],
         begin: Callable[[Sequence[Scalar]], None],
         next_of: Callable[[Sequence[Scalar]], list[Scalar]],
@@ -176,18 +186,18 @@ class Loops(Statements):
         for name in sorted(inner_exits):
             self.environment[name] = self.writer.constant(False, "i1")
         carried = [*self.carried(node.body, target), *sorted(inner_exits)]
-        before = [*own, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
+        before = [*counters, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
         types = [scalar.type for scalar in before]
         outer, saved = self.writer, self.environment
 
         def enter() -> list[Scalar]:
             self.writer, self.environment = outer.nested(), dict(saved)
             arguments = [Scalar(self.writer.fresh(), type) for type in types]
-            self._take(self.environment, [(name, saved[name]) for name in carried], arguments[len(own) :])
+            self._take(self.environment, [(name, saved[name]) for name in carried], arguments[len(counters) :])
             return arguments
 
         tested = enter()
-        condition: Scalar | Literal = goes_on(tested[: len(own)])
+        condition: Scalar | Literal = goes_on(tested[: len(counters)])
         for name in inner_exits if may_leave else ():
             flag = self.environment[name]
             assert isinstance(flag, Scalar)
@@ -200,10 +210,10 @@ class Loops(Statements):
         self.writer.line(f"scf.condition({decided.name}){passed_on}")
         test = self.writer
         arguments = enter()
-        begin(arguments[: len(own)])
+        begin(arguments[: len(counters)])
         self.environment.pop(CONTINUE, None)
         self.block(node.body, frozenset({CONTINUE}))
-        self._end_of_iteration(carried, next_of(arguments[: len(own)]))
+        self._end_of_iteration(carried, next_of(arguments[: len(counters)]))
         if not types:
             self.writer.line("scf.yield")
         body, self.writer, self.environment = self.writer, outer, saved
@@ -215,8 +225,8 @@ class Loops(Statements):
         outer.lines += [
             *([f"^bb0({entry}):"] if types else []),
             *(f"  {line}" for line in body.lines),
-            f"}} {outer.place()}",
+            f"}} {outer.location()}",
         ]
         outer.has_effects = True
-        self._after_loop(node, carried, results[len(own) :])
+        self._after_loop(node, carried, results[len(counters) :])
         self.environment.pop(BREAK, None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.ascii_names import ascii_names
-from pydispatch.kernels.entities import Entity, Literal, Memory, Scalar
+from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar
 from pydispatch.kernels.grids import workgroup_counts
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.races import STAMPS, stamps_name, stamps_type
@@ -139,7 +139,9 @@ def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], 
             for dimension, size in enumerate(parameter.type.shape)
         )
         type = f"memref<{_shape_text(parameter)}{parameter.type.dtype}>"
-        environment[parameter.name] = Memory(f"%p_{parameter.name}", parameter.type.dtype, sizes, type, parameter.name)
+        environment[parameter.name] = MemoryRef(
+            f"%p_{parameter.name}", parameter.type.dtype, sizes, type, parameter.name
+        )
     return environment
 
 

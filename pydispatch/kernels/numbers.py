@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydispatch.errors import CompileError
 from pydispatch.inlining import InlinedCalls
 from pydispatch.kernels.arithmetic import TypeMismatch, cast, joined
-from pydispatch.kernels.entities import Entity, Group, Literal, Memory, Scalar, Tile, described
+from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar, Tile, TupleValue, described
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
 
@@ -54,7 +54,7 @@ class Numbers:
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
         raise NotImplementedError
 
-    def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
+    def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         """Record that an element is read or written. Called before it is."""
         if not is_write and memory.parameter:
             self.read.add(memory.parameter)
@@ -62,7 +62,7 @@ class Numbers:
     def compared(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
         """Handle a comparison of two numbers before it is written; does nothing unless overridden."""
 
-    def allocated(self, memory: Memory) -> None:
+    def allocated(self, memory: MemoryRef) -> None:
         """Handle an allocation of workgroup memory; does nothing unless overridden."""
 
     # ---- numbers
@@ -76,12 +76,12 @@ class Numbers:
     def as_number(self, node: ast.AST, entity: Entity) -> Scalar | Literal:
         if isinstance(entity, (Scalar, Literal)):
             return entity
-        if isinstance(entity, Memory):
+        if isinstance(entity, MemoryRef):
             dims = ", ".join("ijkl"[: len(entity.shape)])
             raise self.error(
                 node, f"expected a number, got {described(entity)}", f"read an element: {ast.unparse(node)}[{dims}]"
             )
-        remedy = "take one of its elements" if isinstance(entity, Group) else "kernels compute with numbers"
+        remedy = "take one of its elements" if isinstance(entity, TupleValue) else "kernels compute with numbers"
         if isinstance(entity, Tile):
             remedy = "reduce it, pydispatch.max(tile), or choose among elements: pydispatch.where(tile > 0, a, b)"
         raise self.error(node, f"expected a number, got {described(entity)}", remedy)
@@ -116,8 +116,8 @@ class Numbers:
         others.
         """
         value = self.as_number(node, entity)
-        meets = self.number_or_error(node, lambda: joined(value, Scalar("", type), what))
-        if meets != type:
+        common = self.number_or_error(node, lambda: joined(value, Scalar("", type), what))
+        if common != type:
             assert isinstance(value, Scalar)
             raise self.error(node, f"{what} is {type}, and this is {value.type}", f"convert it: pydispatch.{type}(...)")
         return cast(self.writer, value, type)

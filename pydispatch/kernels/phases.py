@@ -11,7 +11,7 @@ from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary, cast, is_float, neutral
 from pydispatch.kernels.calls import TABLE
 from pydispatch.kernels.coverage import Coverage
-from pydispatch.kernels.entities import Entity, Formula, Kept, Literal, Scalar, Slot
+from pydispatch.kernels.entities import Entity, Formula, Literal, Scalar, Slot, Spilled
 from pydispatch.kernels.expressions import known
 from pydispatch.kernels.names import assigned_in, leaves, read_in, targets_of
 from pydispatch.kernels.source import MISSING, Source
@@ -54,8 +54,8 @@ class Phases(Coverage):
             self.variables = classify(body, self.kind_of, self._is_pure, self._never_assigned(), self._differs)
             for name, value in self.variables.formulas.items():
                 self.environment[name] = Formula(value)
-            for name in sorted(self.variables.kept):
-                self.environment[name] = Kept(Slot(name))
+            for name in sorted(self.variables.spilled):
+                self.environment[name] = Spilled(Slot(name))
         self.block(body, frozenset({RETURN}))
         return self.writer.lines
 
@@ -166,9 +166,11 @@ class Phases(Coverage):
                     self.end_phase()
 
     def _phase(self, nodes: Sequence[ast.stmt], at_end: frozenset[str]) -> None:
-        meets_later = self.variables.formulas or self.variables.kept or self.variables.uniform
+        has_crossing_values = self.variables.formulas or self.variables.spilled or self.variables.uniform
         exits = next((statement for statement in nodes if leaves(statement)), None)
-        if exits is not None and (RETURN not in at_end or (meets_later and nodes[-1] is not self.source.body[-1])):
+        if exits is not None and (
+            RETURN not in at_end or (has_crossing_values and nodes[-1] is not self.source.body[-1])
+        ):
             raise self.error(
                 exits,
                 "a kernel is not left where invocations still have to meet",
@@ -176,21 +178,23 @@ class Phases(Coverage):
             )
         nodes, bound = self._bounded(nodes)
         used = read_in(nodes) | assigned_in(nodes)
-        kept = {
-            name: entity.slot for name, entity in self.environment.items() if isinstance(entity, Kept) and name in used
+        spilled = {
+            name: entity.slot
+            for name, entity in self.environment.items()
+            if isinstance(entity, Spilled) and name in used
         }
 
         def body() -> None:
             self._evaluate_formulas(used)
-            for name, slot in kept.items():
+            for name, slot in spilled.items():
                 self.environment.pop(name)
                 if slot.type:
                     self.environment[name] = self._restored(slot)
             super(Phases, self).block([statement for statement in nodes if not self._is_formula(statement)], at_end)
             assigned = assigned_in(nodes)
-            for name, slot in kept.items():
+            for name, slot in spilled.items():
                 if name in assigned:
-                    self._keep(nodes[0], name, slot)
+                    self._spill(nodes[0], name, slot)
 
         self._parallel(body, bound)
         for name, value, is_own in assignments(nodes):
@@ -240,7 +244,12 @@ class Phases(Coverage):
         None.
         """
         *before, last = nodes
-        if not isinstance(last, ast.If) or last.orelse or self.variables.kept & assigned_in(nodes) or _has_exit(last):
+        if (
+            not isinstance(last, ast.If)
+            or last.orelse
+            or self.variables.spilled & assigned_in(nodes)
+            or _has_exit(last)
+        ):
             if isinstance(last, ast.If) or len(nodes) < 2:
                 return nodes, None
             return self._returned(nodes)
@@ -276,8 +285,8 @@ class Phases(Coverage):
             ):
                 test = statement.test
                 if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.GtE):
-                    turned = ast.copy_location(ast.Compare(test.left, [ast.Lt()], test.comparators), test)
-                    rest = ast.copy_location(ast.If(turned, list(nodes[index + 1 :]), []), statement)
+                    in_range = ast.copy_location(ast.Compare(test.left, [ast.Lt()], test.comparators), test)
+                    rest = ast.copy_location(ast.If(in_range, list(nodes[index + 1 :]), []), statement)
                     bounded, end = self._bounded([*nodes[:index], rest])
                     return (bounded, end) if end is not None else (nodes, None)
                 return nodes, None
@@ -314,8 +323,10 @@ class Phases(Coverage):
     def _reduction(self, node: ast.stmt) -> None:
         """`total = pydispatch.group_sum(value)`."""
         call = getattr(node, "value", None)
-        is_plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-        if not is_plain or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+        is_single_name = (
+            isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        )
+        if not is_single_name or not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
             raise self.error(
                 node,
                 "a reduction over the workgroup takes one value and is assigned to one name",
@@ -326,15 +337,15 @@ class Phases(Coverage):
             self._object(call.func)
         ]
         types: list[str] = []
-        kept = {
+        spilled = {
             name: entity.slot
             for name, entity in self.environment.items()
-            if isinstance(entity, Kept) and name in read_in([call])
+            if isinstance(entity, Spilled) and name in read_in([call])
         }
 
         def body() -> None:
             self._evaluate_formulas(read_in([call]))
-            for name, slot in kept.items():
+            for name, slot in spilled.items():
                 self.environment[name] = self._restored(slot)
             value = self.number(call.args[0])
             scalar = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 
-from pydispatch.kernels.entities import Memory, Scalar
+from pydispatch.kernels.entities import MemoryRef, Scalar
 from pydispatch.kernels.workgroup_memory import WORKGROUP_MEMORY, WorkgroupMemory
 
 PHASE_BITS = 20
@@ -25,7 +25,7 @@ def stamps_name(memory: str) -> str:
     return f"%race_{memory.removeprefix('%')}"
 
 
-class Races(WorkgroupMemory):
+class RaceInstrumentation(WorkgroupMemory):
     """Code generator that instruments memory accesses to detect data races between invocations.
 
     Two accesses race when one is a write, their invocations differ, and they are in different workgroups or in the same
@@ -44,8 +44,8 @@ class Races(WorkgroupMemory):
         group = self._op("%zero", "addi", "%zero")
         for axis in (2, 1, 0):
             count = self.writer.value(f"stream.dispatch.workgroup.count[{axis}] : index", "index")
-            own = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
-            group = self._op(self._op(group, "muli", count.name), "addi", own.name)
+            group_id = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
+            group = self._op(self._op(group, "muli", count.name), "addi", group_id.name)
         size = self.writer.constant(math.prod(self.workgroup), "index")
         first = self._op(group, "muli", size.name)
         self.prologue += ["%race_passed = memref.alloc() : " + self._passed, *self.writer.lines]
@@ -63,8 +63,8 @@ class Races(WorkgroupMemory):
             return
         assert self.local is not None
         invocation, step = "%race_first", 1
-        for place, size in zip(self.local, self.workgroup, strict=True):
-            scaled = self._op(place.name, "muli", self.writer.constant(step, "index").name)
+        for coordinate, size in zip(self.local, self.workgroup, strict=True):
+            scaled = self._op(coordinate.name, "muli", self.writer.constant(step, "index").name)
             invocation, step = self._op(invocation, "addi", scaled), step * size
         shifted = self._long("shli", self._cast(invocation), self._literal(PHASE_BITS))
         self._passed_now = self.writer.value(f"memref.load %race_passed[%zero] : {self._passed}", "i64")
@@ -76,10 +76,10 @@ class Races(WorkgroupMemory):
             return
         passed = self.writer.value(f"memref.load %race_passed[%zero] : {self._passed}", "i64")
         more = self._long("addi", passed.name, self._literal(1))
-        kept = self._long("andi", more, self._literal((1 << PHASE_BITS) - 1))
-        self.writer.line(f"memref.store {kept}, %race_passed[%zero] : {self._passed}")
+        phase = self._long("andi", more, self._literal((1 << PHASE_BITS) - 1))
+        self.writer.line(f"memref.store {phase}, %race_passed[%zero] : {self._passed}")
 
-    def allocated(self, memory: Memory) -> None:
+    def allocated(self, memory: MemoryRef) -> None:
         if self.watched is None:
             return
         sizes = [int(extent.value) for extent in memory.shape if not isinstance(extent, Scalar)]
@@ -94,7 +94,7 @@ class Races(WorkgroupMemory):
             indices.append(index)
         self.prologue += [f"memref.store %race_none, {name}[{', '.join(indices)}] : {type}", *["}"] * len(indices)]
 
-    def accessed(self, node: ast.AST, memory: Memory, indices: str, is_write: bool) -> None:
+    def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         super().accessed(node, memory, indices, is_write)
         if self.watched is None or self.local is None:
             return
@@ -107,8 +107,10 @@ class Races(WorkgroupMemory):
         written, read, other = (
             f"{name}[{self.writer.constant(index, 'index').name}, {indices}]" for index in range(STAMPS)
         )
-        place = written if is_write else read
-        old = self.writer.value(f"memref.atomic_rmw assign {self._stamp.name}, {place} : (i64, {type}) -> i64", "i64")
+        own_stamp = written if is_write else read
+        old = self.writer.value(
+            f"memref.atomic_rmw assign {self._stamp.name}, {own_stamp} : (i64, {type}) -> i64", "i64"
+        )
         if is_write:
             before = [old, *(self.writer.value(f"memref.load {stamp} : {type}", "i64") for stamp in (read, other))]
         else:

@@ -10,11 +10,11 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.arithmetic import binary, cast, default_type
 from pydispatch.kernels.entities import (
     Entity,
-    Group,
     Known,
     Literal,
-    Memory,
+    MemoryRef,
     Scalar,
+    TupleValue,
     Undefined,
     described,
     flat,
@@ -164,7 +164,7 @@ class Statements(Expressions):
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
         """origin: the expression that the value is of, which errors point at."""
         if isinstance(target, ast.Tuple):
-            if not isinstance(value, Group) or len(value.items) != len(target.elts):
+            if not isinstance(value, TupleValue) or len(value.items) != len(target.elts):
                 raise self.error(
                     target, f"{len(target.elts)} names for {described(value)}", "give one name for each value"
                 )
@@ -188,7 +188,7 @@ class Statements(Expressions):
         """
         self.check_name(target)
         name, old = target.id, self.environment.get(target.id)
-        if isinstance(old, (Scalar, Group)) and flat(old) is not None:
+        if isinstance(old, (Scalar, TupleValue)) and flat(old) is not None:
             value = self._alike(origin, old, value, f"'{name}'")
         else:
             value = self._settled(origin, value)
@@ -198,7 +198,7 @@ class Statements(Expressions):
         """Refuse a variable that would hide memory, or a value known when the kernel is compiled."""
         name, old = target.id, self.environment.get(target.id)
         what = ""
-        if isinstance(old, Memory):
+        if isinstance(old, MemoryRef):
             what = "a view" if old.parameter else "workgroup memory"
         elif name in self.fixed:
             what = "known when the kernel is compiled"
@@ -212,29 +212,29 @@ class Statements(Expressions):
         """Return a value with types: bare numbers are cast to their default types."""
         if isinstance(value, Literal):
             return cast(self.writer, value, default_type(value))
-        if isinstance(value, Group):
-            return Group(tuple(self._settled(node, item) for item in value.items))
+        if isinstance(value, TupleValue):
+            return TupleValue(tuple(self._settled(node, item) for item in value.items))
         return value
 
     def _alike(self, node: ast.AST, old: Entity, value: Entity, what: str) -> Entity:
         """Convert a value to the type of another, item by item for groups. what: names the value in errors."""
-        if isinstance(old, Group):
-            if not isinstance(value, Group) or len(value.items) != len(old.items):
+        if isinstance(old, TupleValue):
+            if not isinstance(value, TupleValue) or len(value.items) != len(old.items):
                 raise self.error(
                     node, f"{what} is {described(old)}, and this is {described(value)}", "use another variable"
                 )
             pairs = zip(old.items, value.items, strict=True)
-            return Group(tuple(self._alike(node, *pair, f"a part of {what}") for pair in pairs))
+            return TupleValue(tuple(self._alike(node, *pair, f"a part of {what}") for pair in pairs))
         assert isinstance(old, Scalar)
         return self.converted(node, value, old.type, what)
 
-    def _memory(self, target: ast.Subscript) -> Memory:
+    def _memory(self, target: ast.Subscript) -> MemoryRef:
         memory = self.evaluate(target.value)
-        if not isinstance(memory, Memory):
+        if not isinstance(memory, MemoryRef):
             raise self.error(target, f"elements of {described(memory)} cannot be assigned", "assign elements of views")
         return memory
 
-    def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity, origin: ast.AST) -> None:
+    def _store(self, target: ast.Subscript, memory: MemoryRef, indices: str, value: Entity, origin: ast.AST) -> None:
         stored = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
         self.writes(target, memory)
         self.accessed(target, memory, indices, is_write=True)

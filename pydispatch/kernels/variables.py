@@ -1,4 +1,4 @@
-"""Variables of a kernel with barriers: which of them every part computes for itself, and which have to be kept."""
+"""Variables of a kernel with barriers: which are rematerialized in every phase, and which are spilled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydispatch.kernels.names import read_before_assigned, read_in, targets_of
 
 
 @dataclass(frozen=True)
-class Part:
+class Stretch:
     """A piece of a kernel that all invocations of a workgroup come to together.
 
     kind: "phase" (statements that each invocation runs by itself), "barrier", "shared", "reduction" or "control", a
@@ -28,15 +28,15 @@ class Variables:
     Attributes:
         formulas: Expressions of values that never change, recomputed where they are needed.
         uniform: Variables with the same value in all invocations.
-        kept: Variables that need memory across barriers, one element per invocation.
+        spilled: Variables that need memory across barriers, one element per invocation.
     """
 
     formulas: dict[str, ast.expr] = field(default_factory=dict)
     uniform: set[str] = field(default_factory=set)
-    kept: set[str] = field(default_factory=set)
+    spilled: set[str] = field(default_factory=set)
 
 
-def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Part]:
+def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Stretch]:
     """Yield the parts of a block. kind_of: of a statement; neighbours of kind "phase" are one part."""
     run: list[ast.stmt] = []
     for statement in statements:
@@ -45,11 +45,11 @@ def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) ->
             run.append(statement)
             continue
         if run:
-            yield Part("phase", tuple(run))
+            yield Stretch("phase", tuple(run))
             run = []
-        yield Part(kind, (statement,))
+        yield Stretch(kind, (statement,))
     if run:
-        yield Part("phase", tuple(run))
+        yield Stretch("phase", tuple(run))
 
 
 def assignments(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | None, bool]]:
@@ -80,7 +80,7 @@ def classify(
 ) -> Variables:  # fmt: skip
     """is_pure(expression, names): whether it reads no memory, and no variables but `names`. differing: whether an
     expression asks for the number of the invocation."""
-    phases, headers, uniform = list[Part](), list[ast.expr](), set[str]()
+    phases, headers, uniform = list[Stretch](), list[ast.expr](), set[str]()
 
     def visit(block: Sequence[ast.stmt]) -> None:
         for part in split(block, kind_of):
@@ -108,7 +108,7 @@ def classify(
     variables = Variables(uniform=uniform)
     _formulas(variables, crossing, assigned, is_pure, never_assigned)
     _uniform(variables, crossing - variables.formulas.keys(), assigned, is_pure, never_assigned, differing)
-    variables.kept = crossing - variables.formulas.keys() - variables.uniform
+    variables.spilled = crossing - variables.formulas.keys() - variables.uniform
     return variables
 
 
@@ -154,7 +154,10 @@ def _uniform(
         known = never_assigned | alike | variables.uniform | candidates
         fit = {
             name for name in candidates
-            if all(own and value and not differing(value) and is_pure(value, known) for _, value, own in assigned[name])
+            if all(
+                is_own and value and not differing(value) and is_pure(value, known)
+                for _, value, is_own in assigned[name]
+            )
         }  # fmt: skip
         if fit == candidates:
             break

@@ -6,13 +6,13 @@ import ast
 import math
 from collections.abc import Sequence
 
-from pydispatch.kernels.entities import Group, Known, Literal, Memory, Scalar, Slot, bytes_of, described
+from pydispatch.kernels.entities import Known, Literal, MemoryRef, Scalar, Slot, TupleValue, bytes_of, described
 from pydispatch.kernels.loops import Loops
 from pydispatch.kernels.source import Source
 from pydispatch.patterns.types import DType
 
 WORKGROUP_MEMORY = "#gpu.address_space<workgroup>"
-MOST_SHARED = 48 << 10
+MAX_SHARED_BYTES = 48 << 10
 """Bytes of workgroup memory that every device has."""
 
 
@@ -33,17 +33,17 @@ class WorkgroupMemory(Loops):
         shape = "".join(f"{size}x" for size in reversed(self.workgroup))
         return f"memref<{shape}{type}, {WORKGROUP_MEMORY}>"
 
-    def _place(self) -> str:
+    def _local_indices(self) -> str:
         assert self.local is not None
         return ", ".join(index.name for index in reversed(self.local))
 
     def _restored(self, slot: Slot) -> Scalar:
         self.writer.has_effects = True
         return self.writer.value(
-            f"memref.load %kept_{slot.name}[{self._place()}] : {self._slot_type(slot.type)}", slot.type
+            f"memref.load %kept_{slot.name}[{self._local_indices()}] : {self._slot_type(slot.type)}", slot.type
         )
 
-    def _keep(self, node: ast.AST, name: str, slot: Slot) -> None:
+    def _spill(self, node: ast.AST, name: str, slot: Slot) -> None:
         value = self.environment.get(name)
         if not isinstance(value, Scalar):
             raise self.error(
@@ -54,7 +54,9 @@ class WorkgroupMemory(Loops):
         if not slot.type:
             slot.type = value.type
             self._allocate(node, f"%kept_{name}", self._slot_type(value.type), self._count(), value.type)
-        self.writer.line(f"memref.store {value.name}, %kept_{name}[{self._place()}] : {self._slot_type(slot.type)}")
+        self.writer.line(
+            f"memref.store {value.name}, %kept_{name}[{self._local_indices()}] : {self._slot_type(slot.type)}"
+        )
         self.writer.has_effects = True
 
     def _count(self) -> int:
@@ -62,31 +64,33 @@ class WorkgroupMemory(Loops):
 
     def _allocate(self, node: ast.AST, name: str, type: str, count: int, dtype: str) -> None:
         self.shared_bytes += count * bytes_of(dtype)
-        if self.shared_bytes > MOST_SHARED:
+        if self.shared_bytes > MAX_SHARED_BYTES:
             raise self.error(
                 node,
-                f"the kernel needs {self.shared_bytes} bytes of workgroup memory; devices have {MOST_SHARED}",
+                f"the kernel needs {self.shared_bytes} bytes of workgroup memory; devices have {MAX_SHARED_BYTES}",
                 self.memory_remedy,
             )
-        self.prologue.append(f"{name} = memref.alloc() : {type} {self.writer.place()}")
+        self.prologue.append(f"{name} = memref.alloc() : {type} {self.writer.location()}")
 
     def _shared(self, node: ast.stmt) -> None:
         value = getattr(node, "value", None)
-        is_plain = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-        if not is_plain or not isinstance(value, ast.Call):
+        is_single_name = (
+            isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        )
+        if not is_single_name or not isinstance(value, ast.Call):
             raise self.error(
                 node, "workgroup memory is given one name", "write tile = pydispatch.shared((16, 16), pydispatch.f32)"
             )
         assert isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
         name = node.targets[0].id
-        if isinstance(self.environment.get(name), Memory):
+        if isinstance(self.environment.get(name), MemoryRef):
             raise self.error(node, f"'{name}' is workgroup memory already", "give it another name")
         arguments = [self.evaluate(extent) for extent in value.args]
         if len(arguments) != 2 or not isinstance(arguments[1], Known) or not isinstance(arguments[1].value, DType):
             raise self.error(
                 value, "shared takes a shape and a type", "write pydispatch.shared((16, 16), pydispatch.f32)"
             )
-        shape = arguments[0].items if isinstance(arguments[0], Group) else (arguments[0],)
+        shape = arguments[0].items if isinstance(arguments[0], TupleValue) else (arguments[0],)
         sizes = []
         for extent in shape:
             if not isinstance(extent, Literal) or not isinstance(extent.value, int) or extent.value < 1:
@@ -101,5 +105,5 @@ class WorkgroupMemory(Loops):
             count *= int(size.value)
         type = f"memref<{''.join(f'{size.value}x' for size in sizes)}{dtype}, {WORKGROUP_MEMORY}>"
         self._allocate(node, f"%shared_{name}", type, count, dtype)
-        self.environment[name] = memory = Memory(f"%shared_{name}", dtype, tuple(sizes), type)
+        self.environment[name] = memory = MemoryRef(f"%shared_{name}", dtype, tuple(sizes), type)
         self.allocated(memory)

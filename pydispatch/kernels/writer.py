@@ -51,16 +51,16 @@ class Writer:
 
     def line(self, text: str) -> None:
         """Append an operation, whose whole text is `text`, with its source location."""
-        self.lines.append(f"{text} {self.place()}")
+        self.lines.append(f"{text} {self.location()}")
 
-    def place(self) -> str:
+    def location(self) -> str:
         location = self.source.location(self.node)
         file = location.file.replace("\\", "\\\\").replace('"', '\\"')
         return f'loc("{file}":{location.line}:{location.column})'
 
     def region(self, head: str, body: Writer, tail: str = "}") -> None:
         """`head {`, the lines of a nested writer, `}`, and what follows it in the line."""
-        self.lines += [f"{head} {{", *(f"  {line}" for line in body.lines), f"{tail} {self.place()}"]
+        self.lines += [f"{head} {{", *(f"  {line}" for line in body.lines), f"{tail} {self.location()}"]
         self.has_effects = True
 
     def branches(self, head: str, then: Writer, other: Writer | None) -> None:
@@ -68,7 +68,7 @@ class Writer:
         self.lines += [f"{head} {{", *(f"  {line}" for line in then.lines)]
         if other is not None and other.lines:
             self.lines += ["} else {", *(f"  {line}" for line in other.lines)]
-        self.lines.append(f"}} {self.place()}")
+        self.lines.append(f"}} {self.location()}")
         self.has_effects = True
 
     def results(self, types: Sequence[str]) -> tuple[str, list[Scalar]]:
@@ -109,8 +109,8 @@ def signless(line: str, prefix: str = "i") -> str:
 
     Locations, which may name any file, stay as they are.
     """
-    code, mark, place = line.partition(' loc("')
-    return _UNSIGNED.sub(rf"{prefix}\1", code) + mark + place
+    code, mark, location = line.partition(' loc("')
+    return _UNSIGNED.sub(rf"{prefix}\1", code) + mark + location
 
 
 def _special(value: float, type: str) -> str:

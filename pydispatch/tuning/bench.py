@@ -14,7 +14,7 @@ from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.runtime.device import device as open_device
 from pydispatch.runtime.devices.cpu import CpuDevice
 from pydispatch.runtime.program.program import Program
-from pydispatch.tuning.site import Built
+from pydispatch.tuning.tunable import Trial
 
 Call = Callable[[], object]
 
@@ -36,7 +36,7 @@ class Bench:
         """What measurements depend on besides the code, in words."""
         return f"{self._device.describe()['model'] or 'a CPU without a name'}, {self._device.workers} workers"
 
-    def load(self, built: Built) -> Call | None:
+    def load(self, built: Trial) -> Call | None:
         """Load a function and return a call with arguments of its own; None where the device cannot run it or lacks a
         function that it calls.
         """

@@ -19,13 +19,13 @@ from pydispatch.compiler.target.cpu import Machine
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import symbol_name
-from pydispatch.tuning.alone import add_alone, fewest_constants
-from pydispatch.tuning.dispatches import DispatchSite
-from pydispatch.tuning.schedules import name_of, near, schedule_named
+from pydispatch.tuning.dispatches import DispatchTunable
+from pydispatch.tuning.schedules import name_of, neighbours, schedule_named
+from pydispatch.tuning.standalone import add_standalone, fewest_constants
 
 
-class ContractionSite(DispatchSite):
-    """A dispatch whose function is one contraction. Its ways are schedules by name."""
+class ContractionTunable(DispatchTunable):
+    """A dispatch whose function is one contraction. Its configurations are schedules by name."""
 
     def __init__(
         self, executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], machine: Machine, plan: Plan
@@ -33,33 +33,33 @@ class ContractionSite(DispatchSite):
         super().__init__(executable, export, uses)
         self._level, self._problem, self.default = level_of(machine), plan.problem, name_of(plan.schedule)
 
-    def near(self, name: str) -> Sequence[str]:
+    def neighbours(self, name: str) -> Sequence[str]:
         schedule = schedule_named(name)
         assert schedule is not None
-        return [name_of(neighbour) for neighbour in near(self._level, self._problem, schedule)]
+        return [name_of(neighbour) for neighbour in neighbours(self._level, self._problem, schedule)]
 
     def is_legal(self, name: str) -> bool:
         schedule = schedule_named(name)
         return schedule is not None and refusal(self._level, self._problem, schedule) is None
 
-    def prepare(self, executable: Operation, way: str) -> None:
-        schedule = schedule_named(way)
+    def prepare(self, executable: Operation, config: str) -> None:
+        schedule = schedule_named(config)
         assert isinstance(schedule, Schedule)
-        if way != self.default:
+        if config != self.default:
             function_named(executable, self.subject).attributes[SCHEDULE] = schedule.attribute()
 
 
-def contraction_site(
+def contraction_tunable(
     executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], backend: Backend, machine: Machine
-) -> ContractionSite | None:
-    """Return the site of an export that is one contraction of known sizes and states no schedule; None for others."""
+) -> ContractionTunable | None:
+    """Return the tunable of an export that is one contraction of known sizes without a schedule; None for others."""
     module, use = ModuleOp([]), fewest_constants(uses)
-    entry = add_alone(module, executable.clone(), export, use, 0)
+    entry = add_standalone(module, executable.clone(), export, use, 0)
     levels = [level_of(machine)]
     pack_constants(module, DerivedFunctions(module), levels)  # schedules are for panels, where the compiler makes any
     function = function_named(module, entry.export)
     plan = None if SCHEDULE in function.attributes else plan_in(function, backend, machine)
-    return None if plan is None else ContractionSite(executable, export, uses, machine, plan)
+    return None if plan is None else ContractionTunable(executable, export, uses, machine, plan)
 
 
 def function_named(holder: Operation, name: str) -> func.FuncOp:

@@ -18,12 +18,12 @@ from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.choices import Choice
 from pydispatch.ir.core.walk import walk
 from pydispatch.tuning.parts import program_of
-from pydispatch.tuning.site import Builder, Built, Site
+from pydispatch.tuning.tunable import Trial, TrialBuilder, Tunable
 
 COLUMNS, DIRECT = "a product of columns", "the convolution itself"
 
 
-class ConvolutionSite(Site):
+class ConvolutionTunable(Tunable):
     """program: of the convolution alone, with the padding of its image. columns: what is chosen."""
 
     def __init__(self, convolution: Convolution, program: ModuleOp, key: str, calls: int) -> None:
@@ -31,18 +31,18 @@ class ConvolutionSite(Site):
         self.columns = pays(convolution)
         self.default = COLUMNS if self.columns else DIRECT
 
-    def near(self, name: str) -> Sequence[str]:
+    def neighbours(self, name: str) -> Sequence[str]:
         return [COLUMNS, DIRECT]
 
     def is_legal(self, name: str) -> bool:
         return name in (COLUMNS, DIRECT)
 
-    def choose(self, name: str) -> None:
+    def apply(self, name: str) -> None:
         self.columns = name == COLUMNS
 
 
 @dataclass
-class Fixed:
+class FixedChooser:
     """The `pipeline.Chooser` of programs that are measured."""
 
     columns: bool
@@ -58,28 +58,29 @@ class Fixed:
         """Leave them as they are."""
 
 
-class ConvolutionPrograms(Builder):
+class ConvolutionPrograms(TrialBuilder):
     """options: of the compilation that the convolutions are of."""
 
     def __init__(self, options: Options) -> None:
         self._options = replace(options, dump=None, progress=None)
 
-    def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
-        return [self._program(site, way) for site, way in wanted if isinstance(site, ConvolutionSite)]
+    def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
+        return [self._program(tunable, config) for tunable, config in wanted if isinstance(tunable, ConvolutionTunable)]
 
-    def _program(self, site: ConvolutionSite, way: str) -> Built | None:
-        options = replace(self._options, rewrites=Rewrites(), chooser=Fixed(way == COLUMNS))
+    def _program(self, tunable: ConvolutionTunable, config: str) -> Trial | None:
+        options = replace(self._options, rewrites=Rewrites(), chooser=FixedChooser(config == COLUMNS))
         try:
-            return Built(Pipeline(site.program.clone(), options).artifact(), "trial", way)
+            return Trial(Pipeline(tunable.program.clone(), options).artifact(), "trial", config)
         except CompileError:
             return None
 
 
-def convolution_sites(convolutions: Sequence[Convolution]) -> Mapping[ConvolutionSite, Sequence[int]]:
-    """Return the sites of convolutions that can be measured alone, each with the indices of the equal `convolutions`. A
-    convolution of a dynamic number of images cannot be measured alone.
+def convolution_tunables(convolutions: Sequence[Convolution]) -> Mapping[ConvolutionTunable, Sequence[int]]:
+    """Return the tunables of convolutions that can be measured alone, with the indices of the equal `convolutions`.
+
+    A convolution of a dynamic number of images cannot be measured alone.
     """
-    sites: dict[str, tuple[ConvolutionSite, list[int]]] = {}
+    tunables: dict[str, tuple[ConvolutionTunable, list[int]]] = {}
     for index, convolution in enumerate(convolutions):
         image = convolution.image
         ops = {convolution.op, *([image.op] if isinstance(image, OpResult) and image.op.name == "tensor.pad" else [])}
@@ -89,7 +90,7 @@ def convolution_sites(convolutions: Sequence[Convolution]) -> Mapping[Convolutio
                 for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
                     value.name_hint = None
             key = ir.print_module(program)
-            site, places = sites.setdefault(key, (ConvolutionSite(convolution, program, key, 0), []))
-            places.append(index)
-            site.calls = len(places)
-    return dict(sites.values())
+            tunable, indices = tunables.setdefault(key, (ConvolutionTunable(convolution, program, key, 0), []))
+            indices.append(index)
+            tunable.calls = len(indices)
+    return dict(tunables.values())

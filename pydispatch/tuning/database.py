@@ -23,15 +23,15 @@ FOLDER = "tuning"
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Tuning result of a site.
+class Measurement:
+    """Tuning result of a tunable.
 
     Attributes:
-        chosen: Name of the chosen way.
-        us: Microseconds of a call with the chosen way.
-        default: Name of the way that it was compared with.
-        default_us: Microseconds of a call with the default way.
-        complete: Whether all neighbours of the chosen way were tried.
+        chosen: Name of the chosen configuration.
+        us: Microseconds of a call with the chosen configuration.
+        default: Name of the configuration that it was compared with.
+        default_us: Microseconds of a call with the default configuration.
+        complete: Whether all neighbours of the chosen configuration were tried.
     """
 
     chosen: str
@@ -48,8 +48,8 @@ class Database:
     def __init__(self, machine: str, note: Callable[[str], object]) -> None:
         self.machine, self._note = machine, note
 
-    def load(self, key: str) -> Entry | None:
-        """Return the entry of a site, None where there is none or it is damaged."""
+    def load(self, key: str) -> Measurement | None:
+        """Return the entry of a tunable, None where there is none or it is damaged."""
         parts = self._parts(key)
         data = cache.load(*parts)
         if data is None:
@@ -63,7 +63,7 @@ class Database:
             self._note(f"{Path(cache.directory() or '', *parts)}: an entry is ignored: {error}")
             return None
 
-    def store(self, key: str, entry: Entry) -> None:
+    def store(self, key: str, entry: Measurement) -> None:
         """Keep an entry, when the cache folder can be written."""
         data = json.dumps({"version": VERSION, "machine": self.machine, **asdict(entry)}, sort_keys=True)
         cache.store(data.encode(), *self._parts(key), folders=256)
@@ -74,11 +74,11 @@ class Database:
         return FOLDER, digest[:2], digest[2:]
 
 
-def _entry(fields: dict[str, Any]) -> Entry:
+def _entry(fields: dict[str, Any]) -> Measurement:
     if fields["version"] != VERSION:
         raise ValueError(f"expected version {VERSION}, got {fields['version']!r:.60}")
     times = [fields[key] for key in ("us", "default_us")]
     if not all(type(time) in (int, float) and 0 <= time < 1e15 for time in times):
         raise ValueError(f"expected microseconds, got {times!r:.60}")
     us, default_us = map(float, times)
-    return Entry(text(fields["chosen"]), us, text(fields["default"]), default_us, flag(fields["complete"]))
+    return Measurement(text(fields["chosen"]), us, text(fields["default"]), default_us, flag(fields["complete"]))

@@ -1,4 +1,4 @@
-"""The dispatches of a program that may be computed in several ways, and programs that compute them alone."""
+"""Dispatches with several configurations, and programs that compute one dispatch alone."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import symbol_name
-from pydispatch.tuning.alone import add_alone, fewest_constants, is_constant
-from pydispatch.tuning.site import Builder, Built, Site
+from pydispatch.tuning.standalone import add_standalone, fewest_constants, is_constant
+from pydispatch.tuning.tunable import Trial, TrialBuilder, Tunable
 
 
-class DispatchSite(Site):
+class DispatchTunable(Tunable):
     """An export of an executable. use: the dispatch of it that is measured. needs: symbols that are imported when
-    it is loaded; sites without any share a program."""
+    it is loaded; tunables without any share a program."""
 
     needs: Sequence[str] = ()
 
@@ -33,10 +33,10 @@ class DispatchSite(Site):
         self.key = self._text()
 
     @abstractmethod
-    def prepare(self, executable: Operation, way: str) -> None:
-        """Change the executable, or a copy of it, so that it computes in a way."""
+    def prepare(self, executable: Operation, config: str) -> None:
+        """Change the executable, or a copy of it, so that it has a configuration."""
 
-    def choose(self, name: str) -> None:
+    def apply(self, name: str) -> None:
         self.prepare(self.executable, name)
 
     def _text(self) -> str:
@@ -51,17 +51,17 @@ class DispatchSite(Site):
         return f"{text}({', '.join(operands)})"
 
 
-class Programs(Builder):
+class Programs(TrialBuilder):
     """Programs of dispatches that are formed. options: of the compilation that they come from."""
 
     def __init__(self, options: Options) -> None:
         self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None, chooser=None)
 
-    def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
+    def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
         """Build one program for all dispatches that import nothing, and where that does not compile one for each; and
         one for each other dispatch.
         """
-        pairs = [(site, way) for site, way in wanted if isinstance(site, DispatchSite)]
+        pairs = [(tunable, config) for tunable, config in wanted if isinstance(tunable, DispatchTunable)]
         assert len(pairs) == len(wanted), "only dispatches are built here"
         together = [pair for pair in pairs if not pair[0].needs]
         built = dict(zip(together, self._program(together), strict=True))
@@ -69,19 +69,19 @@ class Programs(Builder):
             built = {}
         return [built[pair] if pair in built else self._program([pair])[0] for pair in pairs]
 
-    def _program(self, wanted: Sequence[tuple[DispatchSite, str]]) -> Sequence[Built | None]:
+    def _program(self, wanted: Sequence[tuple[DispatchTunable, str]]) -> Sequence[Trial | None]:
         if not wanted:
             return []
         module, report = ModuleOp([]), Report("trials")
-        for trial, (site, way) in enumerate(wanted):
-            executable = site.executable.clone()
-            site.prepare(executable, way)
-            report.dispatches.append(add_alone(module, executable, site.subject, site.use, trial))
+        for trial, (tunable, config) in enumerate(wanted):
+            executable = tunable.executable.clone()
+            tunable.prepare(executable, config)
+            report.dispatches.append(add_standalone(module, executable, tunable.subject, tunable.use, trial))
         try:
             artifact = compile_formed(module, self._options, [report])
         except CompileError:
             return [None] * len(wanted)
         return [
-            Built(artifact, f"trial_{trial}", way, site.needs if way == site.default else ())
-            for trial, (site, way) in enumerate(wanted)
+            Trial(artifact, f"trial_{trial}", config, tunable.needs if config == tunable.default else ())
+            for trial, (tunable, config) in enumerate(wanted)
         ]

@@ -14,11 +14,11 @@ from pydispatch.compiler.kernel_ir.readers import op_name, symbol
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import CALLS, symbol_name
-from pydispatch.tuning.dispatches import DispatchSite
+from pydispatch.tuning.dispatches import DispatchTunable
 
 
-class FallbackSite(DispatchSite):
-    """An export that calls functions with `hal.import.fallback`. Its ways are to call them, or their fallbacks."""
+class FallbackTunable(DispatchTunable):
+    """An export that calls functions with `hal.import.fallback`: its configurations call them, or their fallbacks."""
 
     def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
         super().__init__(executable, export, uses)
@@ -28,14 +28,14 @@ class FallbackSite(DispatchSite):
         self.default = f"calls {', '.join(sorted(import_symbol(declared[name]) for name in called))}" if called else ""
         self._generated = f"calls {', '.join(sorted({symbol(declared[name], FALLBACK) for name in called}))}"
 
-    def near(self, name: str) -> Sequence[str]:
+    def neighbours(self, name: str) -> Sequence[str]:
         return [self.default, self._generated]
 
     def is_legal(self, name: str) -> bool:
         return name in (self.default, self._generated)
 
-    def prepare(self, executable: Operation, way: str) -> None:
-        if way == self.default:
+    def prepare(self, executable: Operation, config: str) -> None:
+        if config == self.default:
             return
         declared = _declarations(executable)
         for call in _calls(executable, self.subject):

@@ -14,13 +14,13 @@ from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.tuning.parts import program_of
-from pydispatch.tuning.site import Builder, Built, Site
+from pydispatch.tuning.tunable import Trial, TrialBuilder, Tunable
 
 GENERATED = "generated code"
 
 
-class MatchSite(Site):
-    """Site of a match that is computed by the kernel of its pattern or by generated code.
+class MatchTunable(Tunable):
+    """Tunable of a match that is computed by the kernel of its pattern or by generated code.
 
     program: a program that contains only this match.
     """
@@ -31,30 +31,30 @@ class MatchSite(Site):
         self.default = candidate.kernel
         self.is_replaced = True
 
-    def near(self, name: str) -> Sequence[str]:
+    def neighbours(self, name: str) -> Sequence[str]:
         return [self.default, GENERATED]
 
     def is_legal(self, name: str) -> bool:
         return name in (self.default, GENERATED)
 
-    def choose(self, name: str) -> None:
+    def apply(self, name: str) -> None:
         self.is_replaced = name == self.default
 
 
-class MatchPrograms(Builder):
+class MatchPrograms(TrialBuilder):
     """options: of the compilation that the matches are of."""
 
     def __init__(self, options: Options) -> None:
         self._options = replace(options, dump=None, progress=None, chooser=None)
 
-    def build(self, wanted: Sequence[tuple[Site, str]]) -> Sequence[Built | None]:
-        return [self._program(site, way) for site, way in wanted if isinstance(site, MatchSite)]
+    def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
+        return [self._program(tunable, config) for tunable, config in wanted if isinstance(tunable, MatchTunable)]
 
-    def _program(self, site: MatchSite, way: str) -> Built | None:
-        patterns = [site.candidate.pattern] if way == site.default else []
+    def _program(self, tunable: MatchTunable, config: str) -> Trial | None:
+        patterns = [tunable.candidate.pattern] if config == tunable.default else []
         options = replace(self._options, rewrites=Rewrites(patterns_of(patterns), require_match=True))
         try:
-            return Built(Pipeline(site.program.clone(), options).artifact(), "trial", way)
+            return Trial(Pipeline(tunable.program.clone(), options).artifact(), "trial", config)
         except CompileError:
             return None
 
@@ -68,21 +68,20 @@ def _code_of(artifact: Artifact) -> str:
     return "\0".join(f"{name} {bytes(artifact.read(name)).hex()}" for name in members)
 
 
-def match_sites(candidates: Sequence[Candidate], programs: MatchPrograms) -> Mapping[MatchSite, Sequence[int]]:
-    """Return the sites of matches that can be measured alone, each with the places in `candidates` of those that are
-    equal.
+def match_tunables(candidates: Sequence[Candidate], programs: MatchPrograms) -> Mapping[MatchTunable, Sequence[int]]:
+    """Return the tunables of matches that can be measured alone, each with the indices of the equal `candidates`.
 
     What is known of one is known of what compiles to the same code with the kernel, whatever file that comes from.
     """
-    sites: dict[str, tuple[MatchSite, list[int]]] = {}
+    tunables: dict[str, tuple[MatchTunable, list[int]]] = {}
     for index, candidate in enumerate(candidates):
         match = candidate.match
         module = program_of(match.ops | {match.root}, match.outputs)
-        site = None if module is None else MatchSite(candidate, module, 1)
-        built = None if site is None else programs.build([(site, site.default)])[0]
-        if site is not None and built is not None:
-            site.key = _code_of(built.artifact)
-            known, places = sites.setdefault(site.key, (site, []))
-            places.append(index)
-            known.calls = len(places)
-    return dict(sites.values())
+        tunable = None if module is None else MatchTunable(candidate, module, 1)
+        built = None if tunable is None else programs.build([(tunable, tunable.default)])[0]
+        if tunable is not None and built is not None:
+            tunable.key = _code_of(built.artifact)
+            known, indices = tunables.setdefault(tunable.key, (tunable, []))
+            indices.append(index)
+            known.calls = len(indices)
+    return dict(tunables.values())

@@ -37,7 +37,7 @@ def schedule_named(name: str) -> Schedule | None:
     return Schedule(mr, nr, mt, nt, kc, pack_a="A" in packed, pack_b="B" in packed, batch=batch)
 
 
-def near(level: Level, problem: Problem, schedule: Schedule) -> list[Schedule]:
+def neighbours(level: Level, problem: Problem, schedule: Schedule) -> list[Schedule]:
     """Legal schedules that differ from one in one respect: what is packed, the tile, the steps of K or the block."""
     candidates = (_fitted(problem, candidate) for candidate in _moves(level, problem, schedule))
     return [

@@ -1,7 +1,8 @@
-"""Search for the fastest way to compute each site: expensive sites first, within a time limit.
+"""Search for the fastest configuration of each tunable: expensive tunables first, within a time limit.
 
-The neighbours of the best way so far are measured briefly. The fastest of them are then measured in turns with the best
-way, and one that is faster by a margin becomes the best. In the end, the best must again be faster than the default.
+The neighbours of the best configuration so far are measured briefly. The fastest of them are then measured in turns
+with the best, and one that is faster by a margin becomes the best. In the end, the best must again be faster than the
+default.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pydispatch.tuning.bench import Call
-from pydispatch.tuning.database import Database, Entry
-from pydispatch.tuning.site import Builder, Built, Site
+from pydispatch.tuning.database import Database, Measurement
+from pydispatch.tuning.tunable import Trial, TrialBuilder, Tunable
 
 MARGIN = 0.03
-"""By how much of the time a way must be faster."""
+"""Share of the best time by which another configuration must be faster to replace it."""
 
 BRIEF = 0.003
 """Seconds of a first measurement."""
 
 ROUNDS, SLICE = 9, 0.002
-"""How often two ways are measured in turns, and the seconds of each."""
+"""How often two configurations are measured in turns, and the seconds of each."""
 
 FINALISTS = 3
 """Ways that are compared with the best, of those that were tried at once."""
@@ -34,16 +35,19 @@ BATCH = 4
 class Timer(Protocol):
     """Interface of measurements; implemented by `bench.Bench`."""
 
-    def load(self, built: Built) -> Call | None: ...
+    def load(self, built: Trial) -> Call | None: ...
 
     def microseconds(self, call: Call, seconds: float) -> float: ...
 
 
 @dataclass
-class Race:
-    """The way of a site so far, with programs of it and of the default. tried: names."""
+class SearchState:
+    """State of the search for one tunable: its best configuration so far, and the calls of it and of the default.
 
-    site: Site
+    tried: names of measured configurations.
+    """
+
+    tunable: Tunable
     chosen: str
     us: float
     default_us: float
@@ -55,123 +59,129 @@ class Race:
 
 @dataclass
 class Search:
-    """say: takes a line for people about each site. clock: seconds. spent: seconds of the last run that count."""
+    """say: takes a line for people about each tunable. clock: seconds. spent: seconds of the last run that count."""
 
-    builder: Builder
+    builder: TrialBuilder
     timer: Timer
     database: Database
     say: Callable[[str], object]
     clock: Callable[[], float] = time.monotonic
     spent: float = 0.0
 
-    def run(self, sites: Sequence[Site], seconds: float) -> dict[Site, Entry]:
-        """Measure sites, and return the entries of those that are measured now or were before; `choose` is called on
+    def run(self, tunables: Sequence[Tunable], seconds: float) -> dict[Tunable, Measurement]:
+        """Measure tunables, and return the entries of those that are measured now or were before; `apply` is called on
         each.
 
         seconds: how long is measured at most, besides compiling what the defaults are; 0 for what the database has.
-        However short it is, the site that takes most of the time is measured.
+        However short it is, the tunable that takes most of the time is measured.
         """
-        entries = {site: entry for site in sites if (entry := self._known(site)) is not None}
-        races = (
-            self._begin([s for s in sites if s not in entries or not entries[s].complete], entries) if seconds else []
+        entries = {tunable: entry for tunable in tunables if (entry := self._known(tunable)) is not None}
+        states = (
+            self._begin([s for s in tunables if s not in entries or not entries[s].complete], entries)
+            if seconds
+            else []
         )
         begin = self.clock()
         end = begin + seconds
-        weights = [race.default_us * race.site.calls for race in races]
+        weights = [state.default_us * state.tunable.calls for state in states]
         left = total = sum(weights)
-        heaviest_first = sorted(zip(weights, races, strict=True), key=lambda pair: -pair[0])
-        for place, (weight, race) in enumerate(heaviest_first):
+        heaviest_first = sorted(zip(weights, states, strict=True), key=lambda pair: -pair[0])
+        for rank, (weight, state) in enumerate(heaviest_first):
             now = self.clock()
-            if now >= end and place:
+            if now >= end and rank:
                 break
-            self._race(race, now + (end - now) * weight / left if left else end)
+            self._improve(state, now + (end - now) * weight / left if left else end)
             left -= weight
-            self._confirm(race)
-            entry = Entry(race.chosen, round(race.us, 2), race.site.default, round(race.default_us, 2), race.complete)
-            entries[race.site] = entry
-            self.database.store(race.site.key, entry)
-            self.say(_line(race, weight / total if total else 0))
+            self._confirm(state)
+            entry = Measurement(
+                state.chosen, round(state.us, 2), state.tunable.default, round(state.default_us, 2), state.complete
+            )
+            entries[state.tunable] = entry
+            self.database.store(state.tunable.key, entry)
+            self.say(_line(state, weight / total if total else 0))
         self.spent = self.clock() - begin
-        for site, entry in entries.items():
-            if entry.chosen != site.default:
-                site.choose(entry.chosen)
-        return {site: entries[site] for site in sites if site in entries}
+        for tunable, entry in entries.items():
+            if entry.chosen != tunable.default:
+                tunable.apply(entry.chosen)
+        return {tunable: entries[tunable] for tunable in tunables if tunable in entries}
 
-    def _known(self, site: Site) -> Entry | None:
-        entry = self.database.load(site.key)
-        if entry is not None and (entry.default != site.default or not site.is_legal(entry.chosen)):
-            return None  # the compiler has other ways by now
+    def _known(self, tunable: Tunable) -> Measurement | None:
+        entry = self.database.load(tunable.key)
+        if entry is not None and (entry.default != tunable.default or not tunable.is_legal(entry.chosen)):
+            return None  # the compiler has changed its configurations since
         return entry
 
-    def _begin(self, sites: Sequence[Site], entries: dict[Site, Entry]) -> list[Race]:
-        """Measure the defaults of sites, and return their races; sites that cannot be measured are left out."""
-        races = []
-        for site, built in zip(sites, self.builder.build([(site, site.default) for site in sites]), strict=True):
+    def _begin(self, tunables: Sequence[Tunable], entries: dict[Tunable, Measurement]) -> list[SearchState]:
+        """Measure the defaults of tunables, and return the states of those that can be measured."""
+        states = []
+        for tunable, built in zip(
+            tunables, self.builder.build([(tunable, tunable.default) for tunable in tunables]), strict=True
+        ):
             call = None if built is None else self.timer.load(built)
             if call is None:
-                self.say(f"{site.subject}: cannot be measured here: it does not load, or what it imports is missing")
+                self.say(f"{tunable.subject}: cannot be measured here: it does not load, or what it imports is missing")
                 continue
             us = self.timer.microseconds(call, BRIEF)
-            races.append(Race(site, site.default, us, us, call, call, {site.default}))
-        for race in races:
-            entry = entries.get(race.site)
-            if entry is not None and entry.chosen != race.site.default:
-                self._resume(race, entry)
-        return races
+            states.append(SearchState(tunable, tunable.default, us, us, call, call, {tunable.default}))
+        for state in states:
+            entry = entries.get(state.tunable)
+            if entry is not None and entry.chosen != state.tunable.default:
+                self._resume(state, entry)
+        return states
 
-    def _resume(self, race: Race, entry: Entry) -> None:
+    def _resume(self, state: SearchState, entry: Measurement) -> None:
         """Goes on where the time was over."""
-        (built,) = self.builder.build([(race.site, entry.chosen)])
+        (built,) = self.builder.build([(state.tunable, entry.chosen)])
         call = None if built is None else self.timer.load(built)
         if call is not None:
-            race.chosen, race.us, race.call = entry.chosen, self.timer.microseconds(call, BRIEF), call
-            race.tried.add(entry.chosen)
+            state.chosen, state.us, state.call = entry.chosen, self.timer.microseconds(call, BRIEF), call
+            state.tried.add(entry.chosen)
 
-    def _race(self, race: Race, end: float) -> None:
+    def _improve(self, state: SearchState, end: float) -> None:
         while True:
-            names = [n for n in dict.fromkeys(race.site.near(race.chosen)) if n not in race.tried]
+            names = [n for n in dict.fromkeys(state.tunable.neighbours(state.chosen)) if n not in state.tried]
             fast: list[tuple[float, str, Call]] = []
             for at in range(0, len(names), BATCH):
                 begin = self.clock()
                 if begin >= end:
                     return
-                fast += self._try(race, names[at : at + BATCH])
+                fast += self._try(state, names[at : at + BATCH])
                 spent = self.clock() - begin
                 if self.clock() + spent > end and at + BATCH < len(names):
-                    self._compare(race, fast)
+                    self._compare(state, fast)
                     return
-            if not self._compare(race, fast):
-                race.complete = True
+            if not self._compare(state, fast):
+                state.complete = True
                 return
 
-    def _try(self, race: Race, names: Sequence[str]) -> list[tuple[float, str, Call]]:
-        """Measure ways briefly; those that look faster than the best."""
+    def _try(self, state: SearchState, names: Sequence[str]) -> list[tuple[float, str, Call]]:
+        """Measure configurations briefly, and return those that look faster than the best."""
         fast = []
-        for name, built in zip(names, self.builder.build([(race.site, n) for n in names]), strict=True):
+        for name, built in zip(names, self.builder.build([(state.tunable, n) for n in names]), strict=True):
             call = None if built is None else self.timer.load(built)
-            race.tried.add(name)
-            if call is not None and (us := self.timer.microseconds(call, BRIEF)) < race.us:
+            state.tried.add(name)
+            if call is not None and (us := self.timer.microseconds(call, BRIEF)) < state.us:
                 fast.append((us, name, call))
         return fast
 
-    def _compare(self, race: Race, fast: Sequence[tuple[float, str, Call]]) -> bool:
+    def _compare(self, state: SearchState, fast: Sequence[tuple[float, str, Call]]) -> bool:
         """Measure the calls that looked faster, and return whether one of them is; it is the best then."""
         for _, name, call in sorted(fast, key=lambda timed: timed[0])[:FINALISTS]:
-            best, us, faster = self._in_turns(race.call, call)
-            race.us = min(race.us, best)
+            best, us, faster = self._in_turns(state.call, call)
+            state.us = min(state.us, best)
             if faster:
-                race.chosen, race.us, race.call = name, us, call
+                state.chosen, state.us, state.call = name, us, call
                 return True
         return False
 
-    def _confirm(self, race: Race) -> None:
+    def _confirm(self, state: SearchState) -> None:
         """Compare what was chosen with the default once more; what is not faster now was so by chance."""
-        if race.chosen != race.site.default:
-            race.default_us, race.us, faster = self._in_turns(race.default_call, race.call)
+        if state.chosen != state.tunable.default:
+            state.default_us, state.us, faster = self._in_turns(state.default_call, state.call)
             if not faster:
-                race.chosen, race.us, race.call = race.site.default, race.default_us, race.default_call
+                state.chosen, state.us, state.call = state.tunable.default, state.default_us, state.default_call
         else:
-            race.default_us = race.us
+            state.default_us = state.us
 
     def _in_turns(self, first: Call, second: Call) -> tuple[float, float, bool]:
         """Measure two calls in turns, so that what else the machine does affects both. Return the least microseconds of
@@ -183,9 +193,12 @@ class Search:
         return before, after, usually and after <= before * (1 - MARGIN)
 
 
-def _line(race: Race, share: float) -> str:
+def _line(state: SearchState, share: float) -> str:
     """`41.2 %  main_dispatch_3_matmul: 1004.1 -> 812.3 us (-19.1 %): 8x48, ..., 14 tried`."""
-    line, tried = f"{share * 100:4.1f} %  {race.site.subject}: {race.default_us:.1f}", f"{len(race.tried) - 1} tried"
-    if race.chosen == race.site.default:
+    line, tried = (
+        f"{share * 100:4.1f} %  {state.tunable.subject}: {state.default_us:.1f}",
+        f"{len(state.tried) - 1} tried",
+    )
+    if state.chosen == state.tunable.default:
         return f"{line} us; the default stays, {tried}"
-    return f"{line} -> {race.us:.1f} us (-{(1 - race.us / race.default_us) * 100:.1f} %): {race.chosen}, {tried}"
+    return f"{line} -> {state.us:.1f} us (-{(1 - state.us / state.default_us) * 100:.1f} %): {state.chosen}, {tried}"

@@ -15,16 +15,16 @@ from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.choices import Choice
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import symbol_name
-from pydispatch.tuning.alone import can_run_alone, dispatches_of
 from pydispatch.tuning.bench import Bench
-from pydispatch.tuning.contractions import contraction_site
-from pydispatch.tuning.convolutions import ConvolutionPrograms, convolution_sites
-from pydispatch.tuning.database import Database, Entry
-from pydispatch.tuning.dispatches import DispatchSite, Programs
-from pydispatch.tuning.fallbacks import FallbackSite
-from pydispatch.tuning.matches import MatchPrograms, match_sites
+from pydispatch.tuning.contractions import contraction_tunable
+from pydispatch.tuning.convolutions import ConvolutionPrograms, convolution_tunables
+from pydispatch.tuning.database import Database, Measurement
+from pydispatch.tuning.dispatches import DispatchTunable, Programs
+from pydispatch.tuning.fallbacks import FallbackTunable
+from pydispatch.tuning.matches import MatchPrograms, match_tunables
 from pydispatch.tuning.search import Search
-from pydispatch.tuning.site import Builder, Site
+from pydispatch.tuning.standalone import can_run_standalone, dispatches_of
+from pydispatch.tuning.tunable import TrialBuilder, Tunable
 
 Say = Callable[[str], object]
 
@@ -43,46 +43,48 @@ class Tuner:
     def matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
         """Half of the time is for these: what they become has dispatches of its own."""
         programs = MatchPrograms(compilation.options)
-        sites = match_sites(candidates, programs)
-        self._search(compilation, programs, list(sites), self._left / 2)
-        dropped = {index for site, numbers in sites.items() if not site.is_replaced for index in numbers}
+        tunables = match_tunables(candidates, programs)
+        self._search(compilation, programs, list(tunables), self._left / 2)
+        dropped = {index for tunable, numbers in tunables.items() if not tunable.is_replaced for index in numbers}
         return [index not in dropped for index in range(len(candidates))]
 
     def convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
         """Return whether each convolution uses im2col columns, by measurements that take up to half of the time left,
         else by `pays`.
         """
-        sites = convolution_sites(candidates)
-        self._search(compilation, ConvolutionPrograms(compilation.options), list(sites), self._left / 2)
+        tunables = convolution_tunables(candidates)
+        self._search(compilation, ConvolutionPrograms(compilation.options), list(tunables), self._left / 2)
         wanted = list(map(pays, candidates))
-        for site, numbers in sites.items():
+        for tunable, numbers in tunables.items():
             for index in numbers:
-                wanted[index] = site.columns
+                wanted[index] = tunable.columns
         return wanted
 
     def dispatches(self, compilation: Pipeline) -> None:
-        sites = sites_of(compilation, _machine(compilation))
-        self._search(compilation, Programs(compilation.options), sites, self._left)
+        tunables = tunables_of(compilation, _machine(compilation))
+        self._search(compilation, Programs(compilation.options), tunables, self._left)
 
-    def _search(self, compilation: Pipeline, builder: Builder, sites: Sequence[Site], seconds: float) -> None:
+    def _search(
+        self, compilation: Pipeline, builder: TrialBuilder, tunables: Sequence[Tunable], seconds: float
+    ) -> None:
         machine = _machine(compilation)
-        if not sites:
+        if not tunables:
             return
         where = f"{self._bench.machine}, code for {machine.cpu} {machine.llvm_features}".rstrip()
         search = Search(builder, self._bench, Database(where, self._say), self._say)
-        entries = search.run(sites, seconds)
+        entries = search.run(tunables, seconds)
         self._left = max(0.0, self._left - search.spent)
-        self._say(summary(entries, len(sites)))
+        self._say(summary(entries, len(tunables)))
         self.choices += [
-            Choice(site.subject, e.chosen, e.us, e.default, e.default_us, self._bench.machine)
-            for site, e in entries.items()
+            Choice(tunable.subject, e.chosen, e.us, e.default, e.default_us, self._bench.machine)
+            for tunable, e in entries.items()
         ]
 
 
-def summary(entries: Mapping[Site, Entry], count: int) -> str:
+def summary(entries: Mapping[Tunable, Measurement], count: int) -> str:
     """Return a line on the time that was gained. count: how many choices the program has."""
-    before = sum(entry.default_us * site.calls for site, entry in entries.items())
-    after = sum(entry.us * site.calls for site, entry in entries.items())
+    before = sum(entry.default_us * tunable.calls for tunable, entry in entries.items())
+    after = sum(entry.us * tunable.calls for tunable, entry in entries.items())
     gain = f" (-{(1 - after / before) * 100:.1f} %)" if after < before else ""
     return f"measured {len(entries)} of {count} choices: {before:.1f} -> {after:.1f} us a call{gain}"
 
@@ -100,19 +102,19 @@ def _machine(compilation: Pipeline) -> Machine:
     return machine
 
 
-def sites_of(compilation: Pipeline, machine: Machine) -> list[DispatchSite]:
-    """Return the sites of a program, whose dispatches are formed, that have a choice."""
+def tunables_of(compilation: Pipeline, machine: Machine) -> list[DispatchTunable]:
+    """Return the tunables of a program, whose dispatches are formed, that have a choice."""
     backend = require_backend(compilation.targets()[0])
     executables = {symbol_name(op): op for op in compilation.module.body.block.ops if "sym_name" in op.properties}
-    sites: list[DispatchSite] = []
+    tunables: list[DispatchTunable] = []
     for (name, export), uses in dispatches_of(compilation.module).items():
         executable = executables.get(name)
-        if executable is None or not all(map(can_run_alone, uses)):
+        if executable is None or not all(map(can_run_standalone, uses)):
             continue
-        fallbacks = FallbackSite(executable, export, uses)
+        fallbacks = FallbackTunable(executable, export, uses)
         if fallbacks.default:
-            sites.append(fallbacks)
+            tunables.append(fallbacks)
         elif isinstance(executable, flow.ExecutableOp):
-            site = contraction_site(executable, export, uses, backend, machine)
-            sites += [] if site is None else [site]
-    return sites
+            tunable = contraction_tunable(executable, export, uses, backend, machine)
+            tunables += [] if tunable is None else [tunable]
+    return tunables

@@ -17,7 +17,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
 from pydispatch.formats.elf import elf
 from pydispatch.runtime.devices import cpu
-from pydispatch.runtime.program.variants import Host
+from pydispatch.runtime.program.variants import HostProperties
 
 
 def artifact(**changes: object) -> Artifact:
@@ -55,7 +55,9 @@ def path(tmp_path: Path) -> Path:
 def machine(monkeypatch: pytest.MonkeyPatch, format: str, *features: str) -> None:
     """Let this machine's CPU run code of a format and have features."""
     known = frozenset({"avx2", "fma", "avx512f"})
-    monkeypatch.setattr(cpu, "host", lambda workers: Host((), format, frozenset(features), known, (), workers))
+    monkeypatch.setattr(
+        cpu, "host", lambda workers: HostProperties((), format, frozenset(features), known, (), workers)
+    )
 
 
 @pytest.mark.parametrize(("format", "features", "name"), [

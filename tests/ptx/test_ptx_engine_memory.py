@@ -10,14 +10,14 @@ from ptx_engine import Kernels, wrap
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError, KernelError, OutOfMemoryError
 from pydispatch.runtime.simulators.ptx.machine import Machine
-from pydispatch.runtime.simulators.ptx.memory import Memory
+from pydispatch.runtime.simulators.ptx.memory import GlobalMemory
 
 INDEX = ".reg .u32 %i, %r<8>; .reg .u64 %o, %p; .reg .pred %q<4>; mov.u32 %i, %tid.x;"
 OUT = "ld.param.u64 %o, [out]; mad.wide.u32 %p, %i, 4, %o;"
 
 
 def test_allocations() -> None:
-    memory = Memory(limit=10_000)
+    memory = GlobalMemory(limit=10_000)
     a, b = memory.allocate(100), memory.allocate(0)
     assert a % 256 == 0 and b % 256 == 0 and b - a > 100
     memory.write(a + 4, b"abcdef")

@@ -19,7 +19,7 @@ from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.artifact.pack import Entry, layout
 from pydispatch.formats.program.program import Argument, Op, Result
 from pydispatch.runtime.devices import cpu
-from pydispatch.runtime.program.variants import Host
+from pydispatch.runtime.program.variants import HostProperties
 
 A = np.arange(8, dtype=np.float32)
 
@@ -283,7 +283,7 @@ def test_device_names() -> None:
 )
 def test_formats_are_spelled_as_the_compiler_does(machine: str, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu.elf, "host_machine", lambda: machine)
-    device = cpu.CpuDevice("cpu", cpu.Threads(cpu.Scheduler(1)))
+    device = cpu.CpuDevice("cpu", cpu.SharedScheduler(cpu.Scheduler(1)))
     assert device.describe()["format"] == format
     if machine != "x86_64":
         with pytest.raises(pd.DeviceUnavailableError, match="has the format embedded-elf-x86_64"):
@@ -301,6 +301,6 @@ def test_levels() -> None:
 
 
 def test_host_answers_nothing_it_does_not_know() -> None:
-    host = Host(("cpu",), "embedded-elf-x86_64", frozenset({"a"}), frozenset({"a", "b"}), (0,) * 8, 4)
+    host = HostProperties(("cpu",), "embedded-elf-x86_64", frozenset({"a"}), frozenset({"a", "b"}), (0,) * 8, 4)
     assert [host.answer("hal.cpu", key) for key in "abc"] == [1, 0, None]
     assert host.answer("cuda.device", "concurrency") is None

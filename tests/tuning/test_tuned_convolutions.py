@@ -1,4 +1,4 @@
-"""Convolutions as products of columns or as they are: the faster way is taken, with a clock that is made up."""
+"""Convolutions as products of columns or as they are: the faster of the two is taken, with a clock that is made up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("fast", "dispatches"), [(COLUMNS, 2), (DIRECT, 1)])
 def test_the_faster_way_is_taken(results: int, default: str, fast: str, dispatches: int) -> None:
     source = program(1, 16, 7, 7, results, 3, 1, 1)
-    artifact, _ = tuned(source, FakeBench(lambda way: 1.0 if way == fast else 2.0))
+    artifact, _ = tuned(source, FakeBench(lambda config: 1.0 if config == fast else 2.0))
     choice = choices_of(artifact)[0]
     assert (choice.chosen, choice.default) == (fast, default)
     rng = np.random.default_rng(3)

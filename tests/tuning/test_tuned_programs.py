@@ -16,7 +16,7 @@ from pydispatch.formats.artifact import choices
 from pydispatch.formats.artifact.choices import Choice
 from pydispatch.tuning.bench import Bench, Call
 from pydispatch.tuning.schedules import schedule_named
-from pydispatch.tuning.site import Built
+from pydispatch.tuning.tunable import Trial
 from pydispatch.tuning.tuner import Tuner
 
 M, N, K = 96, 80, 64
@@ -37,15 +37,15 @@ def product(given: str = "") -> str:
 
 
 class FakeBench:
-    """Says that ways take what `times` says, or 100 us; keeps what was built."""
+    """Says that configurations take what `times` says, or 100 us; keeps what was built."""
 
-    def __init__(self, times: Callable[[str], float] = lambda way: 100.0, machine: str = "a machine") -> None:
+    def __init__(self, times: Callable[[str], float] = lambda config: 100.0, machine: str = "a machine") -> None:
         self.times, self.machine = times, machine
-        self.built: dict[str, Built] = {}
+        self.built: dict[str, Trial] = {}
 
-    def load(self, built: Built) -> Call | None:
-        self.built[built.way] = built
-        return lambda: built.way
+    def load(self, built: Trial) -> Call | None:
+        self.built[built.config] = built
+        return lambda: built.config
 
     def microseconds(self, call: Call, seconds: float) -> float:
         return self.times(str(call()))
@@ -78,7 +78,7 @@ def test_the_fastest_is_chosen_recorded_and_found_again(tmp_path: Path, capsys: 
     tuned(source, seen)  # equal times: the default stays, and what is near it has been built
     default, *others = seen.built
     wanted = others[3]
-    bench = FakeBench(lambda way: 50.0 if way == wanted else 100.0, "another machine")
+    bench = FakeBench(lambda config: 50.0 if config == wanted else 100.0, "another machine")
     artifact, lines = tuned(source, bench)
     (choice,) = choices_of(artifact)
     assert choice == Choice("f_dispatch_0_matmul_96x80x64xf32_maximumf", wanted, 50, default, 100, "another machine")
@@ -105,8 +105,8 @@ def test_results_do_not_depend_on_the_schedule() -> None:
     device = pd.device("cpu")
     wanted = device.load(pd.compile(source, cpu="native")).f(*arrays)
     assert len(seen.built) > 8
-    for way, built in seen.built.items():
-        assert np.array_equal(device.load(built.artifact).functions[built.function](*arrays), wanted), way
+    for config, built in seen.built.items():
+        assert np.array_equal(device.load(built.artifact).functions[built.function](*arrays), wanted), config
 
 
 def test_a_constant_factor_is_measured_in_panels() -> None:
@@ -123,9 +123,9 @@ def test_a_constant_factor_is_measured_in_panels() -> None:
     }}"""
     seen = FakeBench()
     tuned(source, seen)
-    assert all("packs B" not in way and "A and B" not in way for way in seen.built) and len(seen.built) > 4
+    assert all("packs B" not in config and "A and B" not in config for config in seen.built) and len(seen.built) > 4
     wanted = list(seen.built)[-1]
-    artifact, _ = tuned(source, FakeBench(lambda way: 50.0 if way == wanted else 100.0, "another"))
+    artifact, _ = tuned(source, FakeBench(lambda config: 50.0 if config == wanted else 100.0, "another"))
     assert choices_of(artifact)[0].chosen == wanted
     x = np.random.default_rng(1).standard_normal((M, K)).astype(np.float32)
     device = pd.device("cpu")
@@ -137,10 +137,10 @@ def test_a_constant_factor_is_measured_in_panels() -> None:
 def test_every_way_that_is_tried_is_legal_and_has_a_name() -> None:
     seen = FakeBench()
     tuned(product(), seen)
-    for way, built in seen.built.items():
-        schedule = schedule_named(way)
+    for config, built in seen.built.items():
+        schedule = schedule_named(config)
         assert schedule is not None and schedule.mt % schedule.mr == 0 and schedule.nt % schedule.nr == 0
-        assert isinstance(built, Built)
+        assert isinstance(built, Trial)
     assert schedule_named("fast") is None and schedule_named("8x16, tile 8x16, K 1, packs C") is None
 
 
@@ -159,7 +159,7 @@ def test_sizes_that_only_calls_know_are_not_tuned() -> None:
 def test_arguments_of_every_type_are_made_up(element: str) -> None:
     type_ = f"tensor<6x7x{element}>"
     artifact = pd.compile(f"func.func @f(%a: {type_}) -> {type_} {{\n return %a : {type_}\n}}")
-    assert Bench(pd.device("local-sync")).load(Built(artifact, "f", "")) is not None
+    assert Bench(pd.device("local-sync")).load(Trial(artifact, "f", "")) is not None
 
 
 def test_the_real_clock_measures_real_programs(capsys: pytest.CaptureFixture[str]) -> None:

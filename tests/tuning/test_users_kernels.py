@@ -1,5 +1,5 @@
 # ruff: noqa: F821, UP037  (sizes of a pattern are names)
-"""Kernels of users against generated ones: the faster one is taken, both ways, with a clock that is made up."""
+"""Kernels of users against generated ones: the faster one is taken, with a made-up clock."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def own_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("fast", "result"), [("calls twice", -1), ("calls slow", 8)])
 def test_an_optional_import_or_its_fallback(fast: str, result: float) -> None:
     source = CALLS.replace("KIND", "")
-    artifact, _ = tuned(source, FakeBench(lambda way: 1.0 if way == fast else 2.0))
+    artifact, _ = tuned(source, FakeBench(lambda config: 1.0 if config == fast else 2.0))
     default_us = 1.0 if fast == "calls twice" else 2.0
     assert choices_of(artifact) == [Choice("double", fast, 1.0, "calls twice", default_us, "a machine")]
     device = pd.device("cpu")
@@ -78,7 +78,7 @@ def test_a_linked_function_or_its_fallback(fast: str, result: float, tmp_path: P
     source = CALLS.replace("KIND", "hal.import.static,").replace(
         "@kernels {", f"@kernels attributes {{hal.executable.objects = [{objects}]}} {{", 1
     )
-    bench = FakeBench(lambda way: 1.0 if way == fast else 2.0)
+    bench = FakeBench(lambda config: 1.0 if config == fast else 2.0)
     artifact, _ = tuned(source, bench, object_search_path=[tmp_path])
     assert choices_of(artifact)[0].chosen == fast
     assert pd.device("cpu").load(artifact).f(np.array([4], np.float32))[0] == result
@@ -114,7 +114,7 @@ def square(source: str = C, **options: object) -> Pattern:
 @pytest.mark.parametrize("fast", [KERNEL, GENERATED])
 def test_a_kernel_of_a_pattern_or_what_is_generated(fast: str, phase: str) -> None:
     """Both matches are the same, so that they are measured once."""
-    bench = FakeBench(lambda way: 1.0 if way == fast else 2.0)
+    bench = FakeBench(lambda config: 1.0 if config == fast else 2.0)
     artifact, lines = tuned(SQUARES, bench, patterns=[square(phase=phase)])
     (choice,) = choices_of(artifact)
     assert choice.subject.endswith(", matched by square_of_difference")
@@ -131,7 +131,7 @@ def test_a_kernel_of_a_pattern_or_what_is_generated(fast: str, phase: str) -> No
 
 
 def test_another_kernel_is_measured_again() -> None:
-    tuned(SQUARES, FakeBench(lambda way: 1.0 if way == GENERATED else 2.0), patterns=[square()])
+    tuned(SQUARES, FakeBench(lambda config: 1.0 if config == GENERATED else 2.0), patterns=[square()])
     artifact, lines = tuned(SQUARES, FakeBench(), seconds=0, patterns=[square(C.replace("1000", "2000"))])
     assert choices.KEY not in artifact.manifest.extra and lines[0].startswith("measured 0 of 1 choices")
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 from pydispatch.kernels.names import targets_of
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 
 
 class Lifetimes:
@@ -16,8 +16,8 @@ class Lifetimes:
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.assigned: Counter[str] = Counter()
         self.read: Counter[str] = Counter()
-        self._last: dict[str, Place] = {}
-        self._stores: dict[str, list[Place]] = {}
+        self._last: dict[str, Position] = {}
+        self._stores: dict[str, list[Position]] = {}
         self._loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While))]
         for node in ast.walk(tree):
             for name in targets_of(node):
@@ -44,10 +44,10 @@ class Lifetimes:
             if loop is statement or not _begin(loop) <= begin < (loop.end_lineno or 0, loop.end_col_offset or 0):
                 continue
             last = loop.end_lineno or 0, loop.end_col_offset or 0
-            if not all(_begin(loop) < place < last for place in self._stores.get(name, [(0, 0)])):
+            if not all(_begin(loop) < position < last for position in self._stores.get(name, [(0, 0)])):
                 return False
         return True
 
 
-def _begin(node: ast.AST) -> Place:
+def _begin(node: ast.AST) -> Position:
     return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydispatch.kernels.arithmetic import cast
 from pydispatch.kernels.entities import Entity, Product, Scalar, Tile, described
-from pydispatch.kernels.tiles.slices import Part, Slices
+from pydispatch.kernels.tiles.slices import Slices, ViewSlice
 
 SUMS = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i8": "i32", "i32": "i32", "i64": "i64"}
 """The types that products of elements are added up in."""
@@ -73,13 +73,13 @@ class Products(Slices):
         its tile.
         """
         part = tile.part
-        if tile.buffer or not isinstance(part, Part) or any(range_.size is None for range_ in part.ranges):
-            return [], self.placed(node, tile, lent=True)
-        target = self.buffer(node, tile.shape, tile.dtype, lent=True)
+        if tile.buffer or not isinstance(part, ViewSlice) or any(range_.size is None for range_ in part.ranges):
+            return [], self.materialized(node, tile, is_temporary=True)
+        target = self.buffer(node, tile.shape, tile.dtype, is_temporary=True)
         outer, self.writer = self.writer, self.writer.nested()
         starts = ", ".join(cast(self.writer, range_.start, "index").name for range_ in part.ranges)
         types = f"{part.memory.type}, {self.memory_type(tile.shape, tile.dtype)}"
-        turned = " turned" if tile.is_turned else ""
+        turned = " turned" if tile.is_transposed else ""
         self.writer.line(f"pyd.read_tile {part.memory.name}[{starts}], {target.buffer}{turned} : {types}")
         inner, self.writer = self.writer, outer
         return inner.lines, target

@@ -21,8 +21,8 @@ class Reductions(TileValues):
         if axis is None or len(tile.shape) == 1:
             total = self._total(tile, symbol)
             return self.filled((1,) * len(tile.shape), total) if keepdims else total
-        kept = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
-        result = self.buffer(node, kept, tile.dtype)
+        shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
+        result = self.buffer(node, shape, tile.dtype)
         if axis == len(tile.shape) - 1:
             self._rows(result, tile, symbol)
         else:

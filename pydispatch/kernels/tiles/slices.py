@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydispatch.kernels.arithmetic import binary, cast
-from pydispatch.kernels.entities import INTEGERS, Entity, Literal, Memory, Scalar, Tile, described
+from pydispatch.kernels.entities import INTEGERS, Entity, Literal, MemoryRef, Scalar, Tile, described
 from pydispatch.kernels.tiles.reductions import Reductions
-from pydispatch.kernels.tiles.values import MOST_DIMENSIONS, Shape
+from pydispatch.kernels.tiles.values import MAX_DIMENSIONS, Shape
 
 EXAMPLE = "write x[i:i + 16]: its size is known when the kernel is compiled"
 
@@ -34,10 +34,10 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Part:
+class ViewSlice:
     """A part of a view, whose elements outside of it do not exist."""
 
-    memory: Memory
+    memory: MemoryRef
     ranges: tuple[Range, ...]
 
     @property
@@ -45,8 +45,8 @@ class Part:
         return tuple(range_.size for range_ in self.ranges if range_.size is not None)
 
     @property
-    def place(self) -> object:
-        """Equal for parts that begin at the same place."""
+    def origin(self) -> object:
+        """Start indices: equal for parts that begin at the same element."""
         return tuple(range_.start for range_ in self.ranges)
 
 
@@ -56,7 +56,7 @@ class Slices(Reductions):
     _within_bounds: tuple[Scalar | Literal, Scalar | Literal, Scalar] | None = None
     """Where a part begins, the extent of its view, and an index of which it is known that it is inside of both."""
 
-    def part(self, node: ast.Subscript, memory: Memory) -> Part:
+    def part(self, node: ast.Subscript, memory: MemoryRef) -> ViewSlice:
         nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(nodes) != len(memory.shape):
             names = ", ".join("ijkl"[: len(memory.shape)])
@@ -71,8 +71,8 @@ class Slices(Reductions):
             else Range(self.index(node, index, self.evaluate(index), size, dimension), None, size)
             for dimension, (index, size) in enumerate(zip(nodes, memory.shape, strict=True))
         )
-        part = Part(memory, ranges)
-        if len(part.shape) > MOST_DIMENSIONS:
+        part = ViewSlice(memory, ranges)
+        if len(part.shape) > MAX_DIMENSIONS:
             raise self.error(node, f"a tile of {len(part.shape)} dimensions", "tiles have one to three")
         return part
 
@@ -147,37 +147,39 @@ class Slices(Reductions):
 
     # ---- accesses
 
-    def _inside(self, part: Part, indices: Sequence[Scalar]) -> tuple[str, Scalar | None]:
+    def _inside(self, part: ViewSlice, indices: Sequence[Scalar]) -> tuple[str, Scalar | None]:
         """Return the indices of an element in the view, and the condition under which it exists; None where it always
         does.
         """
-        left, places = iter(indices), []
+        left, subscripts = iter(indices), []
         inside: Scalar | None = None
         for range_ in part.ranges:
             start = cast(self.writer, range_.start, "index")
             if range_.size is None:
-                places.append(start.name)
+                subscripts.append(start.name)
                 continue
-            own = next(left)
+            index = next(left)
             is_first = isinstance(range_.start, Literal) and range_.start.value == 0
-            place = own if is_first else self.writer.value(f"arith.addi {start.name}, {own.name} : index", "index")
-            places.append(place.name)
-            if range_.is_inside or (range_.start, range_.extent, own) == self._within_bounds:
+            subscript = (
+                index if is_first else self.writer.value(f"arith.addi {start.name}, {index.name} : index", "index")
+            )
+            subscripts.append(subscript.name)
+            if range_.is_inside or (range_.start, range_.extent, index) == self._within_bounds:
                 continue
             end = cast(self.writer, range_.extent, "index")
-            one = self.writer.value(f"arith.cmpi ult, {place.name}, {end.name} : index", "i1")
+            one = self.writer.value(f"arith.cmpi ult, {subscript.name}, {end.name} : index", "i1")
             inside = one if inside is None else self.writer.value(f"arith.andi {inside.name}, {one.name} : i1", "i1")
-        return ", ".join(places), inside
+        return ", ".join(subscripts), inside
 
-    def loaded(self, node: ast.AST, part: Part, other: Scalar | None = None) -> Tile:
+    def loaded(self, node: ast.AST, part: ViewSlice, other: Scalar | None = None) -> Tile:
         """Return the tile that a slice of a view loads. other: the value of elements outside of the view, instead of
         zero.
         """
         memory = part.memory
 
         def element(indices: Sequence[Scalar]) -> Scalar:
-            places, inside = self._inside(part, indices)
-            text = f"memref.load {memory.name}[{places}] : {memory.type}"
+            subscripts, inside = self._inside(part, indices)
+            text = f"memref.load {memory.name}[{subscripts}] : {memory.type}"
             if inside is None:
                 return self.writer.value(text, memory.dtype)
             outside = other or self.writer.constant(0, memory.dtype)
@@ -191,9 +193,9 @@ class Slices(Reductions):
             return value
 
         tile = self.lazy(node, part.shape, memory.dtype, [], element)
-        return Tile(tile.shape, tile.dtype, tile.element, {memory.name: part.place}, part=None if other else part)
+        return Tile(tile.shape, tile.dtype, tile.element, {memory.name: part.origin}, part=None if other else part)
 
-    def write(self, node: ast.Subscript, part: Part, value: Entity, origin: ast.AST) -> None:
+    def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
         """Store a tile, or one number, into a part of a view."""
         memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
         if isinstance(value, Tile):
@@ -205,9 +207,9 @@ class Slices(Reductions):
                     origin, f"a tile of {tile.size} is stored into {sizes} elements", "store a tile of the same shape"
                 )
             self.check_type(origin, tile, memory.dtype, f"{what} is {memory.dtype}")
-            place = tile.reads.get(memory.name, part.place)
-            if place != part.place or (memory.name in tile.reads and tile.shape != part.shape):
-                tile = self.placed(origin, tile, lent=True)
+            source = tile.reads.get(memory.name, part.origin)
+            if source != part.origin or (memory.name in tile.reads and tile.shape != part.shape):
+                tile = self.materialized(origin, tile, is_temporary=True)
         else:
             tile = self.filled((1,) * len(part.shape), self.converted(origin, value, memory.dtype, what))
         self.writes(node, memory)
@@ -217,11 +219,11 @@ class Slices(Reductions):
 
         def store(indices: list[Scalar]) -> None:
             if is_bounded and axis is not None:
-                own = next(index for index, size in zip(indices, part.shape, strict=True) if size != 1)
-                self._within_bounds = axis.start, axis.extent, own
+                index = next(index for index, size in zip(indices, part.shape, strict=True) if size != 1)
+                self._within_bounds = axis.start, axis.extent, index
             stored = cast(self.writer, self.element(tile, indices), memory.dtype)
-            places, inside = self._inside(part, indices)
-            text = f"memref.store {stored.name}, {memory.name}[{places}] : {memory.type}"
+            subscripts, inside = self._inside(part, indices)
+            text = f"memref.store {stored.name}, {memory.name}[{subscripts}] : {memory.type}"
             if inside is None:
                 self.writer.line(text)
                 return
@@ -234,7 +236,7 @@ class Slices(Reductions):
 
     def _bounds(self, axis: Range) -> tuple[Scalar, Scalar]:
         """Return the first element of an axis that exists in the view, and the end of those that do. Slices that begin
-        at the same place in a view of the same size, as in one elementwise expression, have the same bounds.
+        at the same indices of a view of the same size, as in one elementwise expression, have the same bounds.
         """
         start, extent, size = axis.start, axis.extent, Literal(axis.size or 1)
         low = binary(self.writer, "max", Literal(0), binary(self.writer, "-", Literal(0), start))

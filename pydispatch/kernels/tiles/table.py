@@ -7,17 +7,17 @@ from typing import Any, cast
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.arithmetic import cast as converted
-from pydispatch.kernels.calls import TABLE, Context, Handler
-from pydispatch.kernels.entities import Entity, Group, Known, Literal, Scalar, Tile, described
+from pydispatch.kernels.calls import TABLE, CallContext, Handler
+from pydispatch.kernels.entities import Entity, Known, Literal, Scalar, Tile, TupleValue, described
 from pydispatch.kernels.tiles import functions as tile_functions
 from pydispatch.kernels.tiles.reductions import SYMBOLS
 from pydispatch.kernels.tiles.slices import Slices
-from pydispatch.kernels.tiles.values import MOST_DIMENSIONS, Shape
+from pydispatch.kernels.tiles.values import MAX_DIMENSIONS, Shape
 from pydispatch.patterns.types import DType
 
 
 def _arguments(
-    low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...], least: int
+    low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...], min_count: int
 ) -> dict[str, Any]:
     """Return the arguments of a call by name, given in order or by name: (the node, the value) of each."""
     named = dict(zip(names, zip(node.args, arguments, strict=True), strict=False))
@@ -28,7 +28,7 @@ def _arguments(
                 keyword.value, f"{called} has no argument '{keyword.arg}' here", f"it takes {', '.join(names)}"
             )
         named[keyword.arg] = keyword.value, low.evaluate(keyword.value)
-    missing = [name for name in names[:least] if name not in named]
+    missing = [name for name in names[:min_count] if name not in named]
     if len(arguments) > len(names) or missing:
         raise low.error(
             node,
@@ -39,7 +39,7 @@ def _arguments(
 
 
 def _shape(low: Slices, node: ast.expr, entity: Entity) -> Shape:
-    items = entity.items if isinstance(entity, Group) else (entity,)
+    items = entity.items if isinstance(entity, TupleValue) else (entity,)
     sizes = []
     for size in items:
         if not isinstance(size, Literal) or not isinstance(size.value, int) or size.value < 1:
@@ -49,7 +49,7 @@ def _shape(low: Slices, node: ast.expr, entity: Entity) -> Shape:
                 "use numbers or pydispatch.static parameters",
             )
         sizes.append(size.value)
-    if not 1 <= len(sizes) <= MOST_DIMENSIONS:
+    if not 1 <= len(sizes) <= MAX_DIMENSIONS:
         raise low.error(node, f"a tile of {len(sizes)} dimensions", "tiles have one to three")
     return tuple(sizes)
 
@@ -79,7 +79,7 @@ def _arange(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 def _load(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     named = _arguments(low, node, arguments, ("part", "other"), 2)
     part_node, part = named["part"]
-    if not isinstance(part, Tile) or part.part is None or part.is_turned:
+    if not isinstance(part, Tile) or part.part is None or part.is_transposed:
         raise low.error(
             part_node, f"load takes a slice of a view, got {described(part)}", "write load(x[i:i + 16], 1.0)"
         )
@@ -128,7 +128,7 @@ def _length(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     return TABLE[len](low, node, arguments)
 
 
-def _by_invocations(low: Context, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _by_invocations(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     name = ast.unparse(node.func)
     remedy = "leave it out: tiles need none"
     if "group_" in name:
@@ -136,17 +136,17 @@ def _by_invocations(low: Context, node: ast.Call, arguments: list[Entity]) -> En
     raise low.error(node, f"{name} in a kernel with tiles, which its workgroup runs as a whole", remedy)
 
 
-def _own(handler: Any, *more: Any) -> Handler:
+def _tile_handler(handler: Any, *more: Any) -> Handler:
     return lambda low, node, arguments: handler(cast(Slices, low), node, arguments, *more)
 
 
-OWN_HANDLERS: dict[Any, Handler] = {
-    tile_functions.zeros: _own(_full, ("shape", "dtype")),
-    tile_functions.full: _own(_full, ("shape", "value", "dtype")),
-    tile_functions.arange: _own(_arange),
-    tile_functions.load: _own(_load),
-    len: _own(_length),
-    **{getattr(tile_functions, name): _own(_reduction, name) for name in SYMBOLS},
+TILE_HANDLERS: dict[Any, Handler] = {
+    tile_functions.zeros: _tile_handler(_full, ("shape", "dtype")),
+    tile_functions.full: _tile_handler(_full, ("shape", "value", "dtype")),
+    tile_functions.arange: _tile_handler(_arange),
+    tile_functions.load: _tile_handler(_load),
+    len: _tile_handler(_length),
+    **{getattr(tile_functions, name): _tile_handler(_reduction, name) for name in SYMBOLS},
     **dict.fromkeys(
         (functions.barrier, functions.group_sum, functions.group_max, functions.group_min, functions.shared),
         _by_invocations,
@@ -157,7 +157,7 @@ OWN_HANDLERS: dict[Any, Handler] = {
 FUNCTIONS = frozenset(vars(tile_functions)[name] for name in ("arange", "full", "load", "zeros", *SYMBOLS))
 """A kernel that calls one of them is one with tiles."""
 
-HANDLERS: dict[Any, Handler] = {**TABLE, **OWN_HANDLERS}
-TAKES_TILES = frozenset(OWN_HANDLERS.values())
-EXTREMES = frozenset(TABLE[each] for each in (max, min))
+HANDLERS: dict[Any, Handler] = {**TABLE, **TILE_HANDLERS}
+TAKES_TILES = frozenset(TILE_HANDLERS.values())
+MIN_MAX = frozenset(TABLE[each] for each in (max, min))
 ATOMICS = frozenset(TABLE[each] for each in (functions.atomic_add, functions.atomic_max, functions.atomic_min))

@@ -11,17 +11,27 @@ from typing import Any
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.arithmetic import binary
 from pydispatch.kernels.calls import Handler
-from pydispatch.kernels.entities import Entity, Group, Known, Literal, Memory, Scalar, Tile, Undefined, described
+from pydispatch.kernels.entities import (
+    Entity,
+    Known,
+    Literal,
+    MemoryRef,
+    Scalar,
+    Tile,
+    TupleValue,
+    Undefined,
+    described,
+)
 from pydispatch.kernels.expressions import known
 from pydispatch.kernels.names import assigned_in, read_in
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.statements import RETURN
 from pydispatch.kernels.tiles.lifetimes import Lifetimes
 from pydispatch.kernels.tiles.products import Products
-from pydispatch.kernels.tiles.slices import Part
+from pydispatch.kernels.tiles.slices import ViewSlice
 from pydispatch.kernels.tiles.style import has_slice
-from pydispatch.kernels.tiles.table import ATOMICS, EXTREMES, HANDLERS, TAKES_TILES
-from pydispatch.kernels.tiles.values import MOVED, OWN
+from pydispatch.kernels.tiles.table import ATOMICS, HANDLERS, MIN_MAX, TAKES_TILES
+from pydispatch.kernels.tiles.values import OTHER_INDEX, SAME_INDEX
 from pydispatch.patterns.types import DType
 
 _ENDED = Undefined("is not used any more")
@@ -94,42 +104,43 @@ class TileKernel(Products):
             super().bind(target, value, origin)
             return
         self.check_name(target)
-        if isinstance(old, (Scalar, Group)):
+        if isinstance(old, (Scalar, TupleValue)):
             raise self.error(
                 origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
             )
-        place = self.source.tree, name
-        is_own = self._bound.get(place) == self._depth
-        if isinstance(old, Tile) and old.is_kept and (old.shape == value.shape or not is_own):
-            self._assign_kept(name, old, value, origin)
+        variable = self.source.tree, name
+        is_own = self._bound.get(variable) == self._depth
+        if isinstance(old, Tile) and old.is_variable and (old.shape == value.shape or not is_own):
+            self._assign_variable(name, old, value, origin)
         else:
-            self._bound[place] = self._depth
-            value = _as_it_is(value)
+            self._bound[variable] = self._depth
+            value = _snapshot(value)
             if not value.buffer and self._lifetimes.read[name] > 1:
-                value = self._own(name, value, origin)
+                value = self._store_variable(name, value, origin)
             self.environment[name] = value
 
-    def _own(self, name: str, value: Tile, origin: ast.AST) -> Tile:
-        """Store a tile in memory of its own, and return it there. It takes over the memory of a variable that ends
-        here, where each element needs no other element of that memory.
+    def _store_variable(self, name: str, value: Tile, origin: ast.AST) -> Tile:
+        """Store a tile in the memory of a variable, and return it there.
+
+        It takes over the memory of a variable that ends here, where each element needs no other element of that memory.
         """
-        is_kept, place = self._lifetimes.assigned[name] > 1, (self.source.tree, name)
+        is_variable, variable = self._lifetimes.assigned[name] > 1, (self.source.tree, name)
         statement = self._statement
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and len(getattr(statement, "targets", "1")) == 1:
             for other, entity in list(self.environment.items()):
                 if (
                     isinstance(entity, Tile)
                     and (entity.shape, entity.dtype) == (value.shape, value.dtype)
-                    and value.reads.get(entity.buffer) is OWN
+                    and value.reads.get(entity.buffer) is SAME_INDEX
                     and self._ends(other, entity)
                 ):
-                    tile = self.at_rest(entity.buffer, value.shape, value.dtype, is_kept)
+                    tile = self.stored_tile(entity.buffer, value.shape, value.dtype, is_variable)
                     self.fill(origin, tile, value)
                     self.environment[other] = _ENDED
-                    self._owners[entity.buffer] = place
+                    self._owners[entity.buffer] = variable
                     return tile
-        tile = self.placed(origin, value, is_kept)
-        self._owners[tile.buffer] = place
+        tile = self.materialized(origin, value, is_variable)
+        self._owners[tile.buffer] = variable
         return tile
 
     def _ends(self, name: str, tile: Tile) -> bool:
@@ -153,7 +164,7 @@ class TileKernel(Products):
                 self.environment[name] = _ENDED
                 self.release(entity)
 
-    def _assign_kept(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
+    def _assign_variable(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
         """Into the memory of a variable that loops or conditions change."""
         if value is old:
             return
@@ -162,18 +173,18 @@ class TileKernel(Products):
                 origin, f"'{name}' is {described(old)}, and this is {described(value)}", "use another variable"
             )
         self.check_type(origin, value, old.dtype, f"'{name}' is {described(old)}")
-        self._settle(origin, lambda tile: old.buffer in tile.reads and tile is not value)
-        if value.reads.get(old.buffer, OWN) is MOVED:
-            value = self.placed(origin, value, lent=True)
+        self._materialize_readers(origin, lambda tile: old.buffer in tile.reads and tile is not value)
+        if value.reads.get(old.buffer, SAME_INDEX) is OTHER_INDEX:
+            value = self.materialized(origin, value, is_temporary=True)
         self.fill(origin, old, value)
 
-    def _settle(self, node: ast.AST, which: Callable[[Tile], bool]) -> None:
+    def _materialize_readers(self, node: ast.AST, which: Callable[[Tile], bool]) -> None:
         """Compute variables that so far would be computed where they are used."""
         for name, entity in self.environment.items():
             if isinstance(entity, Tile) and not entity.buffer and which(entity):
-                self.environment[name] = self.placed(node, entity)
+                self.environment[name] = self.materialized(node, entity)
 
-    def _keep(self, node: ast.stmt, inner: Sequence[ast.AST]) -> None:  # type: ignore[override]
+    def _spill_tiles(self, node: ast.stmt, inner: Sequence[ast.AST]) -> None:
         """Materialize tiles before statements that run repeatedly or conditionally.
 
         Tiles that the statements change get a buffer of their own. Other tiles are computed here if the statements read
@@ -181,35 +192,35 @@ class TileKernel(Products):
         """
         changed, read = assigned_in(inner), read_in(inner)
         for name, entity in self.environment.items():
-            if not isinstance(entity, Tile) or entity.is_kept:
+            if not isinstance(entity, Tile) or entity.is_variable:
                 continue
             if name in changed:
-                self.environment[name] = self.placed(node, entity, is_kept=True)
+                self.environment[name] = self.materialized(node, entity, is_variable=True)
             elif not entity.buffer and (name in read or entity.reads):
-                self.environment[name] = self.placed(node, entity)
+                self.environment[name] = self.materialized(node, entity)
 
     # ---- statements
 
     def statement(self, node: ast.stmt) -> None:
-        around = self._statement, self._lent
-        self._statement, self._lent = node, []
+        outer = self._statement, self._temporaries
+        self._statement, self._temporaries = node, []
         super().statement(node)
         self.give_back()
         self._release()
-        self._statement, self._lent = around
+        self._statement, self._temporaries = outer
 
     def _for_statement(self, node: ast.For) -> None:
-        self._keep(node, node.body)
+        self._spill_tiles(node, node.body)
         self._within(lambda: super(TileKernel, self)._for_statement(node))
 
     def _while_statement(self, node: ast.While) -> None:
-        self._keep(node, [*node.body, node.test])
+        self._spill_tiles(node, [*node.body, node.test])
         self._within(lambda: super(TileKernel, self)._while_statement(node))
 
     def _branches(
         self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], at_end: frozenset[str]
     ) -> None:
-        self._keep(node, [*then, *other])
+        self._spill_tiles(node, [*then, *other])
         self._within(lambda: super(TileKernel, self)._branches(node, then, other, at_end))
 
     def _within(self, write: Callable[[], None]) -> None:
@@ -219,12 +230,14 @@ class TileKernel(Products):
 
     def _assign_statement(self, node: ast.Assign) -> None:
         value = self.evaluate(node.value)
-        if isinstance(value, Group):  # all of it is known before any of it is assigned
-            value = Group(
-                tuple(self.placed(node, _as_it_is(item)) if isinstance(item, Tile) else item for item in value.items)
+        if isinstance(value, TupleValue):  # all of it is known before any of it is assigned
+            value = TupleValue(
+                tuple(
+                    self.materialized(node, _snapshot(item)) if isinstance(item, Tile) else item for item in value.items
+                )
             )
         elif isinstance(value, Tile) and len(node.targets) > 1:
-            value = self.placed(node, _as_it_is(value))
+            value = self.materialized(node, _snapshot(value))
         for target in node.targets:
             self.assign(target, value, node.value)
 
@@ -234,8 +247,8 @@ class TileKernel(Products):
             return
         super().assign(target, value, origin)
 
-    def _store(self, target: ast.Subscript, memory: Memory, indices: str, value: Entity, origin: ast.AST) -> None:
-        self._settle(origin, lambda tile: memory.name in tile.reads)
+    def _store(self, target: ast.Subscript, memory: MemoryRef, indices: str, value: Entity, origin: ast.AST) -> None:
+        self._materialize_readers(origin, lambda tile: memory.name in tile.reads)
         super()._store(target, memory, indices, value, origin)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
@@ -245,20 +258,20 @@ class TileKernel(Products):
             return
         super()._augassign_statement(node)
 
-    def _write(self, target: ast.Subscript, part: Part, value: Entity, origin: ast.AST) -> None:
+    def _write(self, target: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
         name = part.memory.name
-        self._settle(origin, lambda tile: name in tile.reads and tile is not value)
+        self._materialize_readers(origin, lambda tile: name in tile.reads and tile is not value)
         if not self._depth and part.memory.parameter:
             self._covered.setdefault(part.memory.parameter, tuple(range_.size or 1 for range_ in part.ranges))
         self.write(target, part, value, origin)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
-        self._settle(node, lambda tile: True)
+        self._materialize_readers(node, lambda tile: True)
         return super().inlined(
             node,
             function,
             [
-                _as_it_is(self.placed(node, argument)) if isinstance(argument, Tile) else argument
+                _snapshot(self.materialized(node, argument)) if isinstance(argument, Tile) else argument
                 for argument in arguments
             ],
         )
@@ -267,7 +280,7 @@ class TileKernel(Products):
 
     def _subscript(self, node: ast.Subscript) -> Entity:
         base = self.evaluate(node.value)
-        if isinstance(base, Memory) and has_slice(node):
+        if isinstance(base, MemoryRef) and has_slice(node):
             return self.loaded(node, self.part(node, base))
         if isinstance(base, Tile):
             return self._with_axes(node, base)
@@ -294,14 +307,14 @@ class TileKernel(Products):
             )
         sizes = iter(tile.shape)
         shape = tuple(1 if kind == "none" else next(sizes) for kind in kinds)
-        kept = [dimension for dimension, kind in enumerate(kinds) if kind == "all"]
+        dimensions = [dimension for dimension, kind in enumerate(kinds) if kind == "all"]
         tile = self.computed(node, tile)
         return self.lazy(
             node,
             shape,
             tile.dtype,
             [tile],
-            lambda at: self.element(tile, [at[dimension] for dimension in kept]),
+            lambda at: self.element(tile, [at[dimension] for dimension in dimensions]),
             moved=True,
         )
 
@@ -313,7 +326,7 @@ class TileKernel(Products):
         if node.attr not in ("shape", "ndim", "dtype", "T"):
             raise self.error(node, f"a tile has no '{node.attr}'", "there are shape, ndim, dtype and T")
         if node.attr == "shape":
-            return Group(tuple(map(Literal, base.shape)))
+            return TupleValue(tuple(map(Literal, base.shape)))
         if node.attr == "ndim":
             return Literal(len(base.shape))
         if node.attr == "dtype":
@@ -322,7 +335,11 @@ class TileKernel(Products):
         transposed = self.lazy(
             node, tile.shape[::-1], tile.dtype, [tile], lambda at: self.element(tile, at[::-1]), moved=True
         )
-        return replace(transposed, part=tile.part, is_turned=not tile.is_turned) if len(tile.shape) == 2 else transposed
+        return (
+            replace(transposed, part=tile.part, is_transposed=not tile.is_transposed)
+            if len(tile.shape) == 2
+            else transposed
+        )
 
     def _binop(self, node: ast.BinOp) -> Entity:
         if not isinstance(node.op, ast.Add):
@@ -346,9 +363,9 @@ class TileKernel(Products):
     def called(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
         if handler in TAKES_TILES:
             return handler(self, node, arguments)
-        if handler in ATOMICS and isinstance(arguments[0], Memory):
+        if handler in ATOMICS and isinstance(arguments[0], MemoryRef):
             name = arguments[0].name
-            self._settle(node, lambda tile: name in tile.reads)
+            self._materialize_readers(node, lambda tile: name in tile.reads)
         operands = [self.computed(node, argument) if isinstance(argument, Tile) else argument for argument in arguments]
         if not any(isinstance(argument, Tile) for argument in operands):
             return handler(self, node, arguments)
@@ -358,7 +375,7 @@ class TileKernel(Products):
     def _check_elementwise(self, node: ast.Call, handler: Handler, arguments: Sequence[Entity]) -> None:
         """Refuse what takes numbers only, and the functions of Python for what is a reduction."""
         name = ast.unparse(node.func)
-        if len(arguments) == 1 and handler in EXTREMES:
+        if len(arguments) == 1 and handler in MIN_MAX:
             raise self.error(node, f"{name} of {described(arguments[0])}", f"write pydispatch.{name}(tile)")
         if handler in ATOMICS:
             raise self.error(
@@ -366,6 +383,6 @@ class TileKernel(Products):
             )
 
 
-def _as_it_is(tile: Tile) -> Tile:
+def _snapshot(tile: Tile) -> Tile:
     """Return the tile that a variable is now, whatever is written into its memory later."""
-    return replace(tile, buffer="", is_kept=False) if tile.is_kept else tile
+    return replace(tile, buffer="", is_variable=False) if tile.is_variable else tile

@@ -12,11 +12,11 @@ from pydispatch.kernels.entities import Entity, Literal, Scalar, Tile, described
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.workgroup_memory import WORKGROUP_MEMORY, WorkgroupMemory
 
-MOVED = object()
-"""Where a tile reads memory at other places than that of the element."""
-OWN: object = ()
-"""Where a tile reads a buffer at the place of the element."""
-MOST_DIMENSIONS = 3
+OTHER_INDEX = object()
+"""A tile reads memory at other indices than those of its element."""
+SAME_INDEX: object = ()
+"""A tile reads a buffer at the indices of its element."""
+MAX_DIMENSIONS = 3
 
 Shape = tuple[int, ...]
 Body = Callable[[list[Scalar]], None]
@@ -32,7 +32,7 @@ class TileValues(WorkgroupMemory):
         super().__init__(source, workgroup)
         self._extents: dict[int, Scalar] = {}
         self._free: dict[tuple[Shape, str], list[str]] = {}
-        self._lent: list[tuple[tuple[Shape, str], str]] = []
+        self._temporaries: list[tuple[tuple[Shape, str], str]] = []
 
     # ---- loops over elements
 
@@ -78,8 +78,10 @@ class TileValues(WorkgroupMemory):
     def memory_type(self, shape: Shape, dtype: str) -> str:
         return f"memref<{'x'.join(map(str, shape))}x{dtype}, {WORKGROUP_MEMORY}>"
 
-    def buffer(self, node: ast.AST, shape: Shape, dtype: str, is_kept: bool = False, lent: bool = False) -> Tile:
-        """Allocate or reuse memory for a tile, and return the tile, not yet written. lent: until the end of the
+    def buffer(
+        self, node: ast.AST, shape: Shape, dtype: str, is_variable: bool = False, is_temporary: bool = False
+    ) -> Tile:
+        """Allocate or reuse memory for a tile, and return the tile, not yet written. is_temporary: until the end of the
         statement.
         """
         key = shape, dtype
@@ -88,32 +90,32 @@ class TileValues(WorkgroupMemory):
         else:
             name = f"%tile{self.writer.fresh()[1:]}"
             self._allocate(node, name, self.memory_type(shape, dtype), math.prod(shape), dtype)
-        if lent:
-            self._lent.append((key, name))
-        return self.at_rest(name, shape, dtype, is_kept)
+        if is_temporary:
+            self._temporaries.append((key, name))
+        return self.stored_tile(name, shape, dtype, is_variable)
 
     def give_back(self) -> None:
         """End a statement, with what it borrowed."""
-        for key, name in self._lent:
+        for key, name in self._temporaries:
             self._free.setdefault(key, []).append(name)
-        self._lent.clear()
+        self._temporaries.clear()
 
     def release(self, tile: Tile) -> None:
         """Give the memory of a tile to whoever asks next for as much."""
         self._free.setdefault((tile.shape, tile.dtype), []).append(tile.buffer)
 
-    def at_rest(self, name: str, shape: Shape, dtype: str, is_kept: bool = False) -> Tile:
+    def stored_tile(self, name: str, shape: Shape, dtype: str, is_variable: bool = False) -> Tile:
         """Return a tile whose elements are stored in the buffer `name`."""
         type = self.memory_type(shape, dtype)
 
         def element(indices: Sequence[Scalar]) -> Scalar:
-            places = ", ".join(index.name for index in indices)
-            return self.writer.value(f"memref.load {name}[{places}] : {type}", dtype)
+            subscripts = ", ".join(index.name for index in indices)
+            return self.writer.value(f"memref.load {name}[{subscripts}] : {type}", dtype)
 
-        return Tile(shape, dtype, element, {name: OWN}, name, is_kept)
+        return Tile(shape, dtype, element, {name: SAME_INDEX}, name, is_variable)
 
     def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:
-        """Write a tile into a buffer, which the value reads at the place of the element at most."""
+        """Write a tile into a buffer, which the value reads at the indices of the element at most."""
 
         def store(indices: list[Scalar]) -> None:
             self.store(target, indices, cast(self.writer, self.element(value, indices), target.dtype))
@@ -122,17 +124,18 @@ class TileValues(WorkgroupMemory):
 
     def store(self, target: Tile, indices: Sequence[Scalar], value: Scalar) -> None:
         """Emit a store of one element of a tile."""
-        places = ", ".join(index.name for index in indices)
+        subscripts = ", ".join(index.name for index in indices)
         type = self.memory_type(target.shape, target.dtype)
-        self.writer.line(f"memref.store {value.name}, {target.buffer}[{places}] : {type}")
+        self.writer.line(f"memref.store {value.name}, {target.buffer}[{subscripts}] : {type}")
 
-    def placed(self, node: ast.AST, value: Tile, is_kept: bool = False, lent: bool = False) -> Tile:
-        """Return a tile that is stored in memory, after storing one that is not. is_kept: in memory of its own. lent:
-        until the end of the statement.
+    def materialized(self, node: ast.AST, value: Tile, is_variable: bool = False, is_temporary: bool = False) -> Tile:
+        """Return a tile that is stored in memory, after storing one that is not.
+
+        is_variable: in memory of its own. is_temporary: until the end of the statement.
         """
-        if value.buffer and not is_kept:
+        if value.buffer and not is_variable:
             return value
-        tile = self.buffer(node, value.shape, value.dtype, is_kept, lent)
+        tile = self.buffer(node, value.shape, value.dtype, is_variable, is_temporary)
         self.fill(node, tile, value)
         return tile
 
@@ -140,8 +143,8 @@ class TileValues(WorkgroupMemory):
 
     def element(self, tile: Tile, indices: Sequence[Scalar]) -> Scalar:
         """Return the element at `indices` of the shape that a tile is broadcast to."""
-        own = indices[len(indices) - len(tile.shape) :]
-        return tile.element([ZERO if size == 1 else index for index, size in zip(own, tile.shape, strict=True)])
+        trailing = indices[len(indices) - len(tile.shape) :]
+        return tile.element([ZERO if size == 1 else index for index, size in zip(trailing, tile.shape, strict=True)])
 
     def lazy(
         self, node: ast.AST, shape: Shape, dtype: str, of: Sequence[Tile],
@@ -152,9 +155,9 @@ class TileValues(WorkgroupMemory):
         """
         reads: dict[str, object] = {}
         for operand in of:
-            for name, place in operand.reads.items():
-                same = not moved and operand.shape == shape and reads.get(name, place) == place
-                reads[name] = place if same else MOVED
+            for name, origin in operand.reads.items():
+                same = not moved and operand.shape == shape and reads.get(name, origin) == origin
+                reads[name] = origin if same else OTHER_INDEX
         source = self.source
 
         def located(indices: Sequence[Scalar]) -> Scalar:
@@ -220,7 +223,7 @@ class TileValues(WorkgroupMemory):
 
     def computed(self, node: ast.AST, tile: Tile) -> Tile:
         """Return a tile whose elements can be computed one by one: a product is first computed as a whole."""
-        return self.placed(node, tile, lent=True) if tile.product is not None else tile
+        return self.materialized(node, tile, is_temporary=True) if tile.product is not None else tile
 
     def filled(self, shape: Shape, value: Scalar) -> Tile:
         """Return the tile whose elements are all the same."""

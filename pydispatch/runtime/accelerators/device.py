@@ -31,7 +31,7 @@ from pydispatch.runtime.program.imports import Registry
 from pydispatch.runtime.program.linker import not_given
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, _verify, remember
-from pydispatch.runtime.program.variants import Chosen, Host
+from pydispatch.runtime.program.variants import Chosen, HostProperties
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -63,7 +63,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         self._synchronous: dict[int, bool] = {}  # by the number of their provider
 
     @abstractmethod
-    def _host(self) -> Host:
+    def _host(self) -> HostProperties:
         """Return the host that variants are chosen for."""
 
     @abstractmethod

@@ -91,7 +91,7 @@ class Executor(ABC):
         """Return a run over fixed memory, to be started again and again: it calls `run` each time, unless a device has
         more.
         """
-        return _Repeated(self, record, blocks, constants, patterns)
+        return _UnfixedRun(self, record, blocks, constants, patterns)
 
     @abstractmethod
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
@@ -258,7 +258,7 @@ class Executor(ABC):
         self._run_once(record, blocks, constants, record.patterns_of(patterns))
 
 
-class _Repeated:
+class _UnfixedRun:
     """A `Fixed` that runs its plan as if for the first time."""
 
     def __init__(

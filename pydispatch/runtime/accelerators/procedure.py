@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Repeated:
+class _CommandTime:
     """A command of a plan that a procedure ran several times. record: keeps it, while others are compared with it."""
 
     record: Record
@@ -153,12 +153,12 @@ class AcceleratorProcedure(Submitted, Callee):
         call does.
         """
         check_runs(self.name, runs)
-        command_times: dict[tuple[int, int], _Repeated] = {}
+        command_times: dict[tuple[int, int], _CommandTime] = {}
 
         def observe(record: Record, constants: bytes, timings: list[Timing]) -> None:
             for index, (command, timing) in enumerate(zip(record.commands, timings, strict=True)):
                 command_time = command_times.setdefault(
-                    (id(record), index), _Repeated(record, command, constants, timing.command)
+                    (id(record), index), _CommandTime(record, command, constants, timing.command)
                 )
                 command_time.seconds += timing.seconds
                 command_time.times += 1

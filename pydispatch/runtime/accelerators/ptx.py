@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pydispatch.formats.ptx.interface import capabilities, why_not
-from pydispatch.runtime.program.variants import Host
+from pydispatch.runtime.program.variants import HostProperties
 
 if TYPE_CHECKING:
     from pydispatch.link.ptx.library import Library
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FORMAT = "cuda-nvptx-fb"
 
 
-def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> Host:
+def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> HostProperties:
     """Return the host that variants are chosen for on a device of a compute capability. has_cubins: it runs machine
     code.
     """
@@ -29,11 +29,11 @@ def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> 
         f"compile the program for it too, targets=('{own}', ...), and what is PTX already with nvcc -ptx -arch={own} "
         "or an older one"
     )
-    return Host(("cuda", name), FORMAT, runs, known, (0,) * 8, 1, partial(why_not, major, minor), remedy)
+    return HostProperties(("cuda", name), FORMAT, runs, known, (0,) * 8, 1, partial(why_not, major, minor), remedy)
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedPtx:
     """pydispatch.runtime.accelerators.libraries.Linked."""
 
     data: bytes
@@ -65,7 +65,7 @@ class Ptx:
 
         return ptx_link.open_library(data, name)
 
-    def link(self, module: bytes, libraries: Sequence[Library], optional: Collection[str], where: str) -> Linked:
+    def link(self, module: bytes, libraries: Sequence[Library], optional: Collection[str], where: str) -> LinkedPtx:
         from pydispatch.errors import InvalidArgumentError
         from pydispatch.formats.ptx.interface import requirements
         from pydispatch.link.ptx import link as ptx_link
@@ -76,4 +76,4 @@ class Ptx:
                 f"{where}: {', '.join(linked.raised)} is PTX for {linked.target}, which this device does not run; "
                 f"compile it for an older architecture: {self.makes_library}"
             )
-        return Linked(linked.data.encode(), linked.providers, linked.unresolved)
+        return LinkedPtx(linked.data.encode(), linked.providers, linked.unresolved)

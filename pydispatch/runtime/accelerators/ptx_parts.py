@@ -33,7 +33,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Entry:
+class KernelEntry:
     """Kernel that an export launches.
 
     Attributes:
@@ -80,7 +80,7 @@ def facts_of(data: bytes, kind: str, where: str) -> list[Facts]:
     ]  # fmt: skip
 
 
-class Parts:
+class PtxParts:
     """The key "ptx" of a variant in the manifest; a file that was given for a declared executable is one module."""
 
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
@@ -126,7 +126,7 @@ class Parts:
         """Return the bytes of each module."""
         return [bytes(code[offset : offset + length]) for offset, length, _ in self.modules]
 
-    def plan(self, modules: Sequence[bytes], exports: Sequence[Export]) -> list[Entry]:
+    def plan(self, modules: Sequence[bytes], exports: Sequence[Export]) -> list[KernelEntry]:
         """Return an entry per export; `modules` are the pieces, with their imports resolved.
 
         ArtifactError when one is missing or takes other parameters than the program gives.
@@ -135,7 +135,7 @@ class Parts:
             return [self._stated(export, self.entries) for export in exports]
         return [self._found(export, modules) for export in exports]
 
-    def _stated(self, export: Export, entries: Sequence[tuple[int, str]]) -> Entry:
+    def _stated(self, export: Export, entries: Sequence[tuple[int, str]]) -> KernelEntry:
         ordinal, name = export.ordinal, export.name
         if ordinal >= min(len(entries), len(self.blocks), len(self.shared), len(self.parameters)):
             raise ArtifactError(
@@ -147,19 +147,19 @@ class Parts:
             if problem := described.unused(export.bindings, export.constants):
                 raise ArtifactError(f"{self.where}: export '@{name}': its parameters: {problem}")
             facts = (*entries[ordinal], block, self.shared[ordinal], export.bindings)
-            return Entry(ordinal, name, *facts, (), described, export.constants)
+            return KernelEntry(ordinal, name, *facts, (), described, export.constants)
         words = sum(max(1, size // 4) for size in sizes)
         if words != export.constants or block is None:
             raise ArtifactError(
                 f"{self.where}: export '@{name}' has {export.constants} constants in the program, and parameters for "
                 f"{words} in its variant"
             )
-        return Entry(ordinal, name, *entries[ordinal], block, self.shared[ordinal], export.bindings, sizes)
+        return KernelEntry(ordinal, name, *entries[ordinal], block, self.shared[ordinal], export.bindings, sizes)
 
     def _described(self, ordinal: int) -> Parameters | None:
         return self.described[ordinal] if ordinal < len(self.described) else None
 
-    def _found(self, export: Export, modules: Sequence[bytes]) -> Entry:
+    def _found(self, export: Export, modules: Sequence[bytes]) -> KernelEntry:
         """Return the kernel of an export in a file without a description: the one of its name, or the only one."""
         ordinal, name, bindings = export.ordinal, export.name, export.bindings
         kind = self.modules[0][2]
@@ -175,7 +175,7 @@ class Parts:
         if block is None or (kernel.required is not None and block != _three(kernel.required)):
             block = self._stated_block(export, kernel, block)
         shared = self.shared[ordinal] if ordinal < len(self.shared) else 0
-        return Entry(ordinal, name, 0, kernel.name, block, shared, bindings, sizes, described, export.constants)
+        return KernelEntry(ordinal, name, 0, kernel.name, block, shared, bindings, sizes, described, export.constants)
 
     def _check(self, export: Export, kernel: Facts, sizes: Sequence[int], text: bytes | None) -> None:
         constants, bindings = export.constants, export.bindings
@@ -278,7 +278,7 @@ class DescribedPacker:
         return bytes(data)
 
 
-def packer_of(entry: Entry) -> Packer | DescribedPacker:
+def packer_of(entry: KernelEntry) -> Packer | DescribedPacker:
     """Return the packer of a kernel's parameters."""
     if entry.described is not None:
         return DescribedPacker(entry.described, entry.bindings, entry.constants)

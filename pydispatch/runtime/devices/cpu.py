@@ -23,7 +23,7 @@ from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import CpuLinker
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, remember
-from pydispatch.runtime.program.variants import Host
+from pydispatch.runtime.program.variants import HostProperties
 
 if TYPE_CHECKING:
     from pydispatch._core.plugin import Plugin
@@ -39,7 +39,7 @@ TILES_PER_WORKER = 4
 _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of the architectures
 
 
-class Threads:
+class SharedScheduler:
     """A scheduler and a memory pool, shared by all devices of equal options. allocator, limit: as for `Pool`."""
 
     def __init__(self, sched: Scheduler, allocator: int = 0, limit: int = 0) -> None:
@@ -48,7 +48,7 @@ class Threads:
         self.sharing = Sharing()
 
 
-_open: weakref.WeakValueDictionary[tuple[int, bool, int], Threads] = weakref.WeakValueDictionary()
+_open: weakref.WeakValueDictionary[tuple[int, bool, int], SharedScheduler] = weakref.WeakValueDictionary()
 _opening = threading.Lock()
 
 
@@ -59,7 +59,7 @@ class CpuDevice(MakesBuffers, Device):
     belong to one device.
     """
 
-    def __init__(self, name: str, threads: Threads, chains: bool = True) -> None:
+    def __init__(self, name: str, threads: SharedScheduler, chains: bool = True) -> None:
         self.name = self.spec = name
         self._chains = chains
         self._threads = threads
@@ -193,7 +193,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
         threads = _open.get((workers, affinity, limit))
         if threads is None:
             same = [t.sched for (w, a, _), t in _open.items() if (w, a) == (workers, affinity)]
-            threads = Threads(same[0] if same else Scheduler(workers, affinity=affinity), limit=limit)
+            threads = SharedScheduler(same[0] if same else Scheduler(workers, affinity=affinity), limit=limit)
             _open[workers, affinity, limit] = threads
     named = [f"workers={workers}"] if stated is not None else []
     named += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
@@ -204,7 +204,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
 
 def around(sched: Scheduler, allocator: int = 0) -> CpuDevice:
     """Return a device that shares its threads and its memory with no other. allocator: as for `Pool`."""
-    return CpuDevice(f"cpu?workers={sched.workers}", Threads(sched, allocator))
+    return CpuDevice(f"cpu?workers={sched.workers}", SharedScheduler(sched, allocator))
 
 
 def level(features: frozenset[str]) -> str:
@@ -234,14 +234,16 @@ def _features() -> tuple[frozenset[str], frozenset[str], tuple[int, ...]]:
     return frozenset(sched.cpu_features()), frozenset(sched.known_cpu_features()), tuple(sched.processor_data())
 
 
-def host(workers: int) -> Host:
+def host(workers: int) -> HostProperties:
     """Return the properties of this machine's CPU. Raises DeviceUnavailableError."""
     machine = elf.host_machine()
     if machine is None:
         raise DeviceUnavailableError("this build of pydispatch cannot run code on this CPU's architecture")
     features, known, processor_data = _features()
     ids = ("cpu", "local", "local-sync" if workers == 1 else "local-task")
-    return Host(ids, f"embedded-elf-{_FORMATS.get(machine, machine)}", features, known, processor_data, workers)
+    return HostProperties(
+        ids, f"embedded-elf-{_FORMATS.get(machine, machine)}", features, known, processor_data, workers
+    )
 
 
 def _model() -> str:

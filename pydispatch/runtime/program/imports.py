@@ -58,7 +58,7 @@ class Import:
 
 
 @dataclass(frozen=True)
-class Code:
+class SuppliedCode:
     """The code of an executable that a program only declares: an embedded ELF, or a library in memory by its query."""
 
     source: str
@@ -70,7 +70,7 @@ class Code:
 QUERY_SYMBOL = "iree_hal_executable_library_query"
 
 
-def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
+def code_of(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode:
     """Open the code of an executable: a path or bytes of an embedded ELF or .sos, or the path of a system library."""
     from pydispatch._core import elf
     from pydispatch.formats.elf import fatelf
@@ -87,10 +87,10 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> Code:
         return _system_library(what, str(source), data, error)
     if machine != elf.host_machine():
         raise ArtifactError(f"{what}: {label} is for {machine}, this machine is {elf.host_machine()}")
-    return Code(label, file)
+    return SuppliedCode(label, file)
 
 
-def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> Code:
+def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> SuppliedCode:
     """Return the code of a file that is a library for the system's loader, and not an embedded ELF."""
     from pydispatch._core import elf
     from pydispatch._core.plugin import check_library
@@ -108,7 +108,7 @@ def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) 
             f"{what}: {path} is no embedded ELF ({embedded}), and the system's loader says: {error}; "
             f"an executable library defines {QUERY_SYMBOL}, see pydispatch/library.h"
         ) from None
-    return Code(path, None, ctypes.cast(query, ctypes.c_void_p).value or 0, library)
+    return SuppliedCode(path, None, ctypes.cast(query, ctypes.c_void_p).value or 0, library)
 
 
 class Registry:
@@ -118,7 +118,7 @@ class Registry:
         from pydispatch._core.plugin import Manager
 
         self.manager: Manager = Manager()
-        self.executables: dict[str, Code] = {}  # name -> the last one added
+        self.executables: dict[str, SuppliedCode] = {}  # name -> the last one added
         self.commands: dict[int, Callable[..., Any]] = {}  # host commands of Python, by the number of their provider
         self.packaged: set[str] = set()  # names of host commands that other packages add
         self.names: dict[int, str] = {}  # of the functions registered individually, for "did you mean"

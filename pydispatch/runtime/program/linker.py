@@ -15,7 +15,7 @@ from pydispatch.runtime.program.variants import Chosen
 
 if TYPE_CHECKING:
     from pydispatch._core.plugin import Resolution
-    from pydispatch.runtime.program.imports import Code, Import, Registry
+    from pydispatch.runtime.program.imports import Import, Registry, SuppliedCode
 
 
 class CpuLinker:
@@ -47,7 +47,7 @@ class CpuLinker:
             else:
                 self._link_member(module, file, chosen, elf)
 
-    def _code(self, file: ArtifactFile, chosen: Chosen) -> tuple[memoryview | bytes | None, Code | None]:
+    def _code(self, file: ArtifactFile, chosen: Chosen) -> tuple[memoryview | bytes | None, SuppliedCode | None]:
         """Return the ELF of an executable, and the code that the device was given for one that the program only
         declares.
         """
@@ -75,7 +75,7 @@ class CpuLinker:
                 f"'{chosen.entry['member']}' has {count}"
             )
 
-    def _link_given(self, module: Module, chosen: Chosen, code: Code) -> None:
+    def _link_given(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
         """Link an executable that the program only declares, with the code that was added to the device."""
         self._importing.append(chosen)
         resolution = self._asked()
@@ -90,7 +90,7 @@ class CpuLinker:
         if resolution is None or not any(s.group == len(self._importing) - 1 for s in resolution.report()):
             self._importing.pop()  # it has no imports
 
-    def _given(self, chosen: Chosen) -> Code:
+    def _given(self, chosen: Chosen) -> SuppliedCode:
         """Return the code of an executable that the program only declares."""
         known = self.registry.executables if self.registry is not None else {}
         code = known.get(chosen.name)

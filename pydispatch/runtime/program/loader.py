@@ -15,7 +15,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.runtime.program import derived, manifest
 from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.manifest import CONTRACTS, MANIFEST, PROGRAM
-from pydispatch.runtime.program.variants import Chosen, Host, choose
+from pydispatch.runtime.program.variants import Chosen, HostProperties, choose
 
 
 class Linker(Protocol):
@@ -30,7 +30,7 @@ class Linker(Protocol):
 
 def load(
     file: ArtifactFile,
-    host: Host,
+    host: HostProperties,
     sched: Scheduler,
     pool: Pool,
     linker: Linker,
@@ -62,8 +62,8 @@ def load(
 
 
 def _load(
-    file: ArtifactFile, host: Host, sched: Scheduler, pool: Pool, linker: Linker, parameters: Mapping[str, Any] | None,
-    sharing: Sharing | None,
+    file: ArtifactFile, host: HostProperties, sched: Scheduler, pool: Pool, linker: Linker,
+    parameters: Mapping[str, Any] | None, sharing: Sharing | None,
 ) -> Module:  # fmt: skip
     executables, functions = manifest.read(file)
     module = Module(file.find(PROGRAM, True), sched, pool, file)
@@ -96,7 +96,7 @@ def _load(
 
 
 def _link_executables(
-    module: Module, file: ArtifactFile, host: Host, linker: Linker, executables: list[Any]
+    module: Module, file: ArtifactFile, host: HostProperties, linker: Linker, executables: list[Any]
 ) -> list[Chosen]:
     """Choose and link the variant of each executable that runs here, and load the contracts of its exports."""
     variants = [choose(module, file.name, host, i, executable) for i, executable in enumerate(executables)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class BoundParameter:
     """A parameter that a program uses. source: the file it is mapped from, or "arrays"; copied: it was not aligned."""
 
     scope: str
@@ -48,7 +48,7 @@ class _Arrays(dict[str, Tensor]):
             self[key] = Tensor(kind, bits, array.shape, raw)
 
 
-def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[Parameter]:
+def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[BoundParameter]:
     """Bind everything that the program needs. Raises InvalidArgumentError that names scope, key, file and types."""
     needed = module.parameters()
     sources = _open(parameters)
@@ -92,7 +92,7 @@ def _source(scope: str, source: Any) -> Any:
 def _bind_one(
     module: Module, constant: int, alignment: int, record: tuple[str, str, int, tuple[int, ...]], supplied: Sources,
     needed: Sequence[Any],
-) -> Parameter:  # fmt: skip
+) -> BoundParameter:  # fmt: skip
     from pydispatch._core.arrays import type_of
 
     scope, key, dtype, shape = record
@@ -117,7 +117,7 @@ def _bind_one(
         logs.runtime.info("%s is not aligned as the executables need it, and was copied", place)
     module.bind_constant(constant, data)
     module.hold(data)
-    return Parameter(scope, key, wanted, str(source.path), copied)
+    return BoundParameter(scope, key, wanted, str(source.path), copied)
 
 
 def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pydispatch._core.procedure import Procedure
     from pydispatch.runtime.program.imports import Import
-    from pydispatch.runtime.program.parameters import Parameter
+    from pydispatch.runtime.program.parameters import BoundParameter
 
 
 class Program:
@@ -70,7 +70,7 @@ class Program:
         return self._imports
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[BoundParameter, ...]:
         """The parameters that were bound at load: scope, key, type, source, and whether it was copied."""
         return self._module.bound or ()
 

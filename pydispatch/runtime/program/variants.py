@@ -14,7 +14,7 @@ from pydispatch.runtime.program.manifest import MANIFEST, PROGRAM
 
 
 @dataclass(frozen=True)
-class Host:
+class HostProperties:
     """Properties of a device by which variants are chosen, and which programs may query.
 
     ids: names of the device. format: of the executables that it runs. features: what its CPU has; known: all names of
@@ -61,7 +61,7 @@ class Chosen:
     constants: list[int]
 
 
-def choose(module: Module, file: str, host: Host, index: int, executable: dict[str, Any]) -> Chosen:
+def choose(module: Module, file: str, host: HostProperties, index: int, executable: dict[str, Any]) -> Chosen:
     """Return the variant of executable `index` that asks for most of what runs on `host`.
 
     executable: its entry of the manifest. file: of the artifact, for messages. ArtifactError when manifest and program
@@ -86,7 +86,7 @@ def choose(module: Module, file: str, host: Host, index: int, executable: dict[s
 
 
 def best_of(
-    host: Host, needs: Sequence[tuple[str, Sequence[str]]], holds: Callable[[int], bool] = lambda index: True
+    host: HostProperties, needs: Sequence[tuple[str, Sequence[str]]], holds: Callable[[int], bool] = lambda index: True
 ) -> int | None:
     """Return the index of the variant with the most requirements that a device meets, the first of equals.
 
@@ -108,7 +108,7 @@ def _holds(module: Module, condition: int | None) -> bool:
 def _no_variant(
     module: Module,
     file: str,
-    host: Host,
+    host: HostProperties,
     name: str,
     variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None],
@@ -131,7 +131,7 @@ def _no_variant(
     return "\n".join(lines)
 
 
-def _why_not(module: Module, host: Host, variant: dict[str, Any], condition: int | None) -> str:
+def _why_not(module: Module, host: HostProperties, variant: dict[str, Any], condition: int | None) -> str:
     """Return why a variant does not run here; "" when it does."""
     if variant["format"] != host.format:
         return f"has the format {variant['format']}"
@@ -143,7 +143,7 @@ def _why_not(module: Module, host: Host, variant: dict[str, Any], condition: int
 
 
 def _log_choice(
-    module: Module, file: str, host: Host, name: str, variants: Sequence[dict[str, Any]],
+    module: Module, file: str, host: HostProperties, name: str, variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None], variant_index: int,
 ) -> None:  # fmt: skip
     needs = ", ".join(variants[variant_index]["requires"]) or "nothing"
@@ -165,7 +165,7 @@ _advised: set[tuple[str, str]] = set()
 """(file, level) of the advice that was logged."""
 
 
-def _log_faster(file: str, host: Host, variant: dict[str, Any]) -> None:
+def _log_faster(file: str, host: HostProperties, variant: dict[str, Any]) -> None:
     """Log once what would make generated code faster on a CPU whose vectors it does not use."""
     if "machine_model" not in variant:  # code of the user's own
         return
@@ -185,12 +185,12 @@ def _log_faster(file: str, host: Host, variant: dict[str, Any]) -> None:
 _TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda", "webgpu-wgsl-fb": "webgpu"}
 
 
-def _shown(need: str, host: Host) -> str:
+def _shown(need: str, host: HostProperties) -> str:
     """Return the text of a requirement; for a limit, with the device's value."""
     limit, is_limit, _ = need.partition(">=")
     have = getattr(host.features, "limits", {}).get(limit)
     return f"{need} (it has {have})" if is_limit and have is not None else need
 
 
-def _missing(requires: Iterable[str], host: Host) -> list[str]:
+def _missing(requires: Iterable[str], host: HostProperties) -> list[str]:
     return [feature for feature in requires if feature not in host.features]

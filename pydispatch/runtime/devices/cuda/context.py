@@ -18,7 +18,7 @@ from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import Source, view_of
 from pydispatch.runtime.devices.cuda import driver as cuda
-from pydispatch.runtime.devices.cuda.memory import Block, Pool
+from pydispatch.runtime.devices.cuda.memory import Block, StreamOrderedPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +108,7 @@ class Context(base.Context):
         try:
             with self.current:
                 self.stream = self.check(driver.cuStreamCreate(0), "cuStreamCreate")
-                self.pool = Pool(self)
+                self.pool = StreamOrderedPool(self)
         except BaseException:
             driver.cuDevicePrimaryCtxRelease(self.device)
             raise

@@ -21,7 +21,7 @@ from pydispatch.runtime.devices.cuda.context import Context
 from pydispatch.runtime.devices.cuda.execute import CudaExecutor
 from pydispatch.runtime.devices.cuda.function import CudaProgram
 from pydispatch.runtime.devices.cuda.interop import CudaBuffer, convert
-from pydispatch.runtime.program.variants import Host
+from pydispatch.runtime.program.variants import HostProperties
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -62,7 +62,7 @@ class CudaDevice(AcceleratorDevice):
     def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
         return CudaProgram(module, name, self, executor, imports)
 
-    def _host(self) -> Host:
+    def _host(self) -> HostProperties:
         return host_of(self.name, self._context.capability)
 
     def _check_code(self, data: bytes, where: str) -> None:

@@ -15,7 +15,7 @@ from pydispatch.runtime.accelerators.context import DeviceMemory
 from pydispatch.runtime.accelerators.execute import Executable, Executor
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
-from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Parts
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, PtxParts
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.context import StepName
 from pydispatch.runtime.devices.cuda.graph import Graph
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KEPT = 4  # graphs of one plan
 
 
-class State:
+class PlanState:
     """State of a plan on a CUDA device. single: its only dispatch if the plan has no other command, else None."""
 
     __slots__ = ("function", "graphs", "is_empty", "single")
@@ -52,7 +52,7 @@ class CudaExecutor(Executor):
         """See `Executor.load`."""
         name, variant = executable.name, executable.variant
         source = f", given by {executable.source}" if executable.source else ""
-        parts = Parts(executable.code, variant.get("ptx"), f"{executable.file}: executable '@{name}'{source}")
+        parts = PtxParts(executable.code, variant.get("ptx"), f"{executable.file}: executable '@{name}'{source}")
         pieces = parts.pieces(executable.code)
         if variant.get("imports"):
             if any(kind == CUBIN for _, _, kind in parts.modules):
@@ -87,7 +87,7 @@ class CudaExecutor(Executor):
         context = self.context
         context.tidy()
         with context.lock:
-            state: State = record.state or self._state(record)
+            state: PlanState = record.state or self._state(record)
             if state.is_empty:
                 return
             if context.is_shut:
@@ -100,11 +100,11 @@ class CudaExecutor(Executor):
             else:
                 self._graph(record, state, addresses, constants, patterns).launch()
 
-    def _state(self, record: Record) -> State:
+    def _state(self, record: Record) -> PlanState:
         steps, scratch = self._steps(record)
         flat = [step for command in steps for step in command]
         single = flat[0] if len(flat) == 1 and not scratch and isinstance(flat[0], Dispatch) else None
-        state = record.state = State(self._name(record), single, not record.commands)
+        state = record.state = PlanState(self._name(record), single, not record.commands)
         return state
 
     def _name(self, record: Record) -> str:
@@ -114,7 +114,7 @@ class CudaExecutor(Executor):
         return steps_of(self.context, record.commands, record.has_deferred, self.modules, record.count)
 
     def _run_single(
-        self, state: State, step: Dispatch, addresses: list[int], constants: bytes, patterns: Sequence[int]
+        self, state: PlanState, step: Dispatch, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> None:
         context = self.context
         step.place(addresses, constants, patterns)
@@ -126,7 +126,7 @@ class CudaExecutor(Executor):
             context.check(result, f"launching {step.label}")
 
     def _graph(
-        self, record: Record, state: State, addresses: list[int], constants: bytes, patterns: Sequence[int]
+        self, record: Record, state: PlanState, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> Graph:
         """Return a graph over these addresses: the one that ran on them last, a new one, or the least recently used
         one, updated.
@@ -162,7 +162,7 @@ class CudaExecutor(Executor):
         return Fixed(self, record, blocks, constants, patterns)
 
     def _run_checked(
-        self, record: Record, state: State, addresses: list[int], constants: bytes, patterns: Sequence[int]
+        self, record: Record, state: PlanState, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> None:
         """Run the steps one at a time and wait for each, so that an error is attributed to the step that caused it."""
         context = self.context

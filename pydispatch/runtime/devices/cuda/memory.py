@@ -44,7 +44,7 @@ class Block:
         self.address, self.size, self.number, self.owner = address, size, number, owner
 
 
-class Pool:
+class StreamOrderedPool:
     """Blocks that come back are handed out again at once, those that came last first: everything runs in the order of
     one stream, so the next user of a block runs after the last one. Any thread; `release` never blocks, so that it may
     be called by the garbage collector."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.errors import ArtifactError, DeviceUnavailableError, InvalidArgumentError
-from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Parts, packer_of
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, KernelEntry, PtxParts, packer_of
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.cubins import Log, compile_ptx, refused
 
@@ -19,12 +19,12 @@ _PLAIN_SHARED = 48 << 10
 """Bytes of dynamic workgroup memory that need no leave."""
 
 
-class Kernel:
+class CudaKernel:
     """Loaded kernel of an export. function: handle of the driver. packer: packer of its parameters."""
 
     __slots__ = ("block", "executable", "export", "function", "packer", "shared")
 
-    def __init__(self, executable: str, function: Any, entry: Entry) -> None:
+    def __init__(self, executable: str, function: Any, entry: KernelEntry) -> None:
         self.executable, self.export, self.function = executable, entry.name, function
         self.block, self.shared = entry.block, entry.shared
         self.packer = packer_of(entry)
@@ -40,13 +40,13 @@ class Modules:
     def __init__(self, context: Context) -> None:
         self.context = context
         context.modules.add(self)
-        self.kernels: dict[tuple[int, int], Kernel] = {}
+        self.kernels: dict[tuple[int, int], CudaKernel] = {}
         self.handles: list[Any] = []
 
     def __del__(self) -> None:
         self.destroy()
 
-    def load(self, executable: Executable, parts: Parts, pieces: Sequence[bytes]) -> None:
+    def load(self, executable: Executable, parts: PtxParts, pieces: Sequence[bytes]) -> None:
         """Load an executable. pieces: its modules, imports resolved.
 
         ArtifactError when the driver refuses it, DeviceUnavailableError when the device lacks something.
@@ -66,11 +66,11 @@ class Modules:
                 kernel = self._kernel(loaded, entry, executable.name, parts.where)
                 self.kernels[executable.index, entry.ordinal] = kernel
 
-    def kernel_of(self, command: Dispatch) -> Kernel:
+    def kernel_of(self, command: Dispatch) -> CudaKernel:
         """Return the kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
-    def _check_entry(self, entry: Entry, where: str) -> None:
+    def _check_entry(self, entry: KernelEntry, where: str) -> None:
         facts, (x, y, z) = self.context.attributes, entry.block
         if x * y * z > facts["threads"] or x > facts["block_x"] or y > facts["block_y"] or z > facts["block_z"]:
             raise DeviceUnavailableError(
@@ -107,7 +107,7 @@ class Modules:
             )
         return result
 
-    def _kernel(self, loaded: Sequence[Any], entry: Entry, name: str, where: str) -> Kernel:
+    def _kernel(self, loaded: Sequence[Any], entry: KernelEntry, name: str, where: str) -> CudaKernel:
         context, driver = self.context, self.context.driver
         label = f"@{name}::@{entry.name}"
         result = driver.cuModuleGetFunction(loaded[entry.module], entry.symbol.encode() + b"\0")
@@ -130,7 +130,7 @@ class Modules:
                 f"{int(most)} invocations in a block, it wants {x * y * z}; state __launch_bounds__({x * y * z}), or "
                 ".maxntid in PTX, so that its compiler keeps to it"
             )
-        return Kernel(name, function, entry)
+        return CudaKernel(name, function, entry)
 
     def _set_constant(self, loaded: Sequence[Any], variable: str, word: int, where: str) -> bool:
         """Write an executable constant wherever a module has the variable; whether one has."""
@@ -156,7 +156,7 @@ class Modules:
                 f"as .const or .global .b32 {variable}"
             )
 
-    def check_grid(self, kernel: Kernel, grid: Sequence[int]) -> None:
+    def check_grid(self, kernel: CudaKernel, grid: Sequence[int]) -> None:
         """InvalidArgumentError for a grid that the device cannot start."""
         facts = self.context.attributes
         most = facts["grid_x"], facts["grid_y"], facts["grid_z"]

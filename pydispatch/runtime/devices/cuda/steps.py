@@ -16,7 +16,7 @@ from pydispatch.runtime.devices.cuda.context import StepName
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context
-    from pydispatch.runtime.devices.cuda.modules import Kernel, Modules
+    from pydispatch.runtime.devices.cuda.modules import CudaKernel, Modules
 
 Result = tuple[Any, ...]
 """Of a function of the driver: a status, then what it gives."""
@@ -55,7 +55,7 @@ class Step(ABC):
 class Dispatch(Step):
     """A kernel. Its parameters lie in memory of this step, where the driver reads them when it is called."""
 
-    def __init__(self, context: Context, command: commands.Dispatch, kernel: Kernel) -> None:
+    def __init__(self, context: Context, command: commands.Dispatch, kernel: CudaKernel) -> None:
         driver, packer = context.driver, kernel.packer
         self.region, self.kernel = command.region, kernel
         label = f"{kernel.label} {'x'.join(map(str, command.grid))}"

@@ -14,7 +14,7 @@ from pydispatch.runtime.accelerators.ptx import FORMAT, Ptx, host_of
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, kind_of
 from pydispatch.runtime.devices.ptx_interpreter.context import Context
 from pydispatch.runtime.devices.ptx_interpreter.execute import NO_CUBINS, Executor
-from pydispatch.runtime.program.variants import Host
+from pydispatch.runtime.program.variants import HostProperties
 
 if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
@@ -35,7 +35,7 @@ class PtxInterpreterDevice(AcceleratorDevice):
     def _executor(self) -> Executor:
         return Executor(self._context)
 
-    def _host(self) -> Host:
+    def _host(self) -> HostProperties:
         return host_of(self.name, self._context.capability, has_cubins=False)
 
     def load(

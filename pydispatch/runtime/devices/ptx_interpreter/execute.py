@@ -15,7 +15,7 @@ from pydispatch.formats.ptx import interface, read
 from pydispatch.runtime.accelerators import execute
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
-from pydispatch.runtime.accelerators.ptx_parts import CUBIN, Entry, Parts, packer_of
+from pydispatch.runtime.accelerators.ptx_parts import CUBIN, KernelEntry, PtxParts, packer_of
 
 if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
@@ -32,12 +32,12 @@ NO_CUBINS = (
 )
 
 
-class Kernel:
+class InterpretedKernel:
     """Loaded kernel of an export, ready to be launched."""
 
     __slots__ = ("block", "entry", "executable", "export", "pack", "shared")
 
-    def __init__(self, executable: str, plan: Entry, entry: Any) -> None:
+    def __init__(self, executable: str, plan: KernelEntry, entry: Any) -> None:
         self.executable, self.export, self.entry = executable, plan.name, entry
         self.block, self.shared = plan.block, plan.shared
         self.pack = packer_of(plan).pack
@@ -62,7 +62,7 @@ class Executor(execute.Executor):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self.kernels: dict[tuple[int, int], Kernel] = {}
+        self.kernels: dict[tuple[int, int], InterpretedKernel] = {}
         self.loaded: list[Loaded] = []
 
     def __del__(self) -> None:
@@ -74,7 +74,7 @@ class Executor(execute.Executor):
     def load(self, executable: Executable) -> int:
         name, source, variant, file = executable.name, executable.source, executable.variant, executable.file
         where = f"executable '{name}'{f' ({source})' if source else ''}"
-        parts = Parts(executable.code, variant.get("ptx"), f"{file}: {where}")
+        parts = PtxParts(executable.code, variant.get("ptx"), f"{file}: {where}")
         if any(kind == CUBIN for _, _, kind in parts.modules):
             raise DeviceUnavailableError(f"{file}: {where}: {NO_CUBINS}")
         pieces = parts.pieces(executable.code)
@@ -90,7 +90,7 @@ class Executor(execute.Executor):
         self._write_constants(loaded, modules, parts.constant_values(executable.constants))
         for entry in entries:
             self._check_shared(entry, modules[entry.module], where)
-            kernel = Kernel(name, entry, loaded[entry.module].entry(entry.symbol))
+            kernel = InterpretedKernel(name, entry, loaded[entry.module].entry(entry.symbol))
             self.kernels[executable.index, entry.ordinal] = kernel
         return int(variant["alignment"])
 
@@ -112,7 +112,7 @@ class Executor(execute.Executor):
                 f"open 'ptx-interpreter?capability=...', or compile it with nvcc -ptx -arch=sm_{major}{minor}"
             )
 
-    def _check_shared(self, entry: Entry, module: PtxModule, where: str) -> None:
+    def _check_shared(self, entry: KernelEntry, module: PtxModule, where: str) -> None:
         function = module.function(entry.symbol)
         variables = [*module.variables, *(function.variables if function is not None else ())]
         fixed = sum(v.size for v in variables if v.space == "shared")
@@ -159,7 +159,7 @@ class Executor(execute.Executor):
     def _label(self, command: Command) -> str:
         return label(command, self._kernel_of(command).label if isinstance(command, Dispatch) else "")
 
-    def _kernel_of(self, command: Dispatch) -> Kernel:
+    def _kernel_of(self, command: Dispatch) -> InterpretedKernel:
         return self.kernels[command.executable, command.ordinal]
 
     def _run(

@@ -17,8 +17,8 @@ from pydispatch.runtime.devices.vulkan import api, cache
 from pydispatch.runtime.devices.vulkan.features import ATOMIC_FLOAT, Features
 from pydispatch.runtime.devices.vulkan.instance import KINDS, Instance
 from pydispatch.runtime.devices.vulkan.logical import OBJECT_BUFFER, Submission
-from pydispatch.runtime.devices.vulkan.memory import Block, Pool, memory_types
-from pydispatch.runtime.devices.vulkan.record import Descriptors, Recorded, Recorder, free_garbage
+from pydispatch.runtime.devices.vulkan.memory import Block, ChunkPool, memory_types
+from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder, Descriptors, RecordedBuffer, free_garbage
 
 CALLS = tuple(
     [
@@ -165,10 +165,12 @@ class Context(Closing, base.Context):
         limit, whole = min(self.heap_bytes, 1 << 40), self.heap_bytes
         if self.kind == "CPU":  # lavapipe gives more than its heap has, without end
             whole = max(whole, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        self.pool = Pool(self.handle, self.calls, kind, self.is_mapped, f"vulkan:{self.index}", limit, whole)
+        self.pool = ChunkPool(self.handle, self.calls, kind, self.is_mapped, f"vulkan:{self.index}", limit, whole)
         self.staging = self.pool
         if not self.is_mapped:
-            self.staging = Pool(self.handle, self.calls, staging, True, f"vulkan:{self.index} staging", limit, whole)
+            self.staging = ChunkPool(
+                self.handle, self.calls, staging, True, f"vulkan:{self.index} staging", limit, whole
+            )
         for pool in self._pools():
             pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
 
@@ -188,13 +190,13 @@ class Context(Closing, base.Context):
     def new_submission(self, command_buffer: Any) -> Submission:
         return Submission(self, command_buffer)
 
-    def run(self, prepare: Callable[[], Recorded], even_closed: bool = False) -> Recorded:
+    def run(self, prepare: Callable[[], RecordedBuffer], even_closed: bool = False) -> RecordedBuffer:
         """Submit the commands that `prepare` returns, wait until they are done, and return them. `prepare` is called
         under the lock. even_closed: also on a closed device, whose live buffers can be read.
 
         The work is done whatever is raised: memory that the device uses is not released before.
         """
-        recorded: list[Recorded] = []
+        recorded: list[RecordedBuffer] = []
 
         def submission() -> tuple[int, int]:
             if self.lost or self.is_forked or (self.closed and not even_closed):
@@ -285,8 +287,8 @@ class Context(Closing, base.Context):
             self.ffi.memmove(target.pointer + to, source.pointer + at, size)
             return
 
-        def prepare() -> Recorded:
-            recorder = Recorder(self)
+        def prepare() -> RecordedBuffer:
+            recorder = CommandBufferRecorder(self)
             recorder.copy(source, at, target, to, size)
             return recorder.finish()
 
@@ -306,7 +308,7 @@ class Context(Closing, base.Context):
                 self.cache.save()
             self.end()
 
-    def _pools(self) -> set[Pool]:
+    def _pools(self) -> set[ChunkPool]:
         return {self.pool, self.staging}
 
     def _destroy(self) -> None:

@@ -18,7 +18,7 @@ from pydispatch.runtime.devices.vulkan.context import Context
 from pydispatch.runtime.devices.vulkan.execute import Executor
 from pydispatch.runtime.devices.vulkan.instance import instance
 from pydispatch.runtime.devices.vulkan.spirv import Spirv
-from pydispatch.runtime.program.variants import Host
+from pydispatch.runtime.program.variants import HostProperties
 
 FORMAT = "vulkan-spirv-fb"
 _opening = threading.Lock()
@@ -64,9 +64,9 @@ class VulkanDevice(AcceleratorDevice):
     def _loaded(self) -> None:
         self._context.cache.save()
 
-    def _host(self) -> Host:
+    def _host(self) -> HostProperties:
         names = self._context.features.names
-        return Host(("vulkan", self.name), FORMAT, names, names, (0,) * 8, 1)
+        return HostProperties(("vulkan", self.name), FORMAT, names, names, (0,) * 8, 1)
 
     def _check_code(self, data: bytes, where: str) -> None:
         if not is_spirv(data):

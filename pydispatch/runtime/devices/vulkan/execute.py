@@ -13,8 +13,8 @@ from pydispatch.errors import CommandError
 from pydispatch.runtime.accelerators import execute, traced
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
-from pydispatch.runtime.devices.vulkan.pipelines import Executables, Parts
-from pydispatch.runtime.devices.vulkan.record import Recorded, Recorder
+from pydispatch.runtime.devices.vulkan.pipelines import Executables, SpirvParts
+from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder, RecordedBuffer
 from pydispatch.runtime.devices.vulkan.spirv import check_writes
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Executor(execute.Executor):
     def load(self, executable: Executable) -> None:
         name, variant = executable.name, executable.variant
         notes = variant.get("spirv") if executable.source is None else None
-        parts = Parts(len(executable.code), notes, f"{executable.file}: executable '{name}'")
+        parts = SpirvParts(len(executable.code), notes, f"{executable.file}: executable '{name}'")
         modules = [bytes(executable.code[at : at + size]) for at, size in parts.modules]
         if variant.get("imports"):
             modules = executable.resolution.link(name, modules, variant)
@@ -60,9 +60,9 @@ class Executor(execute.Executor):
         if record.state is None:
             with context.lock:
                 record.state = record.state or OrderedDict()
-        recordings: OrderedDict[Any, Recorded] = record.state
+        recordings: OrderedDict[Any, RecordedBuffer] = record.state
 
-        def prepare() -> Recorded:
+        def prepare() -> RecordedBuffer:
             recording = recordings.pop(key, None)
             if recording is None or recording.epoch != context.pool.epoch:
                 recording = self.record(record, blocks, constants, patterns)
@@ -81,9 +81,9 @@ class Executor(execute.Executor):
 
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
-    ) -> Recorded:
+    ) -> RecordedBuffer:
         """Record commands over these blocks; under the context's lock."""
-        recorder = Recorder(self.context)
+        recorder = CommandBufferRecorder(self.context)
 
         def host(command: Custom) -> None:
             self._record_command(record.data.function, command, blocks, constants, recorder.buffer)
@@ -128,7 +128,7 @@ class Executor(execute.Executor):
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         context, ffi = self.context, self.context.ffi
 
-        def prepare() -> Recorded:
+        def prepare() -> RecordedBuffer:
             with traced.span(Kind.SUBMIT):
                 return self.record(record, blocks, constants, patterns, timed=True)
 
@@ -160,7 +160,7 @@ class Fixed:
     def __init__(self, executor: Executor, plan: Record) -> None:
         self.executor, self.context, self.plan = executor, executor.context, plan
         self.words: Any = None
-        self.recorded: Recorded | None = None
+        self.recorded: RecordedBuffer | None = None
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         self.words, self.recorded = (blocks, constants, patterns), None
@@ -169,7 +169,7 @@ class Fixed:
         """Submit the command buffer once, and wait until it is complete."""
         self.context.run(self._prepare)
 
-    def _prepare(self) -> Recorded:
+    def _prepare(self) -> RecordedBuffer:
         if self.recorded is None or self.recorded.epoch != self.context.pool.epoch:
             self.recorded = self.executor.record(self.plan, *self.words)
         return self.recorded

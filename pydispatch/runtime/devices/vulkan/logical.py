@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.features import Features
-from pydispatch.runtime.devices.vulkan.memory import Pool
+from pydispatch.runtime.devices.vulkan.memory import ChunkPool
 
 OBJECT_BUFFER, OBJECT_SHADER_MODULE, OBJECT_PIPELINE = 9, 15, 19  # VkObjectType
 
@@ -30,7 +30,7 @@ class LogicalDevice(Protocol):
     alignment: int
     max_range: int
     ends_loops: bool
-    pool: Pool
+    pool: ChunkPool
     staging: Any
     semaphores: Any
 

@@ -55,7 +55,7 @@ class Block:
 
     __slots__ = ("buffer", "chunk", "number", "offset", "pointer", "pool", "size")
 
-    def __init__(self, pool: Pool, chunk: Chunk, offset: int, size: int, number: int) -> None:
+    def __init__(self, pool: ChunkPool, chunk: Chunk, offset: int, size: int, number: int) -> None:
         self.pool, self.chunk, self.offset, self.size, self.number = pool, chunk, offset, size, number
         self.buffer = chunk.buffer
         self.pointer = pool.ffi.cast("char*", chunk.address + offset) if chunk.address else None
@@ -66,7 +66,7 @@ class Block:
         return self.chunk.address + self.offset if self.chunk.address else 0
 
 
-class Pool:
+class ChunkPool:
     """Blocks of one kind of memory. Blocks that come back are handed out again first, so that a loop of the same calls
     sees the same blocks. Any thread; `release` never blocks, so that it may be called by the garbage collector."""
 

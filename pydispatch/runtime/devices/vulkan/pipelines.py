@@ -27,7 +27,7 @@ _STORAGE_BUFFER = 7
 _COMPUTE_BIND_POINT = 1
 
 
-class Kernel:
+class VulkanKernel:
     """Loaded kernel of an export, ready to be dispatched.
 
     Attributes:
@@ -64,11 +64,11 @@ class Executables:
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
-        self.kernels: dict[tuple[int, int], Kernel] = {}
+        self.kernels: dict[tuple[int, int], VulkanKernel] = {}
         self.modules: list[Any] = []
         self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
 
-    def load(self, executable: Executable, parts: Parts, modules: Sequence[bytes]) -> None:
+    def load(self, executable: Executable, parts: SpirvParts, modules: Sequence[bytes]) -> None:
         """Make the pipelines of one executable. modules: SPIR-V, with imports linked in.
 
         Raises ArtifactError, or DeviceUnavailableError when the device lacks something, before a driver sees anything.
@@ -84,7 +84,7 @@ class Executables:
         for export, (module, entry) in zip(executable.exports, plans, strict=True):
             if module not in handles:
                 handles[module] = self._module(modules[module], f"@{name}")
-            kernel = Kernel()
+            kernel = VulkanKernel()
             kernel.executable, kernel.export = name, export.name
             kernel.is_spilled = parts.is_spilled(export.ordinal)
             kernel.constants = 0 if kernel.is_spilled else export.constants
@@ -100,12 +100,12 @@ class Executables:
             kernel.pipeline = self._pipeline(handles[module], modules[module], entry, kernel, chosen)
             self.kernels[executable.index, export.ordinal] = kernel
 
-    def kernel_of(self, command: Dispatch) -> Kernel:
+    def kernel_of(self, command: Dispatch) -> VulkanKernel:
         """Return the kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
     def _plan(
-        self, where: str, export: Export, parts: Parts, reflections: Sequence[Reflection]
+        self, where: str, export: Export, parts: SpirvParts, reflections: Sequence[Reflection]
     ) -> tuple[int, EntryPoint]:
         """Return the module and entry point of an export, checked against the program and the device."""
         ordinal, name, constants, bindings = export.ordinal, export.name, export.constants, export.bindings
@@ -199,7 +199,7 @@ class Executables:
         )
 
     def _pipeline(
-        self, module: Any, code: bytes, entry: EntryPoint, kernel: Kernel, chosen: dict[int, tuple[int, int]]
+        self, module: Any, code: bytes, entry: EntryPoint, kernel: VulkanKernel, chosen: dict[int, tuple[int, int]]
     ) -> Any:
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         create = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)
@@ -223,7 +223,7 @@ class Executables:
         context.set_name(OBJECT_PIPELINE, handle[0], kernel.label)
         return handle[0]
 
-    def check_grid(self, kernel: Kernel, grid: tuple[int, int, int]) -> None:
+    def check_grid(self, kernel: VulkanKernel, grid: tuple[int, int, int]) -> None:
         """InvalidArgumentError for a grid that the device cannot start."""
         if any(have > most for have, most in zip(grid, kernel.grid_limits, strict=True)):
             raise InvalidArgumentError(
@@ -255,7 +255,7 @@ def _destroy(context: LogicalDevice, pipelines: list[Any], modules: list[Any], l
         calls.vkDestroyDescriptorSetLayout(handle, set_layout, null)
 
 
-class Parts:
+class SpirvParts:
     """Layout of the SPIR-V modules in the artifact member of a variant.
 
     The layout comes from the key "spirv" of the manifest; without this key the member is one module.

@@ -12,7 +12,7 @@ from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.logical import LogicalDevice, Submission
 from pydispatch.runtime.devices.vulkan.memory import Block
-from pydispatch.runtime.devices.vulkan.pipelines import Executables, Kernel
+from pydispatch.runtime.devices.vulkan.pipelines import Executables, VulkanKernel
 
 _COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # pipeline stages
 _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = (
@@ -30,7 +30,7 @@ _SETS, _DESCRIPTORS = 128, 1024  # of one descriptor pool
 _TOP, _BOTTOM = 0x1, 0x2000
 
 
-class Recorded:
+class RecordedBuffer:
     """A recorded command buffer with what it refers to. Whoever runs it holds it until it is done."""
 
     __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
@@ -41,7 +41,7 @@ class Recorded:
         self.context, self.buffer, self.sets, self.blocks = context, buffer, sets, blocks
         self.submission: Submission = context.new_submission(buffer)
         self.queries: Any = None
-        self.watches: list[tuple[Any, Kernel]] = []  # words that kernels set when a loop was cut short
+        self.watches: list[tuple[Any, VulkanKernel]] = []  # words that kernels set when a loop was cut short
         self.epoch = context.pool.epoch
         context.recordings.add(self)
 
@@ -86,7 +86,7 @@ def free_garbage(context: LogicalDevice) -> None:
         context.garbage.popleft()()
 
 
-class Recorder:
+class CommandBufferRecorder:
     """Recorder of one command buffer. Used under the context's lock."""
 
     def __init__(self, context: LogicalDevice) -> None:
@@ -99,7 +99,7 @@ class Recorder:
         self.blocks: list[Block] = []  # memory of its own
         self.stages = 0  # used since the last barrier
         self.queries: Any = None
-        self.watches: list[tuple[Any, Kernel]] = []
+        self.watches: list[tuple[Any, VulkanKernel]] = []
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -270,7 +270,7 @@ class Recorder:
         self.ffi.memmove(block.pointer, words, len(words))
         return block, 0, len(words)
 
-    def _watched(self, kernel: Kernel) -> tuple[Block, int, int]:
+    def _watched(self, kernel: VulkanKernel) -> tuple[Block, int, int]:
         """Acquire two words for a dispatch alone, and return (block, offset, bytes); see `emit/spirv/iterations.py` of
         the compiler for what the words mean.
         """
@@ -283,7 +283,7 @@ class Recorder:
         return block, 0, 8
 
     def _placed(
-        self, index: int, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int
+        self, index: int, slot: Slot, blocks: Sequence[Block | None], kernel: VulkanKernel, binding: int
     ) -> tuple[Block, int, int]:
         """Return the (block, offset, bytes) of a binding of command `index`: in place, or moved to where the device
         can bind it.
@@ -342,18 +342,18 @@ class Recorder:
                 if written:
                     self.copy(own, 0, block, offset, length)
 
-    def finish(self) -> Recorded:
+    def finish(self) -> RecordedBuffer:
         """End the recording and return it. The processor sees the results when the command buffer has run."""
         self.barrier(host=True)
         api.check(self.calls.vkEndCommandBuffer(self.buffer), "vkEndCommandBuffer")
-        recorded = Recorded(self.context, self.buffer, self.sets, self.blocks)
+        recorded = RecordedBuffer(self.context, self.buffer, self.sets, self.blocks)
         recorded.queries, recorded.watches = self.queries, self.watches
         return recorded
 
     def abandon(self) -> None:
         """Release all resources of the recording after an error."""
         self.calls.vkEndCommandBuffer(self.buffer)
-        Recorded(self.context, self.buffer, self.sets, self.blocks).queries = self.queries
+        RecordedBuffer(self.context, self.buffer, self.sets, self.blocks).queries = self.queries
 
 
 def _block(blocks: Sequence[Block | None], buffer: int) -> Block:

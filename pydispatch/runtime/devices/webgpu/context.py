@@ -17,10 +17,10 @@ from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.closing import Closing
 from pydispatch.runtime.devices.webgpu import api
 from pydispatch.runtime.devices.webgpu.adapters import KEPT_FEATURES, Adapter, instance_of, limits_of
-from pydispatch.runtime.devices.webgpu.memory import GRANULE, USAGE, Block, Pool
+from pydispatch.runtime.devices.webgpu.memory import GRANULE, USAGE, Block, BufferPool
 from pydispatch.runtime.devices.webgpu.moves import Moves
 from pydispatch.runtime.devices.webgpu.pipelines import Pipelines
-from pydispatch.runtime.devices.webgpu.record import Recorder
+from pydispatch.runtime.devices.webgpu.record import PassRecorder
 
 _IN_FLIGHT = 64  # submissions that nobody waits for
 
@@ -55,8 +55,10 @@ class Context(Closing, base.Context):
             total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         limit = self.limits["maxBufferSize"] // GRANULE * GRANULE
         usage = USAGE | (api.MAP_READ | api.MAP_WRITE if self.is_mapped else 0)
-        self.pool = Pool(self.errors, self.lock, usage, name, limit, total)
-        self.readback = Pool(self.errors, self.lock, api.MAP_READ | api.COPY_TARGET, f"{name} staging", limit, total)
+        self.pool = BufferPool(self.errors, self.lock, usage, name, limit, total)
+        self.readback = BufferPool(
+            self.errors, self.lock, api.MAP_READ | api.COPY_TARGET, f"{name} staging", limit, total
+        )
         self.garbage: deque[tuple[Any, Any]] = deque()  # (release function, object) of what nobody uses
         self.pipelines = Pipelines(self)
         self.moves = Moves(self)
@@ -259,7 +261,7 @@ class Context(Closing, base.Context):
         if size == 0:
             return
         with self.lock:
-            recorder = Recorder(self)
+            recorder = PassRecorder(self)
             recorder.copy(source, at, target, to, size)
             recorder.finish().run(f"{self.name}: a copy of {size} bytes")
 
@@ -277,7 +279,7 @@ class Context(Closing, base.Context):
             self._free()
             self.trim()
 
-    def _pools(self) -> tuple[Pool, ...]:
+    def _pools(self) -> tuple[BufferPool, ...]:
         return self.pool, self.readback
 
     def _destroy(self) -> None:

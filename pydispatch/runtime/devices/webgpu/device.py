@@ -15,7 +15,7 @@ from pydispatch.runtime.devices.webgpu.adapters import choose
 from pydispatch.runtime.devices.webgpu.context import Context
 from pydispatch.runtime.devices.webgpu.execute import Executor
 from pydispatch.runtime.devices.webgpu.wgsl import Wgsl
-from pydispatch.runtime.program.variants import Host
+from pydispatch.runtime.program.variants import HostProperties
 
 FORMAT = "webgpu-wgsl-fb"
 _opening = threading.Lock()
@@ -43,9 +43,9 @@ class WebGPUDevice(AcceleratorDevice):
     def _executor(self) -> Executor:
         return Executor(self._context)
 
-    def _host(self) -> Host:
+    def _host(self) -> HostProperties:
         names = self._context.names
-        return Host(("webgpu", self.name), FORMAT, names, names, (0,) * 8, 1)
+        return HostProperties(("webgpu", self.name), FORMAT, names, names, (0,) * 8, 1)
 
     def _check_code(self, data: bytes, where: str) -> None:
         if not is_wgsl(data):

@@ -12,9 +12,9 @@ from pydispatch._core.profile import Timing
 from pydispatch.runtime.accelerators import execute
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
-from pydispatch.runtime.devices.webgpu.kernels import Kernels, Parts
+from pydispatch.runtime.devices.webgpu.kernels import Kernels, WgslParts
 from pydispatch.runtime.devices.webgpu.plan import Plan
-from pydispatch.runtime.devices.webgpu.record import Recorded, Recorder
+from pydispatch.runtime.devices.webgpu.record import PassRecorder, RecordedPlan
 from pydispatch.runtime.devices.webgpu.timing import seconds_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Executor(execute.Executor):
     def load(self, executable: Executable) -> None:
         name, variant = executable.name, executable.variant
         where = f"{executable.file}: executable '{name}'"
-        parts = Parts(len(executable.code), variant.get("wgsl"), where, executable.source is not None)
+        parts = WgslParts(len(executable.code), variant.get("wgsl"), where, executable.source is not None)
         codes = [bytes(executable.code[at : at + size]) for at, size in parts.modules]
         if variant.get("imports"):
             codes = executable.resolution.link(name, codes, variant)
@@ -78,7 +78,7 @@ class Executor(execute.Executor):
         if record.has_deferred:
             key = (key, constants, tuple(patterns))
         with context.lock:
-            recordings: OrderedDict[Any, Recorded] | None = record.state
+            recordings: OrderedDict[Any, RecordedPlan] | None = record.state
             if recordings is None:
                 recordings = record.state = OrderedDict()
             recorded = recordings.pop(key, None)
@@ -97,14 +97,14 @@ class Executor(execute.Executor):
 
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
-    ) -> Recorded:
+    ) -> RecordedPlan:
         """Record commands over these blocks; under the context's lock."""
         self.context.require_usable()
-        recorder = Recorder(self.context)
+        recorder = PassRecorder(self.context)
         recorder.commands(record.commands, blocks, constants, patterns, self.kernels, timed)
         return recorder.finish()
 
-    def submit(self, recorded: Recorded, record: Record, blocks: Blocks, constants: bytes) -> None:
+    def submit(self, recorded: RecordedPlan, record: Record, blocks: Blocks, constants: bytes) -> None:
         """Run a recording over the blocks that it was made for."""
         if self.context.closed:
             self.context.require_usable()
@@ -162,7 +162,7 @@ class Fixed:
     def __init__(self, executor: Executor, plan: Record) -> None:
         self.executor, self.context, self.plan = executor, executor.context, plan
         self.words: Any = None
-        self.recorded: Recorded | None = None
+        self.recorded: RecordedPlan | None = None
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         self.words, self.recorded = (blocks, constants, patterns), None

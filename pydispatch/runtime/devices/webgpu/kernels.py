@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
 
 
-class Kernel:
+class WebGPUKernel:
     """Loaded kernel of an export, ready to be dispatched.
 
     Attributes:
@@ -64,7 +64,7 @@ class Kernels:
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
-        self.kernels: dict[tuple[int, int], Kernel] = {}
+        self.kernels: dict[tuple[int, int], WebGPUKernel] = {}
         self.handles: list[tuple[Any, Any]] = []  # (release function, object)
 
     def release(self) -> None:
@@ -75,7 +75,7 @@ class Kernels:
     def __del__(self) -> None:
         self.release()
 
-    def load(self, executable: Executable, parts: Parts, codes: Sequence[bytes]) -> None:
+    def load(self, executable: Executable, parts: WgslParts, codes: Sequence[bytes]) -> None:
         """Make the shader modules of one executable; pipelines, which may take a driver long, are made when they are
         first used. codes: its modules, with imports linked in.
 
@@ -99,7 +99,7 @@ class Kernels:
             self.kernels[executable.index, export.ordinal] = kernel
 
     @staticmethod
-    def _adapted(module: Module, executable: Executable, parts: Parts) -> Module:
+    def _adapted(module: Module, executable: Executable, parts: WgslParts) -> Module:
         """Put the resources of a module that was given at run time where the layouts have them."""
         only = module.entry_points[0].name if len(module.entry_points) == 1 else ""
         layouts: dict[str, list[bool]] = {}
@@ -109,7 +109,7 @@ class Kernels:
                 layouts[name if module.entry(name) is not None else only] = flags
         return adapted(module, layouts)
 
-    def _kernel(self, executable: Executable, export: Export, module: Module, parts: Parts) -> Kernel:
+    def _kernel(self, executable: Executable, export: Export, module: Module, parts: WgslParts) -> WebGPUKernel:
         """Return the kernel of an export, checked against the program and the device."""
         name = parts.entry_name(export)
         function = module.entry(name)
@@ -136,7 +136,7 @@ class Kernels:
                 f"{context.name} ({context.adapter.model}) lacks; ask for less, or load it on another device"
             )
         keyed = {override.key: values[override.name] for override in overrides}
-        kernel = Kernel(executable.name, export.name, module, entry, export.bindings, keyed)
+        kernel = WebGPUKernel(executable.name, export.name, module, entry, export.bindings, keyed)
         most = context.limits["maxStorageBuffersPerShaderStage"]
         if export.bindings > most:
             kernel.merged = merged(module, function, most)
@@ -148,7 +148,7 @@ class Kernels:
             return f"the feature {need}"
         return f"{limit} of {least} (it has {self.context.limits.get(limit, 0)})"
 
-    def pipeline(self, kernel: Kernel, read_only: tuple[bool, ...], is_folded: bool = False) -> tuple[Any, Any]:
+    def pipeline(self, kernel: WebGPUKernel, read_only: tuple[bool, ...], is_folded: bool = False) -> tuple[Any, Any]:
         """(pipeline, layout of its bindings). read_only: as the kernel has it, or all False: then it is made of the
         same text with every buffer declared read_write, since no buffer is bound both ways in one dispatch. is_folded:
         for a grid of another form, see `formats.wgsl.grid`."""
@@ -164,7 +164,9 @@ class Kernels:
             cached = kernel.made[read_only, is_folded] = pipeline, group
         return cached
 
-    def _shader(self, kernel: Kernel, is_same: bool, is_folded: bool = False, merged: Merged | None = None) -> Any:
+    def _shader(
+        self, kernel: WebGPUKernel, is_same: bool, is_folded: bool = False, merged: Merged | None = None
+    ) -> Any:
         """Return the shader module of a kernel. is_same: with its buffers as they are declared. is_folded: of its own,
         for grids of another form. merged: of its own, over fewer buffers.
         """
@@ -182,11 +184,11 @@ class Kernels:
             self.handles.append((context.lib.wgpuShaderModuleRelease, shader))
         return shader
 
-    def kernel_of(self, command: Dispatch) -> Kernel:
+    def kernel_of(self, command: Dispatch) -> WebGPUKernel:
         """Return the kernel that a dispatch runs."""
         return self.kernels[command.executable, command.ordinal]
 
-    def form_of(self, kernel: Kernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    def form_of(self, kernel: WebGPUKernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
         """Return the grid that the device is started with. InvalidArgumentError for one that it cannot start in any
         form.
         """
@@ -204,7 +206,7 @@ class Kernels:
         return form
 
 
-class Parts:
+class WgslParts:
     """Layout of the WGSL modules in the artifact member of a variant.
 
     The layout comes from the key "wgsl" of the manifest; without this key the member is one module.

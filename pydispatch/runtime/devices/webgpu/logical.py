@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from pydispatch.formats.wgsl.interface import Names
 from pydispatch.runtime.devices.webgpu.adapters import Adapter
 from pydispatch.runtime.devices.webgpu.api import Errors
-from pydispatch.runtime.devices.webgpu.memory import Block, Pool
+from pydispatch.runtime.devices.webgpu.memory import Block, BufferPool
 
 
 class LogicalDevice(Protocol):
@@ -31,8 +31,8 @@ class LogicalDevice(Protocol):
     limits: dict[str, int]
     alignment: int
     uniform_alignment: int
-    pool: Pool
-    readback: Pool
+    pool: BufferPool
+    readback: BufferPool
     garbage: deque[tuple[Any, Any]]
     recordings: Any
     pipelines: Any

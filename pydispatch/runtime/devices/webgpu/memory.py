@@ -22,11 +22,11 @@ class Block:
 
     __slots__ = ("buffer", "number", "pool", "size")
 
-    def __init__(self, pool: Pool, buffer: Any, size: int, number: int) -> None:
+    def __init__(self, pool: BufferPool, buffer: Any, size: int, number: int) -> None:
         self.pool, self.buffer, self.size, self.number = pool, buffer, size, number
 
 
-class Pool:
+class BufferPool:
     """Blocks of one usage. Those that come back are handed out again first, so that a loop of equal calls sees equal
     blocks. Any thread; `release` never blocks, so that the garbage collector may call it."""
 

@@ -15,7 +15,7 @@ from pydispatch.runtime.devices.webgpu.memory import Block
 from pydispatch.runtime.devices.webgpu.moves import WORDS
 
 if TYPE_CHECKING:
-    from pydispatch.runtime.devices.webgpu.kernels import Kernel, Kernels
+    from pydispatch.runtime.devices.webgpu.kernels import Kernels, WebGPUKernel
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
 
 _PIECE = 64 << 20  # bytes of one move
@@ -26,7 +26,7 @@ Launch = tuple[Any, Any, Sequence[tuple[int, Any]], int, int, int]
 """(pipeline, bind group, (number, bind group) of each uniform buffer, workgroups in x, y and z)."""
 
 
-class Host(Protocol):
+class HostCommands(Protocol):
     """Interface for calls of the host commands of a plan."""
 
     def waits(self, command: Custom) -> bool:
@@ -36,7 +36,7 @@ class Host(Protocol):
         """Call it. encoder: what it records into, None for one that everything before is complete for."""
 
 
-class Recorded:
+class RecordedPlan:
     """Recorded plan as a list of pieces; its owner keeps it alive until it is submitted.
 
     A piece is a list of launches for one compute pass, a call (function, arguments) on the command encoder, or a host
@@ -64,11 +64,11 @@ class Recorded:
     def __del__(self) -> None:
         self.release()
 
-    def run(self, what: str, host: Host | None = None) -> None:
+    def run(self, what: str, host: HostCommands | None = None) -> None:
         """Submit all of it. host: calls host commands. what: for messages."""
         self.submit(self.pieces, what, host)
 
-    def submit(self, pieces: list[Any], what: str, host: Host | None) -> None:
+    def submit(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
         """Submit some pieces: at once, except that host commands which need everything before them complete come
         between two submissions."""
         first = 0
@@ -81,7 +81,7 @@ class Recorded:
         if first < len(pieces):
             self._encode(pieces[first:], what, host)
 
-    def _encode(self, pieces: list[Any], what: str, host: Host | None) -> None:
+    def _encode(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
         context = self.context
         with context.lock:
             encoder = context.encoder()
@@ -117,12 +117,12 @@ class Recorded:
         lib.wgpuComputePassEncoderRelease(compute)
 
 
-class Recorder:
-    """Recorder of one `Recorded`. Used under the context's lock."""
+class PassRecorder:
+    """Recorder of one `RecordedPlan`. Used under the context's lock."""
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.lib = context, context.lib
-        self.made = Recorded(context)
+        self.made = RecordedPlan(context)
         self.words = bytearray()  # of the uniform buffers of all dispatches
         self.waiting: list[tuple[list[Any], int, int, int]] = []  # uniforms of a launch, group, first of `words`, bytes
 
@@ -263,7 +263,7 @@ class Recorder:
             self.copy(own, start, block, at, size)
 
     def _merged(
-        self, command: Dispatch, blocks: Sequence[Block | None], kernel: Kernel, merged: Merged,
+        self, command: Dispatch, blocks: Sequence[Block | None], kernel: WebGPUKernel, merged: Merged,
         back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[list[tuple[Any, int, int]], list[int]]:  # fmt: skip
         """Return the (buffer, offset, bytes) of each binding of a kernel over fewer buffers, and the first element of
@@ -292,7 +292,7 @@ class Recorder:
             places.append((own.buffer, 0, total))
         return places, offsets
 
-    def _check_size(self, kernel: Kernel, what: str, size: int) -> None:
+    def _check_size(self, kernel: WebGPUKernel, what: str, size: int) -> None:
         """InvalidArgumentError for more than the device binds."""
         most = self.context.limits["maxStorageBufferBindingSize"]
         if size > most:
@@ -302,7 +302,7 @@ class Recorder:
             )
 
     def _placed(
-        self, slot: Slot, blocks: Sequence[Block | None], kernel: Kernel, binding: int,
+        self, slot: Slot, blocks: Sequence[Block | None], kernel: WebGPUKernel, binding: int,
         back: list[tuple[Block, int, Block, int, int]],
     ) -> tuple[Any, int, int]:  # fmt: skip
         """Return the (buffer, offset, bytes) of a binding: in place, or copied to where the device can bind it."""
@@ -326,7 +326,7 @@ class Recorder:
             back.append((own, 0, block, at, slot.size))
         return own.buffer, 0, size
 
-    def finish(self) -> Recorded:
+    def finish(self) -> RecordedPlan:
         """Finish the recording and return it, with constants in memory of its own."""
         recorded, context = self.made, self.context
         if self.words:

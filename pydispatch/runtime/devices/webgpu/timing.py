@@ -12,12 +12,12 @@ from pydispatch.runtime.devices.webgpu import api
 
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
-    from pydispatch.runtime.devices.webgpu.record import Host, Recorded
+    from pydispatch.runtime.devices.webgpu.record import HostCommands, RecordedPlan
 
 _STAMPS = 4096  # of one query set, at most
 
 
-def seconds_of(context: LogicalDevice, recorded: Recorded, host: Host | None) -> list[float]:
+def seconds_of(context: LogicalDevice, recorded: RecordedPlan, host: HostCommands | None) -> list[float]:
     """Run a recording with marks once. Seconds of each command."""
     bounds = [0, *recorded.marks]
     spans = [recorded.pieces[first:end] for first, end in itertools.pairwise(bounds)]
@@ -29,7 +29,7 @@ def seconds_of(context: LogicalDevice, recorded: Recorded, host: Host | None) ->
     return seconds
 
 
-def _alone(context: LogicalDevice, recorded: Recorded, span: list[Any], host: Host | None) -> float:
+def _alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host: HostCommands | None) -> float:
     """Run one command in a submission of its own, and return its seconds."""
     context.wait()
     begin = time.perf_counter()
@@ -38,7 +38,9 @@ def _alone(context: LogicalDevice, recorded: Recorded, span: list[Any], host: Ho
     return time.perf_counter() - begin
 
 
-def _stamped(context: LogicalDevice, recorded: Recorded, spans: list[list[Any]], host: Host | None) -> list[float]:
+def _stamped(
+    context: LogicalDevice, recorded: RecordedPlan, spans: list[list[Any]], host: HostCommands | None
+) -> list[float]:
     ffi, lib, count = context.ffi, context.lib, len(spans) + 1
     create = ffi.new("WGPUQuerySetDescriptor*", {"type": api.TIMESTAMPS, "count": count})
     stamps = np.zeros(count, np.uint64)

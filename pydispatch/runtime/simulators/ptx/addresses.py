@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Instruction, Operand, Register
-from pydispatch.runtime.simulators.ptx.builder import Builder
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, PARAM, SHARED, WINDOW, Allocation
 
@@ -30,7 +30,12 @@ def space_of(instruction: Instruction) -> str:
 
 
 def finder(
-    builder: Builder, instruction: Instruction, operand: Operand | None, size: int, write: bool, atomic: bool = False
+    builder: FunctionBuilder,
+    instruction: Instruction,
+    operand: Operand | None,
+    size: int,
+    write: bool,
+    atomic: bool = False,
 ) -> Finder:
     """Return a function that resolves an address operand of `size` bytes for each thread. size is also the
     alignment."""

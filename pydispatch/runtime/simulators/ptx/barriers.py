@@ -10,8 +10,8 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.groups import Activation, Group
-from pydispatch.runtime.simulators.ptx.threads import Threads
+from pydispatch.runtime.simulators.ptx.groups import Activation, ThreadGroup
+from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
 
 
 @dataclass(eq=False)
@@ -43,7 +43,7 @@ class Waiting:
 class Barriers:
     """Barriers of a batch of thread blocks. put: makes released groups ready to run."""
 
-    def __init__(self, batch: Threads, put: Callable[[Group], None]) -> None:
+    def __init__(self, batch: ThreadBatch, put: Callable[[ThreadGroup], None]) -> None:
         self._batch, self._put = batch, put
         self.waiting: list[Waiting] = []
         self._arrived = np.zeros((batch.count, 16), np.int64)
@@ -51,7 +51,7 @@ class Barriers:
         self.idle = True
 
     def arrive(
-        self, group: Group, frame: Frame, instruction: Instruction, ident: Any, count: Any, wait: Waiting | None
+        self, group: ThreadGroup, frame: Frame, instruction: Instruction, ident: Any, count: Any, wait: Waiting | None
     ) -> None:
         """Threads of a group arrive; with `wait` they block until the barrier opens."""
         batch = self._batch
@@ -119,7 +119,7 @@ class Barriers:
         self.idle = not kept and not self._arrived.any()
         self._reduce([wait for wait in opened if wait.operands])
         for wait in opened:
-            self._put(Group(wait.activation, wait.back, wait.index))
+            self._put(ThreadGroup(wait.activation, wait.back, wait.index))
         return bool(opened)
 
     def _reduce(self, opened: list[Waiting]) -> None:

@@ -13,10 +13,10 @@ import numpy as np
 from pydispatch.errors import KernelError
 from pydispatch.runtime.simulators.ptx import report
 from pydispatch.runtime.simulators.ptx.barriers import Barriers
-from pydispatch.runtime.simulators.ptx.code import Block, Code
+from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.groups import Activation, Group
-from pydispatch.runtime.simulators.ptx.threads import Launched, Threads
+from pydispatch.runtime.simulators.ptx.groups import Activation, ThreadGroup
+from pydispatch.runtime.simulators.ptx.threads import Launched, ThreadBatch
 
 _PATIENCE, _LEAST_PATIENCE = 1024, 16
 
@@ -27,19 +27,19 @@ class Running(Launched, Protocol):
     steps: int
     check_at: int
 
-    def check(self, batch: Threads, block: Block, frame: Frame) -> None:
+    def check(self, batch: ThreadBatch, block: CodeBlock, frame: Frame) -> None:
         """Raise KernelError when the launch must end."""
 
 
-class Batch(Threads):
+class Batch(ThreadBatch):
     """`count` blocks from index `first` on. n threads: thread t of a block has index `block * T + t`."""
 
     def __init__(self, launch: Running, first: int, count: int) -> None:
         super().__init__(launch, first, count)
         self._clock = launch
         self.barriers = Barriers(self, self.put)
-        self._ready: dict[tuple[Any, int], Group] = {}
-        self._parked: dict[tuple[Any, int], Group] = {}
+        self._ready: dict[tuple[Any, int], ThreadGroup] = {}
+        self._parked: dict[tuple[Any, int], ThreadGroup] = {}
         self._activations: list[Activation] = []
         self._serial = 0
         self._patience = _PATIENCE
@@ -47,7 +47,9 @@ class Batch(Threads):
 
     # -- Scheduling ----------------------------------------------------------------------------------------------
 
-    def activate(self, code: Code, caller: Group | None, index: Any, back: int, results: Any, local: int) -> Activation:
+    def activate(
+        self, code: FunctionCode, caller: ThreadGroup | None, index: Any, back: int, results: Any, local: int
+    ) -> Activation:
         """Begin a function for the threads at positions `index` of the caller."""
         self._serial += 1
         parent = caller.activation if caller else None
@@ -57,7 +59,7 @@ class Batch(Threads):
         self._activations.append(activation)
         return activation
 
-    def put(self, group: Group) -> None:
+    def put(self, group: ThreadGroup) -> None:
         """Make a group ready to run, merged with the group at the same program counter."""
         key = (group.activation.order, group.block)
         other = self._ready.pop(key, None) or self._parked.pop(key, None)
@@ -65,17 +67,17 @@ class Batch(Threads):
             group.leave_frame()
             other.leave_frame()
             index = np.sort(np.concatenate((group.positions(), other.positions())))
-            merged = Group(group.activation, group.block, index)
+            merged = ThreadGroup(group.activation, group.block, index)
             merged.last_run = min(group.last_run, other.last_run)
             group = merged
         self._ready[key] = group
 
-    def split(self, group: Group, chosen: Any, first: int, second: int) -> None:
+    def split(self, group: ThreadGroup, chosen: Any, first: int, second: int) -> None:
         """Threads where `chosen` holds continue at block `first`, the others at `second`."""
         group.leave_frame()
         positions = group.positions()
         for mask, block in ((chosen, first), (~chosen, second)):
-            part = Group(group.activation, block, positions[mask])
+            part = ThreadGroup(group.activation, block, positions[mask])
             part.last_run = group.last_run
             self.put(part)
 
@@ -93,7 +95,7 @@ class Batch(Threads):
         for activation in self._activations:
             activation.frame.code.pool.give(activation.frame.n, activation.frame.stores)
 
-    def _advance(self, group: Group) -> None:
+    def _advance(self, group: ThreadGroup) -> None:
         """Run a group until it diverges, waits or ends, or until another has a lower program counter."""
         activation, launch, ready = group.activation, self._clock, self._ready
         blocks = activation.frame.code.blocks
@@ -142,7 +144,7 @@ class Batch(Threads):
 
     # -- Waiting -------------------------------------------------------------------------------------------------
 
-    def _meet(self, group: Group, block: Block) -> bool:
+    def _meet(self, group: ThreadGroup, block: CodeBlock) -> bool:
         """Return whether a group may run an instruction that waits for others of the warp. Those that may not are
         parked.
         """
@@ -167,9 +169,9 @@ class Batch(Threads):
         group.leave_frame()
         positions = group.positions()
         key = (group.activation.order, group.block)
-        self._parked[key] = Group(group.activation, group.block, positions[~met])
+        self._parked[key] = ThreadGroup(group.activation, group.block, positions[~met])
         if met.any():
-            going = Group(group.activation, group.block, positions[met])
+            going = ThreadGroup(group.activation, group.block, positions[met])
             going.last_run = group.last_run
             self._ready[key] = going
             self._run_met(key)
@@ -218,7 +220,7 @@ class Batch(Threads):
 
     # -- Ends ----------------------------------------------------------------------------------------------------
 
-    def returned(self, group: Group) -> None:
+    def returned(self, group: ThreadGroup) -> None:
         """Retire a group at the end of its function. The caller continues when all groups of the call have returned."""
         activation = group.activation
         if activation.caller is None:
@@ -231,7 +233,7 @@ class Batch(Threads):
         if activation.remaining == 0:
             self._resume(activation)
 
-    def exited(self, group: Group) -> None:
+    def exited(self, group: ThreadGroup) -> None:
         """Retire a group whose threads have exited."""
         group.leave_frame()
         threads = group.activation.frame.threads
@@ -255,4 +257,4 @@ class Batch(Threads):
         if activation.remaining == 0:
             self._activations.remove(activation)
             activation.frame.code.pool.give(activation.frame.n, activation.frame.stores)
-        self.put(Group(caller, activation.back, target))
+        self.put(ThreadGroup(caller, activation.back, target))

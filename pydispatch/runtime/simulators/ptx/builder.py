@@ -41,7 +41,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class View:
+class RegisterView:
     """A register as a type; offset: in bytes, into a `.param` variable."""
 
     storage: int
@@ -75,7 +75,7 @@ class Unused:
     dtype: np.dtype[Any]
 
 
-class Builder:
+class FunctionBuilder:
     """The slots of one function. module, lines: its name and text, for messages. symbols: constant addresses by name.
     functions: those of the module by name."""
 
@@ -148,7 +148,7 @@ class Builder:
         return slot
 
     def view(self, storage: int, dtype: np.dtype[Any], offset: int = 0) -> int:
-        return self._slot((storage, dtype.str, offset), View(storage, dtype, offset))
+        return self._slot((storage, dtype.str, offset), RegisterView(storage, dtype, offset))
 
     def source(self, instruction: Instruction, operand: Operand | None, type_: str | np.dtype[Any]) -> int:
         """Return the slot of an operand that an instruction reads as a type: the low bytes of a wider register."""

@@ -9,11 +9,11 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Arguments, Function, Instruction, Operand, Register, Symbol
 from pydispatch.runtime.simulators.ptx.batch import Batch
-from pydispatch.runtime.simulators.ptx.builder import Builder
-from pydispatch.runtime.simulators.ptx.code import Code, End
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
+from pydispatch.runtime.simulators.ptx.code import End, FunctionCode
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.functions import HOST
-from pydispatch.runtime.simulators.ptx.groups import Group
+from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
 
 Items = tuple[Operand | None, ...]
 Label = Callable[[str], int]
@@ -40,7 +40,7 @@ def parts(instruction: Instruction) -> tuple[Items, Operand | None, Items, Opera
     return results, callee, arguments, operands[0] if operands else None
 
 
-def call(builder: Builder, instruction: Instruction, function: Function) -> Callable[[Label, int], End]:
+def call(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Callable[[Label, int], End]:
     """Compile a call to the end of its block: the group waits in its activation until the callee's threads return."""
     compiled = _Call(builder, instruction)
     return lambda label, after: lambda batch, group, frame: compiled.run(batch, group, frame, after)
@@ -49,7 +49,7 @@ def call(builder: Builder, instruction: Instruction, function: Function) -> Call
 class _Call:
     """Call instruction. targets: registers that receive the results. sources: registers that hold the arguments."""
 
-    def __init__(self, builder: Builder, instruction: Instruction) -> None:
+    def __init__(self, builder: FunctionBuilder, instruction: Instruction) -> None:
         self.i = instruction
         results, callee, arguments, _ = parts(instruction)
         self.targets = [_register(builder, instruction, operand) for operand in results]
@@ -66,7 +66,7 @@ class _Call:
         else:
             self.address = builder.source(instruction, callee, "u64")
 
-    def run(self, batch: Batch, group: Group, frame: Frame, after: int) -> int:
+    def run(self, batch: Batch, group: ThreadGroup, frame: Frame, after: int) -> int:
         image = batch.launch.kernel.loaded
         if self.name:
             code = image.code(self.name)
@@ -83,7 +83,9 @@ class _Call:
         group.leave_frame()
         return -1
 
-    def _begin(self, batch: Batch, group: Group, frame: Frame, code: Code, chosen: Any, after: int) -> None:
+    def _begin(
+        self, batch: Batch, group: ThreadGroup, frame: Frame, code: FunctionCode, chosen: Any, after: int
+    ) -> None:
         """chosen: positions in the frame that call this function; None: all."""
         params, returns = code.function.params, code.function.returns
         if len(params) != len(self.sources) or len(returns) != len(self.targets):
@@ -123,14 +125,14 @@ def _why_not(name: str, function: Function | None) -> str | None:
     return None
 
 
-def _placed(code: Code, name: str) -> int:
+def _placed(code: FunctionCode, name: str) -> int:
     """Return the index of the store of a parameter; -1 where the function never reads it."""
     index = code.builder.storage(name)
     assert index is not None
     return code.placed[index]
 
 
-def _whole(builder: Builder, storage: int) -> int:
+def _whole(builder: FunctionBuilder, storage: int) -> int:
     """Return the slot of a whole register or .param variable."""
     return builder.view(storage, np.dtype("u1") if builder.storages[storage].count else builder.storages[storage].dtype)
 
@@ -150,7 +152,7 @@ def _copy(target: Any, index: Any, value: Any) -> None:
         target[index] = np.ascontiguousarray(value[:, : target.itemsize]).view(target.dtype)[:, 0]
 
 
-def _register(builder: Builder, instruction: Instruction, operand: Operand | None) -> int:
+def _register(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> int:
     name = operand.name if isinstance(operand, Register | Symbol) else ""
     storage = builder.storage(name)
     if storage is None:
@@ -158,7 +160,7 @@ def _register(builder: Builder, instruction: Instruction, operand: Operand | Non
     return storage
 
 
-def _argument(builder: Builder, instruction: Instruction, operand: Operand | None) -> tuple[int | None, int]:
+def _argument(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> tuple[int | None, int]:
     """(storage, slot): a `.param` variable whole, or a register's or literal's value."""
     if isinstance(operand, Symbol) and (storage := builder.storage(operand.name)) is not None:
         slot = _whole(builder, storage)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Function, Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 
 End = Callable[[Any, Any, Any], int]
 """What ends a block, given (batch, group, frame): the number of the block to go on with, or -1 when the group was given
 away."""
 
 
-class Pool:
+class RegisterPool:
     """Registers' arrays of one function, kept between launches. kinds: (dtype, bytes of a `.param` variable or 0)."""
 
     def __init__(self, kinds: list[tuple[Any, int]], zeroed: list[int]) -> None:
@@ -43,7 +43,7 @@ class Pool:
 
 
 @dataclass(eq=False)
-class Block:
+class CodeBlock:
     """Closures that run in sequence. end: None where control falls through to the next block. sync: the slot of the
     mask of the threads that the first instruction waits for, with that instruction; -1: without one."""
 
@@ -61,17 +61,17 @@ class Block:
 
 
 @dataclass(eq=False)
-class Code:
+class FunctionCode:
     """A function, ready to run. placed: the store of each register; several that live only inside a block share one."""
 
     name: str
     function: Function
-    builder: Builder
-    blocks: list[Block]
+    builder: FunctionBuilder
+    blocks: list[CodeBlock]
     slots: list[Any]
     template: list[Any]
     bound: list[int]
     placed: list[int]
     kinds: list[tuple[Any, int]]
-    pool: Pool
+    pool: RegisterPool
     local_size: int

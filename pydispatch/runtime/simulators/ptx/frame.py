@@ -9,9 +9,9 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx import specials
-from pydispatch.runtime.simulators.ptx.builder import Special, Unused, View
-from pydispatch.runtime.simulators.ptx.code import Block, Code
-from pydispatch.runtime.simulators.ptx.threads import Threads
+from pydispatch.runtime.simulators.ptx.builder import RegisterView, Special, Unused
+from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode
+from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
 
 
 class Frame:
@@ -23,7 +23,9 @@ class Frame:
         "threads",
     )  # fmt: skip
 
-    def __init__(self, batch: Threads, code: Code, threads: Any, local: int, full: Frame | None, index: Any) -> None:
+    def __init__(
+        self, batch: ThreadBatch, code: FunctionCode, threads: Any, local: int, full: Frame | None, index: Any
+    ) -> None:
         self.batch, self.code, self.threads, self.local = batch, code, threads, local
         self.n = threads.size
         self.full, self.index = full, index
@@ -43,7 +45,7 @@ class Frame:
 
     def _bind(self, slot: int) -> None:
         what = self.code.slots[slot]
-        if isinstance(what, View):
+        if isinstance(what, RegisterView):
             self.regs[slot] = what.of(self.stores[self.code.placed[what.storage]])
         elif isinstance(what, Unused):
             self.regs[slot] = np.empty(self.n, what.dtype)
@@ -54,7 +56,7 @@ class Frame:
             else:
                 self.regs[slot] = specials.value(self.batch, self.code.builder.module, self.threads, self.local, what)
 
-    def enter(self, block: Block) -> None:
+    def enter(self, block: CodeBlock) -> None:
         """Load the registers that a block of code uses. Only parts need it."""
         if block.index in self._prepared:
             return

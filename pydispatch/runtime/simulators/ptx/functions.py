@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Arguments, Instruction, Symbol
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.loads import read_bytes
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -19,7 +19,7 @@ _FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfF
 
 
 @handles("call")
-def host_call(builder: Builder, instruction: Instruction) -> Step:
+def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
     operands = [operand for operand in instruction.operands if operand is not None]
     at = next(k for k, operand in enumerate(operands) if isinstance(operand, Symbol))
     callee = operands[at]

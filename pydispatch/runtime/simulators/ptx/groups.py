@@ -23,7 +23,7 @@ class Activation:
         self.order: tuple[int, int] = (-self.depth, serial)
 
 
-class Group:
+class ThreadGroup:
     """Threads at the start of a block of code. index: positions in the activation's frame, ascending; None: all."""
 
     __slots__ = ("activation", "block", "frame", "index", "last_run", "size")

@@ -21,13 +21,13 @@ from pydispatch.formats.ptx.module import (
     Variable,
     Vector,
 )
-from pydispatch.runtime.simulators.ptx.builder import Builder, Special
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Special
 from pydispatch.runtime.simulators.ptx.functions import HOST
 from pydispatch.runtime.simulators.ptx.specials import is_special
-from pydispatch.runtime.simulators.ptx.translate import Code, Translator, symbols_of
+from pydispatch.runtime.simulators.ptx.translate import FunctionCode, Translator, symbols_of
 
 if TYPE_CHECKING:
-    from pydispatch.runtime.simulators.ptx.memory import Memory
+    from pydispatch.runtime.simulators.ptx.memory import GlobalMemory
 
 FUNCTIONS = 0x7C00_0000_0000
 """The first of the synthetic addresses of functions, 16 bytes apart."""
@@ -37,13 +37,13 @@ _HOST: dict[str, int | Special] = dict.fromkeys(HOST, 0)
 
 
 @dataclass(frozen=True)
-class Kernel:
+class PtxKernel:
     """An entry. offsets: where each parameter begins in the packed bytes; param_bytes: of all. shared: static bytes."""
 
     loaded: Loaded
     name: str
     function: Function
-    code: Code
+    code: FunctionCode
     offsets: tuple[int, ...]
     param_bytes: int
     shared: int
@@ -53,12 +53,12 @@ class Loaded:
     """A loaded module. Raises ArtifactError naming line and instruction for code that the interpreter does not
     support."""
 
-    def __init__(self, module: PtxModule, memory: Memory) -> None:
+    def __init__(self, module: PtxModule, memory: GlobalMemory) -> None:
         self.module = module
         self.memory = memory
         self._variables: dict[str, tuple[int, int]] = {}
         self._symbols: dict[str, int | Special] = {}
-        self._codes: dict[str, Code] = {}
+        self._codes: dict[str, FunctionCode] = {}
         self._functions: list[Function] = []
         names = dict.fromkeys(function.name for function in module.functions)
         for name in names:
@@ -79,7 +79,7 @@ class Loaded:
 
     # -- Queries -------------------------------------------------------------------------------------------------
 
-    def entry(self, name: str) -> Kernel:
+    def entry(self, name: str) -> PtxKernel:
         """Return a kernel. InvalidArgumentError names those that there are."""
         if name not in self._kernels:
             there = ", ".join(self._kernels) or "none"
@@ -101,10 +101,10 @@ class Loaded:
         layout = self._shared
         return [(name, at, shared[name]) for name, at in layout.offsets.items() if kernel in layout.users[name]]
 
-    def code(self, name: str) -> Code | None:
+    def code(self, name: str) -> FunctionCode | None:
         return self._codes.get(name)
 
-    def code_at(self, address: int) -> Code | None:
+    def code_at(self, address: int) -> FunctionCode | None:
         """Return the function at a synthetic address."""
         index, rest = divmod(address - FUNCTIONS, 16)
         if rest or not 0 <= index < len(self._functions):
@@ -174,7 +174,7 @@ class Loaded:
 
     # -- Functions -----------------------------------------------------------------------------------------------
 
-    def _translate(self, function: Function) -> Code:
+    def _translate(self, function: Function) -> FunctionCode:
         local = symbols_of(function.variables)
         size = max((s.offset for s in local.values() if isinstance(s, Special)), default=0)
         size = max([size] + [s.offset + v.size for v in function.variables
@@ -183,14 +183,14 @@ class Loaded:
             for param, offset in zip(function.params, offsets_of(function), strict=True):
                 local[param.name] = Special("param", np.dtype("u8"), offset)
         symbols = ChainMap(local, _HOST, self._symbols)  # no copies: there may be thousands of functions
-        builder = Builder(self.module.name, self._lines, function.registers, symbols, is_special, self._by_name)
+        builder = FunctionBuilder(self.module.name, self._lines, function.registers, symbols, is_special, self._by_name)
         return Translator(function, builder).run(-(-size // 16) * 16)
 
-    def _kernel(self, function: Function) -> Kernel:
+    def _kernel(self, function: Function) -> PtxKernel:
         offsets = offsets_of(function)
         size = offsets[-1] + function.params[-1].size if offsets else 0
         shared = self._shared.ends.get(function.name, 0)
-        return Kernel(self, function.name, function, self._codes[function.name], offsets, size, shared)
+        return PtxKernel(self, function.name, function, self._codes[function.name], offsets, size, shared)
 
 
 def offsets_of(function: Function) -> tuple[int, ...]:

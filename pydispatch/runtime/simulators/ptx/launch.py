@@ -11,13 +11,13 @@ from pydispatch.errors import InvalidArgumentError, KernelError
 from pydispatch.formats.ptx.interface import MAX_SHARED
 from pydispatch.runtime.simulators.ptx import report
 from pydispatch.runtime.simulators.ptx.batch import Batch
-from pydispatch.runtime.simulators.ptx.code import Block
+from pydispatch.runtime.simulators.ptx.code import CodeBlock
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.groups import Group
-from pydispatch.runtime.simulators.ptx.image import Kernel
-from pydispatch.runtime.simulators.ptx.memory import PARAM, Allocation, Memory
-from pydispatch.runtime.simulators.ptx.races import Races
-from pydispatch.runtime.simulators.ptx.threads import Threads, Three
+from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
+from pydispatch.runtime.simulators.ptx.image import PtxKernel
+from pydispatch.runtime.simulators.ptx.memory import PARAM, Allocation, GlobalMemory
+from pydispatch.runtime.simulators.ptx.races import RaceDetector
+from pydispatch.runtime.simulators.ptx.threads import ThreadBatch, Three
 
 THREADS_AT_ONCE = 16384
 _SHARED_AT_ONCE = 64 << 20
@@ -31,7 +31,7 @@ class Launch:
     """
 
     def __init__(
-        self, memory: Memory, kernel: Kernel, grid: Three, block: Three, params: bytes, dynamic_shared: int,
+        self, memory: GlobalMemory, kernel: PtxKernel, grid: Three, block: Three, params: bytes, dynamic_shared: int,
         cancel: Callable[[], bool] | None, max_steps: int, races: bool,
     ) -> None:  # fmt: skip
         self.memory, self.kernel, self.grid, self.block = memory, kernel, grid, block
@@ -45,7 +45,7 @@ class Launch:
         self._check(params)
         data = np.frombuffer(params.ljust(-(-len(params) // 8) * 8, b"\0"), np.uint8)
         self.params = Allocation(PARAM, data.size, data, "const", "parameters")
-        self.races = Races(self) if races else None
+        self.races = RaceDetector(self) if races else None
 
     def _check(self, params: bytes) -> None:
         name, directives = self.kernel.name, self.kernel.function.directives
@@ -82,12 +82,12 @@ class Launch:
                 batch = Batch(self, first, min(at_once, total - first))
                 code = self.kernel.code
                 batch.reserve_local(code.local_size)
-                batch.put(Group(batch.activate(code, None, None, -1, None, 0), 0, None))
+                batch.put(ThreadGroup(batch.activate(code, None, None, -1, None, 0), 0, None))
                 batch.run()
         if self.races is not None:
             self.races.finish()
 
-    def check(self, batch: Threads, block: Block, frame: Frame) -> None:
+    def check(self, batch: ThreadBatch, block: CodeBlock, frame: Frame) -> None:
         """Now and then: is the launch to end?"""
         if self.steps >= self.max_steps:
             self._endless(batch, block, frame)
@@ -95,5 +95,5 @@ class Launch:
             raise KernelError(f"kernel '{self.kernel.name}' was cancelled after {self.steps} steps")
         self.check_at = min(self.steps + _CHECK_EVERY, self.max_steps)
 
-    def _endless(self, batch: Threads, block: Block, frame: Frame) -> NoReturn:
+    def _endless(self, batch: ThreadBatch, block: CodeBlock, frame: Frame) -> NoReturn:
         raise KernelError(report.endless(batch, frame.code, block.line, int(frame.threads[0]), self.max_steps))

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.module import PtxModule
-from pydispatch.runtime.simulators.ptx.image import Kernel, Loaded
+from pydispatch.runtime.simulators.ptx.image import Loaded, PtxKernel
 from pydispatch.runtime.simulators.ptx.launch import Launch
-from pydispatch.runtime.simulators.ptx.memory import Memory
+from pydispatch.runtime.simulators.ptx.memory import GlobalMemory
 
 MAX_STEPS = 1 << 40
 
@@ -18,7 +18,7 @@ class Machine:
 
     def __init__(self, capability: tuple[int, int] = (9, 0), races: bool = False) -> None:
         self.capability, self.races = capability, races
-        self.memory = Memory()
+        self.memory = GlobalMemory()
         self.steps = 0
         """Instructions run so far, each counted once for all threads that ran it together."""
 
@@ -40,7 +40,7 @@ class Machine:
 
     def launch(
         self,
-        kernel: Kernel,
+        kernel: PtxKernel,
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         params: bytes,

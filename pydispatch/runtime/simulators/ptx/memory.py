@@ -66,7 +66,7 @@ class Allocation:
         return f"{named} of {self.size} bytes at {self.start:#x}"
 
 
-class Memory:
+class GlobalMemory:
     """Global and constant memory of a machine. limit: total bytes that `allocate` may allocate."""
 
     def __init__(self, limit: int = 64 << 30) -> None:

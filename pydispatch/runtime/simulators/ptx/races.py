@@ -65,7 +65,7 @@ class _Table:
             self.step = step
 
 
-class Races:
+class RaceDetector:
     """Race detection during one launch; `finish` raises KernelError with the races."""
 
     def __init__(self, launch: Launched) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 
-Handler = Callable[[Builder, Instruction], Step]
+Handler = Callable[[FunctionBuilder, Instruction], Step]
 HANDLERS: dict[str, Handler] = {}
 
 

@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 
 from pydispatch.runtime.simulators.ptx.barriers import Waiting
-from pydispatch.runtime.simulators.ptx.code import Code
-from pydispatch.runtime.simulators.ptx.groups import Group
-from pydispatch.runtime.simulators.ptx.threads import Threads
+from pydispatch.runtime.simulators.ptx.code import FunctionCode
+from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
+from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
 
 _SHOWN = 4
 
 
-def _threads(batch: Threads, threads: Any) -> str:
+def _threads(batch: ThreadBatch, threads: Any) -> str:
     first = sorted(int(t) for t in np.asarray(threads)[:_SHOWN])
     more = f" and {len(threads) - len(first)} more" if len(threads) > len(first) else ""
     return "; ".join(batch.place(t) for t in first) + more
 
 
-def deadlock(batch: Threads, parked: list[Group], waiting: list[Waiting]) -> str:
+def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waiting]) -> str:
     """Return the waiting threads and their locations in a deadlock."""
     lines = []
-    code: Code | None = None
+    code: FunctionCode | None = None
     for group in parked:
         code = group.activation.frame.code
         block = code.blocks[group.block]
@@ -46,7 +46,7 @@ def deadlock(batch: Threads, parked: list[Group], waiting: list[Waiting]) -> str
     )
 
 
-def endless(batch: Threads, code: Code, line: int, thread: int, steps: int) -> str:
+def endless(batch: ThreadBatch, code: FunctionCode, line: int, thread: int, steps: int) -> str:
     return (
         f"kernel '{batch.launch.kernel.name}': {code.builder.module}:{line}: still running after {steps} steps, in "
         f"{batch.place(thread)}: a loop without an end, or raise max_steps"

@@ -12,33 +12,33 @@ import numpy as np
 from pydispatch.errors import ArtifactError
 from pydispatch.runtime.simulators.ptx.builder import Special
 from pydispatch.runtime.simulators.ptx.memory import PARAM
-from pydispatch.runtime.simulators.ptx.threads import Threads
+from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 
 
-def _thread(batch: Threads, axis: int) -> Any:
+def _thread(batch: ThreadBatch, axis: int) -> Any:
     x, y, _ = batch.launch.block
     inside = np.tile(np.arange(batch.T), batch.count)
     return (inside % x, inside // x % y, inside // (x * y))[axis].astype(np.uint32)
 
 
-def _block(batch: Threads, axis: int) -> Any:
+def _block(batch: ThreadBatch, axis: int) -> Any:
     x, y, _ = batch.launch.grid
     block = batch.first + batch.block_slots()
     return (block % x, block // x % y, block // (x * y))[axis].astype(np.uint32)
 
 
-def _lane(batch: Threads) -> Any:
+def _lane(batch: ThreadBatch) -> Any:
     return (batch.lane_numbers() & 31).astype(np.uint32)
 
 
-def _warp(batch: Threads) -> Any:
+def _warp(batch: ThreadBatch) -> Any:
     return (batch.lane_numbers() >> 5).astype(np.uint32) % np.uint32(batch.warps_per_block)
 
 
-def _mask(kind: str) -> Callable[[Threads], Any]:
-    def make(batch: Threads) -> Any:
+def _mask(kind: str) -> Callable[[ThreadBatch], Any]:
+    def make(batch: ThreadBatch) -> Any:
         one = np.uint64(1) << _lane(batch).astype(np.uint64)
         below = one - np.uint64(1)
         masks = {"eq": one, "lt": below, "le": below | one, "gt": ~(below | one), "ge": ~below}
@@ -47,19 +47,19 @@ def _mask(kind: str) -> Callable[[Threads], Any]:
     return make
 
 
-def _size(batch: Threads, of: str, axis: int) -> int:
+def _size(batch: ThreadBatch, of: str, axis: int) -> int:
     return (batch.launch.block if of == "block" else batch.launch.grid)[axis]
 
 
-def _one(batch: Threads) -> int:
+def _one(batch: ThreadBatch) -> int:
     return 1
 
 
-def _zero(batch: Threads) -> int:
+def _zero(batch: ThreadBatch) -> int:
     return 0
 
 
-_THREADS: dict[str, Callable[[Threads], Any]] = {
+_THREADS: dict[str, Callable[[ThreadBatch], Any]] = {
     "%laneid": _lane,
     "%warpid": _warp,
     "%smid": lambda batch: np.zeros(batch.n, np.uint32),
@@ -68,7 +68,7 @@ _THREADS: dict[str, Callable[[Threads], Any]] = {
     **{f"%ctaid.{a}": partial(_block, axis=k) for a, k in _AXES.items()},
 }
 
-_UNIFORM: dict[str, Callable[[Threads], int]] = {
+_UNIFORM: dict[str, Callable[[ThreadBatch], int]] = {
     **{f"%ntid.{a}": partial(_size, of="block", axis=k) for a, k in _AXES.items()},
     **{f"%nctaid.{a}": partial(_size, of="grid", axis=k) for a, k in _AXES.items()},
     **{f"%cluster_nctaid.{a}": _one for a in _AXES},
@@ -100,7 +100,7 @@ def clock(name: str) -> int:
     return now if name in ("%clock64", "%globaltimer") else now & 0xFFFFFFFF
 
 
-def value(batch: Threads, module: str, threads: Any, local: int, what: Special) -> Any:
+def value(batch: ThreadBatch, module: str, threads: Any, local: int, what: Special) -> Any:
     """Return a scalar for values uniform across threads, else an array over `threads`.
 
     module: its name, for errors. local: where local memory of the function begins.

@@ -12,12 +12,12 @@ import numpy as np
 from pydispatch.formats.ptx.module import Function, Immediate, Instruction, Not, Register, Symbol
 from pydispatch.runtime.simulators.ptx.barriers import Waiting
 from pydispatch.runtime.simulators.ptx.batch import Batch
-from pydispatch.runtime.simulators.ptx.builder import Builder
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
 from pydispatch.runtime.simulators.ptx.calls import call, is_call
 from pydispatch.runtime.simulators.ptx.code import End
 from pydispatch.runtime.simulators.ptx.elements import BOOL
 from pydispatch.runtime.simulators.ptx.frame import Frame
-from pydispatch.runtime.simulators.ptx.groups import Group
+from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
 
 Label = Callable[[str], int]
 Make = Callable[[Label, int], End]
@@ -34,7 +34,7 @@ def is_terminator(instruction: Instruction) -> bool:
 def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
     """Build a branch to `target` where the predicate equals `wanted`, and to `after` elsewhere."""
 
-    def end(batch: Batch, group: Group, frame: Frame) -> int:
+    def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         chosen = frame.regs[slot]
         count = int(np.count_nonzero(chosen))
         if count == 0:
@@ -47,7 +47,7 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
     return end
 
 
-def _bra(builder: Builder, instruction: Instruction, function: Function) -> Make:
+def _bra(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
     operand = builder.operands(instruction, 1)[0]
     if not isinstance(operand, Symbol):
         builder.fail(instruction, "jumps to no label")
@@ -66,7 +66,7 @@ def _bra(builder: Builder, instruction: Instruction, function: Function) -> Make
     return lambda label, after: branch_if(slot, wanted, label(name), after)
 
 
-def _brx(builder: Builder, instruction: Instruction, function: Function) -> Make:
+def _brx(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
     index, table = builder.operands(instruction, 2)
     slot = builder.source(instruction, index, "u32")
     names = function.tables.get(table.name) if isinstance(table, Symbol) else None
@@ -77,7 +77,7 @@ def _brx(builder: Builder, instruction: Instruction, function: Function) -> Make
     def make(label: Label, after: int) -> End:
         targets = [label(name) for name in targets_of]
 
-        def end(batch: Batch, group: Group, frame: Frame) -> int:
+        def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
             chosen = np.broadcast_to(frame.regs[slot], frame.n)
             if (chosen >= len(targets)).any():
                 at = int(np.argmax(chosen >= len(targets)))
@@ -97,30 +97,30 @@ def _brx(builder: Builder, instruction: Instruction, function: Function) -> Make
     return make
 
 
-def _return(builder: Builder, instruction: Instruction, function: Function) -> Make:
-    def end(batch: Batch, group: Group, frame: Frame) -> int:
+def _return(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
+    def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.returned(group)
         return -1
 
     return lambda label, after: end
 
 
-def _exit(builder: Builder, instruction: Instruction, function: Function) -> Make:
-    def end(batch: Batch, group: Group, frame: Frame) -> int:
+def _exit(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
+    def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.exited(group)
         return -1
 
     return lambda label, after: end
 
 
-def _trap(builder: Builder, instruction: Instruction, function: Function) -> Make:
-    def end(batch: Batch, group: Group, frame: Frame) -> int:
+def _trap(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
+    def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         frame.fault(instruction, 0, "the kernel gave up")
 
     return lambda label, after: end
 
 
-def _barrier(builder: Builder, instruction: Instruction, function: Function) -> Make:
+def _barrier(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
     """bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q."""
     kinds = [m for m in instruction.modifiers if m in ("sync", "arrive", "red")]
     if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in instruction.modifiers):
@@ -146,7 +146,7 @@ def _barrier(builder: Builder, instruction: Instruction, function: Function) -> 
     count = builder.source(instruction, operands[1], "u32") if len(operands) > 1 else None
 
     def make(label: Label, after: int) -> End:
-        def end(batch: Batch, group: Group, frame: Frame) -> int:
+        def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
             barriers = batch.barriers
             if barriers.idle and count is None and value is None and group.size == batch.living:
                 batch.epochs += 1
@@ -172,7 +172,7 @@ def _barrier(builder: Builder, instruction: Instruction, function: Function) -> 
 
 _BARRIER_WORDS = ("cta", "aligned", "popc", "and", "or", "u32", "pred")
 
-TERMINATORS: dict[str, Callable[[Builder, Instruction, Function], Make]] = {
+TERMINATORS: dict[str, Callable[[FunctionBuilder, Instruction, Function], Make]] = {
     "bra": _bra,
     "brx": _brx,
     "ret": _return,

@@ -9,8 +9,8 @@ import numpy as np
 
 from pydispatch.errors import KernelError
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.code import Code
-from pydispatch.runtime.simulators.ptx.memory import Allocation, Memory
+from pydispatch.runtime.simulators.ptx.code import FunctionCode
+from pydispatch.runtime.simulators.ptx.memory import Allocation, GlobalMemory
 
 LOCAL_LIMIT = 512 << 10
 """Most bytes of local memory of a thread, as on a GPU."""
@@ -44,12 +44,12 @@ class Launched(Protocol):
     shared_bytes: int
     shared_stride: int
     params: Allocation
-    memory: Memory
+    memory: GlobalMemory
     races: Any
     kernel: Any
 
 
-class Threads:
+class ThreadBatch:
     """count blocks from number first on. n threads: thread t of a block is number `block * T + t`."""
 
     def __init__(self, launch: Launched, first: int, count: int) -> None:
@@ -118,7 +118,7 @@ class Threads:
         own = (inside % bx, inside // bx % by, inside // (bx * by))
         return f"block {self.block_of(thread)}, thread {own}"
 
-    def fault(self, code: Code, instruction: Instruction, thread: int, why: str) -> NoReturn:
+    def fault(self, code: FunctionCode, instruction: Instruction, thread: int, why: str) -> NoReturn:
         """KernelError about one thread: kernel, line, instruction, block and thread."""
         kernel = self.launch.kernel.name
         inside = "" if code.name == kernel else f", in '{code.name}'"

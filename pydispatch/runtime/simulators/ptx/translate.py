@@ -10,8 +10,8 @@ import numpy as np
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.module import Function, Instruction, Label, Not, Param, Register, Symbol, Variable
 from pydispatch.runtime.simulators.ptx import instruction_set
-from pydispatch.runtime.simulators.ptx.builder import Builder, Special, Step, Unused, View
-from pydispatch.runtime.simulators.ptx.code import Block, Code, End, Pool
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, RegisterView, Special, Step, Unused
+from pydispatch.runtime.simulators.ptx.code import CodeBlock, End, FunctionCode, RegisterPool
 from pydispatch.runtime.simulators.ptx.elements import BOOL, dtype_of
 from pydispatch.runtime.simulators.ptx.registry import HANDLERS
 from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, branch_if, is_terminator
@@ -22,14 +22,14 @@ assert instruction_set.LOADED
 class Translator:
     """Translator of a function body into basic blocks of closures. Used once."""
 
-    def __init__(self, function: Function, builder: Builder) -> None:
+    def __init__(self, function: Function, builder: FunctionBuilder) -> None:
         self.function, self.b = function, builder
-        self.blocks: list[Block] = [Block(0)]
+        self.blocks: list[CodeBlock] = [CodeBlock(0)]
         self.labels: dict[str, int] = {}
-        self._jumps: list[tuple[Block, Callable[[Callable[[str], int], int], End]]] = []
+        self._jumps: list[tuple[CodeBlock, Callable[[Callable[[str], int], int], End]]] = []
         self._closed = False
 
-    def run(self, local_size: int) -> Code:
+    def run(self, local_size: int) -> FunctionCode:
         b = self.b
         for param in (*self.function.params, *self.function.returns):
             if not self.function.is_entry:
@@ -64,11 +64,11 @@ class Translator:
             )
         return self.labels[name]
 
-    def _next(self) -> Block:
+    def _next(self) -> CodeBlock:
         """Return the last block if it is empty and open, else append a new one and return it."""
         last = self.blocks[-1]
         if last.steps or last.end or last.sync or self._closed:
-            self.blocks.append(Block(len(self.blocks)))
+            self.blocks.append(CodeBlock(len(self.blocks)))
             self._closed = False
         return self.blocks[-1]
 
@@ -76,7 +76,7 @@ class Translator:
         self._next()
         self._terminate(Instruction("ret", (), (), self.function.line))
 
-    def _note(self, block: Block, instruction: Instruction, guarded: bool, steps: int = 1) -> None:
+    def _note(self, block: CodeBlock, instruction: Instruction, guarded: bool, steps: int = 1) -> None:
         b = self.b
         block.accesses.append((b.reads, b.writes, guarded))
         block.count += steps
@@ -131,7 +131,7 @@ class Translator:
 
     # -- Register allocation ------------------------------------------------------------------------------------
 
-    def _finish(self, local_size: int) -> Code:
+    def _finish(self, local_size: int) -> FunctionCode:
         b = self.b
         touched: dict[int, set[int]] = {}
         exposed: set[int] = set()
@@ -160,15 +160,15 @@ class Translator:
             self._describe(block, inner, placed)
         slots = list(b.slots)
         bound = [at for at, what in enumerate(slots) if isinstance(what, Unused | Special)]
-        bound += [at for at, what in enumerate(slots) if isinstance(what, View) and placed[what.storage] >= 0]
-        template = [None if isinstance(what, View | Special | Unused) else what for what in slots]
-        pool = Pool(kinds, list(range(outer_stores)))
-        return Code(
+        bound += [at for at, what in enumerate(slots) if isinstance(what, RegisterView) and placed[what.storage] >= 0]
+        template = [None if isinstance(what, RegisterView | Special | Unused) else what for what in slots]
+        pool = RegisterPool(kinds, list(range(outer_stores)))
+        return FunctionCode(
             self.function.name, self.function, b, self.blocks, slots, template, bound, placed, kinds, pool, local_size
         )
 
     def _registers(self, slots: set[int]) -> list[int]:
-        return [what.storage for slot in slots if isinstance(what := self.b.slots[slot], View)]
+        return [what.storage for slot in slots if isinstance(what := self.b.slots[slot], RegisterView)]
 
     def _place_inner(self, inner: set[int], placed: list[int], kinds: list[tuple[Any, int]]) -> None:
         """Register that live inside one block share arrays: an array is free after its register's last use."""
@@ -195,7 +195,7 @@ class Translator:
                     if last[register] == at:
                         free.setdefault(kinds[placed[register]], []).append(placed[register])
 
-    def _describe(self, block: Block, inner: set[int], placed: list[int]) -> None:
+    def _describe(self, block: CodeBlock, inner: set[int], placed: list[int]) -> None:
         """Compute the slots and registers of a frame that a block accesses."""
         slots = set().union(*(reads | writes for reads, writes, _ in block.accesses)) if block.accesses else set()
         block.slots = sorted(slots)
@@ -207,7 +207,7 @@ class Translator:
         block.accesses = []
 
 
-def guard_of(builder: Builder, instruction: Instruction) -> tuple[int, bool]:
+def guard_of(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:
     """Return the slot of an instruction's guard and the value at which the instruction runs."""
     wanted = not isinstance(instruction.guard, Not)
     register = instruction.guard.operand if isinstance(instruction.guard, Not) else instruction.guard
@@ -215,7 +215,7 @@ def guard_of(builder: Builder, instruction: Instruction) -> tuple[int, bool]:
     return builder.source(instruction, register, BOOL), wanted
 
 
-def guarded(builder: Builder, instruction: Instruction, step: Step) -> Step:
+def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> Step:
     """Return the closure for only the threads whose guard holds: on copies of the registers unless all do."""
     used, written = sorted(builder.reads | builder.writes), sorted(builder.writes)
     slot, wanted = guard_of(builder, instruction)
@@ -255,4 +255,4 @@ def symbols_of(variables: tuple[Variable, ...]) -> dict[str, int | Special]:
     return symbols
 
 
-__all__ = ["Block", "Code", "Symbol", "Translator", "symbols_of"]
+__all__ = ["CodeBlock", "FunctionCode", "Symbol", "Translator", "symbols_of"]

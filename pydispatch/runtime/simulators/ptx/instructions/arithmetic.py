@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.floats import FLOAT
 from pydispatch.runtime.simulators.ptx.instructions.floats_small import small
 from pydispatch.runtime.simulators.ptx.instructions.integer import INTEGER, carried, is_integer
@@ -17,7 +17,7 @@ _PACKED = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
 
 
 @handles(*sorted({*INTEGER, *FLOAT}), "addc", "subc", "madc")
-def arithmetic(builder: Builder, instruction: Instruction) -> Step:
+def arithmetic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
     if instruction.opcode in ("addc", "subc", "madc") or "cc" in instruction.modifiers:
         if not is_integer(type_):
@@ -34,7 +34,7 @@ def arithmetic(builder: Builder, instruction: Instruction) -> Step:
     return _packed(builder, instruction, _PACKED[type_])
 
 
-def _packed(builder: Builder, instruction: Instruction, dtype: np.dtype[Any]) -> Step:
+def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[Any]) -> Step:
     """add, min and max of two 16-bit integers."""
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(instruction.opcode)
     if ufunc is None or set(instruction.modifiers[:-1]) - {"relu"}:

@@ -8,7 +8,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Immediate, Instruction
 from pydispatch.runtime.simulators.ptx.addresses import Slow, finder
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.mbarrier import arrival
 from pydispatch.runtime.simulators.ptx.registry import handles, nothing
 
@@ -16,7 +16,7 @@ _HINTS = ("ca", "cg", "global")
 
 
 @handles("cp")
-def copy(builder: Builder, instruction: Instruction) -> Step:
+def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """cp.async.ca.shared.global [d], [s], size{, bytes}: the rest of size is zeros. And its groups."""
     words = instruction.modifiers
     if words[:3] == ("async", "mbarrier", "arrive"):
@@ -33,7 +33,7 @@ def copy(builder: Builder, instruction: Instruction) -> Step:
     return _copy(builder, instruction)
 
 
-def _copy(builder: Builder, instruction: Instruction) -> Step:
+def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     words = instruction.modifiers
     rest = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
     operands = builder.operands(instruction, 3, 5)

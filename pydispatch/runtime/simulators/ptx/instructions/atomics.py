@@ -9,7 +9,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction, Operand, Vector
 from pydispatch.runtime.simulators.ptx.addresses import finder
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of
 from pydispatch.runtime.simulators.ptx.instructions.small import bits16, from_bf16, joined, parts_of
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -44,7 +44,7 @@ def _half_add(type_: str) -> Update:
     return update
 
 
-def _update(builder: Builder, instruction: Instruction, operation: str, type_: str) -> Update:
+def _update(builder: FunctionBuilder, instruction: Instruction, operation: str, type_: str) -> Update:
     if operation == "exch":
         return lambda old, operands: operands[0]
     if operation == "cas":
@@ -62,7 +62,7 @@ def _update(builder: Builder, instruction: Instruction, operation: str, type_: s
 
 
 @handles("atom", "red")
-def atomic(builder: Builder, instruction: Instruction) -> Step:
+def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     operation = next((m for m in instruction.modifiers if m in _UFUNCS or m in ("exch", "cas", "inc", "dec")), "")
     rest = [m for m in instruction.modifiers[:-1] if m != operation and m not in _WORDS and not m.startswith("L")]
     vector = [m for m in rest if m in ("v2", "v4", "v8")]
@@ -105,8 +105,8 @@ def atomic(builder: Builder, instruction: Instruction) -> Step:
 
 
 def _vector(
-    builder: Builder, instruction: Instruction, result: Operand | None, address: Operand | None, values: Operand | None,
-    dtype: np.dtype[Any], update: Update, plain: np.ufunc | None,
+    builder: FunctionBuilder, instruction: Instruction, result: Operand | None, address: Operand | None,
+    values: Operand | None, dtype: np.dtype[Any], update: Update, plain: np.ufunc | None,
 ) -> Step:  # fmt: skip
     """red.global.add.v4.f32 [a], {…}: element by element."""
     if not isinstance(values, Vector):

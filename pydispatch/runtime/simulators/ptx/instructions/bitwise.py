@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Immediate, Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of, literal
 from pydispatch.runtime.simulators.ptx.instructions.integer import integer_type
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -26,7 +26,7 @@ def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
 
 
 @handles("and", "or", "xor")
-def logic(builder: Builder, instruction: Instruction) -> Step:
+def logic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = "pred" if instruction.modifiers == ("pred",) else integer_type(builder, instruction)
     d, x, y = builder.operands(instruction, 3)
     s, t, target = (
@@ -43,7 +43,7 @@ def logic(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("not", "cnot")
-def invert(builder: Builder, instruction: Instruction) -> Step:
+def invert(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = "pred" if instruction.modifiers == ("pred",) else integer_type(builder, instruction)
     d, x = builder.operands(instruction, 2)
     s, target = builder.source(instruction, x, type_), builder.target(instruction, d, type_)
@@ -53,7 +53,7 @@ def invert(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("shl", "shr")
-def shift(builder: Builder, instruction: Instruction) -> Step:
+def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Amounts above the width shift everything out."""
     type_ = integer_type(builder, instruction)
     d, x, amount = builder.operands(instruction, 3)
@@ -83,7 +83,7 @@ def shift(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("shf")
-def funnel(builder: Builder, instruction: Instruction) -> Step:
+def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """shf.l and .r of b:a by c, .wrap (mod 32) or .clamp (at most 32)."""
     if (
         len(instruction.modifiers) != 3
@@ -112,7 +112,7 @@ def funnel(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("lop3")
-def lop3(builder: Builder, instruction: Instruction) -> Step:
+def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of lop3: any function of three bits, given as its table; lop3.or and .and with a predicate
     too.
     """
@@ -149,7 +149,7 @@ def bit_length(value: Any) -> Any:
 
 
 @handles("popc", "clz")
-def count(builder: Builder, instruction: Instruction) -> Step:
+def count(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = integer_type(builder, instruction)
     d, x = builder.operands(instruction, 2)
     s, target, bits = (
@@ -163,7 +163,7 @@ def count(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("bfind")
-def bfind(builder: Builder, instruction: Instruction) -> Step:
+def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of bfind: the highest bit that differs from the sign; .shiftamt: how far it is from the top;
     all ones: none.
     """
@@ -181,7 +181,7 @@ def bfind(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("brev")
-def brev(builder: Builder, instruction: Instruction) -> Step:
+def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = integer_type(builder, instruction)
     d, x = builder.operands(instruction, 2)
     dtype = UNSIGNED[SIZES[type_]]
@@ -200,7 +200,7 @@ def brev(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("bfe")
-def bfe(builder: Builder, instruction: Instruction) -> Step:
+def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """len bits from pos on, extended by the sign: bits past the top are copies of the sign."""
     type_ = integer_type(builder, instruction)
     d, x, position, length = builder.operands(instruction, 4)
@@ -231,7 +231,7 @@ def bfe(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("bfi")
-def bfi(builder: Builder, instruction: Instruction) -> Step:
+def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = integer_type(builder, instruction)
     d, x, y, position, length = builder.operands(instruction, 5)
     dtype = UNSIGNED[SIZES[type_]]
@@ -260,7 +260,7 @@ def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
 
 
 @handles("bmsk")
-def bmsk(builder: Builder, instruction: Instruction) -> Step:
+def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if (
         len(instruction.modifiers) != 2
         or instruction.modifiers[0] not in ("clamp", "wrap")
@@ -284,7 +284,7 @@ def bmsk(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("szext")
-def szext(builder: Builder, instruction: Instruction) -> Step:
+def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of szext: the low bits extended by their sign or by zeros."""
     if (
         len(instruction.modifiers) != 2
@@ -318,7 +318,7 @@ _MODES = {
 
 
 @handles("prmt")
-def prmt(builder: Builder, instruction: Instruction) -> Step:
+def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of prmt: four bytes out of eight."""
     if instruction.modifiers[:1] != ("b32",) or (
         len(instruction.modifiers) > 1 and instruction.modifiers[1] not in _MODES
@@ -351,7 +351,7 @@ def prmt(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("fns")
-def fns(builder: Builder, instruction: Instruction) -> Step:
+def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of fns: the position of the n-th set bit from a base on, upwards or downwards."""
     d, x, y, z = builder.operands(instruction, 4)
     s, t, u = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step, pair
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, pair
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, is_float
 from pydispatch.runtime.simulators.ptx.instructions.bitwise import into
 from pydispatch.runtime.simulators.ptx.instructions.small import flush, joined, parts_of, unpacked
@@ -21,7 +21,9 @@ _ORDERED = {
 _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
-def _comparison(builder: Builder, instruction: Instruction, name: str, floating: bool) -> Callable[[Any, Any], Any]:
+def _comparison(
+    builder: FunctionBuilder, instruction: Instruction, name: str, floating: bool
+) -> Callable[[Any, Any], Any]:
     """Return a comparison of arrays. Unordered ones (equ, ltu, …) hold for NaN, ordered ones (ne too) do not."""
     if not floating:
         if name not in _ORDERED:
@@ -40,7 +42,7 @@ def _comparison(builder: Builder, instruction: Instruction, name: str, floating:
     return (lambda x, y: ufunc(x, y) & ~(np.isnan(x) | np.isnan(y))) if base == "ne" else ufunc
 
 
-def _words(builder: Builder, instruction: Instruction, types: int) -> tuple[str, str, bool]:
+def _words(builder: FunctionBuilder, instruction: Instruction, types: int) -> tuple[str, str, bool]:
     """(comparison, combination or "", ftz)."""
     words = list(instruction.modifiers[: len(instruction.modifiers) - types])
     ftz = "ftz" in words
@@ -52,7 +54,7 @@ def _words(builder: Builder, instruction: Instruction, types: int) -> tuple[str,
 
 
 @handles("setp")
-def setp(builder: Builder, instruction: Instruction) -> Step:
+def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """setp.lt.f32 p|q, a, b: p = a < b, q = !p; setp.lt.and.f32 p|q, a, b, c: combined with c."""
     name, combine, ftz = _words(builder, instruction, 1)
     type_ = instruction.modifiers[-1]
@@ -88,7 +90,7 @@ def setp(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _packed(builder: Builder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
+def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
     """setp of two halves: p for the low, q for the high one."""
     type_ = instruction.modifiers[-1]
     destination, x, y = instruction.operands[:3]
@@ -108,7 +110,7 @@ def _packed(builder: Builder, instruction: Instruction, name: str, combine: str,
 
 
 @handles("set")
-def set_(builder: Builder, instruction: Instruction) -> Step:
+def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of set: all ones or 1.0 where the comparison holds, else 0."""
     name, combine, ftz = _words(builder, instruction, 2)
     result_type, type_ = instruction.modifiers[-2:]
@@ -134,7 +136,7 @@ def set_(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _set_packed(builder: Builder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
+def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
     """set of two halves: 1.0 or all ones in each."""
     result_type, type_ = instruction.modifiers[-2:]
     compare, join = _comparison(builder, instruction, name, True), _COMBINE.get(combine)
@@ -161,7 +163,7 @@ def _set_packed(builder: Builder, instruction: Instruction, name: str, combine: 
 
 
 @handles("selp")
-def selp(builder: Builder, instruction: Instruction) -> Step:
+def selp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     d, x, y, p = builder.operands(instruction, 4)
     dtype = UNSIGNED[dtype_of(instruction.modifiers[-1]).itemsize]
     s, t, c, target = (
@@ -174,7 +176,7 @@ def selp(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("slct")
-def slct(builder: Builder, instruction: Instruction) -> Step:
+def slct(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Select a where c >= 0 (false for NaN), else b."""
     result_type, by = instruction.modifiers[-2:]
     d, x, y, z = builder.operands(instruction, 4)
@@ -199,7 +201,7 @@ _TESTS: dict[str, Callable[[Any], Any]] = {
 
 
 @handles("testp")
-def testp(builder: Builder, instruction: Instruction) -> Step:
+def testp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if (
         len(instruction.modifiers) != 2
         or instruction.modifiers[0] not in _TESTS

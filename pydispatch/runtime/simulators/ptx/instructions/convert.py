@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED, dtype_of
 from pydispatch.runtime.simulators.ptx.instructions import convert_small, exact
 from pydispatch.runtime.simulators.ptx.instructions.bitwise import into
@@ -32,7 +32,7 @@ _WORDS = {*_MODES, *_INTEGRAL, "ftz", "sat", "satfinite", "relu"}
 
 
 @handles("cvt")
-def cvt(builder: Builder, instruction: Instruction) -> Step:
+def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if instruction.modifiers[:1] == ("pack",):
         return _pack(builder, instruction)
     if len(instruction.modifiers) < 2 or set(instruction.modifiers[:-2]) - _WORDS:
@@ -62,7 +62,7 @@ def cvt(builder: Builder, instruction: Instruction) -> Step:
 
 
 def _whole(
-    builder: Builder, instruction: Instruction, s: int, target: int, to: str, source_type: str, sat: bool
+    builder: FunctionBuilder, instruction: Instruction, s: int, target: int, to: str, source_type: str, sat: bool
 ) -> Step:
     dtype = dtype_of(to)
     if not sat:
@@ -75,7 +75,7 @@ def _whole(
 
 
 def _to_integer(
-    builder: Builder, instruction: Instruction, to: str, source_type: str, words: set[str]
+    builder: FunctionBuilder, instruction: Instruction, to: str, source_type: str, words: set[str]
 ) -> Callable[[Any], Any]:
     """Convert to an integer, clamped to its range. NaN becomes 0, or 1 << 63 with 64 bits on either side."""
     mode = next((m for m in _INTEGRAL if m in words), "rzi")
@@ -185,7 +185,7 @@ def _from_integer(s: int, target: int, to: str, source_type: str, words: set[str
     return step
 
 
-def _pair(builder: Builder, instruction: Instruction, to: str, words: set[str]) -> Step:
+def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: set[str]) -> Step:
     """cvt.rn.f16x2.f32 d, a, b: a is the high half."""
     d, high, low = builder.operands(instruction, 3)
     s, t, target = (
@@ -212,7 +212,7 @@ def _pair(builder: Builder, instruction: Instruction, to: str, words: set[str]) 
     return step
 
 
-def _tf32(builder: Builder, instruction: Instruction, words: set[str]) -> Step:
+def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -> Step:
     """f32 with a 10-bit fraction: rna (half away from zero), rn or rz."""
     d, x = builder.operands(instruction, 2)
     s, target = builder.source(instruction, x, "u32"), builder.target(instruction, d, "u32")
@@ -237,7 +237,7 @@ def _tf32(builder: Builder, instruction: Instruction, words: set[str]) -> Step:
     return into(target, compute, s)
 
 
-def _pack(builder: Builder, instruction: Instruction) -> Step:
+def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b clamped into the low bytes, above them c's low bytes."""
     if (
         instruction.modifiers[1:2] != ("sat",)

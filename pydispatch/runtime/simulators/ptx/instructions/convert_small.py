@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions.small import bits16, joined, parts_of, rectify
 
 # Fraction bits, least exponent of a normal number, largest finite value, bits of it, bits of NaN.
@@ -52,7 +52,7 @@ def widen8(bits: Any, kind: str) -> Any:
     return np.where(bits & 0x80, -value, value)
 
 
-def convert(builder: Builder, instruction: Instruction, to: str, source_type: str, words: set[str]) -> Step:
+def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_type: str, words: set[str]) -> Step:
     """cvt.rn.satfinite.e4m3x2.f32 d, a, b; .e4m3x2.f16x2 d, a; .f16x2.e4m3x2 d, a."""
     relu = "relu" in words
     if to in _KINDS and source_type == "f32":

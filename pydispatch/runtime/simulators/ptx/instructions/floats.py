@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import dtype_of
 from pydispatch.runtime.simulators.ptx.instructions import exact
 from pydispatch.runtime.simulators.ptx.instructions.small import canonical, flush, saturate
@@ -18,7 +18,7 @@ _F32 = np.dtype("f4")
 Compute = Callable[..., Any]
 
 
-def float_words(builder: Builder, instruction: Instruction, *more: str) -> tuple[str, set[str], str]:
+def float_words(builder: FunctionBuilder, instruction: Instruction, *more: str) -> tuple[str, set[str], str]:
     """Return (rounding mode, the other words, type)."""
     words = set(instruction.modifiers[:-1])
     allowed = {*_MODES, "ftz", "sat", "approx", "full", *more}
@@ -28,7 +28,7 @@ def float_words(builder: Builder, instruction: Instruction, *more: str) -> tuple
 
 
 def finished(
-    builder: Builder, instruction: Instruction, compute: Compute, words: set[str], type_: str, count: int
+    builder: FunctionBuilder, instruction: Instruction, compute: Compute, words: set[str], type_: str, count: int
 ) -> Step:
     """Return the closure d = compute(sources), with .ftz, .sat and canonical NaN."""
     operands = builder.operands(instruction, count + 1)
@@ -53,7 +53,7 @@ def finished(
     return step
 
 
-def _sum(builder: Builder, instruction: Instruction) -> Step:
+def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mode, words, type_ = float_words(builder, instruction)
     minus = instruction.opcode == "sub"
     ufunc = np.subtract if minus else np.add
@@ -70,7 +70,7 @@ def _sum(builder: Builder, instruction: Instruction) -> Step:
     return finished(builder, instruction, compute, words, type_, 2)
 
 
-def _mul(builder: Builder, instruction: Instruction) -> Step:
+def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mode, words, type_ = float_words(builder, instruction)
     if mode == "rn":
         return finished(builder, instruction, np.multiply, words, type_, 2)
@@ -81,21 +81,21 @@ def _mul(builder: Builder, instruction: Instruction) -> Step:
     )
 
 
-def _fma(builder: Builder, instruction: Instruction) -> Step:
+def _fma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """fma and mad: one rounding, which every GPU since 2010 does for mad too."""
     mode, words, type_ = float_words(builder, instruction)
     compute = exact.fma64 if type_ == "f64" else exact.fma32
     return finished(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, 3)
 
 
-def _div(builder: Builder, instruction: Instruction) -> Step:
+def _div(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """div.approx and .full also return the exact quotient, rounded to nearest."""
     mode, words, type_ = float_words(builder, instruction)
     compute = exact.div64 if type_ == "f64" else exact.div32
     return finished(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, 2)
 
 
-def _rcp(builder: Builder, instruction: Instruction) -> Step:
+def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mode, words, type_ = float_words(builder, instruction)
     if type_ == "f64":
         if "approx" in words:
@@ -109,7 +109,7 @@ def _upper(x: Any) -> Any:
     return (np.asarray(x).view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
 
 
-def _sqrt(builder: Builder, instruction: Instruction) -> Step:
+def _sqrt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mode, words, type_ = float_words(builder, instruction)
     compute = exact.sqrt64 if type_ == "f64" else exact.sqrt32
     return finished(builder, instruction, lambda x: compute(x, mode), words, type_, 1)
@@ -119,12 +119,12 @@ def _rsqrt(x: Any) -> Any:
     return 1.0 / np.sqrt(x)
 
 
-def _approx(function: Callable[[Any], Any]) -> Callable[[Builder, Instruction], Step]:
+def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instruction], Step]:
     """Return the handler of a function of f32 that GPUs approximate: computed in f64 and rounded, which is within every
     stated tolerance.
     """
 
-    def make(builder: Builder, instruction: Instruction) -> Step:
+    def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
         _, words, type_ = float_words(builder, instruction)
         if type_ == "f64":
             if instruction.opcode != "rsqrt":
@@ -152,7 +152,7 @@ def min_max(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = Fa
     return result
 
 
-def _min_max(builder: Builder, instruction: Instruction) -> Step:
+def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
     _, words, type_ = float_words(builder, instruction, "NaN", "xorsign", "abs")
     least, nan, sign, magnitude = instruction.opcode == "min", "NaN" in words, "xorsign" in words, "abs" in words
 
@@ -170,7 +170,7 @@ def _min_max(builder: Builder, instruction: Instruction) -> Step:
     return finished(builder, instruction, compute, words, type_, 2)
 
 
-def _sign(builder: Builder, instruction: Instruction) -> Step:
+def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """abs and neg: the bits of a NaN are unspecified; here only the sign changes."""
     _, words, type_ = float_words(builder, instruction)
     d, x = builder.operands(instruction, 2)
@@ -185,7 +185,7 @@ def _sign(builder: Builder, instruction: Instruction) -> Step:
     return lambda regs: ufunc(regs[s], regs[target])
 
 
-def _copysign(builder: Builder, instruction: Instruction) -> Step:
+def _copysign(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """copysign d, a, b: the sign of a with the magnitude of b."""
     d, x, y = builder.operands(instruction, 3)
     dtype = dtype_of(instruction.modifiers[-1])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.instructions import exact
 from pydispatch.runtime.simulators.ptx.instructions.floats import min_max
@@ -35,7 +35,7 @@ def _fused(x: Any, y: Any, z: Any, brain: bool) -> Any:
 
 
 def _compute(
-    builder: Builder, instruction: Instruction, words: set[str], brain: bool
+    builder: FunctionBuilder, instruction: Instruction, words: set[str], brain: bool
 ) -> tuple[int, Callable[..., Any]]:
     """Return (number of sources, the operation on f32)."""
     opcode = instruction.opcode
@@ -65,7 +65,7 @@ def _compute(
     return known[opcode]
 
 
-def small(builder: Builder, instruction: Instruction) -> Step:
+def small(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of one operation of f16, bf16, f16x2 or bf16x2."""
     words, type_ = set(instruction.modifiers[:-1]), instruction.modifiers[-1]
     if words - _WORDS:

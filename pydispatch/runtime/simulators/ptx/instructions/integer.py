@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, dtype_of
 
 CARRY = "%cc"
@@ -17,7 +17,7 @@ def is_integer(type_: str) -> bool:
     return type_[:1] in "usb" and type_[1:].isdigit()
 
 
-def integer_type(builder: Builder, instruction: Instruction, *words: str) -> str:
+def integer_type(builder: FunctionBuilder, instruction: Instruction, *words: str) -> str:
     """Return the type, when every other modifier is one of words."""
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
     if not is_integer(type_) or any(m not in words for m in instruction.modifiers[:-1]):
@@ -26,7 +26,7 @@ def integer_type(builder: Builder, instruction: Instruction, *words: str) -> str
 
 
 def _plain(ufunc: Any) -> Any:
-    def make(builder: Builder, instruction: Instruction) -> Step:
+    def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
         type_ = (
             integer_type(builder, instruction, "sat")
             if ufunc in (np.add, np.subtract)
@@ -53,7 +53,7 @@ def _plain(ufunc: Any) -> Any:
     return make
 
 
-def _saturated(builder: Builder, instruction: Instruction, ufunc: Any) -> Step:
+def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -> Step:
     d, x, y = instruction.operands
     if instruction.modifiers[-1] != "s32":
         builder.fail(instruction)
@@ -70,7 +70,7 @@ def _saturated(builder: Builder, instruction: Instruction, ufunc: Any) -> Step:
     return step
 
 
-def carried(builder: Builder, instruction: Instruction) -> Step:
+def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """add.cc, addc, addc.cc, sub.cc, subc, mad.cc, madc: the carry is a register of its own."""
     type_ = instruction.modifiers[-1]
     sets = "cc" in instruction.modifiers
@@ -141,7 +141,9 @@ def multiply_high(lhs: Any, rhs: Any) -> Any:
     return high.view(dtype)
 
 
-def _product(builder: Builder, instruction: Instruction, type_: str, mode: str) -> tuple[Any, Any, np.dtype[Any]]:
+def _product(
+    builder: FunctionBuilder, instruction: Instruction, type_: str, mode: str
+) -> tuple[Any, Any, np.dtype[Any]]:
     """(make the product from two arrays, its dtype)."""
     dtype = dtype_of(type_)
     if mode == "wide":
@@ -152,7 +154,7 @@ def _product(builder: Builder, instruction: Instruction, type_: str, mode: str) 
     return dtype, np.multiply, dtype
 
 
-def mul(builder: Builder, instruction: Instruction) -> Step:
+def mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """mul.lo, .hi, .wide."""
     type_ = integer_type(builder, instruction, "lo", "hi", "wide")
     d, x, y = builder.operands(instruction, 3)
@@ -172,7 +174,7 @@ def mul(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def mad(builder: Builder, instruction: Instruction) -> Step:
+def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """mad.lo, .hi, .wide; mad.hi.sat.s32."""
     type_ = integer_type(builder, instruction, "lo", "hi", "wide", "sat")
     d, x, y, z = builder.operands(instruction, 4)
@@ -195,7 +197,7 @@ def mad(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _divide(builder: Builder, instruction: Instruction) -> Step:
+def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """div and rem, toward zero. By zero: all ones, and the dividend, as GPUs do (the ISA leaves it open)."""
     type_ = integer_type(builder, instruction)
     d, x, y = builder.operands(instruction, 3)
@@ -230,7 +232,7 @@ def _divide(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _unary(builder: Builder, instruction: Instruction) -> Step:
+def _unary(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """abs and neg."""
     type_ = integer_type(builder, instruction)
     d, x = builder.operands(instruction, 2)
@@ -243,7 +245,7 @@ def _unary(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _sad(builder: Builder, instruction: Instruction) -> Step:
+def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = integer_type(builder, instruction)
     d, x, y, z = builder.operands(instruction, 4)
     s, t, u, target = (
@@ -259,7 +261,7 @@ def _sad(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _mul24(builder: Builder, instruction: Instruction) -> Step:
+def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """mul24 and mad24, .lo and .hi: the low 24 bits of each factor."""
     type_ = integer_type(builder, instruction, "lo", "hi")
     operands = builder.operands(instruction, 3, 4)
@@ -278,7 +280,7 @@ def _mul24(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _dot(builder: Builder, instruction: Instruction) -> Step:
+def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """dp4a.at.bt and dp2a.lo/hi.at.bt: small products summed onto c."""
     words = [m for m in instruction.modifiers if m not in ("lo", "hi")]
     if len(words) != 2 or any(word not in ("u32", "s32") for word in words):

@@ -8,7 +8,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Address, Instruction, Symbol
 from pydispatch.runtime.simulators.ptx.addresses import finder
-from pydispatch.runtime.simulators.ptx.builder import Builder, Special, Step, items
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Special, Step, items
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, is_type
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, SHARED
@@ -21,7 +21,7 @@ _WORDS = frozenset((
 ))  # fmt: skip
 
 
-def _known(builder: Builder, instruction: Instruction) -> str:
+def _known(builder: FunctionBuilder, instruction: Instruction) -> str:
     """Return the type, when all words are known; cache hints have no effect here."""
     if not instruction.modifiers or not is_type(instruction.modifiers[-1]):
         builder.fail(instruction, "has no type that is known")
@@ -37,7 +37,7 @@ def _dtype(type_: str) -> np.dtype[Any]:
 
 
 @handles("ld", "ldu")
-def load(builder: Builder, instruction: Instruction) -> Step:
+def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = _known(builder, instruction)
     destination, source = builder.operands(instruction, 2, 3)[:2]
     dtype = _dtype(type_)
@@ -81,7 +81,7 @@ def load(builder: Builder, instruction: Instruction) -> Step:
 
 
 def _parameter(
-    builder: Builder, instruction: Instruction, source: Address, dtype: np.dtype[Any], count: int
+    builder: FunctionBuilder, instruction: Instruction, source: Address, dtype: np.dtype[Any], count: int
 ) -> list[int] | None:
     """Return the slots of kernel parameters, which are the same for all threads, and of `.param` variables."""
     if not isinstance(source.base, Symbol):
@@ -115,7 +115,7 @@ def _copy(sources: list[int], slots: list[int]) -> Step:
 
 
 @handles("st")
-def store_(builder: Builder, instruction: Instruction) -> Step:
+def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     type_ = _known(builder, instruction)
     target, value = builder.operands(instruction, 2, 3)[:2]
     dtype = UNSIGNED[SIZES[type_]]
@@ -152,7 +152,7 @@ def store_(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("createpolicy")
-def policy(builder: Builder, instruction: Instruction) -> Step:
+def policy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure that creates a cache policy, a number that only cache hints use: it is 0."""
     target = builder.target(instruction, builder.operands(instruction, 1, 4)[0], "b64")
 
@@ -166,7 +166,7 @@ def policy(builder: Builder, instruction: Instruction) -> Step:
     "prefetch", "prefetchu", "membar", "fence", "applypriority", "discard", "nanosleep", "pmevent", "griddepcontrol",
     "setmaxnreg",
 )  # fmt: skip
-def hint(builder: Builder, instruction: Instruction) -> Step:
+def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of memory ordering and hints, which does nothing: execution is in order here. Race detection
     observes fences.
     """

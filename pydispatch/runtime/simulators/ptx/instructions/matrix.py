@@ -8,7 +8,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Instruction, Operand
 from pydispatch.runtime.simulators.ptx.addresses import Piece, Slow, moved, space_of
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step, items
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.mma import warps_of
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -16,7 +16,7 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 
 
-def _facts(builder: Builder, instruction: Instruction) -> tuple[int, bool]:
+def _facts(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:
     """(matrices, transposed)."""
     rest = [
         m
@@ -32,7 +32,7 @@ class _Rows:
     """The addresses of matrices' rows: lane 8 m + r has row r of matrix m, those of other lanes do not matter."""
 
     def __init__(
-        self, builder: Builder, instruction: Instruction, operand: Operand | None, count: int, write: bool
+        self, builder: FunctionBuilder, instruction: Instruction, operand: Operand | None, count: int, write: bool
     ) -> None:
         if not isinstance(operand, Address) or operand.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
@@ -53,7 +53,7 @@ class _Rows:
 
 
 @handles("ldmatrix")
-def ldmatrix(builder: Builder, instruction: Instruction) -> Step:
+def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Lane t gets elements 2 (t mod 4) and the next of row t / 4, or with .trans of that column."""
     count, trans = _facts(builder, instruction)
     destination, address = builder.operands(instruction, 2)
@@ -78,7 +78,7 @@ def ldmatrix(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("stmatrix")
-def stmatrix(builder: Builder, instruction: Instruction) -> Step:
+def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     count, trans = _facts(builder, instruction)
     address, value = builder.operands(instruction, 2)
     slots = [builder.source(instruction, one, "u32") for one in items(value)]
@@ -101,7 +101,7 @@ def stmatrix(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("movmatrix")
-def movmatrix(builder: Builder, instruction: Instruction) -> Step:
+def movmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of movmatrix: a matrix in registers, transposed."""
     if set(instruction.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
         builder.fail(instruction)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.addresses import finder
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import BOOL
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.atomics import in_order
@@ -48,7 +48,7 @@ def _ended(frame: Frame, positions: Any, before: Any, after: Any) -> None:
 
 
 @handles("mbarrier")
-def mbarrier(builder: Builder, instruction: Instruction) -> Step:
+def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     kind, rest = instruction.modifiers[0] if instruction.modifiers else "", instruction.modifiers[1:]
     if set(rest) - _WORDS:
         builder.fail(instruction)
@@ -88,7 +88,9 @@ def mbarrier(builder: Builder, instruction: Instruction) -> Step:
     return wait
 
 
-def arrival(builder: Builder, instruction: Instruction, result: Any, address: Any, count: Any, drop: bool) -> Step:
+def arrival(
+    builder: FunctionBuilder, instruction: Instruction, result: Any, address: Any, count: Any, drop: bool
+) -> Step:
     """Return a closure for threads that arrive at a barrier, one after the other. count: of each; None: 1."""
     slot = builder.source(instruction, count, "u32") if count is not None else builder.constant(np.uint32(1))
     target = builder.target(instruction, result, "u64") if result is not None else -1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step, items
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.convert_small import widen8
 from pydispatch.runtime.simulators.ptx.instructions.exact import fma64
@@ -107,7 +107,7 @@ def product(lhs: Any, rhs: Any, c: Any, type_: str) -> Any:
 
 
 @handles("mma")
-def mma(builder: Builder, instruction: Instruction) -> Step:
+def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     words = [m for m in instruction.modifiers if m not in ("sync", "aligned")]
     finite = "satfinite" in words
     if finite:

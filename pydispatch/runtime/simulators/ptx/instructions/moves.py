@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import SIZES, Instruction, Operand, Register, Vector
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, is_type
 from pydispatch.runtime.simulators.ptx.memory import LOCAL, PARAM, SHARED, WINDOW
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -15,7 +15,7 @@ from pydispatch.runtime.simulators.ptx.specials import CLOCKS, clock, is_special
 
 
 @handles("mov")
-def mov(builder: Builder, instruction: Instruction) -> Step:
+def mov(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """mov.b64 %rd, {%r1, %r2} and back too."""
     if len(instruction.modifiers) != 1 or not is_type(instruction.modifiers[0]):
         builder.fail(instruction)
@@ -33,7 +33,7 @@ def mov(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _special(builder: Builder, instruction: Instruction, operand: Operand | None, name: str) -> Step:
+def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None, name: str) -> Step:
     if not is_special(name):
         builder.fail(instruction, f"reads {name}, which is not declared")
     size = builder.register_size(operand) or 4
@@ -53,7 +53,7 @@ def _special(builder: Builder, instruction: Instruction, operand: Operand | None
 
 
 def _pack(
-    builder: Builder, instruction: Instruction, d: Operand | None, x: Operand | None, dtype: np.dtype[Any]
+    builder: FunctionBuilder, instruction: Instruction, d: Operand | None, x: Operand | None, dtype: np.dtype[Any]
 ) -> Step:
     if isinstance(x, Vector) and not isinstance(d, Vector):
         count = len(x.items)
@@ -93,7 +93,7 @@ _BASES = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
 
 
 @handles("cvta")
-def cvta(builder: Builder, instruction: Instruction) -> Step:
+def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build a conversion between addresses of a state space and generic addresses.
 
     Addresses of the global and const spaces are already generic.
@@ -120,7 +120,7 @@ def cvta(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("isspacep")
-def isspacep(builder: Builder, instruction: Instruction) -> Step:
+def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
     p, x = builder.operands(instruction, 2)
     space = instruction.modifiers[0] if instruction.modifiers else ""
     s, target = builder.source(instruction, x, "u64"), builder.target(instruction, p, BOOL)
@@ -147,7 +147,7 @@ def isspacep(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("activemask")
-def activemask(builder: Builder, instruction: Instruction) -> Step:
+def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of activemask: the lanes that execute this together."""
     target = builder.target(instruction, builder.operands(instruction, 1)[0], "u32")
 

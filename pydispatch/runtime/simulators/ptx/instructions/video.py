@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -18,7 +18,7 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @handles(*(f"{name}{lanes}" for name in _OPERATIONS for lanes in (2, 4)))
-def video(builder: Builder, instruction: Instruction) -> Step:
+def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """v….dtype.atype.btype d, a, b, c: each part by itself; .add: all parts summed onto c."""
     lanes = int(instruction.opcode[-1])
     compute = _OPERATIONS[instruction.opcode[:-1]]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.formats.ptx.module import Instruction
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step, pair
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, pair
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.registry import handles
@@ -37,7 +37,7 @@ def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
 
 
 @handles("shfl")
-def shuffle(builder: Builder, instruction: Instruction) -> Step:
+def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of shfl: a value of another lane: up, down, bfly, idx, inside segments given by c. The value
     of a lane that is not here is not defined; here it is the asker's own value.
     """
@@ -87,7 +87,7 @@ def shuffle(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("vote")
-def vote(builder: Builder, instruction: Instruction) -> Step:
+def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """vote.all, .any, .uni of a predicate, .ballot of its bits."""
     words = [m for m in instruction.modifiers if m != "sync"]
     sync = "sync" in instruction.modifiers
@@ -126,7 +126,7 @@ def _groups(frame: Frame, masks: Any) -> Any:
 
 
 @handles("match")
-def match(builder: Builder, instruction: Instruction) -> Step:
+def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """match.any: the lanes with my value; match.all: the mask if all have the same, else 0."""
     if (
         len(instruction.modifiers) != 3
@@ -174,7 +174,7 @@ _REDUX: dict[str, Callable[..., Any]] = {
 
 
 @handles("redux")
-def redux(builder: Builder, instruction: Instruction) -> Step:
+def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
     words = [m for m in instruction.modifiers if m != "sync"]
     if len(words) != 2 or words[0] not in _REDUX or words[1] not in ("u32", "s32", "b32"):
         builder.fail(instruction)
@@ -202,7 +202,7 @@ def redux(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("elect")
-def elect(builder: Builder, instruction: Instruction) -> Step:
+def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Elect the lowest lane of the mask."""
     destination, mask_operand = builder.operands(instruction, 2)
     first, second = pair(destination)
@@ -221,7 +221,7 @@ def elect(builder: Builder, instruction: Instruction) -> Step:
 
 
 @handles("bar", "barrier")
-def warp_barrier(builder: Builder, instruction: Instruction) -> Step:
+def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """bar.warp.sync: those in the mask have met when this runs."""
     if instruction.modifiers != ("warp", "sync"):
         builder.fail(instruction)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pydispatch.formats.ptx.module import Address, Instruction, Operand
 from pydispatch.runtime.simulators.ptx.addresses import Slow, moved, space_of
-from pydispatch.runtime.simulators.ptx.builder import Builder, Step, items
+from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step, items
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.mma import accumulators, elements, product, registers, warps_of
@@ -29,7 +29,7 @@ _SHAPES = {
 _WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared", "shared::cta"}
 
 
-def _facts(builder: Builder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
+def _facts(builder: FunctionBuilder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
     """((m, n, k), the types)."""
     rest = [m for m in instruction.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
     shape = _SHAPE.fullmatch(rest[0]) if rest else None
@@ -47,7 +47,12 @@ class _Walk:
     """The addresses of each element of a lane's part of a matrix in memory."""
 
     def __init__(
-        self, builder: Builder, instruction: Instruction, address: Operand | None, stride: Operand | None, write: bool
+        self,
+        builder: FunctionBuilder,
+        instruction: Instruction,
+        address: Operand | None,
+        stride: Operand | None,
+        write: bool,
     ) -> None:
         shape, types = _facts(builder, instruction)
         self.part = instruction.modifiers[1]
@@ -81,7 +86,7 @@ class _Walk:
 
 
 @handles("wmma")
-def wmma(builder: Builder, instruction: Instruction) -> Step:
+def wmma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     kind = instruction.modifiers[:1]
     if kind == ("load",):
         return _load(builder, instruction)
@@ -92,7 +97,7 @@ def wmma(builder: Builder, instruction: Instruction) -> Step:
     return _mma(builder, instruction)
 
 
-def _load(builder: Builder, instruction: Instruction) -> Step:
+def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     operands = builder.operands(instruction, 2, 3)
     walk = _Walk(builder, instruction, operands[1], operands[2] if len(operands) > 2 else None, write=False)
     register = UNSIGNED[8 if walk.type == "f64" else 4]
@@ -116,7 +121,7 @@ def _load(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _store(builder: Builder, instruction: Instruction) -> Step:
+def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
     operands = builder.operands(instruction, 2, 3)
     walk = _Walk(builder, instruction, operands[0], operands[2] if len(operands) > 2 else None, write=True)
     register = UNSIGNED[8 if walk.type == "f64" else 4]
@@ -140,7 +145,7 @@ def _store(builder: Builder, instruction: Instruction) -> Step:
     return step
 
 
-def _mma(builder: Builder, instruction: Instruction) -> Step:
+def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     shape, types = _facts(builder, instruction)
     # Of f16 the instruction names only the types of D and C.
     to, first, second, accumulated = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])

@@ -59,7 +59,7 @@ def fewest_constants(uses: Sequence[flow.DispatchOp]) -> flow.DispatchOp:
     return min(uses, key=lambda use: sum(map(is_constant, use.arguments)))
 
 
-def can_run_alone(dispatch: flow.DispatchOp) -> bool:
+def can_run_standalone(dispatch: flow.DispatchOp) -> bool:
     """Return whether all sizes are known, so that a call can be made up."""
     values = (*dispatch.arguments, *dispatch.results)
     static = all(v.type.has_static_shape() for v in values if isinstance(v.type, TensorType))
@@ -67,7 +67,9 @@ def can_run_alone(dispatch: flow.DispatchOp) -> bool:
     return static and len(dispatch.entry_points.data) == 1 and all(is_constant(v) for v in sizes)
 
 
-def add_alone(module: ModuleOp, executable: Operation, export: str, use: flow.DispatchOp, trial: int) -> DispatchEntry:
+def add_standalone(
+    module: ModuleOp, executable: Operation, export: str, use: flow.DispatchOp, trial: int
+) -> DispatchEntry:
     """Add the function `trial_NUMBER` with a dispatch, and its executable, which becomes the module's.
 
     The function takes what the dispatch reads, apart from constants; what these hold decides no time.

@@ -1,0 +1,54 @@
+"""Tunables: parts of a program with several configurations, from which tuning chooses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pydispatch.formats.artifact.artifact import Artifact
+
+
+class Tunable(ABC):
+    """Part of a program with several named configurations.
+
+    Attributes:
+        subject: Description of the tunable for messages.
+        key: Text that is equal for tunables to which the same measurement applies, on one machine.
+        calls: Minimum number of times that the program computes the tunable.
+        default: Name of the configuration that is used without measurement.
+    """
+
+    subject: str
+    key: str
+    calls: int
+    default: str
+
+    @abstractmethod
+    def neighbours(self, name: str) -> Sequence[str]:
+        """Return the configurations to try where `name` is the best so far, likely ones first."""
+
+    @abstractmethod
+    def is_legal(self, name: str) -> bool:
+        """Return whether a name, which may come from a file, is a configuration of this."""
+
+    @abstractmethod
+    def apply(self, name: str) -> None:
+        """Apply a configuration to the program that is being compiled."""
+
+
+class Trial(NamedTuple):
+    """A function that computes one tunable in one configuration. needs: symbols of optional imports that it calls."""
+
+    artifact: Artifact
+    function: str
+    config: str
+    needs: Sequence[str] = ()
+
+
+class TrialBuilder(ABC):
+    """Builder of programs that each compute one tunable."""
+
+    @abstractmethod
+    def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
+        """Return a function for each tunable and configuration; None for one that does not compile."""
