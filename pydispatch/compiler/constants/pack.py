@@ -139,10 +139,10 @@ def _layout(
     """Return the panels of a factor; None where they do not pay."""
     if contraction.n is None or not _is_whole(contraction):
         return None
-    (axis,) = contraction.b.where(contraction.n)
+    (axis,) = contraction.b.positions_of(contraction.n)
     columns = type_.get_shape()[axis]
     if grouped is not None:
-        (steps,), group = contraction.b.where(contraction.k), grouped.arithmetic.group
+        (steps,), group = contraction.b.positions_of(contraction.k), grouped.arithmetic.group
         width = PANEL_BYTES // i32.size
         whole = columns % width == 0 and type_.get_shape()[steps] % group == 0
         return Layout(axis, width, group, steps) if whole and prod(type_.get_shape()) >= LEAST_TURNED_BYTES else None

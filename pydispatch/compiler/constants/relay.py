@@ -135,7 +135,7 @@ def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> 
     panels = code.put(arith.DivUIOp(count, code.number(width)))
     if count is not code.dims[axis]:
         code.pad(axis, code.put(arith.MuliOp(panels, code.number(width))))
-    code.copy([panels, code.dims[1 - axis]], [-1, -1, width], layout.elements(2).results)
+    code.copy([panels, code.dims[1 - axis]], [-1, -1, width], layout.unpacked_map(2).results)
     flat = layout.type_of(TensorType(code.element, [matrix.rows, matrix.columns]))
     ops = code.cast(flat)
     if flat != result:

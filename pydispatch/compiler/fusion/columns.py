@@ -62,7 +62,7 @@ def _rewrite(op: GenericOp, contraction: Contraction) -> None:
     value = contraction.generic.inputs[contraction.b.main]
     type_ = cast("TensorType[Attribute]", value.type)
     rank, element = type_.get_num_dims(), type_.element_type
-    (last,) = contraction.b.where(cast(int, contraction.n))
+    (last,) = contraction.b.positions_of(cast(int, contraction.n))
     order = [*(i for i in range(rank) if i != last), last]
     ordered = TensorType(element, [type_.get_shape()[i] for i in order])
     reads = AffineMap(rank, 0, tuple(AffineDimExpr(order.index(i)) for i in range(rank)))

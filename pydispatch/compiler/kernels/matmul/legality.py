@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
-from pydispatch.compiler.kernels.matmul.results import Places, dependents, is_of_columns, positions
+from pydispatch.compiler.kernels.matmul.results import DimCache, dependents, is_of_columns, matching_dims
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
@@ -24,26 +24,26 @@ COPIES = ("tensor.pad", "tensor.extract_slice", "tensor.cast", "tensor.expand_sh
 
 MOST_ORDERINGS = 8
 """How often the columns of a contraction may be copied into their order on the way: for each index of dimensions that
-they do not depend on. 2x2 filters that are turned around, for each of 32 rows of 32x32x128 to 64 places: 485 us, once
-286 us (Zen 5, one worker)."""
+they do not depend on. 2x2 filters that are flipped, for each of 32 rows of 32x32x128 to 64 channels: 485 us, once 286
+us (Zen 5, one worker)."""
 
 
 def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
     """None when `group` may be the dispatch of a contraction; else the reason in words. False when it has none."""
-    found = contractions(group)
-    if not found:
+    candidates = contractions(group)
+    if not candidates:
         return False
-    if len(found) > 1:
+    if len(candidates) > 1:
         return reasons.TWO_CONTRACTIONS
-    c = found[0]
+    (c,) = candidates
     members = set(group)
-    after, before = dependents(c.op, group), _before_of(c.op, members)
-    known: Places = {}
+    after, before = dependents(c.op, group), _producers_of(c.op, members)
+    cache: DimCache = {}
     for other in group:
         if other is c.op or info_of(other).cost is Cost.FREE:
             continue
         if other in after:
-            reason = _after(other, c, known)
+            reason = _after(other, c, cache)
         elif any(use.operation not in members for value in other.results for use in value.uses):
             reason = reasons.SECOND_RESULT.format(other.name)
         else:
@@ -53,21 +53,21 @@ def judge_contraction(group: Sequence[Operation]) -> str | bool | None:
     return None
 
 
-def _before_of(op: Operation, members: set[Operation]) -> set[Operation]:
+def _producers_of(op: Operation, members: set[Operation]) -> set[Operation]:
     """Return the operations of a group that `op` needs, directly or through others."""
-    found: set[Operation] = set()
+    producers: set[Operation] = set()
     pending = [op]
     while pending:
         for value in inputs_of(pending.pop()):
-            if isinstance(value.owner, Operation) and value.owner in members and value.owner not in found:
-                found.add(value.owner)
+            if isinstance(value.owner, Operation) and value.owner in members and value.owner not in producers:
+                producers.add(value.owner)
                 pending.append(value.owner)
-    return found
+    return producers
 
 
-def _after(op: Operation, contraction: Contraction, known: Places) -> str | None:
+def _after(op: Operation, contraction: Contraction, cache: DimCache) -> str | None:
     for value in op.results:
-        if isinstance(value.type, TensorType) and positions(value, contraction.op.results[0], known) is None:
+        if isinstance(value.type, TensorType) and matching_dims(value, contraction.op.results[0], cache) is None:
             return reasons.OTHER_PLACES.format(op.name)
     return None
 
@@ -121,17 +121,17 @@ def _beside(op: Operation, contraction: Contraction, after: Collection[Operation
 
 def _ends(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
     """Return the values computed by `op`, or from its results, that operations in `after` read."""
-    found: list[SSAValue] = []
+    read: list[SSAValue] = []
     pending, seen = [op], {op}
     while pending:
         for value in pending.pop().results:
             for use in value.uses:
-                if use.operation in after and value not in found:
-                    found.append(value)
+                if use.operation in after and value not in read:
+                    read.append(value)
                 elif use.operation not in after and use.operation not in seen:
                     seen.add(use.operation)
                     pending.append(use.operation)
-    return found
+    return read
 
 
 def _count(op: Operation) -> int:

@@ -28,9 +28,13 @@ SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
 """The addition of a contraction and the multiplication that goes with it."""
 
 
-FAR_ROWS = 7
-"""What a dimension of rows is worth at most whose neighbours lie further apart in the result than another's: blocks of
-so many neighbours are fast enough. Over 250 images of 32x32x3, blocks of images took 10 ms on Zen 5, of pixels 3.2."""
+MAX_STRIDED_ROWS, MAX_INNER_ROWS = 7, 48
+"""Rows that a dimension counts for, at most, when M is chosen: the dimension of rows that is innermost in the result
+wins unless it is shorter than a block of strided rows that is fast enough. Over 250 images of 32x32x3, blocks of images
+took 10 ms on Zen 5, of pixels 3.2."""
+
+ASSUMED_SIZE = 64
+"""Size that is assumed of a dynamic dimension."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,14 @@ class Linear:
 class Factor:
     """Factor of the product: scalar code over inputs of the generic, all read at coordinates of a main input.
 
-    coordinates: the coordinates of the main input. inputs: for each input, by its number, the coordinate of every
-    dimension: its position in `coordinates`, or a constant as a Linear. direct: whether the factor is the main
-    input's element itself.
+    Attributes:
+        value: The factor, in the body of the generic.
+        main: Ordinal of the main input.
+        coordinates: Coordinates of the main input.
+        inputs: For the ordinal of each input, the coordinate of every dimension: its position in `coordinates`, or a
+            constant as a Linear.
+        code: The operations of the body that compute the factor.
+        direct: Whether the factor is the main input's element itself.
     """
 
     value: SSAValue
@@ -69,7 +78,7 @@ class Factor:
     def dims(self) -> set[int]:
         return {dim for c in self.coordinates for dim, _ in c.terms}
 
-    def where(self, dim: int) -> list[int]:
+    def positions_of(self, dim: int) -> list[int]:
         """Return the positions of the coordinates that depend on a dimension."""
         return [i for i, c in enumerate(self.coordinates) if c.of(dim)]
 
@@ -82,7 +91,15 @@ class Factor:
 class Contraction:
     """C[.., m, n] += A[.., m, k] * B[.., k, n] for all outer dimensions, summed over k and `reductions`.
 
-    m or n is None where the product has no such dimension. acc: the type that sums have in the program.
+    Attributes:
+        op: The operation.
+        generic: What it computes.
+        a, b: The factors.
+        m, n: Dimensions of the rows and the columns of a tile; None where the product has none.
+        k: Dimension of the products of a sum.
+        outer: The other parallel dimensions.
+        reductions: The other reduced dimensions.
+        acc: Element type of the result.
     """
 
     op: Operation
@@ -150,10 +167,10 @@ def _recognize(generic: Structured) -> Contraction | None:
         return None
     if len(generic.outputs) != 1 or not generic.loops or len(op.results) != 1:
         return None
-    halves = _product(generic)
-    if halves is None:
+    operands = _product(generic)
+    if operands is None:
         return None
-    factors = [_factor(generic, half) for half in halves]
+    factors = [_factor(generic, operand) for operand in operands]
     if factors[0] is None or factors[1] is None:
         return None
     return _roles(generic, factors[0], factors[1])
@@ -175,68 +192,76 @@ def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
 
 
 def _factor(generic: Structured, value: SSAValue) -> Factor | None:
+    """Return an operand of the product as a factor; None where its inputs are read at coordinates of several."""
+    slice_ = _backward_slice(generic, value)
+    if slice_ is None:
+        return None
+    code, ordinals = slice_
+    if not ordinals or ordinals[-1] >= len(generic.inputs):
+        return None
+    main = max(ordinals, key=lambda i: (len(dims_in(generic.maps[i])), len(generic.maps[i].results)))
+    coordinates = tuple(c for r in generic.maps[main].results if (c := linear(r)) is not None)
+    if len(coordinates) < len(generic.maps[main].results):
+        return None
+    inputs = {i: positions for i in ordinals if (positions := _positions(generic.maps[i], coordinates)) is not None}
+    if len(inputs) < len(ordinals):
+        return None
+    return Factor(value, main, coordinates, inputs, tuple(code), value is generic.block.args[main])
+
+
+def _backward_slice(generic: Structured, value: SSAValue) -> tuple[list[Operation], list[int]] | None:
+    """Return the operations of the body that compute a value, producers first, and the ordinals of the operands of the
+    generic that they read; None for operations that a factor cannot have."""
     code: list[Operation] = []
-    numbers: set[int] = set()
+    ordinals: set[int] = set()
     pending, seen = [value], set[SSAValue]()
     while pending:
-        at = pending.pop()
-        if at in seen:
+        operand = pending.pop()
+        if operand in seen:
             continue
-        seen.add(at)
-        if isinstance(at, BlockArgument) and at.owner is generic.block:
-            numbers.add(at.index)
-        elif isinstance(at, OpResult) and at.op.parent_block() is generic.block:
-            if at.op.regions or at.op.name.startswith(("linalg.", "tensor.")) or len(at.op.results) != 1:
+        seen.add(operand)
+        if isinstance(operand, BlockArgument) and operand.owner is generic.block:
+            ordinals.add(operand.index)
+        elif isinstance(operand, OpResult) and operand.op.parent_block() is generic.block:
+            op = operand.op
+            if op.regions or op.name.startswith(("linalg.", "tensor.")) or len(op.results) != 1:
                 return None
-            code.append(at.op)
-            pending += at.op.operands
-    if not numbers or max(numbers) >= len(generic.inputs):
-        return None
+            code.append(op)
+            pending += op.operands
     order = {op: i for i, op in enumerate(generic.block.ops)}
-    code.sort(key=lambda op: order[op])
-    main = max(sorted(numbers), key=lambda i: (len(dims_in(generic.maps[i])), len(generic.maps[i].results)))
-    coordinates = [linear(r) for r in generic.maps[main].results]
-    if any(c is None for c in coordinates):
-        return None
-    known = tuple(c for c in coordinates if c is not None)
-    inputs = {number: _places(generic.maps[number], known) for number in sorted(numbers)}
-    if any(places is None for places in inputs.values()):
-        return None
-    reads = {number: places for number, places in inputs.items() if places is not None}
-    direct = value is generic.block.args[main]
-    return Factor(value, main, known, reads, tuple(code), direct)
+    return sorted(code, key=lambda op: order[op]), sorted(ordinals)
 
 
-def _places(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Linear, ...] | None:
+def _positions(map: AffineMap, coordinates: tuple[Linear, ...]) -> tuple[int | Linear, ...] | None:
     """Return the position in `coordinates` of each result of a map, or the result if it is constant; None otherwise."""
-    places: list[int | Linear] = []
+    positions: list[int | Linear] = []
     for result in map.results:
-        found = linear(result)
-        if found is None or (found.terms and found not in coordinates):
+        coordinate = linear(result)
+        if coordinate is None or (coordinate.terms and coordinate not in coordinates):
             return None
-        places.append(coordinates.index(found) if found.terms else found)
-    return tuple(places)
+        positions.append(coordinates.index(coordinate) if coordinate.terms else coordinate)
+    return tuple(positions)
 
 
 def _static_size(generic: Structured, dim: int) -> int:
-    """Return the static size of a dimension, or 64 as an estimate if it is dynamic."""
+    """Return the static size of a dimension, or the assumed one if it is dynamic."""
     size = generic.extents[dim]
-    return 64 if size is None else size
+    return ASSUMED_SIZE if size is None else size
 
 
 def _columns(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]:
-    """Return the dimensions that may become columns: parallel ones of b alone, along which adjacent elements are one
+    """Return the dimensions that may become columns: parallel ones of `rhs` alone, along which neighbours are one
     apart.
     """
     own = [d for d in sorted(parallel) if d in rhs.dims and d not in lhs.dims]
-    return [d for d in own if len(rhs.where(d)) == 1 and rhs.coordinates[rhs.where(d)[0]].of(d) == 1]
+    return [d for d in own if len(rhs.positions_of(d)) == 1 and rhs.coordinates[rhs.positions_of(d)[0]].of(d) == 1]
 
 
 def _roles(generic: Structured, first: Factor, second: Factor) -> Contraction | None:
-    """Choose m, n and k: n wants to be contiguous in B and C, k in A, and m to be large. None is in several
-    coordinates of a factor, as in a diagonal: what it reads does not fill a tile."""
+    """Choose m, n and k, and return the contraction: n is contiguous in B and C where possible, k in A, and m is large.
+    None of them is in several coordinates of a factor, as in a diagonal: its elements do not fill a tile."""
     parallel = set(range(len(generic.iterators))) - set(generic.loops)
-    shared = [d for d in generic.loops if len(first.where(d)) == len(second.where(d)) == 1]
+    shared = [d for d in generic.loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
     if not shared or not set(generic.loops) <= first.dims | second.dims:
         return None
     results = generic.output_maps[0].results
@@ -244,7 +269,7 @@ def _roles(generic: Structured, first: Factor, second: Factor) -> Contraction | 
     best: tuple[int, Factor, Factor, int | None] | None = None
     for a, b in ((first, second), (second, first)):
         for n in _columns(a, b, parallel):
-            score = 4 * (n == last) + 3 * b.is_last(n) + 2 * b.coordinates[b.where(n)[0]].is_identity(n)
+            score = 4 * (n == last) + 3 * b.is_last(n) + 2 * b.coordinates[b.positions_of(n)[0]].is_identity(n)
             score -= 6 * (_static_size(generic, n) < 4)
             if best is None or score > best[0]:
                 best = (score, a, b, n)
@@ -253,14 +278,11 @@ def _roles(generic: Structured, first: Factor, second: Factor) -> Contraction | 
             return None
         best = (0, first, second, None)
     _, a, b, columns = best
-    rows = [d for d in parallel if len(a.where(d)) == 1 and d not in b.dims]
+    rows = [d for d in parallel if len(a.positions_of(d)) == 1 and d not in b.dims]
     order = [r.position for r in results if isinstance(r, AffineDimExpr)]
-    near = max(rows, key=order.index, default=None)
-    m = max(
-        rows,
-        key=lambda d: (min(_static_size(generic, d), 48 if d == near else FAR_ROWS), a.is_last(d), d),
-        default=None,
-    )
+    innermost = max(rows, key=order.index, default=None)
+    most = {d: MAX_INNER_ROWS if d == innermost else MAX_STRIDED_ROWS for d in rows}
+    m = max(rows, key=lambda d: (min(_static_size(generic, d), most[d]), a.is_last(d), d), default=None)
     k = max(
         shared, key=lambda d: (_static_size(generic, d) > 1, a.is_last(d), b.is_last(d), _static_size(generic, d), d)
     )
@@ -274,5 +296,5 @@ def _roles(generic: Structured, first: Factor, second: Factor) -> Contraction | 
 
 
 def contractions(operations: Sequence[Operation]) -> list[Contraction]:
-    found = (contraction_of(op) for op in operations)
-    return [c for c in found if c is not None]
+    """Return the contractions among operations."""
+    return [c for op in operations if (c := contraction_of(op)) is not None]

@@ -1,10 +1,10 @@
 """Panels: the layout of a constant factor in which register blocks read it, a fixed number of columns side by side.
 
-A tensor with the dimension n lies in panels along n when it is [n / width, the other dimensions in their order, width];
-where n is no multiple of the width, zeros fill the last panel.
-Where an instruction takes several steps of k at once (`cpu/arithmetic.py`), k is cut too, and the steps of a group come
+A tensor with the dimension n is stored in panels along n when its shape is [n / width, the other dimensions in their
+order, width]; where n is no multiple of the width, zeros fill the last panel.
+Where an instruction takes several steps of k at once (`cpu/arithmetic.py`), k is cut too, and the steps of a group are
 last: [n / width, the others with k / group, width, group].
-Its dispatch function turns panels into the tensor again, by one generic; kernels on CPUs read the panels themselves.
+The dispatch function has one generic that unpacks the tensor; kernels on CPUs read the panels in place.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ PANEL_BYTES = 128
 class Layout:
     """Panel layout of a tensor.
 
-    axis: the dimension that is cut into panels. width: columns of a panel. group: number of neighbours along the
-    dimension `steps` that are stored side by side in each column.
+    Attributes:
+        axis: The dimension that is cut into panels.
+        width: Columns of a panel.
+        group: Number of neighbours along the dimension `steps` that are contiguous in each column.
+        steps: Dimension of the groups; None where there are none.
     """
 
     axis: int
@@ -50,7 +53,7 @@ class Layout:
         inner = [self.width] if self.steps is None else [self.width, self.group]
         return TensorType(type.element_type, [-(-columns // self.width), *shape, *inner])
 
-    def places(self, rank: int) -> AffineMap:
+    def packed_map(self, rank: int) -> AffineMap:
         """Return the map from the indices of a tensor of rank `rank` to the indices in its panels."""
         dims: list[AffineExpr] = [AffineExpr.dimension(d) for d in range(rank)]
         column, inner = dims[self.axis], [dims[self.axis] % self.width]
@@ -60,7 +63,7 @@ class Layout:
         del dims[self.axis]
         return AffineMap(rank, 0, (column // self.width, *dims, *inner))
 
-    def elements(self, rank: int) -> AffineMap:
+    def unpacked_map(self, rank: int) -> AffineMap:
         """Return the map from the indices in the panels to the indices of the tensor of rank `rank`."""
         loops = rank + 1 + (self.steps is not None)  # [panel, other dimensions ..., column, step of a group]
         dims = [AffineExpr.dimension(d) for d in range(loops)]
@@ -73,7 +76,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Panels:
-    """An argument with a tensor in panels."""
+    """Argument that is a tensor in panels."""
 
     argument: BlockArgument
     layout: Layout
@@ -93,7 +96,7 @@ class Panels:
         return strides
 
     @property
-    def step(self) -> int:
+    def panel_stride(self) -> int:
         """Elements between panels."""
         return prod(self._middle) * self.layout.width * self.layout.group
 
@@ -109,12 +112,12 @@ def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
     assert isinstance(value.type, TensorType)
     panels, ops = layout.type_of(value.type), list[Operation]()
     shape = list(value.type.get_shape())
-    missing = -shape[layout.axis] % layout.width
-    if missing:
-        shape[layout.axis] += missing
-        ops = padded(value, [missing if d == layout.axis else 0 for d in range(len(shape))], shape)
+    padding = -shape[layout.axis] % layout.width
+    if padding:
+        shape[layout.axis] += padding
+        ops = padded(value, [padding if d == layout.axis else 0 for d in range(len(shape))], shape)
         value = ops[-1].results[0]
-    return [*ops, *_copy(value, panels, layout.elements(len(shape)))]
+    return [*ops, *_copy(value, panels, layout.unpacked_map(len(shape)))]
 
 
 def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]) -> list[Operation]:
@@ -133,27 +136,28 @@ def padded(value: SSAValue, high: Sequence[int | SSAValue], shape: Sequence[int]
 
 def from_panels(value: SSAValue, result: TensorType[Attribute], layout: Layout) -> list[Operation]:
     """Build the operations that unpack a tensor from its panels; the last one returns the tensor."""
-    return _copy(value, result, layout.places(result.get_num_dims()))
+    return _copy(value, result, layout.packed_map(result.get_num_dims()))
 
 
 def panels_of(value: SSAValue) -> Panels | None:
-    """Return the panels that a value of a dispatch function is made from, None when it is no argument in panels."""
+    """Return the panels that a value of a dispatch function is unpacked from, None when it is no argument in panels."""
     value = source_of(value)
     if not isinstance(value, OpResult) or value.op.name != GENERIC:
         return None
-    g = structured(value.op)
-    if len(g.inputs) != 1 or not isinstance(g.inputs[0], BlockArgument) or not isinstance(g.block.last_op, YieldOp):
+    generic = structured(value.op)
+    if len(generic.inputs) != 1 or not isinstance(generic.inputs[0], BlockArgument):
         return None
-    if len(list(g.block.ops)) != 1 or g.block.last_op.operands[0] is not g.block.args[0]:
+    first = generic.block.first_op
+    if not isinstance(first, YieldOp) or first.operands[0] is not generic.block.args[0]:
         return None
-    type_ = g.inputs[0].type
+    type_ = generic.inputs[0].type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return None
-    rank = len(g.iterators)
-    if g.maps[1] != AffineMap.identity(rank):
+    rank = len(generic.iterators)
+    if generic.maps[1] != AffineMap.identity(rank):
         return None
-    layouts = _layouts(rank, type_.get_shape())
-    return next((Panels(g.inputs[0], layout) for layout in layouts if g.maps[0] == layout.places(rank)), None)
+    layouts = (layout for layout in _layouts(rank, type_.get_shape()) if generic.maps[0] == layout.packed_map(rank))
+    return next((Panels(generic.inputs[0], layout) for layout in layouts), None)
 
 
 def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:

@@ -10,10 +10,10 @@ from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.structured import Structured, as_structured
 
 Range = tuple[int, int]
-"""(least, greatest), as signed numbers"""
+"""(least, greatest), as signed integers."""
 
-MOST_ELEMENTS = 1 << 16
-"""Of an array whose elements are looked at: zero points of channels."""
+MAX_ELEMENTS = 1 << 16
+"""Elements of a constant array whose range is computed: enough for zero points of channels; more cost compile time."""
 
 SAME_ELEMENTS = {"tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice", "tensor.cast", "tensor.splat"}
 """Operations whose elements are all elements of the first operand, or that operand."""
@@ -30,7 +30,7 @@ def range_of(value: SSAValue) -> Range | None:
 
 
 class _Ranges:
-    """Ranges of scalars, and of the elements of tensors, each found once."""
+    """Ranges of scalars, and of the elements of tensors, each computed once."""
 
     def __init__(self) -> None:
         self.known: dict[SSAValue, Range | None] = {}
@@ -38,14 +38,20 @@ class _Ranges:
     def of(self, value: SSAValue) -> Range | None:
         if value not in self.known:
             self.known[value] = None  # a value that depends on itself
-            type_ = value.type
-            everything = _all_of(_element_of(value))
-            found = None if everything is None else self._argument(value) if isinstance(value, BlockArgument) else None
-            if everything is not None and isinstance(value, OpResult):
-                found = self._tensor(value) if isinstance(type_, TensorType) else self._scalar(value)
-            inside = found is not None and everything is not None and _within(found, everything)
-            self.known[value] = found if inside else everything
+            self.known[value] = self._range(value)
         return self.known[value]
+
+    def _range(self, value: SSAValue) -> Range | None:
+        """Return the range of a value, or of all values of its type where the operations state none within it."""
+        everything = _range_of_type(_element_of(value))
+        if everything is None:
+            return None
+        if isinstance(value, BlockArgument):
+            stated = self._argument(value)
+        else:
+            assert isinstance(value, OpResult)
+            stated = self._tensor(value) if isinstance(value.type, TensorType) else self._scalar(value)
+        return stated if stated is not None and _is_within(stated, everything) else everything
 
     def _argument(self, value: BlockArgument) -> Range | None:
         """Return the range of an element that the body of a structured operation reads; None if it is not an input."""
@@ -64,7 +70,7 @@ class _Ranges:
             assert last is not None
             return _joined(self.of(op.operands[0]), self.of(last.operands[0]))
         if op.name == "flow.tensor.bitcast":
-            same = _all_of(_element_of(op.operands[0])) == _all_of(_element_of(value))
+            same = _range_of_type(_element_of(op.operands[0])) == _range_of_type(_element_of(value))
             return self.of(op.operands[0]) if same else None
         if op.name in ("arith.constant", "flow.tensor.constant"):
             return _elements(op.properties["value"])
@@ -99,7 +105,7 @@ class _Ranges:
 
 def _elements(value: Attribute) -> Range | None:
     """Return the least and the greatest element of a constant that is not large."""
-    if isinstance(value, NumPyArrayAttr) and value.count <= MOST_ELEMENTS:
+    if isinstance(value, NumPyArrayAttr) and value.count <= MAX_ELEMENTS:
         value = value.dense()
     if not isinstance(value, DenseIntOrFPElementsAttr):
         return None
@@ -115,7 +121,7 @@ def _element_of(value: SSAValue) -> Attribute:
     return value.type.element_type if isinstance(value.type, TensorType) else value.type
 
 
-def _all_of(type_: Attribute) -> Range | None:
+def _range_of_type(type_: Attribute) -> Range | None:
     """Return the range of all values of an integer type, None for another type."""
     return _signed(type_.width.data) if isinstance(type_, IntegerType) else None
 
@@ -124,7 +130,7 @@ def _signed(bits: int) -> Range:
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
-def _within(inner: Range, outer: Range) -> bool:
+def _is_within(inner: Range, outer: Range) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -18,57 +18,51 @@ from pydispatch.compiler.tensor_ops.registry import rule_of, source_of
 from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
-Places = dict[SSAValue, "list[int] | bool | None"]
-"""What `positions` found out of values, for one contraction's result."""
+DimCache = dict[SSAValue, "list[int] | bool | None"]
+"""Value → dimensions of one contraction's result along its axes; False where it does not depend on the result, None
+where elements depend on several elements or on those at other indices."""
 
 
-def positions(value: SSAValue, result: SSAValue, known: Places | None = None) -> list[int] | None:
+def matching_dims(value: SSAValue, result: SSAValue, cache: DimCache | None = None) -> list[int] | None:
     """Return, for each dimension of `value`, the matching dimension of `result`; None if there is no such mapping.
 
-    Each element of `value` must depend on exactly one element of `result`, in the same position. known: cache of
-    earlier results for the same operations.
+    Each element of `value` must depend on exactly one element of `result`, that at the same indices. cache: earlier
+    answers for the same result.
     """
-    known = {} if known is None else known
-
-    def of(at: SSAValue) -> list[int] | bool | None:
-        """Return the dimensions of the result along the axes of a value; False if it does not depend on the result."""
-        if at not in known:
-            known[at] = _positions(at, result, of)
-        return known[at]
-
-    found = of(value)
-    return found if isinstance(found, list) else None
+    dims = _dims(value, result, {} if cache is None else cache)
+    return dims if isinstance(dims, list) else None
 
 
 def is_of_columns(value: SSAValue, contraction: Contraction, readers: Collection[Operation]) -> bool:
     """Return whether all operations in `readers` that use `value` read one element of it per column of the
     contraction's result.
     """
-    out = contraction.generic.output_maps[0].results
+    result_dims, column = contraction.generic.output_maps[0].results, contraction.n
     for use in value.uses:
         if use.operation not in readers:
             continue
-        if use.operation.name != GENERIC or contraction.n is None:
+        if use.operation.name != GENERIC or column is None:
             return False
-        g = structured(use.operation)
-        places = positions(use.operation.results[0], contraction.op.results[0])
+        generic = structured(use.operation)
+        dims = matching_dims(use.operation.results[0], contraction.op.results[0]) or ()
         loops = {
-            r.position: out[place]
-            for r, place in zip(g.output_maps[0].results, places or (), strict=False) if isinstance(r, AffineDimExpr)
-        }  # fmt: skip
-        for r in g.maps[use.index].results:
-            if not isinstance(r, AffineDimExpr) or loops.get(r.position) != AffineDimExpr(contraction.n):
+            r.position: result_dims[dim]
+            for r, dim in zip(generic.output_maps[0].results, dims, strict=False)
+            if isinstance(r, AffineDimExpr)
+        }
+        for r in generic.maps[use.index].results:
+            if not isinstance(r, AffineDimExpr) or loops.get(r.position) != AffineDimExpr(column):
                 return False
     return True
 
 
 def dependents(op: Operation, operations: Iterable[Operation]) -> dict[Operation, None]:
     """Return the elements of `operations` that depend on `op`, directly or through others, in an executable order."""
-    found: dict[Operation, None] = {}
+    users: dict[Operation, None] = {}
     for other in operations:
-        if any(v.owner is op or v.owner in found for v in inputs_of(other)):
-            found[other] = None
-    return found
+        if any(v.owner is op or v.owner in users for v in inputs_of(other)):
+            users[other] = None
+    return users
 
 
 def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValue]:
@@ -82,32 +76,37 @@ def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValu
     ]  # fmt: skip
 
 
-def _positions(at: SSAValue, result: SSAValue, of: object) -> list[int] | bool | None:
-    assert callable(of)
-    if at is result:
-        assert isinstance(at.type, TensorType)
-        return list(range(at.type.get_num_dims()))
-    if not isinstance(at, OpResult) or at.op.parent_block() is not result.owner.parent_block():
+def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
+    """Return the entry of a value in the cache; compute it on first use."""
+    if value not in cache:
+        cache[value] = _computed_dims(value, result, cache)
+    return cache[value]
+
+
+def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
+    if value is result:
+        return list(range(len(shape_of(value))))
+    if not isinstance(value, OpResult) or value.op.parent_block() is not result.owner.parent_block():
         return False
-    op = at.op
+    op = value.op
     if isinstance(result.owner, Operation) and not _comes_after(op, result.owner):
-        return False  # what comes before the contraction cannot depend on it
-    below = [of(operand) for operand in op.operands]
-    if all(b is False for b in below):
-        inside = op.regions and op.name != GENERIC and any(of(v) is not False for v in inputs_of(op))
-        return None if inside else False
-    if op.name == "linalg.generic":
-        return _through(op, at.index, below)
+        return False  # an operation before the contraction cannot depend on it
+    operands = [_dims(operand, result, cache) for operand in op.operands]
+    if all(dims is False for dims in operands):
+        captures = op.regions and op.name != GENERIC
+        return None if captures and any(_dims(v, result, cache) is not False for v in inputs_of(op)) else False
+    if op.name == GENERIC:
+        return _dims_through_generic(op, value.index, operands)
     rule = rule_of(op)
-    if rule is not None and rule.is_pointwise(op):
-        kinds = [b for b in below if b is not False]
-        return kinds[0] if all(k == kinds[0] and k is not None for k in kinds) else None
-    return None
+    if rule is None or not rule.is_pointwise(op):
+        return None
+    first, *others = (dims for dims in operands if dims is not False)
+    return first if all(dims == first for dims in others) else None
 
 
 def _comes_after(op: Operation, first: Operation) -> bool:
-    """Return whether `op` is after `first` in their block. Both are mostly near each other, far from the end of the
-    block.
+    """Return whether `op` is after `first` in their block. Both searches advance together, since the two operations are
+    mostly neighbours, far from the end of the block.
     """
     after_first, after_op = first.next_op, op.next_op
     while after_first is not None and after_op is not None:
@@ -119,31 +118,31 @@ def _comes_after(op: Operation, first: Operation) -> bool:
     return after_first is not None
 
 
-def _through(op: Operation, number: int, below: list[list[int] | bool | None]) -> list[int] | None:
-    """Return the dimensions of the contraction's result along the axes of result `number` of a parallel generic whose
-    maps permute dimensions; None for another operation.
+def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[int] | bool | None]) -> list[int] | None:
+    """Return the dimensions of the contraction's result along the axes of a result of a parallel generic whose maps
+    permute dimensions; None for another operation.
+
+    Args:
+        op: The generic.
+        ordinal: Ordinal of its result.
+        operands: Dimensions of the contraction's result along the axes of each operand.
     """
-    g = structured(op)
-    if cannot_lower(g) or not g.is_parallel:
+    generic = structured(op)
+    if cannot_lower(generic) or not generic.is_parallel:
         return None
-    found: dict[int, int] | None = None
-    for operand, positions_ in enumerate(below):
-        if positions_ is False:
+    dims_of_loops: dict[int, int] = {}
+    for map_, dims in zip(generic.maps, operands, strict=False):
+        if dims is False:
             continue
-        if not isinstance(positions_, list):
+        if not isinstance(dims, list) or not all(isinstance(r, AffineDimExpr) for r in map_.results):
             return None
-        results = g.maps[operand].results
-        if not all(isinstance(r, AffineDimExpr) for r in results):
+        loops = {r.position: d for r, d in zip(map_.results, dims, strict=True) if isinstance(r, AffineDimExpr)}
+        if len(loops) != len(generic.iterators) or (dims_of_loops and dims_of_loops != loops):
             return None
-        mine = {r.position: p for r, p in zip(results, positions_, strict=True) if isinstance(r, AffineDimExpr)}
-        if len(mine) != len(g.iterators) or (found is not None and found != mine):
-            return None
-        found = mine
-    if found is None:
-        return None
-    out = g.output_maps[number].results
-    dims = [found[r.position] for r in out if isinstance(r, AffineDimExpr)]
-    return dims if len(dims) == len(out) == len(found) else None
+        dims_of_loops = loops
+    results = generic.output_maps[ordinal].results
+    dims = [dims_of_loops[r.position] for r in results if isinstance(r, AffineDimExpr)]
+    return dims if len(dims) == len(results) == len(dims_of_loops) else None
 
 
 def starts_at_zero(value: SSAValue) -> bool:

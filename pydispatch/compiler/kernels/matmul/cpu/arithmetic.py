@@ -146,8 +146,8 @@ def _has_identity_steps_and_columns(contraction: Contraction) -> bool:
     """Return whether steps of K, and columns, are coordinates of the factors without a stride or an offset: groups can
     be packed."""
     a, b, k, n = contraction.a, contraction.b, contraction.k, contraction.n
-    are_steps = all(any(f.coordinates[p].is_identity(k) for p in f.where(k)) for f in (a, b))
-    return are_steps and n is not None and b.coordinates[b.where(n)[0]].is_identity(n)
+    are_steps = all(any(f.coordinates[p].is_identity(k) for p in f.positions_of(k)) for f in (a, b))
+    return are_steps and n is not None and b.coordinates[b.positions_of(n)[0]].is_identity(n)
 
 
 def _multiplies_bf16(contraction: Contraction) -> bool:
@@ -179,7 +179,7 @@ def _matrix_steps(contraction: Contraction, group: int) -> int:
     where K has too few, or is unknown: then it would end in steps of another length.
     """
     a, k = contraction.a, contraction.k
-    position = next((p for p in a.where(k) if a.coordinates[p].is_identity(k)), None)
+    position = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)
     type_ = contraction.generic.inputs[a.main].type
     if position is None or not isinstance(type_, TensorType):
         return 0

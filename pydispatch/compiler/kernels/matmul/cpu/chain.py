@@ -21,7 +21,7 @@ from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
 from pydispatch.compiler.kernels.matmul.cpu.tile import Output, emit_rows, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil, level_of
-from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
@@ -85,7 +85,7 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
     frame = Frame(source, backend)
     if any(argument >= 0 for argument in frame.updated):
         return None
-    dims = [positions(value, chain.second.op.results[0]) for value in frame.returned]
+    dims = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
     result_dims = [d for d in dims if d is not None]
     level = level_of(machine)
     first, second = plan_of(chain.first, frame.elements, level), plan_of(chain.second, frame.elements, level)

@@ -21,7 +21,7 @@ from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, schedule_e
 from pydispatch.compiler.kernels.matmul.cpu.tile import emit_workgroup, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, level_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
-from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.matmul.windows.channels_first import lower_channels_first
 from pydispatch.compiler.kernels.matmul.windows.channels_last import lower_channels_last
 from pydispatch.compiler.kernels.ops.builder import Builder, opposite
@@ -118,6 +118,6 @@ def contraction_in(source: func.FuncOp) -> tuple[Contraction, list[list[int]]] |
         return None
     last = source.body.block.last_op
     assert last is not None
-    dims = [positions(value, contraction.op.results[0]) for value in last.operands]
+    dims = [matching_dims(value, contraction.op.results[0]) for value in last.operands]
     known = [d for d in dims if d is not None]
     return (contraction, known) if known and len(known) == len(dims) else None

@@ -54,7 +54,7 @@ def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
     factor, panels = plan.contraction.b, plan.panels
     if panels is not None:
         buffer = _buffer_of(frame, panels.argument)
-        return OperandView(factor, buffer, tuple(panels.strides()), True, panels.step)
+        return OperandView(factor, buffer, tuple(panels.strides()), True, panels.panel_stride)
     if plan.schedule.pack_b:
         return _packed_panels(frame, plan, factor)
     return view_in_place(frame, plan, build, factor, plan.half_b)
@@ -93,7 +93,9 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     box, bits = _packed_box(plan, factor), bit_width(plan.compute) or 64
     order = list(range(len(box)))
     if plan.group > 1 or plan.vectorizes_k:  # K last, and whole groups
-        last = next(p for p in factor.where(plan.contraction.k) if factor.coordinates[p].of(plan.contraction.k) == 1)
+        last = next(
+            p for p in factor.positions_of(plan.contraction.k) if factor.coordinates[p].of(plan.contraction.k) == 1
+        )
         order = [p for p in order if p != last] + [last]
         box[last] = ceil(box[last], plan.group) * plan.group
     strides: list[Index] = [0] * len(box)
@@ -112,13 +114,13 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     box, n, schedule = _packed_box(plan, factor), plan.contraction.n, plan.schedule
     if n is None or plan.vectorizes_k:
         return _packed_rows(frame, plan, factor)
-    column = factor.where(n)[0]
+    column = factor.positions_of(n)[0]
     order = [p for p in range(len(box)) if p != column]
     strides: list[Index] = [0] * len(box)
     is_panel = factor.coordinates[column].is_identity(n)
     running = schedule.nr if is_panel else box[column]
     if plan.group > 1:
-        last = factor.where(plan.contraction.k)[0]
+        last = factor.positions_of(plan.contraction.k)[0]
         order = [p for p in order if p != last] + [last]
         box[last] = ceil(box[last], plan.group) * plan.group
     for position in reversed(order):

@@ -165,7 +165,7 @@ def _has_dynamic_rows_alone(contraction: Contraction, sizes: Sequence[Index]) ->
     a, m = contraction.a, contraction.m
     if m is None or isinstance(sizes[m], int):
         return False
-    are_identities = [a.coordinates[p].is_identity(m) for p in a.where(m)]
+    are_identities = [a.coordinates[p].is_identity(m) for p in a.positions_of(m)]
     return are_identities == [True] and all(isinstance(s, int) and s != 0 for d, s in enumerate(sizes) if d != m)
 
 
@@ -234,7 +234,7 @@ def _dims_without_b(contraction: Contraction, sizes: Sizes) -> list[int]:
     """Return the outer dimensions of known size at whose indices B is the same; none where a reduction is not known."""
     if any(sizes[d] is None for d in contraction.reductions):
         return []
-    return [d for d in contraction.outer if sizes[d] is not None and not contraction.b.where(d)]
+    return [d for d in contraction.outer if sizes[d] is not None and not contraction.b.positions_of(d)]
 
 
 def _pays_ungrouped(contraction: Contraction, sizes: Sizes, row_range: RowRange | None, grouped: Arithmetic) -> bool:
@@ -277,7 +277,7 @@ def _operand(factor: Factor, contraction: Contraction, is_argument: bool, rows: 
     """Return a factor whose rows are along the dimension `rows`, with elements of `size` bytes."""
     type_ = contraction.generic.inputs[factor.main].type
     stride = 0
-    if isinstance(type_, TensorType) and rows is not None and (positions := factor.where(rows)):
+    if isinstance(type_, TensorType) and rows is not None and (positions := factor.positions_of(rows)):
         inner = type_.get_shape()[positions[0] + 1 :]
         is_static = min(inner, default=1) >= 0
         stride = prod(inner) * factor.coordinates[positions[0]].of(rows) * size if is_static else 0
@@ -326,7 +326,7 @@ def _panels(
     """Return the panels of columns that B is stored in, as it is multiplied or in half precision."""
     b, n = contraction.b, contraction.n
     panels = panels_of(contraction.generic.inputs[b.main] if half_b is None else half_b)
-    if panels is None or n is None or b.where(n) != [panels.layout.axis]:
+    if panels is None or n is None or b.positions_of(n) != [panels.layout.axis]:
         return None
     layout, columns = panels.layout, sizes[n]
     if not b.coordinates[layout.axis].is_identity(n):
@@ -336,7 +336,7 @@ def _panels(
     if layout.steps is None:
         is_unconverted = arithmetic.reads_in_place(contraction.acc) and b.direct
         return panels if half_b is not None or is_unconverted else None
-    are_groups = layout.group == arithmetic.group and b.where(contraction.k) == [layout.steps]
+    are_groups = layout.group == arithmetic.group and b.positions_of(contraction.k) == [layout.steps]
     return panels if are_groups and _is_packed_b(contraction, arithmetic) else None
 
 

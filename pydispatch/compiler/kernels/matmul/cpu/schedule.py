@@ -252,9 +252,9 @@ def _unreadable(problem: Problem, schedule: Schedule) -> str | None:
     if not schedule.pack_b and not problem.can_read_b_in_place:
         return "B cannot be read in place: it is computed, of unknown sizes, or contiguous along neither N nor K"
     if schedule.pack_b and problem.panel_width:
-        return "B lies in panels, which are read in place"
+        return "B is stored in panels, which are read in place"
     if problem.panel_width and problem.panel_width % schedule.nr:
-        return f"B lies in panels of {problem.panel_width} columns, which are not made of whole blocks of {schedule.nr}"
+        return f"B is stored in panels of {problem.panel_width} columns, not in whole register blocks of {schedule.nr}"
     if not schedule.pack_b and (problem.n or 0) < schedule.nr:
         return f"B cannot be read in place: it has {problem.n} columns, fewer than a block"
     return None

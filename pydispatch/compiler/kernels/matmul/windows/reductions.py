@@ -9,7 +9,7 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from pydispatch.compiler.kernels.matmul.results import positions
+from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
@@ -30,7 +30,7 @@ def reduction_in(source: func.FuncOp) -> Structured | None:
         return None
     result = generic.op.results[0]
     dims = list(range(tensor_type(result).get_num_dims()))
-    fit = all(positions(v, result) == dims and bits_of(tensor_type(v).element_type) >= 8 for v in last.operands)
+    fit = all(matching_dims(v, result) == dims and bits_of(tensor_type(v).element_type) >= 8 for v in last.operands)
     return generic if fit and last.operands else None
 
 
