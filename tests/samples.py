@@ -75,7 +75,7 @@ TABLES = {
     "emit/test_tile_registers.py": 3,
     "emit/test_transpose_op.py": 3,
     "frontends/generated/test_random_graphs.py": 2,
-    "frontends/onnx/test_few_bits.py": 2,
+    "frontends/onnx/test_sub_byte_weights.py": 2,
     "frontends/onnx/test_onnx_models.py": 3,
     "frontends/ops/test_fourier.py": 3,
     "frontends/ops/test_linear.py": 3,

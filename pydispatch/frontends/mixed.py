@@ -22,7 +22,7 @@ from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.graph.writer import Scope
 from pydispatch.frontends.mlir.frontend import DialectFrontend
-from pydispatch.frontends.mlir.trace import Tracer, filename_of
+from pydispatch.frontends.mlir.trace import MlirTracer, filename_of
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.ir.core.dominance import reverse_postorder
 from pydispatch.ir.core.walk import walk
@@ -57,7 +57,7 @@ class _Lowering:
         self.module = module
         source = module.clone()  # functions that tracers inline: those of `module` are rewritten meanwhile
         self.b = Builder.of(module, filename_of(module), options.weights)
-        self.tracers: Mapping[str, Tracer] = {
+        self.tracers: Mapping[str, MlirTracer] = {
             dialect: tracer
             for frontend in frontends
             for tracer in [frontend.tracer(self.b, source, options)]
@@ -126,7 +126,7 @@ class _Lowering:
         else:
             yield
 
-    def _tracer_of(self, op: Operation) -> Tracer | None:
+    def _tracer_of(self, op: Operation) -> MlirTracer | None:
         return self.tracers.get(op.name.partition(".")[0])
 
     # -- what tracers ask for (`mlir.trace.Surroundings`)
@@ -153,7 +153,7 @@ class _Lowering:
                     self.cloned[old] = new
         return True
 
-    def value(self, value: SSAValue, tracer: Tracer) -> Tensor:
+    def value(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
         for scope, known in self.received.get(value, ()):
             if self.b.is_open(scope):
                 return known
@@ -163,13 +163,13 @@ class _Lowering:
 
     # -- values between the dialects
 
-    def _receive(self, value: SSAValue, tracer: Tracer) -> Tensor:
+    def _receive(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
         """Return a value of another dialect as a tensor."""
         type_, owner = value.type, value.owner
         if not isinstance(type_, TensorType):
             raise self.b.fail(f"an operand of type {type_} is no tensor: operations of {tracer.dialect} take tensors",
                               "make it one: tensor.from_elements, or tensor.splat")  # fmt: skip
-        dtype = tracer.dtype_of(type_, self.b.place)
+        dtype = tracer.dtype_of(type_, self.b.location)
         if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, DenseIntOrFPElementsAttr):
             return Tensor(dtype, tuple(type_.get_shape()), known=elements_of(owner.value, dtype))
         shape: list[Size] = []

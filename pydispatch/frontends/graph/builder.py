@@ -110,7 +110,7 @@ class Builder(Writer):
         return Tensor(dtype, array.shape, known=array)
 
     def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType, *, is_own: bool = False) -> Tensor:
-        """Return a tensor for a named array of the model, which is stored beside the program, never in it. is_own: see
+        """Return a tensor for a named array of the model, which is stored next to the program, never in it. is_own: see
         Weight.
         """
         return Tensor(dtype, array.shape, weight=Weight(name, array, is_own))
@@ -186,7 +186,7 @@ class Builder(Writer):
         """Return a tensor of equal elements."""
         return self.add(tensor.SplatOp(value, self.indices(shape), tensor_type(value.type, shape))).result
 
-    def number(self, value: complex | bool, dtype: DType) -> SSAValue:
+    def scalar_constant(self, value: complex | bool, dtype: DType) -> SSAValue:
         """Return a constant scalar of the real type `dtype.real`."""
         return self._put(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
 
@@ -229,7 +229,7 @@ class Builder(Writer):
                                  for i in inputs])  # fmt: skip
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
         self.at_end: list[Callable[[], None]] = []
-        self.sites = 0  # places in the function that have drawn random numbers
+        self.sites = 0  # operations of the function that draw random numbers
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
         tensors = []
         for declared, argument in zip(inputs, block.args, strict=True):

@@ -38,7 +38,7 @@ def guarded(
         yield
     except CompileError as error:
         if (
-            note is None or error.location != builder.place
+            note is None or error.location != builder.location
         ):  # of a node of a graph within this one, which has its own note
             raise
         short = name.removesuffix(".default").rpartition(".")[2]
@@ -54,4 +54,4 @@ def guarded(
     except Exception as error:
         if not is_fault(error):
             raise
-        raise internal_error(error, f"{name} ({operands()})", builder.place) from error
+        raise internal_error(error, f"{name} ({operands()})", builder.location) from error

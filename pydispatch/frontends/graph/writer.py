@@ -72,7 +72,7 @@ class Writer:
     def __init__(self, filename: str) -> None:
         self.filename = filename
         self.module = ModuleOp([])
-        self._places: list[Attribute] = [LayerLoc(filename, "")]
+        self._locations: list[Attribute] = [LayerLoc(filename, "")]
         self._scopes: list[Scope] = []
         self._symbols: dict[str, SSAValue] = {}
         self._names: set[str] = set()
@@ -84,20 +84,20 @@ class Writer:
         """Attribute the operations that are added in this context to a layer, or to an operation of a source text;
         errors name it.
         """
-        self._places.append(LayerLoc(self.filename, layer) if isinstance(layer, str) else layer.location)
+        self._locations.append(LayerLoc(self.filename, layer) if isinstance(layer, str) else layer.location)
         try:
             yield
         finally:
-            self._places.pop()
+            self._locations.pop()
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
         """Return the error that this model cannot be compiled, at the current layer."""
-        return CompileError(message, self.place, note)
+        return CompileError(message, self.location, note)
 
     @property
-    def place(self) -> Location | None:
+    def location(self) -> Location | None:
         """The current layer, or operation of a source text."""
-        return place_of(self._places[-1])
+        return place_of(self._locations[-1])
 
     # -- operations
 
@@ -106,7 +106,7 @@ class Writer:
         return self._put(op, self._scopes[-1].block)
 
     def _put(self, op: OpT, block: Block) -> OpT:
-        location = self._places[-1]
+        location = self._locations[-1]
         for inner in walk(op) if op.regions else (op,):
             if isinstance(inner.location, builtin.UnknownLoc):
                 inner.location = location  # type: ignore[assignment]

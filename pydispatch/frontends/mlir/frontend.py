@@ -10,7 +10,7 @@ from pydispatch.frontends.source import Frontend, ReadOptions
 
 if TYPE_CHECKING:
     from pydispatch.frontends.graph.builder import Builder
-    from pydispatch.frontends.mlir.trace import Tracer
+    from pydispatch.frontends.mlir.trace import MlirTracer
 
 
 class DialectFrontend(Frontend):
@@ -18,7 +18,7 @@ class DialectFrontend(Frontend):
     alone, `tracer` converts single operations.
     """
 
-    def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> Tracer:
+    def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> MlirTracer:
         """Return the converter of single operations of `dialects`.
 
         builder: writes what operations become. module: has the functions that operations name.

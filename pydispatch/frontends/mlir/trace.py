@@ -20,7 +20,7 @@ from pydispatch.ir.core.locations import SourceLoc, location_of
 from pydispatch.ir.core.walk import walk
 
 Results = Tensor | Sequence[Tensor]
-Place = tuple[int, int]
+ArgumentAxis = tuple[int, int]
 """The number of an argument, and an axis."""
 
 
@@ -30,11 +30,11 @@ class Surroundings(Protocol):
     def operation(self, op: Operation) -> bool:
         """Write an operation of another dialect that is stored in a traced region; return False to have it refused."""
 
-    def value(self, value: SSAValue, tracer: Tracer) -> Tensor:
+    def value(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
         """Return the tensor of a value that an operation of another dialect computes."""
 
 
-class Tracer:
+class MlirTracer:
     """State of the traversal of an MLIR program; each dialect has a subclass with its types and conversion helpers.
 
     Attributes:
@@ -58,7 +58,7 @@ class Tracer:
 
     # -- types
 
-    def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
+    def dtype_of(self, type: Attribute, location: Location | None = None) -> DType:
         """Return the element type of a value. CompileError for an element type that is not supported."""
         raise NotImplementedError
 
@@ -84,14 +84,14 @@ class Tracer:
 
     # -- public functions
 
-    def inputs_of(self, function: func.FuncOp, names: Sequence[str], sizes: Mapping[Place, str]) -> list[Input]:
+    def inputs_of(self, function: func.FuncOp, names: Sequence[str], sizes: Mapping[ArgumentAxis, str]) -> list[Input]:
         """Return the arguments of a public function. names: of each; sizes: names of sizes that the types do not state.
         A name that is missing or cannot be used is derived from the argument's number.
         """
-        place = location_of(function)
+        location = location_of(function)
         inputs: list[Input] = []
         for index, (argument, name) in enumerate(zip(function.body.blocks[0].args, names, strict=True)):
-            dtype, shape = self.dtype_of(argument.type, place), self.shape_of(argument.type)
+            dtype, shape = self.dtype_of(argument.type, location), self.shape_of(argument.type)
             if shape is None:
                 what = f"argument {index} of @{function.sym_name.data} is {argument.type}, which has no rank"
                 raise self.b.fail(what, "state the rank: tensor<?x?xf32>")
@@ -192,8 +192,8 @@ def public_functions(module: ModuleOp) -> list[func.FuncOp]:
 
 def filename_of(module: ModuleOp) -> str:
     """Return the file that a module was read from."""
-    places = (op.location for op in walk(module))
-    return next((place.source.filename for place in places if isinstance(place, SourceLoc)), "<module>")
+    locations = (op.location for op in walk(module))
+    return next((location.source.filename for location in locations if isinstance(location, SourceLoc)), "<module>")
 
 
 def is_name(text: str) -> bool:

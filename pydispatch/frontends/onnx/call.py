@@ -14,7 +14,7 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.scope import Values
-from pydispatch.frontends.onnx.tensors import Fault
+from pydispatch.frontends.onnx.tensors import ModelFault
 
 _TYPES = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors", 10: "graphs"}
 _TYPE_NAMES = {"f": "a float", "i": "an integer", "s": "a string", "t": "a tensor", "g": "a graph", "floats": "floats",
@@ -23,13 +23,13 @@ _TYPE_NAMES = {"f": "a float", "i": "an integer", "s": "a string", "t": "a tenso
 _REQUIRED: Any = object()
 
 
-def type_of(attribute: model.Attribute) -> str:
+def type_of(attribute: model.AttributeProto) -> str:
     """Return the name of the field that holds an attribute's value. Old files do not state it: then the field that is
     set.
     """
     if attribute.type:
         if attribute.type not in _TYPES:
-            raise Fault(f"attribute '{attribute.name}' has type {attribute.type}, which no supported operator has")
+            raise ModelFault(f"attribute '{attribute.name}' has type {attribute.type}, which no supported operator has")
         return _TYPES[attribute.type]
     for name in ("floats", "ints", "strings", "tensors", "graphs", "t", "g", "s", "f"):
         value = getattr(attribute, name)
@@ -38,23 +38,23 @@ def type_of(attribute: model.Attribute) -> str:
     return "i"
 
 
-class Writer(Protocol):
+class CallContext(Protocol):
     """Interface of the graph traversal that operator conversions use."""
 
     builder: Builder
     inputs: Mapping[str, Tensor]
     """The inputs of the model that are arguments."""
 
-    def constant(self, tensor: model.Tensor, what: str) -> Tensor:
+    def constant(self, tensor: model.TensorProto, what: str) -> Tensor:
         """Return a tensor of the file. what: its name in errors."""
 
     def read_indices(self, of: Tensor) -> list[SSAValue]:
         """Return the elements of a vector of integers, read in each call, as values of type index."""
 
     def graph(
-        self, graph: model.Graph, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
+        self, graph: model.GraphProto, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
     ) -> list[Tensor]:
-        """Write a graph in place. given: its inputs by name; outer: the values around it."""
+        """Write a graph in place. inputs: its inputs by name; outer: the values around it."""
 
 
 class Call:
@@ -65,9 +65,14 @@ class Call:
     """
 
     def __init__(
-        self, tracer: Writer, node: model.Node, attributes: dict[str, model.Attribute], version: int, values: Values,
+        self,
+        tracer: CallContext,
+        node: model.NodeProto,
+        attributes: dict[str, model.AttributeProto],
+        version: int,
+        values: Values,
         opsets: Mapping[str, int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.tracer = tracer
         self.b: Builder = tracer.builder
         self.node = node
@@ -125,7 +130,7 @@ class Call:
         """Return a tensor attribute as a constant."""
         return self.tracer.constant(self._get(name, "t", _REQUIRED), self.node.name)
 
-    def graph(self, name: str) -> model.Graph:
+    def graph(self, name: str) -> model.GraphProto:
         """Return a graph attribute, which the operator runs."""
         return self._get(name, "g", _REQUIRED)
 
@@ -219,4 +224,4 @@ def _decoded(data: memoryview) -> str:
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError:
-        raise Fault("an attribute is no UTF-8 text") from None
+        raise ModelFault("an attribute is no UTF-8 text") from None

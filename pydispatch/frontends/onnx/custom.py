@@ -19,25 +19,25 @@ from pydispatch.frontends.ops.custom import custom_call, result_types
 from pydispatch.frontends.source import ReadOptions
 
 
-class Tracer(Protocol):
+class CustomCallContext(Protocol):
     """Interface of the graph traversal that calls of user kernels use."""
 
     builder: Builder
     options: ReadOptions
 
-    def type_of_info(self, info: model.ValueInfo) -> tuple[DType, tuple[int | str, ...] | None]:
+    def type_of_info(self, info: model.ValueInfoProto) -> tuple[DType, tuple[int | str, ...] | None]:
         """Return the type that the file states for a value."""
 
 
-class Kernels:
+class UserKernels:
     """The kernels that the user gives, by the names of operators, and which of them the model has."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
-        self._names = {_plain(name): name for name in names}
+        self._names = {_without_default_domain(name): name for name in names}
         self._used: set[str] = set()
         self._seen: dict[str, str] = {}
 
-    def named(self, domain: str, node: model.Node, layer: str) -> str | None:
+    def named(self, domain: str, node: model.NodeProto, layer: str) -> str | None:
         """Return the user's name of the kernel for a node, and mark it as used; None where there is none. layer: what
         errors call the node.
         """
@@ -61,27 +61,32 @@ class Kernels:
                 continue
             folded = {operator.rpartition("::")[2].lower(): operator for operator in self._seen}
             like = difflib.get_close_matches(name.rpartition("::")[2].lower(), folded, 3, 0.7)
-            near = ", ".join(f"{folded[operator]} of layer '{self._seen[folded[operator]]}'" for operator in like)
+            similar = ", ".join(f"{folded[operator]} of layer '{self._seen[folded[operator]]}'" for operator in like)
             known = ", ".join(sorted(self._seen))
-            named = f"near are {near}" if near else f"it has {known}"
+            named = f"near are {similar}" if similar else f"it has {known}"
             hints[spelling] = f"the model has no operator of this name; {named}"
         return hints
 
 
-def kernel_name(domain: str, node: model.Node) -> str:
+def kernel_name(domain: str, node: model.NodeProto) -> str:
     """Return the name in `kernels` of a node's operator."""
     return f"{domain}::{node.op_type}" if domain else node.op_type
 
 
-def _plain(name: str) -> str:
+def _without_default_domain(name: str) -> str:
     """Return the name of an operator of ONNX itself without its domain."""
     return name.removeprefix("ai.onnx::").removeprefix("::")
 
 
 def call(
-    tracer: Tracer, name: str, node: model.Node, operands: Sequence[Tensor | None],
-    attributes: Mapping[str, model.Attribute], values: Values, convert: Callable[[], Sequence[Tensor | None]] | None,
-) -> list[Tensor]:  # fmt: skip
+    tracer: CustomCallContext,
+    name: str,
+    node: model.NodeProto,
+    operands: Sequence[Tensor | None],
+    attributes: Mapping[str, model.AttributeProto],
+    values: Values,
+    convert: Callable[[], Sequence[Tensor | None]] | None,
+) -> list[Tensor]:
     """Add a call of the user's kernel for an operator, and return its results.
 
     The types of its results are those that the user or the graph states, or those of the operator that the kernel
@@ -107,7 +112,9 @@ def call(
     return custom_call(tracer.builder, name, present, results, numbers, other_names=others, is_assumed=assumed)
 
 
-def _types_of(tracer: Tracer, convert: Callable[[], Sequence[Tensor | None]], count: int) -> list[tuple[DType, Shape]]:
+def _types_of(
+    tracer: CustomCallContext, convert: Callable[[], Sequence[Tensor | None]], count: int
+) -> list[tuple[DType, Shape]]:
     """Return the types of the results of an operator, determined in a block that is discarded."""
     with tracer.builder.inside(Block()):
         tensors = list(convert())[:count]
@@ -115,7 +122,7 @@ def _types_of(tracer: Tracer, convert: Callable[[], Sequence[Tensor | None]], co
 
 
 def _stated(
-    tracer: Tracer, output: str, operands: Sequence[Tensor | None], values: Values
+    tracer: CustomCallContext, output: str, operands: Sequence[Tensor | None], values: Values
 ) -> tuple[DType, tuple[Size, ...]] | None:
     """Return the type that the graph states for a result; None where the graph states no type."""
     info = values.stated.get(output)
@@ -125,7 +132,7 @@ def _stated(
     return None if shape is None else (dtype, tuple(_size_named(tracer, n, operands) for n in shape))
 
 
-def _unstated(tracer: Tracer, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
+def _unstated(tracer: CustomCallContext, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
     types = ", ".join(map(str, operands))
     names = {spelling.rpartition("::")[2].lower(): spelling for spelling in tracer.options.kernels}
     like = difflib.get_close_matches(name.rpartition("::")[2].lower(), names, 1, 0.7)
@@ -137,7 +144,7 @@ def _unstated(tracer: Tracer, name: str, output: str, operands: Sequence[Tensor]
     )
 
 
-def _size_named(tracer: Tracer, n: int | str, operands: Sequence[Tensor | None]) -> Size:
+def _size_named(tracer: CustomCallContext, n: int | str, operands: Sequence[Tensor | None]) -> Size:
     """Return a size that the graph states: a number, or the size of an operand that has this name."""
     if isinstance(n, int):
         return n

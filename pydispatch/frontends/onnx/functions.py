@@ -13,8 +13,11 @@ DEPTH = 64
 
 
 def bound_node(
-    node: model.Node, bound: Mapping[str, model.Attribute], too_deep: Callable[[], CompileError], depth: int = 0
-) -> model.Node:
+    node: model.NodeProto,
+    bound: Mapping[str, model.AttributeProto],
+    too_deep: Callable[[], CompileError],
+    depth: int = 0,
+) -> model.NodeProto:
     """Return a node of a function in which references to attributes are replaced by the attributes of the call."""
     if depth > DEPTH:
         raise too_deep()
@@ -32,6 +35,6 @@ def bound_node(
     return replace(node, attribute=attributes)
 
 
-def without(node: model.Node, name: str) -> model.Node:
+def without(node: model.NodeProto, name: str) -> model.NodeProto:
     """Return a node with one operand left out."""
     return replace(node, input=["" if operand == name else operand for operand in node.input])

@@ -13,7 +13,7 @@ from pydispatch.frontends.onnx.protobuf import BYTES, DOUBLE, FLOAT, INT, TEXT, 
 
 
 @dataclass
-class Entry(Message):
+class StringStringEntryProto(Message):
     """A pair of texts."""
 
     key: str = one(1, TEXT)
@@ -21,7 +21,7 @@ class Entry(Message):
 
 
 @dataclass
-class Opset(Message):
+class OperatorSetIdProto(Message):
     """A domain ("" and "ai.onnx" are the same) and the version of its operators that a model uses."""
 
     domain: str = one(1, TEXT)
@@ -29,7 +29,7 @@ class Opset(Message):
 
 
 @dataclass
-class Tensor(Message):
+class TensorProto(Message):
     """Elements in one of the fields for data, or in a file beside the model."""
 
     dims: np.ndarray[Any, Any] = many(1, INT)
@@ -42,19 +42,19 @@ class Tensor(Message):
     raw_data: memoryview = one(9, BYTES)
     double_data: np.ndarray[Any, Any] = many(10, DOUBLE)
     uint64_data: np.ndarray[Any, Any] = many(11, INT)
-    external_data: list[Entry] = messages(13, lambda: Entry)
+    external_data: list[StringStringEntryProto] = messages(13, lambda: StringStringEntryProto)
     data_location: int = one(14, INT)
 
 
 @dataclass
-class SparseTensor(Message):
+class SparseTensorProto(Message):
     """Elements with their places; only its name is looked at."""
 
-    values: Tensor | None = message(1, lambda: Tensor)
+    values: TensorProto | None = message(1, lambda: TensorProto)
 
 
 @dataclass
-class Dimension(Message):
+class DimensionProto(Message):
     """A size: a number (the last of `dim_value`), a name, or neither."""
 
     dim_value: np.ndarray[Any, Any] = many(1, INT)
@@ -62,47 +62,47 @@ class Dimension(Message):
 
 
 @dataclass
-class Shape(Message):
+class TensorShapeProto(Message):
     """The sizes of a tensor."""
 
-    dim: list[Dimension] = messages(1, lambda: Dimension)
+    dim: list[DimensionProto] = messages(1, lambda: DimensionProto)
 
 
 @dataclass
-class TensorType(Message):
+class TensorTypeProto(Message):
     """An element type and a shape; None is an unknown rank."""
 
     elem_type: int = one(1, INT)
-    shape: Shape | None = message(2, lambda: Shape)
+    shape: TensorShapeProto | None = message(2, lambda: TensorShapeProto)
 
 
 @dataclass
-class Other(Message):
+class OtherTypeProto(Message):
     """A type that is none of a tensor; only that it is there matters."""
 
 
 @dataclass
-class Type(Message):
+class TypeProto(Message):
     """The type of a value: one of the fields."""
 
-    tensor_type: TensorType | None = message(1, lambda: TensorType)
-    sequence_type: Other | None = message(4, lambda: Other)
-    map_type: Other | None = message(5, lambda: Other)
-    opaque_type: Other | None = message(7, lambda: Other)
-    sparse_tensor_type: Other | None = message(8, lambda: Other)
-    optional_type: Other | None = message(9, lambda: Other)
+    tensor_type: TensorTypeProto | None = message(1, lambda: TensorTypeProto)
+    sequence_type: OtherTypeProto | None = message(4, lambda: OtherTypeProto)
+    map_type: OtherTypeProto | None = message(5, lambda: OtherTypeProto)
+    opaque_type: OtherTypeProto | None = message(7, lambda: OtherTypeProto)
+    sparse_tensor_type: OtherTypeProto | None = message(8, lambda: OtherTypeProto)
+    optional_type: OtherTypeProto | None = message(9, lambda: OtherTypeProto)
 
 
 @dataclass
-class ValueInfo(Message):
+class ValueInfoProto(Message):
     """The name and type of a value."""
 
     name: str = one(1, TEXT)
-    type: Type | None = message(2, lambda: Type)
+    type: TypeProto | None = message(2, lambda: TypeProto)
 
 
 @dataclass
-class Attribute(Message):
+class AttributeProto(Message):
     """A constant of a node, in the field that `type` names; `ref_attr_name` in a function stands for one of its
     caller."""
 
@@ -110,65 +110,65 @@ class Attribute(Message):
     f: float = one(2, FLOAT)
     i: int = one(3, INT)
     s: memoryview = one(4, BYTES)
-    t: Tensor | None = message(5, lambda: Tensor)
-    g: Graph | None = message(6, lambda: Graph)
+    t: TensorProto | None = message(5, lambda: TensorProto)
+    g: GraphProto | None = message(6, lambda: GraphProto)
     floats: np.ndarray[Any, Any] = many(7, FLOAT)
     ints: np.ndarray[Any, Any] = many(8, INT)
     strings: list[memoryview] = many(9, BYTES)
-    tensors: list[Tensor] = messages(10, lambda: Tensor)
-    graphs: list[Graph] = messages(11, lambda: Graph)
+    tensors: list[TensorProto] = messages(10, lambda: TensorProto)
+    graphs: list[GraphProto] = messages(11, lambda: GraphProto)
     type: int = one(20, INT)
     ref_attr_name: str = one(21, TEXT)
-    sparse_tensor: SparseTensor | None = message(22, lambda: SparseTensor)
+    sparse_tensor: SparseTensorProto | None = message(22, lambda: SparseTensorProto)
 
 
 @dataclass
-class Node(Message):
+class NodeProto(Message):
     """A call of an operator; "" among the inputs and outputs is one that is left out."""
 
     input: list[str] = many(1, TEXT)
     output: list[str] = many(2, TEXT)
     name: str = one(3, TEXT)
     op_type: str = one(4, TEXT)
-    attribute: list[Attribute] = messages(5, lambda: Attribute)
+    attribute: list[AttributeProto] = messages(5, lambda: AttributeProto)
     domain: str = one(7, TEXT)
     overload: str = one(8, TEXT)
 
 
 @dataclass
-class Graph(Message):
+class GraphProto(Message):
     """Nodes in an order in which each comes after what it uses."""
 
-    node: list[Node] = messages(1, lambda: Node)
+    node: list[NodeProto] = messages(1, lambda: NodeProto)
     name: str = one(2, TEXT)
-    initializer: list[Tensor] = messages(5, lambda: Tensor)
-    input: list[ValueInfo] = messages(11, lambda: ValueInfo)
-    output: list[ValueInfo] = messages(12, lambda: ValueInfo)
-    value_info: list[ValueInfo] = messages(13, lambda: ValueInfo)
-    sparse_initializer: list[SparseTensor] = messages(15, lambda: SparseTensor)
+    initializer: list[TensorProto] = messages(5, lambda: TensorProto)
+    input: list[ValueInfoProto] = messages(11, lambda: ValueInfoProto)
+    output: list[ValueInfoProto] = messages(12, lambda: ValueInfoProto)
+    value_info: list[ValueInfoProto] = messages(13, lambda: ValueInfoProto)
+    sparse_initializer: list[SparseTensorProto] = messages(15, lambda: SparseTensorProto)
 
 
 @dataclass
-class Function(Message):
+class FunctionProto(Message):
     """An operator that the model itself defines."""
 
     name: str = one(1, TEXT)
     input: list[str] = many(4, TEXT)
     output: list[str] = many(5, TEXT)
     attribute: list[str] = many(6, TEXT)
-    node: list[Node] = messages(7, lambda: Node)
-    opset_import: list[Opset] = messages(9, lambda: Opset)
+    node: list[NodeProto] = messages(7, lambda: NodeProto)
+    opset_import: list[OperatorSetIdProto] = messages(9, lambda: OperatorSetIdProto)
     domain: str = one(10, TEXT)
-    attribute_proto: list[Attribute] = messages(11, lambda: Attribute)
+    attribute_proto: list[AttributeProto] = messages(11, lambda: AttributeProto)
     overload: str = one(13, TEXT)
 
 
 @dataclass
-class Model(Message):
+class ModelProto(Message):
     """A file: a graph, functions, and the versions of the operators that they use."""
 
     ir_version: int = one(1, INT)
     producer_name: str = one(2, TEXT)
-    graph: Graph | None = message(7, lambda: Graph)
-    opset_import: list[Opset] = messages(8, lambda: Opset)
-    functions: list[Function] = messages(25, lambda: Function)
+    graph: GraphProto | None = message(7, lambda: GraphProto)
+    opset_import: list[OperatorSetIdProto] = messages(8, lambda: OperatorSetIdProto)
+    functions: list[FunctionProto] = messages(25, lambda: FunctionProto)

@@ -1,4 +1,4 @@
-"""Protocol Buffers: messages that are declared as dataclasses, read from bytes that nobody vouches for.
+"""Protocol Buffers: messages that are declared as dataclasses, read from untrusted bytes.
 
 Only what a class declares is kept; other fields are skipped, as the format wants. Bytes and packed numbers are views of
 the data that is read, so that weights of a mapped file stay where they are.
@@ -26,7 +26,7 @@ class FormatError(ValueError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class FieldKind:
     """Encoding of a field's value.
 
     `wire` is its wire type. `dtype` is the element type of the array for a repeated number.
@@ -37,11 +37,11 @@ class Kind:
     dtype: Any = None
 
 
-INT = Kind("int", _VARINT, np.int64)
-FLOAT = Kind("float", _FIXED32, np.dtype("<f4"))
-DOUBLE = Kind("double", _FIXED64, np.dtype("<f8"))
-TEXT = Kind("text", _LENGTH)
-BYTES = Kind("bytes", _LENGTH)
+INT = FieldKind("int", _VARINT, np.int64)
+FLOAT = FieldKind("float", _FIXED32, np.dtype("<f4"))
+DOUBLE = FieldKind("double", _FIXED64, np.dtype("<f8"))
+TEXT = FieldKind("text", _LENGTH)
+BYTES = FieldKind("bytes", _LENGTH)
 
 _DEFAULTS = {"int": 0, "float": 0.0, "double": 0.0, "text": "", "bytes": b""}
 _NO_NUMBERS: dict[str, np.ndarray[Any, Any]] = {kind.name: np.zeros(0, kind.dtype) for kind in (INT, FLOAT, DOUBLE)}
@@ -50,16 +50,16 @@ _NO_NUMBERS: dict[str, np.ndarray[Any, Any]] = {kind.name: np.zeros(0, kind.dtyp
 @dataclass(frozen=True)
 class _Field:
     name: str
-    kind: Kind | Callable[[], type[Message]]
+    kind: FieldKind | Callable[[], type[Message]]
     repeated: bool
 
 
-def one(field_number: int, kind: Kind) -> Any:
+def one(field_number: int, kind: FieldKind) -> Any:
     """Declare a field with one number, text or bytes; its default when it is absent."""
     return dataclasses.field(default=_DEFAULTS[kind.name], metadata={field_number: (kind, False)})
 
 
-def many(field_number: int, kind: Kind) -> Any:
+def many(field_number: int, kind: FieldKind) -> Any:
     """Declare a repeated field: an array of numbers, or a list."""
     make = functools.partial(_NO_NUMBERS.__getitem__, kind.name) if kind.dtype else list
     return dataclasses.field(default_factory=make, metadata={field_number: (kind, True)})
@@ -85,7 +85,7 @@ class Message:
     def read(cls: type[M], data: memoryview) -> M:
         """Raise FormatError. data: bytes; what is read keeps it alive."""
         message_ = cls()
-        _Reader(data).fill(message_, 0, len(data), 0)
+        _MessageReader(data).fill(message_, 0, len(data), 0)
         return message_
 
     @classmethod
@@ -100,7 +100,7 @@ class Message:
         return cls._declared or {}
 
 
-class _Reader:
+class _MessageReader:
     def __init__(self, data: memoryview) -> None:
         self.data = data
 
@@ -144,14 +144,14 @@ class _Reader:
         numbers: dict[_Field, list[Any]], depth: int,
     ) -> None:  # fmt: skip
         kind = field.kind
-        expected = kind.wire if isinstance(kind, Kind) else _LENGTH
-        packed = isinstance(kind, Kind) and kind.dtype is not None and field.repeated and wire == _LENGTH
+        expected = kind.wire if isinstance(kind, FieldKind) else _LENGTH
+        packed = isinstance(kind, FieldKind) and kind.dtype is not None and field.repeated and wire == _LENGTH
         if wire != expected and not packed:
             raise FormatError(
                 f"{type(into).__name__}.{field.name} before byte {span[1]} is stored as {_WIRE_NAMES[wire]}, "
                 f"not as {_WIRE_NAMES[expected]}"
             )
-        if not isinstance(kind, Kind):
+        if not isinstance(kind, FieldKind):
             self._store_message(into, field, kind(), span, len(value), depth)
         elif packed:
             numbers.setdefault(field, []).append(_packed(kind, value, span[1]))
@@ -170,8 +170,8 @@ class _Reader:
         self, into: Message, field: _Field, kind: type[Message], span: tuple[int, int], length: int, depth: int
     ) -> None:
         # A message that comes twice is one message, with the fields of both.
-        held = None if field.repeated else getattr(into, field.name)
-        item = kind() if held is None else held
+        current = None if field.repeated else getattr(into, field.name)
+        item = kind() if current is None else current
         self.fill(item, span[1] - length, span[1], depth + 1)
         if field.repeated:
             getattr(into, field.name).append(item)
@@ -191,13 +191,13 @@ class _Reader:
         raise FormatError(f"a number does not end before byte {at}")
 
 
-def _number(kind: Kind, value: Any) -> Any:
+def _number(kind: FieldKind, value: Any) -> Any:
     if kind.wire == _VARINT:
         return value - (1 << 64) if value >> 63 else value
     return np.frombuffer(value, kind.dtype)[0].item()
 
 
-def _packed(kind: Kind, data: memoryview, end: int) -> np.ndarray[Any, Any]:
+def _packed(kind: FieldKind, data: memoryview, end: int) -> np.ndarray[Any, Any]:
     if kind.wire == _VARINT:
         return _packed_varints(np.frombuffer(data, np.uint8), end)
     if len(data) % kind.dtype.itemsize:
@@ -216,15 +216,15 @@ def _packed_varints(data: np.ndarray[Any, Any], end: int) -> np.ndarray[Any, Any
     lengths = last - first + 1
     if lengths.max() > 10:
         raise FormatError(f"a number before byte {end} has more than 10 bytes")
-    place = np.arange(len(data)) - np.repeat(first, lengths)
-    bits = (data & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64)
+    position = np.arange(len(data)) - np.repeat(first, lengths)
+    bits = (data & 0x7F).astype(np.uint64) << (7 * position).astype(np.uint64)
     return np.add.reduceat(bits, first).view(np.int64)
 
 
-def _joined(held: np.ndarray[Any, Any], parts: list[Any], dtype: Any) -> np.ndarray[Any, Any]:
-    if len(parts) == 1 and isinstance(parts[0], np.ndarray) and not len(held):
+def _joined(current: np.ndarray[Any, Any], parts: list[Any], dtype: Any) -> np.ndarray[Any, Any]:
+    if len(parts) == 1 and isinstance(parts[0], np.ndarray) and not len(current):
         return parts[0]
-    return np.concatenate([held, *(np.atleast_1d(np.asarray(part, dtype)) for part in _runs(parts, dtype))])
+    return np.concatenate([current, *(np.atleast_1d(np.asarray(part, dtype)) for part in _runs(parts, dtype))])
 
 
 def _runs(parts: list[Any], dtype: Any) -> list[np.ndarray[Any, Any]]:

@@ -12,8 +12,8 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.operators import OPERATORS
 from pydispatch.frontends.onnx.protobuf import FormatError
-from pydispatch.frontends.onnx.tensors import Fault, Files, map_file
-from pydispatch.frontends.onnx.trace import Tracer
+from pydispatch.frontends.onnx.tensors import Files, ModelFault, map_file
+from pydispatch.frontends.onnx.trace import OnnxTracer
 from pydispatch.frontends.source import ReadOptions
 
 
@@ -27,11 +27,11 @@ def read(source: str | os.PathLike[str] | bytes, options: ReadOptions | None = N
     filename = str(path) if path is not None else "<onnx>"
     try:
         data = memoryview(source) if path is None else map_file(path)  # type: ignore[arg-type]
-        source_model = model.Model.read(data.cast("B"))
-    except (FormatError, Fault) as fault:
+        source_model = model.ModelProto.read(data.cast("B"))
+    except (FormatError, ModelFault) as fault:
         raise CompileError(f"this is no ONNX model: {fault}", Location(filename, 0, 0)) from None
     builder = Builder(filename)
-    tracer = Tracer(
+    tracer = OnnxTracer(
         builder, source_model, Files(path.parent if path is not None else None), OPERATORS, options or ReadOptions()
     )
     tracer.main()

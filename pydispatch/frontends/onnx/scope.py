@@ -13,7 +13,10 @@ class Values:
     name; stated: the types that the graph states."""
 
     def __init__(
-        self, outer: Values | None, nodes: Sequence[model.Node], stated: Mapping[str, model.ValueInfo] | None = None
+        self,
+        outer: Values | None,
+        nodes: Sequence[model.NodeProto],
+        stated: Mapping[str, model.ValueInfoProto] | None = None,
     ) -> None:
         self.outer = outer
         self.makers = {name: node for node in nodes for name in node.output}
@@ -46,7 +49,7 @@ class Values:
                 pending += reversed(producer.input)
         return [name for name in origins if name]
 
-    def _maker(self, name: str) -> model.Node | None:
+    def _maker(self, name: str) -> model.NodeProto | None:
         scope: Values | None = self
         while scope is not None:
             if name in scope.makers:

@@ -29,17 +29,19 @@ _FIELDS = {"f32": "float_data", "c64": "float_data", "f64": "double_data", "c128
 _EXTERNAL = 1  # data_location
 
 
-class Fault(ValueError):
+class ModelFault(ValueError):
     """Error in one element of a model; the caller adds the name of that element."""
 
 
 def dtype_of(code: int) -> DType:
     """Return the element type of a number in a file. Raises Fault for strings and unknown ones."""
     if code == 8:
-        raise Fault("its elements are strings, which no device computes with; look them up before the model is called")
+        raise ModelFault(
+            "its elements are strings, which no device computes with; look them up before the model is called"
+        )
     name = _NAMES.get(code)
     if name is None:
-        raise Fault(f"element type {code} is not known (known are {min(_NAMES)} to {max(_NAMES)})")
+        raise ModelFault(f"element type {code} is not known (known are {min(_NAMES)} to {max(_NAMES)})")
     return DTYPES[name]
 
 
@@ -62,18 +64,20 @@ class Files:
         data = self._file(location)
         offset, length = _count(entries, "offset", 0), _count(entries, "length", None)
         if offset > len(data) or (length is not None and length > len(data) - offset):
-            raise Fault(f"bytes {offset} to {offset + (length or 0)} of '{location}' are asked for; it has {len(data)}")
+            raise ModelFault(
+                f"bytes {offset} to {offset + (length or 0)} of '{location}' are asked for; it has {len(data)}"
+            )
         return data[offset:] if length is None else data[offset : offset + length]
 
     def _file(self, location: str) -> memoryview:
         if self.folder is None:
-            raise Fault(f"its elements are in the file '{location}': give the path of the model, not its bytes")
+            raise ModelFault(f"its elements are in the file '{location}': give the path of the model, not its bytes")
         if not location or "\0" in location or Path(location).is_absolute():
-            raise Fault(f"its elements are in the file '{location}', which is no path within the model's folder")
+            raise ModelFault(f"its elements are in the file '{location}', which is no path within the model's folder")
         folder = Path(os.path.realpath(self.folder))
         path = Path(os.path.realpath(folder / location))
         if not path.is_relative_to(folder):
-            raise Fault(f"its elements are in the file '{location}', which is outside of the model's folder")
+            raise ModelFault(f"its elements are in the file '{location}', which is outside of the model's folder")
         if path not in self.mapped:
             self.mapped[path] = map_file(path)
         return self.mapped[path]
@@ -87,18 +91,18 @@ def map_file(path: Path) -> memoryview:
                 return memoryview(b"")
             return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
     except (SystemError_, OSError) as error:
-        raise Fault(str(error)) from None
+        raise ModelFault(str(error)) from None
 
 
-def array_of(tensor: model.Tensor, beside: Files) -> tuple[DType, np.ndarray[Any, Any]]:
+def array_of(tensor: model.TensorProto, external: Files) -> tuple[DType, np.ndarray[Any, Any]]:
     """Return the elements as `DType.numpy` has them, a view of the file where that is possible. Raises Fault."""
     dtype = dtype_of(tensor.data_type)
     shape = tuple(int(n) for n in tensor.dims)
     if len(shape) > 32 or any(n < 0 for n in shape):
-        raise Fault(f"its shape is {list(shape)}")
+        raise ModelFault(f"its shape is {list(shape)}")
     count = math.prod(shape)
     if tensor.data_location == _EXTERNAL:
-        data = beside.part({entry.key: entry.value for entry in tensor.external_data})
+        data = external.part({entry.key: entry.value for entry in tensor.external_data})
         array = _of_bytes(dtype, data, count, longer=not any(entry.key == "length" for entry in tensor.external_data))
     elif len(tensor.raw_data):
         array = _of_bytes(dtype, tensor.raw_data, count)
@@ -110,7 +114,7 @@ def array_of(tensor: model.Tensor, beside: Files) -> tuple[DType, np.ndarray[Any
 def _of_bytes(dtype: DType, data: memoryview, count: int, longer: bool = False) -> np.ndarray[Any, Any]:
     size = _packed_size(dtype, count)
     if len(data) != size and not (longer and len(data) > size):
-        raise Fault(f"{count} elements of type {dtype} take {size} bytes; {len(data)} are there")
+        raise ModelFault(f"{count} elements of type {dtype} take {size} bytes; {len(data)} are there")
     if dtype.bits < 8 and not dtype.is_bool:
         return _unpacked(dtype, np.frombuffer(data, np.uint8, size), count)
     if dtype.is_bool:
@@ -118,13 +122,13 @@ def _of_bytes(dtype: DType, data: memoryview, count: int, longer: bool = False) 
     return np.frombuffer(data, dtype.numpy.newbyteorder("<"), count)
 
 
-def _of_numbers(dtype: DType, tensor: model.Tensor, count: int) -> np.ndarray[Any, Any]:
+def _of_numbers(dtype: DType, tensor: model.TensorProto, count: int) -> np.ndarray[Any, Any]:
     name = _FIELDS.get(dtype.name, "int32_data")
     numbers: np.ndarray[Any, Any] = getattr(tensor, name)
     small = dtype.bits < 8 and not dtype.is_bool
     expected = _packed_size(dtype, count) if small else 2 * count if dtype.is_complex else count
     if len(numbers) != expected:
-        raise Fault(f"{count} elements of type {dtype} are {expected} numbers in {name}; {len(numbers)} are there")
+        raise ModelFault(f"{count} elements of type {dtype} are {expected} numbers in {name}; {len(numbers)} are there")
     if small:
         return _unpacked(dtype, numbers.astype(np.uint8), count)
     if dtype.is_complex:
@@ -156,5 +160,5 @@ def _count(entries: dict[str, str], key: str, default: Any) -> Any:
     if text is None:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise Fault(f"its {key} in the file beside the model is {text!r:.40}")
+        raise ModelFault(f"its {key} in the file beside the model is {text!r:.40}")
     return int(text)

@@ -20,10 +20,10 @@ from pydispatch.frontends.graph.sizes import Expr, UndecidedError
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import custom, model
 from pydispatch.frontends.onnx.call import Call
-from pydispatch.frontends.onnx.custom import Kernels, kernel_name
+from pydispatch.frontends.onnx.custom import UserKernels, kernel_name
 from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without
 from pydispatch.frontends.onnx.scope import Values
-from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
+from pydispatch.frontends.onnx.tensors import Files, ModelFault, array_of, dtype_of
 from pydispatch.frontends.ops import elementwise
 from pydispatch.frontends.source import ReadOptions
 from pydispatch.logs import caller_level
@@ -37,23 +37,27 @@ _TESTED = range(11, 24)
 """Operator sets that are compared with onnxruntime; others are read in the same way, with a warning."""
 
 
-class Tracer:
+class OnnxTracer:
     """Translator of an ONNX model into builder calls.
 
     `operators` maps each domain to its conversions, by operator name.
     """
 
     def __init__(
-        self, builder: Builder, source: model.Model, beside: Files, operators: Mapping[str, Mapping[str, Conversion]],
+        self,
+        builder: Builder,
+        source: model.ModelProto,
+        external: Files,
+        operators: Mapping[str, Mapping[str, Conversion]],
         options: ReadOptions,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.builder = builder
         self.source = source
-        self.beside = beside
+        self.external_files = external
         self.operators = operators
         self.options = options
         self.functions = {(_domain(f.domain), f.name, f.overload): f for f in source.functions}
-        self.kernels = Kernels(options.kernels)
+        self.kernels = UserKernels(options.kernels)
         self.inputs: Mapping[str, Tensor] = {}
         self.depth = 0
 
@@ -85,9 +89,9 @@ class Tracer:
     # -- graphs
 
     def graph(
-        self, graph: model.Graph, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
+        self, graph: model.GraphProto, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
     ) -> list[Tensor]:
-        """Write a graph in place. given: its inputs by name; outer: the values around a graph in a node."""
+        """Write a graph in place. inputs: its inputs by name; outer: the values around a graph in a node."""
         if graph.sparse_initializer:
             raise self.builder.fail("the graph has sparse initializers; store them dense")
         stated = {info.name: info for info in (*graph.value_info, *graph.output)}
@@ -100,21 +104,21 @@ class Tracer:
         self._nodes(graph.node, values, opsets)
         return [self._value(values, info.name, "the graph's output") for info in graph.output]
 
-    def _nodes(self, nodes: Sequence[model.Node], values: Values, opsets: Mapping[str, int]) -> None:
+    def _nodes(self, nodes: Sequence[model.NodeProto], values: Values, opsets: Mapping[str, int]) -> None:
         self.depth += 1
         if self.depth > DEPTH:
             raise self.builder.fail(f"graphs and functions are nested deeper than {DEPTH}")
         for index, node in enumerate(nodes):
             types = partial(self._types, node, values)
             layer = node.name or f"{node.op_type}_{index}"
-            with self.builder.at(layer), guarded(self.builder, node.op_type, types, (UndecidedError, Fault)):
+            with self.builder.at(layer), guarded(self.builder, node.op_type, types, (UndecidedError, ModelFault)):
                 self._node(node, layer, values, opsets)
         self.depth -= 1
 
-    def _types(self, node: model.Node, values: Values) -> str:
+    def _types(self, node: model.NodeProto, values: Values) -> str:
         return ", ".join(str(values.find(name)) for name in node.input)
 
-    def _node(self, node: model.Node, layer: str, values: Values, opsets: Mapping[str, int]) -> None:
+    def _node(self, node: model.NodeProto, layer: str, values: Values, opsets: Mapping[str, int]) -> None:
         operands = [self._value(values, name, "its operand") if name else None for name in node.input]
         while operands and operands[-1] is None:
             operands.pop()
@@ -137,8 +141,8 @@ class Tracer:
         kernel = self.kernels.named(domain, node, layer)
         if is_own or kernel is not None:
             name = kernel or kernel_name(domain, node)
-            plain = None if is_own else convert
-            results: Sequence[Tensor | None] = custom.call(self, name, node, operands, attributes, values, plain)
+            replaced = None if is_own else convert
+            results: Sequence[Tensor | None] = custom.call(self, name, node, operands, attributes, values, replaced)
         else:
             results = convert()
         if len(node.output) > len(results):
@@ -149,7 +153,7 @@ class Tracer:
                     raise self.builder.fail(f"{node.op_type}: its output '{name}' is not supported")
                 self._define(values, name, result)
 
-    def _conversion(self, domain: str, node: model.Node, operands: Sequence[Tensor | None]) -> Conversion:
+    def _conversion(self, domain: str, node: model.NodeProto, operands: Sequence[Tensor | None]) -> Conversion:
         conversion = self.operators.get(domain, {}).get(node.op_type)
         if conversion is None:
             name = kernel_name(domain, node)
@@ -165,8 +169,8 @@ class Tracer:
             raise self.builder.fail(f"{node.op_type}: {count} operands are given, {expected} are expected")
         return conversion
 
-    def _attributes(self, node: model.Node) -> dict[str, model.Attribute]:
-        attributes: dict[str, model.Attribute] = {}
+    def _attributes(self, node: model.NodeProto) -> dict[str, model.AttributeProto]:
+        attributes: dict[str, model.AttributeProto] = {}
         for attribute in node.attribute:
             if attribute.name in attributes:
                 raise self.builder.fail(f"{node.op_type}: attribute '{attribute.name}' is given twice")
@@ -179,7 +183,10 @@ class Tracer:
         return attributes
 
     def _function(
-        self, function: model.Function, operands: Sequence[Tensor | None], attributes: dict[str, model.Attribute]
+        self,
+        function: model.FunctionProto,
+        operands: Sequence[Tensor | None],
+        attributes: dict[str, model.AttributeProto],
     ) -> list[Tensor]:
         """Write the body of a function of the model in the place of its call."""
         if len(operands) > len(function.input):
@@ -201,11 +208,11 @@ class Tracer:
 
     # -- values
 
-    def constant(self, tensor: model.Tensor, what: str) -> Tensor:
+    def constant(self, tensor: model.TensorProto, what: str) -> Tensor:
         """Return a tensor of the file. what: its name in errors and among the weights."""
         try:
-            dtype, array = array_of(tensor, self.beside)
-        except Fault as fault:
+            dtype, array = array_of(tensor, self.external_files)
+        except ModelFault as fault:
             raise self.builder.fail(f"tensor '{what}': {fault}") from None
         if array.size <= _KNOWN_ELEMENTS:
             return self.builder.constant(array, dtype)
@@ -241,7 +248,7 @@ class Tracer:
 
     # -- inputs and outputs
 
-    def _given(self, info: model.ValueInfo, elements: Any) -> Tensor:
+    def _given(self, info: model.ValueInfoProto, elements: Any) -> Tensor:
         """Return an input whose elements the caller has stated."""
         dtype, declared = self.type_of_info(info)
         try:
@@ -255,13 +262,13 @@ class Tracer:
             raise self.builder.fail(f"constants: '{info.name}' has shape {list(declared)}, not {list(constant.shape)}")
         return constant
 
-    def _check_names(self, graph: model.Graph, names: Sequence[str]) -> None:
+    def _check_names(self, graph: model.GraphProto, names: Sequence[str]) -> None:
         known = [info.name for info in graph.input]
         for name in names:
             if name not in known:
                 raise self.builder.fail(f"the model has no input '{name}'; it has {', '.join(known)}")
 
-    def _input(self, info: model.ValueInfo, shape: Sequence[int | str] | None) -> Input:
+    def _input(self, info: model.ValueInfoProto, shape: Sequence[int | str] | None) -> Input:
         dtype, declared = self.type_of_info(info)
         if shape is None and declared is None:
             raise self.builder.fail(
@@ -273,7 +280,7 @@ class Tracer:
         assert sizes is not None
         return Input(info.name, dtype, tuple(sizes))
 
-    def type_of_info(self, info: model.ValueInfo) -> tuple[DType, tuple[int | str, ...] | None]:
+    def type_of_info(self, info: model.ValueInfoProto) -> tuple[DType, tuple[int | str, ...] | None]:
         """Return the element type and shape of an input or output. A size without a number or a name is named after the
         value and the axis.
         """
@@ -282,7 +289,7 @@ class Tracer:
             raise self.builder.fail(f"'{info.name}' is no tensor; sequences, maps and optional values cannot be passed")
         try:
             dtype = dtype_of(type.elem_type)
-        except Fault as fault:
+        except ModelFault as fault:
             raise self.builder.fail(f"'{info.name}': {fault}") from None
         if type.shape is None:
             return dtype, None
@@ -296,7 +303,7 @@ class Tracer:
             raise self.builder.fail(f"'{info.name}' has the shape {sizes}")
         return dtype, tuple(sizes)
 
-    def _as_declared(self, result: Tensor, info: model.ValueInfo) -> Tensor:
+    def _as_declared(self, result: Tensor, info: model.ValueInfoProto) -> Tensor:
         """Return an output with the sizes that the model declares, in the place of those derived from its nodes."""
         if info.type is None:
             return result
@@ -312,7 +319,7 @@ class Tracer:
         shape = [n if isinstance(n, int) else m for n, m in zip(declared, result.shape, strict=True)]
         return self.builder.as_shape(result, shape)
 
-    def _opsets(self, imports: Sequence[model.Opset]) -> dict[str, int]:
+    def _opsets(self, imports: Sequence[model.OperatorSetIdProto]) -> dict[str, int]:
         versions = {_domain(opset.domain): opset.version for opset in imports}
         version = versions.get("", _OLDEST)
         if not _OLDEST <= version <= _NEWEST:
@@ -340,7 +347,7 @@ def _domain(name: str) -> str:
 
 @cache
 def _needed(conversion: Conversion) -> list[int]:
-    """Return the places of operands that may not be left out."""
+    """Return the positions of operands that may not be left out."""
     required = [
         p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty and "None" not in str(p.annotation)
         for p in _parameters(conversion)

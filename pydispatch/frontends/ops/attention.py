@@ -43,11 +43,13 @@ def attend(
 
     def masked(e: Element, *mask_elements: Element) -> Element:
         for m in mask_elements:
-            e = m.choose(e, filler) if m.dtype.is_bool else e + m.to(inner)
+            e = m.where(e, filler) if m.dtype.is_bool else e + m.to(inner)
         return e
 
     stages.append(formula(builder, masked, stages[0], *masks) if masks else stages[0])
-    stages.append(formula(builder, lambda e: (e / softcap).of("tanh") * softcap, stages[1]) if softcap else stages[1])
+    stages.append(
+        formula(builder, lambda e: (e / softcap).unary("tanh") * softcap, stages[1]) if softcap else stages[1]
+    )
     exact = precision if precision is not None and precision.bits > inner.bits else inner
     stages.append(normalization.softmax(builder, ew.convert(builder, stages[2], exact), -1, masked_rows_are_zero=True))
     result = products.matmul(builder, ew.convert(builder, stages[3], value.dtype), value, inner)
@@ -70,8 +72,8 @@ def attention_gradients(
     def weight(e: Element, total: Element, *mask_elements: Element) -> Element:
         e = e * factor
         for m in mask_elements:
-            e = m.choose(e, -math.inf) if m.dtype.is_bool else e + m.to(inner)
-        return total.is_equal(-math.inf).choose(0.0, (e - total.to(inner)).of("exp"))
+            e = m.where(e, -math.inf) if m.dtype.is_bool else e + m.to(inner)
+        return total.is_equal(-math.inf).where(0.0, (e - total.to(inner)).unary("exp"))
 
     weights = formula(builder, weight, scores, shapes.expand_dims(builder, log_sums, [log_sums.rank]), *masks)
     of_value = products.matmul(builder, _swapped(builder, weights), grad, inner)
@@ -101,28 +103,28 @@ def _of_groups(builder: Builder, gradient: Tensor, x: Tensor) -> Tensor:
 
 
 def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tensor = 0, window: int = -1) -> Tensor:
-    """Return a mask of the keys that each query sees, [queries, keys]: those up to its own place. Places of queries
-    begin at `before`.
+    """Return a mask of the keys that each query sees, [queries, keys]: those up to its own position. Positions of
+    queries begin at `before`.
 
     before: a tensor [batch, 1, 1, 1] gives a mask for each sequence, [batch, 1, queries, keys]. window: how many of
     the keys, the last ones; all when it is negative.
     """
     first = before if isinstance(before, Tensor) else reductions.size_as(builder, before, I64)
     rank = max(first.rank, 2)
-    places = shapes.iota(builder, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
+    positions = shapes.iota(builder, [*[1] * (rank - 2), queries, keys], rank - 1, I64)
 
-    def seen(j: Element, n: Element) -> Element:
+    def is_visible(j: Element, n: Element) -> Element:
         own = j.position(rank - 2, I64) + n
         return (j <= own) if window < 0 else (j <= own) & (j > own - window)
 
-    return formula(builder, seen, places, first)
+    return formula(builder, is_visible, positions, first)
 
 
 def length_mask(builder: Builder, lengths: Tensor, keys: Size) -> Tensor:
     """Return a mask of the keys within the length of each sequence, [batch, 1, 1, keys]."""
     limit = shapes.reshape(builder, lengths, [lengths.shape[0], 1, 1, 1])
-    places = shapes.iota(builder, [1, 1, 1, keys], 3, I64)
-    return formula(builder, lambda j, n: j < n.to(I64), places, limit)
+    positions = shapes.iota(builder, [1, 1, 1, keys], 3, I64)
+    return formula(builder, lambda j, n: j < n.to(I64), positions, limit)
 
 
 def usual_scale(builder: Builder, query: Tensor) -> float:

@@ -52,7 +52,9 @@ def custom_call(
         if isinstance(attribute, Tensor):
             values.append((key, element(builder, attribute)))
         else:
-            values.append((key, builder.number(attribute, float_dtype if isinstance(attribute, float) else I64)))
+            values.append(
+                (key, builder.scalar_constant(attribute, float_dtype if isinstance(attribute, float) else I64))
+            )
     outputs = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
     result_shapes: list[list[str]] = []
     extra: dict[str, Size] = {}
@@ -169,8 +171,8 @@ def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
         return str(n)
     if n not in known:
         atoms = n.terms[0][0]
-        plain = len(n.terms) == 1 and n.terms[0][1] == 1 and len(atoms) == 1 and isinstance(atoms[0], Symbol)
-        known[n] = str(atoms[0]) if plain and str(atoms[0]).isidentifier() else fallback
+        is_symbol = len(n.terms) == 1 and n.terms[0][1] == 1 and len(atoms) == 1 and isinstance(atoms[0], Symbol)
+        known[n] = str(atoms[0]) if is_symbol and str(atoms[0]).isidentifier() else fallback
     return known[n]
 
 

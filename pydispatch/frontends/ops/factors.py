@@ -29,12 +29,12 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     batch, m, n = a.shape
     count = minimum(m, n)
 
-    def step(j: Size, place: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+    def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         a, pivots, failed = tensors
         column, top = slice_axis(builder, a, 2, j, j + 1), slice_axis(builder, a, 1, j, j + 1)
 
         def length(scalars: Scalars, value: Scalar) -> Scalar:
-            below = scalars.compare("ge", scalars.position(1), place)
+            below = scalars.compare("ge", scalars.position(1), position)
             size = scalars.unary("abs", scalars.real(value))
             if value.dtype.is_complex:
                 size = scalars.binary("add", size, scalars.unary("abs", scalars.imag(value)))
@@ -47,28 +47,28 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         def element(scalars: Scalars, value: Scalar, left: Scalar, *others: Scalar) -> Scalar:
             above, best, chosen, corner, pivot = others
             i, k = scalars.position(1), scalars.position(2)
-            exchanged, moved = scalars.compare("eq", i, chosen), scalars.compare("eq", i, place)
+            exchanged, moved = scalars.compare("eq", i, chosen), scalars.compare("eq", i, position)
             value = scalars.select(moved, best, scalars.select(exchanged, above, value))
             left = scalars.select(exchanged, corner, left)
             none = scalars.compare("eq", pivot, scalars.const(0.0, pivot.dtype))
             factor = scalars.select(none, left, scalars.binary("div", left, pivot))
             rest = scalars.select(
-                scalars.compare("eq", k, place),
+                scalars.compare("eq", k, position),
                 factor,
                 scalars.binary("sub", value, scalars.binary("mul", factor, best)),
             )
-            later = scalars.binary("and", scalars.compare("gt", i, place), scalars.compare("ge", k, place))
+            later = scalars.binary("and", scalars.compare("gt", i, position), scalars.compare("ge", k, position))
             return scalars.select(later, rest, value)
 
         def noted(scalars: Scalars, before: Scalar, chosen: Scalar) -> Scalar:
             row = scalars.binary("add", scalars.convert(chosen, I32), scalars.const(1, I32))
-            return scalars.select(scalars.compare("eq", scalars.position(1), place), row, before)
+            return scalars.select(scalars.compare("eq", scalars.position(1), position), row, before)
 
         def first(scalars: Scalars, before: Scalar, pivot: Scalar) -> Scalar:
             none = scalars.compare("eq", pivot, scalars.const(0.0, pivot.dtype))
             new = scalars.binary("and", none, scalars.compare("eq", before, scalars.const(0, I32)))
             return scalars.select(
-                new, scalars.binary("add", scalars.convert(place, I32), scalars.const(1, I32)), before
+                new, scalars.binary("add", scalars.convert(position, I32), scalars.const(1, I32)), before
             )
 
         updated = ew.apply(builder, element, a, column, top, row, chosen, corner, pivot)
@@ -94,13 +94,13 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     batch, m, n = a.shape
     count = minimum(m, n)
 
-    def step(j: Size, place: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+    def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         a, factors = tensors
         column, alpha = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, j)
 
         def square(scalars: Scalars, value: Scalar) -> Scalar:
             size = scalars.unary("abs", value)
-            below = scalars.compare("gt", scalars.position(1), place)
+            below = scalars.compare("gt", scalars.position(1), position)
             return scalars.select(below, scalars.binary("mul", size, size), scalars.const(0.0, size.dtype))
 
         rest = reduce(builder, "add", ew.apply(builder, square, column), [1], keep=True)
@@ -126,7 +126,7 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         beta, factor, apart = ew.apply_several(builder, reflection, alpha, rest)
 
         def divided(scalars: Scalars, value: Scalar, by: Scalar) -> Scalar:
-            return _leading(scalars, place, scalars.binary("div", value, by))
+            return _leading(scalars, position, scalars.binary("div", value, by))
 
         vector = ew.apply(builder, divided, column, apart)
         reflected = _reflected(builder, a, vector, ew.apply(builder, lambda s, f: s.conj(f), factor))
@@ -134,14 +134,14 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
         def element(scalars: Scalars, value: Scalar, new: Scalar, v: Scalar, beta: Scalar) -> Scalar:
             i, k = scalars.position(1), scalars.position(2)
             here = scalars.select(
-                scalars.compare("gt", i, place), v, scalars.select(scalars.compare("eq", i, place), beta, value)
+                scalars.compare("gt", i, position), v, scalars.select(scalars.compare("eq", i, position), beta, value)
             )
             return scalars.select(
-                scalars.compare("gt", k, place), new, scalars.select(scalars.compare("eq", k, place), here, value)
+                scalars.compare("gt", k, position), new, scalars.select(scalars.compare("eq", k, position), here, value)
             )
 
         def noted(scalars: Scalars, before: Scalar, factor: Scalar) -> Scalar:
-            return scalars.select(scalars.compare("eq", scalars.position(1), place), factor, before)
+            return scalars.select(scalars.compare("eq", scalars.position(1), position), factor, before)
 
         updated = ew.apply(builder, element, a, reflected, vector, beta)
         return [updated, ew.apply(builder, noted, factors, reshape(builder, factor, (batch, 1)))]
@@ -162,9 +162,9 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
 
     def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         j = count - 1 - index
-        place = _place(builder, j)
+        position = _position(builder, j)
         column = slice_axis(builder, a, 2, j, j + 1)
-        vector = ew.apply(builder, lambda s, value: _leading(s, place, value), column)
+        vector = ew.apply(builder, lambda s, value: _leading(s, position, value), column)
         return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, 2, j, j + 1))]
 
     return reshape(builder, _loop(builder, count, step, [ew.apply(builder, one, a)])[0], x.shape)
@@ -182,14 +182,14 @@ def _element(builder: Builder, x: Tensor, j: Size) -> Tensor:
     return slice_(builder, x, (0, j, j), (x.shape[0], j + 1, j + 1))
 
 
-def _leading(scalars: Scalars, place: Scalar, value: Scalar) -> Scalar:
-    """Return an element of a reflection's vector: 0 before `place`, where it is 1."""
+def _leading(scalars: Scalars, position: Scalar, value: Scalar) -> Scalar:
+    """Return an element of a reflection's vector: 0 before `position`, where it is 1."""
     before = scalars.select(
-        scalars.compare("eq", scalars.position(1), place),
+        scalars.compare("eq", scalars.position(1), position),
         scalars.const(1.0, value.dtype),
         scalars.const(0.0, value.dtype),
     )
-    return scalars.select(scalars.compare("gt", scalars.position(1), place), value, before)
+    return scalars.select(scalars.compare("gt", scalars.position(1), position), value, before)
 
 
 def _reflected(builder: Builder, a: Tensor, vector: Tensor, factor: Tensor) -> Tensor:
@@ -203,7 +203,7 @@ def _reflected(builder: Builder, a: Tensor, vector: Tensor, factor: Tensor) -> T
     return ew.apply(builder, element, a, vector, along, factor)
 
 
-def _place(builder: Builder, j: Size) -> Scalar:
+def _position(builder: Builder, j: Size) -> Scalar:
     return Scalar(I64, (builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result,))
 
 
@@ -211,4 +211,6 @@ def _loop(
     builder: Builder, count: Size, step: Callable[[Size, Scalar, list[Tensor]], list[Tensor]], tensors: list[Tensor]
 ) -> list[Tensor]:
     """Return the tensors after step(j, j as an element, tensors) for each j < count."""
-    return tensors if count == 0 else for_(builder, count, tensors, lambda j, state: step(j, _place(builder, j), state))
+    return (
+        tensors if count == 0 else for_(builder, count, tensors, lambda j, state: step(j, _position(builder, j), state))
+    )

@@ -29,7 +29,7 @@ class Element:
         """Return a constant of this element's type."""
         return Element(self.s, self.s.const(value, self.dtype))
 
-    def of(self, name: str) -> Element:
+    def unary(self, name: str) -> Element:
         """Apply a function of one number by its name."""
         return Element(self.s, self.s.unary(name, self.scalar))
 
@@ -54,7 +54,7 @@ class Element:
         """Compare this element with another one; order: eq, ne, lt, le, gt or ge."""
         return Element(self.s, self.s.compare(order, self.scalar, self._scalar(other)))
 
-    def choose(self, yes: Value, no: Value) -> Element:
+    def where(self, yes: Value, no: Value) -> Element:
         """Return `yes` where this element, a truth value, is true, and `no` elsewhere."""
         known = yes if isinstance(yes, Element) else no
         assert isinstance(known, Element)
@@ -91,7 +91,7 @@ class Element:
         return self.binary("rem", other)
 
     def __neg__(self) -> Element:
-        return self.of("neg")
+        return self.unary("neg")
 
     def __and__(self, other: Value) -> Element:
         return self.binary("and", other)
@@ -103,7 +103,7 @@ class Element:
         return self.binary("xor", other)
 
     def __invert__(self) -> Element:
-        return self.of("not")
+        return self.unary("not")
 
     def __lt__(self, other: Value) -> Element:
         return self.compare("lt", other)
@@ -123,11 +123,11 @@ class Element:
     def is_unequal(self, other: Value) -> Element:
         return self.compare("ne", other)
 
-    def at_most(self, other: Value) -> Element:
+    def min(self, other: Value) -> Element:
         """Return the smaller one of this element and `other`; NaN stays."""
         return self.binary("min", other)
 
-    def at_least(self, other: Value) -> Element:
+    def max(self, other: Value) -> Element:
         """Return the larger one of this element and `other`; NaN stays."""
         return self.binary("max", other)
 
@@ -151,14 +151,14 @@ def formulas(builder: Builder, written: Formula, *tensors: Tensor) -> list[Tenso
     return elementwise.apply_several(builder, elements, *tensors)
 
 
-def positions(builder: Builder, written: Callable[[Grid], Element], shape: Shape) -> Tensor:
-    """Compute a tensor of a shape by a formula of the places of its elements."""
-    return elementwise.apply_several(builder, lambda s: written(Grid(s)).scalar, shape=tuple(shape))[0]
+def positions(builder: Builder, written: Callable[[ResultPositions], Element], shape: Shape) -> Tensor:
+    """Compute a tensor of a shape by a formula of the positions of its elements."""
+    return elementwise.apply_several(builder, lambda s: written(ResultPositions(s)).scalar, shape=tuple(shape))[0]
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
-    """The places of the elements of a result."""
+class ResultPositions:
+    """The positions of the elements of a result."""
 
     s: Scalars
 

@@ -148,7 +148,7 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
 def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     """Return the transforms of x [rows, n, rest] along its second axis: one product of real matrices.
 
-    Real and imaginary parts lie beside each other: (re, im) times ((c, s), (-s, c)).
+    Real and imaginary parts are stored next to each other: (re, im) times ((c, s), (-s, c)).
     """
     cos, sin = _matrix(builder, n, sign, x.dtype.real)
     matrix = concat(builder, [cos, sin], 1)
@@ -169,8 +169,8 @@ def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     """j k = (j^2 + k^2 - (k - j)^2) / 2 makes a convolution with exp(-sign pi i j^2 / n) of a transform."""
     import numpy as np
 
-    places = np.arange(n)
-    chirp = np.exp(sign * 1j * np.pi * (places * places % (2 * n)) / n)
+    positions = np.arange(n)
+    chirp = np.exp(sign * 1j * np.pi * (positions * positions % (2 * n)) / n)
     m = 1 << (2 * n - 2).bit_length()
     kernel = np.zeros(m, np.complex128)
     kernel[:n] = kernel[-np.arange(n)] = chirp.conj()

@@ -1,7 +1,7 @@
-"""Elements and slices of a tensor at places that other tensors hold.
+"""Elements and slices of a tensor at positions that other tensors hold.
 
-Except in `gather`, places count from the end when they are negative. Those outside of an axis are moved to its nearest
-element.
+Except in `gather`, positions count from the end when they are negative. Those outside of an axis are moved to its
+nearest element.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.elementwise import FOLDED, broadcast_shape
-from pydispatch.frontends.ops.indexing import Places, clamped_start, elements_at
+from pydispatch.frontends.ops.indexing import CoordinateBuilder, clamped_start, elements_at
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis
 
 # -- as NumPy has them
 
 
-def _from_the_front(places: Places, place: Scalar, n: SSAValue) -> SSAValue:
-    """Return a place counted from the front of an axis of n elements, and clamped to it; negative ones count from the
-    end.
+def _from_the_front(coords: CoordinateBuilder, position: Scalar, n: SSAValue) -> SSAValue:
+    """Return a position counted from the front of an axis of n elements, and clamped to it; negative ones count from
+    the end.
     """
-    at = places.index_of(place)
-    if not place.dtype.is_unsigned:
-        negative = places.add_op(arith.CmpiOp(at, places.number(0), "slt"))
-        at = places.add_op(arith.SelectOp(negative, places.plus(at, n), at))
-    return places.clamped(at, places.minus(n, places.number(1)))
+    at = coords.index_of(position)
+    if not position.dtype.is_unsigned:
+        negative = coords.add_op(arith.CmpiOp(at, coords.index_constant(0), "slt"))
+        at = coords.add_op(arith.SelectOp(negative, coords.plus(at, n), at))
+    return coords.clamped(at, coords.minus(n, coords.index_constant(1)))
 
 
 def _elements(
-    builder: Builder, x: Tensor, shape: Sequence[Size], places: Mapping[int, Tensor], others: Mapping[int, int]
+    builder: Builder, x: Tensor, shape: Sequence[Size], positions: Mapping[int, Tensor], others: Mapping[int, int]
 ) -> Tensor:
-    """Return the tensor of `shape` whose elements are the elements of x at places.
+    """Return the tensor of `shape` whose elements are the elements of x at positions.
 
-    places: for axes of x tensors of integers that broadcast to `shape`. others: for the other axes of x the axes of the
-    result that they are.
+    positions: for axes of x tensors of integers that broadcast to `shape`. others: for the other axes of x the axes of
+    the result that they are.
     """
-    sizes = {d: builder.index(x.shape[d]) for d in places}
+    sizes = {d: builder.index(x.shape[d]) for d in positions}
 
-    def written(p: Places) -> list[SSAValue]:
-        at = dict(zip(places, p.given, strict=True))
+    def written(p: CoordinateBuilder) -> list[SSAValue]:
+        at = dict(zip(positions, p.elements, strict=True))
         return [_from_the_front(p, at[d], sizes[d]) if d in at else p.index(others[d]) for d in range(x.rank)]
 
-    return elements_at(builder, x, tuple(shape), written, *places.values())
+    return elements_at(builder, x, tuple(shape), written, *positions.values())
 
 
 def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
@@ -75,20 +75,22 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 
 def take_along(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """numpy.take_along_axis: for each index the element of x there along an axis, at its own place along the others."""
+    """numpy.take_along_axis: for each index the element of x there along an axis, and at its own position along the
+    other axes.
+    """
     return _elements(builder, x, indices.shape, {axis: indices}, {d: d for d in range(x.rank)})
 
 
 def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
-    """Gather the slices of x at the rows of indices [..., k]. A row has the places along the k axes of x after the
+    """Gather the slices of x at the rows of indices [..., k]. A row has the positions along the k axes of x after the
     first `batch` ones, which x and indices share.
     """
     lead, parts = indices.shape[:-1], columns(builder, indices)
     first = batch + len(parts)
     rest = x.shape[first:]
-    places = {batch + n: reshape(builder, part, [*lead, *[1] * len(rest)]) for n, part in enumerate(parts)}
+    positions = {batch + n: reshape(builder, part, [*lead, *[1] * len(rest)]) for n, part in enumerate(parts)}
     others = {d: d if d < batch else len(lead) + d - first for d in range(x.rank)}
-    return _elements(builder, x, (*lead, *rest), places, others)
+    return _elements(builder, x, (*lead, *rest), positions, others)
 
 
 def columns(builder: Builder, indices: Tensor) -> list[Tensor]:
@@ -126,9 +128,9 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
 def _folded(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
     if x.known is None or x.known.size > FOLDED or any(i is not None and i.numbers is None for i in indices):
         return None
-    places = tuple(slice(None) if i is None else i.numbers for i in indices)
+    positions = tuple(slice(None) if i is None else i.numbers for i in indices)
     try:
-        return builder.constant(np.asarray(x.known[places]), x.dtype)
+        return builder.constant(np.asarray(x.known[positions]), x.dtype)
     except IndexError as error:
         raise builder.fail(f"indices into {x}: {error}") from None
 
@@ -181,15 +183,15 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     sources = builder.parts(x)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        p = Places(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
-        at = {d: p.index(offset_of[d]) if d in offset_of else p.number(0) for d in range(x.rank)}
+        p = CoordinateBuilder(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
+        at = {d: p.index(offset_of[d]) if d in offset_of else p.index_constant(0) for d in range(x.rank)}
         for d, n in zip(axes.batching, axes.index_batching, strict=True):
             at[d] = p.index(batch_axes[n - (n > axes.vector)])
-        for d, coordinate in zip(axes.indexed, p.given, strict=True):
+        for d, coordinate in zip(axes.indexed, p.elements, strict=True):
             begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last[d])
             at[d] = p.plus(begin, at[d]) if d in offset_of else begin
-        place = [at[d] for d in range(x.rank)]
-        return [p.add_op(tensor.ExtractOp(source, place, x.dtype.element)) for source in sources]
+        position = [at[d] for d in range(x.rank)]
+        return [p.add_op(tensor.ExtractOp(source, position, x.dtype.element)) for source in sources]
 
     identity = AffineMap.identity(rank)
     outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]

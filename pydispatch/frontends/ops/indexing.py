@@ -1,4 +1,4 @@
-"""Elements at computed places, and slices that begin at them."""
+"""Elements at computed positions, and slices that begin at them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from pydispatch.frontends.ops.shapes import slice_
 from pydispatch.ir.core.syntax import DYNAMIC
 
 
-class Places(Scalars):
+class CoordinateBuilder(Scalars):
     """Builder of tensor positions, values of type index, in the body of an operation.
 
-    A list `places` of positions has one entry per axis; `places[d]` is the position along axis d.
+    A list of coordinates has one entry per axis: entry d is the position along axis d.
     """
 
     def __init__(self, block: Block, elements: Sequence[Scalar]) -> None:
         super().__init__(block)
-        self.given = elements
+        self.elements = elements
 
     def index(self, axis: int) -> SSAValue:
         """Return the index of the element of the result along an axis."""
         return self.add_op(linalg.IndexOp(axis))
 
-    def number(self, value: int) -> SSAValue:
-        """Return a constant place."""
+    def index_constant(self, value: int) -> SSAValue:
+        """Return a constant position."""
         return self.add_op(arith.ConstantOp(IntegerAttr(value, IndexType())))
 
     def plus(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -52,16 +52,20 @@ class Places(Scalars):
         return self.add_op(arith.MuliOp(lhs, rhs))
 
     def clamped(self, a: SSAValue, last: SSAValue) -> SSAValue:
-        """Clamp a place to the range from 0 to `last`."""
-        return self.add_op(arith.MinSIOp(self.add_op(arith.MaxSIOp(a, self.number(0))), last))
+        """Clamp a position to the range from 0 to `last`."""
+        return self.add_op(arith.MinSIOp(self.add_op(arith.MaxSIOp(a, self.index_constant(0))), last))
 
 
 def elements_at(
-    builder: Builder, x: Tensor, shape: Shape, places: Callable[[Places], Sequence[SSAValue]], *tensors: Tensor
+    builder: Builder,
+    x: Tensor,
+    shape: Shape,
+    coordinates: Callable[[CoordinateBuilder], Sequence[SSAValue]],
+    *tensors: Tensor,
 ) -> Tensor:
-    """Return the tensor of `shape` whose element is x at `places(p)`, which must be in bounds.
+    """Return the tensor of `shape` whose element is x at `coordinates(builder)`, which must be in bounds.
 
-    given: tensors that broadcast to `shape`; `p.given` has their elements.
+    tensors: broadcast to `shape`; the `elements` of the builder are their elements.
     """
     identity = AffineMap.identity(len(shape))
     inputs = [(part, broadcast_map(t.shape, len(shape))) for t in tensors for part in builder.parts(t)]
@@ -69,8 +73,8 @@ def elements_at(
     outputs = [(builder.empty(x.dtype.element, shape), identity) for _ in sources]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        p = Places(block, scalars_of([t.dtype for t in tensors], args))
-        at = list(places(p))
+        p = CoordinateBuilder(block, scalars_of([t.dtype for t in tensors], args))
+        at = list(coordinates(p))
         return [p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources]
 
     return builder.wrap(x.dtype, shape, *builder.generic(inputs, outputs, [True] * len(shape), body))
@@ -84,13 +88,13 @@ def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
         return Tensor(x.dtype, x.shape, known=np.flip(x.known, tuple(axes)))
     last = {d: builder.index(x.shape[d] - 1) for d in axes}
 
-    def places(places: Places) -> list[SSAValue]:
-        return [places.minus(last[d], places.index(d)) if d in last else places.index(d) for d in range(x.rank)]
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        return [coords.minus(last[d], coords.index(d)) if d in last else coords.index(d) for d in range(x.rank)]
 
-    return elements_at(builder, x, x.shape, places)
+    return elements_at(builder, x, x.shape, coordinates)
 
 
-# -- slices at computed places
+# -- slices at computed positions
 
 
 def clamped_start(start: Size, n: Size, taken: Size) -> Size:
@@ -111,13 +115,14 @@ def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: 
         return slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
     last = [builder.index(n - size) for n, size in zip(x.shape, sizes, strict=True)]
 
-    def places(places: Places) -> list[SSAValue]:
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         begins = [
-            places.clamped(places.index_of(places.convert(start, I64)), last[d]) for d, start in enumerate(places.given)
+            coords.clamped(coords.index_of(coords.convert(start, I64)), last[d])
+            for d, start in enumerate(coords.elements)
         ]
-        return [places.plus(begin, places.index(d)) for d, begin in enumerate(begins)]
+        return [coords.plus(begin, coords.index(d)) for d, begin in enumerate(begins)]
 
-    return elements_at(builder, x, tuple(sizes), places, *starts)
+    return elements_at(builder, x, tuple(sizes), coordinates, *starts)
 
 
 def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
@@ -132,16 +137,16 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
     sources = builder.parts(update)
 
     def chosen(scalars: Scalars, here: Scalar, *begins: Scalar) -> Scalar:
-        p = Places(scalars.block, begins)
+        p = CoordinateBuilder(scalars.block, begins)
         at: list[SSAValue] = []
         inside: Scalar | None = None
         for d, start in enumerate(begins):
             begin = p.clamped(p.index_of(p.convert(start, I64)), last[d])
-            place = p.minus(p.index(d), begin)
-            above = p.add_op(arith.CmpiOp(place, p.number(0), "sge"))
-            within = Scalar(BOOL, (p.add_op(arith.AndIOp(above, p.add_op(arith.CmpiOp(place, sizes[d], "slt")))),))
+            position = p.minus(p.index(d), begin)
+            above = p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge"))
+            within = Scalar(BOOL, (p.add_op(arith.AndIOp(above, p.add_op(arith.CmpiOp(position, sizes[d], "slt")))),))
             inside = within if inside is None else p.binary("and", inside, within)
-            at.append(p.clamped(place, p.minus(sizes[d], p.number(1))))
+            at.append(p.clamped(position, p.minus(sizes[d], p.index_constant(1))))
         taken = tuple(p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources)
         return here if inside is None else p.select(inside, Scalar(x.dtype, taken), here)
 

@@ -52,16 +52,16 @@ def power(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
     one, zero = scalars.const(1, lhs.dtype), scalars.const(0, lhs.dtype)
     result, square, rest = one, lhs, rhs
     for n in range(lhs.dtype.bits - (lhs.dtype.kind is Kind.INT)):
-        odd = scalars.compare("ne", scalars.binary("and", rest, one), zero)
-        result = scalars.select(odd, scalars.binary("mul", result, square), result)
+        is_odd = scalars.compare("ne", scalars.binary("and", rest, one), zero)
+        result = scalars.select(is_odd, scalars.binary("mul", result, square), result)
         if n < lhs.dtype.bits - 1:
             square = scalars.binary("mul", square, square)
             rest = scalars.binary("shift_right_logical", rest, one)
     if lhs.dtype.kind is not Kind.INT:
         return result
-    odd = scalars.compare("ne", scalars.binary("and", rhs, one), zero)
+    is_odd = scalars.compare("ne", scalars.binary("and", rhs, one), zero)
     minus = scalars.const(-1, lhs.dtype)
-    of_minus = scalars.select(scalars.compare("eq", lhs, minus), scalars.select(odd, minus, one), zero)
+    of_minus = scalars.select(scalars.compare("eq", lhs, minus), scalars.select(is_odd, minus, one), zero)
     inverse = scalars.select(scalars.compare("eq", lhs, one), one, of_minus)
     return scalars.select(scalars.compare("lt", rhs, zero), inverse, result)
 

@@ -1,7 +1,7 @@
 """Eigenvalues and singular values by Jacobi's rotations, which reach LAPACK's accuracy and have no branches.
 
 A round rotates pairs of rows or columns that no other pair of the round has, so that it is one operation on whole
-matrices: of n (even) columns, i and i + n/2 for each i. Columns then change places as the players of a round-robin
+matrices: of n (even) columns, i and i + n/2 for each i. Columns then change positions as the players of a round-robin
 tournament do, and n - 1 rounds, a sweep, have every pair once. Sweeps go on until nothing is left to rotate.
 
 Each matrix is first divided by a power of two near its largest magnitude. Squares of its elements then neither overflow
@@ -42,7 +42,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
 
     def whole(value: Element, w: Element) -> Element:
         i, j = value.position(1, I64), value.position(2, I64)
-        return (i >= j if lower else i <= j).choose(value, w)
+        return (i >= j if lower else i <= j).where(value, w)
 
     a, scale = scaled_to_one(builder, formula(builder, whole, a, flipped), [1, 2])
     even = _even(n)
@@ -51,30 +51,30 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
     def rotate(tensors: list[Tensor]) -> list[Tensor]:
         a, vectors = tensors
         cos, sin = _angles(builder, *(_entry(builder, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
-        a = shapes.transpose(builder, _turned(builder, a, cos, sin), [0, 2, 1])
-        a = _moved(builder, shapes.transpose(builder, _moved(builder, _turned(builder, a, cos, sin)), [0, 2, 1]))
-        return [a, _moved(builder, _turned(builder, vectors, cos, sin))]
+        a = shapes.transpose(builder, _rotated(builder, a, cos, sin), [0, 2, 1])
+        a = _moved(builder, shapes.transpose(builder, _moved(builder, _rotated(builder, a, cos, sin)), [0, 2, 1]))
+        return [a, _moved(builder, _rotated(builder, vectors, cos, sin))]
 
     def left(tensors: list[Tensor]) -> Tensor:
-        """Return the sum of the squares beside the diagonal, divided by the sum of all squares."""
+        """Return the sum of the squares off the diagonal, divided by the sum of all squares."""
         (a, _) = tensors
         square = formula(builder, lambda v: v * v, a)
-        beside = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).choose(0.0, v), square)
-        return formula(builder, lambda u, v: (u > 0.0).choose(u / v.at_least(1e-300 if v.dtype == F64 else 1e-37), 0.0),
-                       *(reductions.reduce(builder, "add", v, [1, 2]) for v in (beside, square)))  # fmt: skip
+        off_diagonal = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(0.0, v), square)
+        return formula(builder, lambda u, v: (u > 0.0).where(u / v.max(1e-300 if v.dtype == F64 else 1e-37), 0.0),
+                       *(reductions.reduce(builder, "add", v, [1, 2]) for v in (off_diagonal, square)))  # fmt: skip
 
-    eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).choose(v.const(1.0), 0.0), a)
+    eye = formula(builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), 0.0), a)
     a, vectors = _swept(builder, even, [a, eye], rotate, left)
     # Rows of `vectors` are eigenvectors.
     values = shapes.squeeze(builder, _diagonal(builder, a), [1])
     key = _with_added(builder, values, vectors, n, float("inf"))
-    order = shapes.slice_axis(builder, ordering.sort_with_places(builder, key, 1)[1], 1, 0, n)
+    order = shapes.slice_axis(builder, ordering.sort_with_indices(builder, key, 1)[1], 1, 0, n)
     values = ew.binary(
         builder, "mul", gathers.take_along(builder, values, order, 1), shapes.squeeze(builder, scale, [2])
     )
     rows = shapes.slice_axis(builder, vectors, 2, 0, n)
-    places = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [rows.shape[0], n, n])
-    columns = shapes.transpose(builder, gathers.take_along(builder, rows, places, 1), [0, 2, 1])
+    positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [rows.shape[0], n, n])
+    columns = shapes.transpose(builder, gathers.take_along(builder, rows, positions, 1), [0, 2, 1])
     return shapes.reshape(builder, values, x.shape[:-1]), shapes.reshape(builder, columns, x.shape)
 
 
@@ -128,25 +128,25 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
 
         def cosine(p: Element, q: Element, r: Element) -> Element:
             # Squares below `least` are inexact. Columns that short are below the rounding error of the longest one.
-            return (p.at_most(q) < least).choose(0.0, (r / p) * (r / q))
+            return (p.min(q) < least).where(0.0, (r / p) * (r / q))
 
         worst = reductions.reduce(builder, "max", formula(builder, cosine, *squares), [1, 2])
-        turned = [_moved(builder, _turned(builder, v, cos, sin)) for v in (columns, vectors)]
-        return [*turned, ew.binary(builder, "max", tensors[2], worst)]
+        rotated_pairs = [_moved(builder, _rotated(builder, v, cos, sin)) for v in (columns, vectors)]
+        return [*rotated_pairs, ew.binary(builder, "max", tensors[2], worst)]
 
     eye = shapes.broadcast_to(builder, builder.constant(np.eye(even)[None], a.dtype), [batch, even, even])
     none = shapes.full(builder, 0.0, [batch], a.dtype)
     columns, vectors, _ = _swept(builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], resets=2)
     directions, sizes = scaled_to_one(builder, columns, [2])
     squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), [2])
-    lengths = formula(builder, lambda v, s: v.of("sqrt") * s, squares, shapes.squeeze(builder, sizes, [2]))
+    lengths = formula(builder, lambda v, s: v.unary("sqrt") * s, squares, shapes.squeeze(builder, sizes, [2]))
     key = _with_added(builder, lengths, vectors, n, -1.0)
     values, order = (shapes.slice_axis(builder, v, 1, 0, n)
-                     for v in ordering.sort_with_places(builder, key, 1, descending=True))  # fmt: skip
+                     for v in ordering.sort_with_indices(builder, key, 1, descending=True))  # fmt: skip
 
     def taken(x: Tensor) -> Tensor:
-        places = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [batch, n, x.shape[2]])
-        return gathers.take_along(builder, x, places, 1)
+        positions = shapes.broadcast_to(builder, shapes.expand_dims(builder, order, [2]), [batch, n, x.shape[2]])
+        return gathers.take_along(builder, x, positions, 1)
 
     vt = shapes.slice_axis(builder, taken(vectors), 2, 0, n)
     # Reflections that make the columns triangular give U, also for columns of length 0.
@@ -155,7 +155,7 @@ def _tall_svd(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Tensor, 
         scaled = shapes.pad(builder, scaled, [0, 0, 0], [0, 0, m - n], 0.0)
     upper, scales = factors.qr(builder, scaled)
     u = factors.of_reflections(builder, upper, scales)
-    signs = formula(builder, lambda v: (v < 0.0).choose(v.const(-1.0), 1.0), _diagonal(builder, shapes.slice_axis(
+    signs = formula(builder, lambda v: (v < 0.0).where(v.const(-1.0), 1.0), _diagonal(builder, shapes.slice_axis(
         builder, upper, 1, 0, upper.shape[2])))  # fmt: skip
     return (
         ew.binary(builder, "mul", u, signs),
@@ -194,7 +194,7 @@ def _with_added(builder: Builder, values: Tensor, vectors: Tensor, n: int, last:
         return values
     own = formula(builder, lambda v: v * v, shapes.slice_axis(builder, vectors, 2, n, count))
     return formula(
-        builder, lambda v, w: (w > 0.5).choose(v.const(last), v), values, reductions.reduce(builder, "add", own, [2])
+        builder, lambda v, w: (w > 0.5).where(v.const(last), v), values, reductions.reduce(builder, "add", own, [2])
     )
 
 
@@ -211,8 +211,8 @@ def _swept(
     more = shapes.full(builder, True, (), BOOL)
     count = builder.constant(0, I64)
 
-    def goes_on(held: list[Tensor]) -> Tensor:
-        return held[0]
+    def goes_on(carried: list[Tensor]) -> Tensor:
+        return carried[0]
 
     def sweep(carried: list[Tensor]) -> list[Tensor]:
         _, sweeps, *now = carried
@@ -237,8 +237,8 @@ def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
 
 def _diagonal(builder: Builder, x: Tensor) -> Tensor:
     """[batch, 1, n] with the diagonals of x [batch, n, n]."""
-    row, _, place = (AffineExpr.dimension(d) for d in range(3))
-    return shapes.rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, place, place)))
+    row, _, position = (AffineExpr.dimension(d) for d in range(3))
+    return shapes.rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, position, position)))
 
 
 def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
@@ -246,19 +246,19 @@ def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
 
     def written(p: Element, q: Element, r: Element) -> list[Element]:
         none = r.is_equal(0.0)
-        cotangent = (q - p) / (none.choose(1.0, r) * 2.0)
-        size = cotangent.of("abs")
-        # From 1e9 on, 1 is lost beside the square, which may overflow.
-        root = (size < 1e9).choose((size * size + 1.0).of("sqrt"), size)
+        cotangent = (q - p) / (none.where(1.0, r) * 2.0)
+        size = cotangent.unary("abs")
+        # From 1e9 on, 1 is lost when it is added to the square, which may overflow.
+        root = (size < 1e9).where((size * size + 1.0).unary("sqrt"), size)
         tangent = (1.0 / (size + root)).binary("copysign", cotangent)
-        tangent = none.choose(0.0, tangent)
-        cos = 1.0 / (tangent * tangent + 1.0).of("sqrt")
+        tangent = none.where(0.0, tangent)
+        cos = 1.0 / (tangent * tangent + 1.0).unary("sqrt")
         return [cos, tangent * cos]
 
     return formulas(builder, written, p, q, r)
 
 
-def _turned(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def _rotated(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of rows of x [batch, n, k]."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = shapes.split(builder, x, 1, [half, half])
@@ -272,7 +272,7 @@ def _turned(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _moved(builder: Builder, x: Tensor) -> Tensor:
-    """Return the rows of x [batch, n, k] at the places that they have in the next round."""
+    """Return the rows of x [batch, n, k] at the positions that they have in the next round."""
     half = int(x.shape[1]) // 2  # type: ignore[arg-type]
     first, second = list(range(half)), list(range(half, 2 * half))
     order = [*first[:1], *second[:1], *first[1:-1], *second[1:], *first[-1:]] if half > 1 else [*first, *second]

@@ -29,13 +29,13 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     a = reshape(builder, x, [product(x.shape[:-2]), n, n])
     a = a if lower else _adjoint(builder, a)
 
-    def step(j: Size, place: Scalar, a: Tensor) -> Tensor:
+    def step(j: Size, position: Scalar, a: Tensor) -> Tensor:
         """Subtract the part of column j in the product from the elements right of column j and below row j."""
         column, pivot = slice_axis(builder, a, 2, j, j + 1), _element(builder, a, j)
         row = _adjoint(builder, column)
 
         def element(scalars: Scalars, value: Scalar, left: Scalar, above: Scalar, pivot: Scalar) -> Scalar:
-            later = scalars.binary("and", *(scalars.compare("gt", scalars.position(d), place) for d in (1, 2)))
+            later = scalars.binary("and", *(scalars.compare("gt", scalars.position(d), position) for d in (1, 2)))
             part = scalars.binary("div", scalars.binary("mul", left, above), _real(scalars, pivot))
             return scalars.select(later, scalars.binary("sub", value, part), value)
 
@@ -91,7 +91,7 @@ def triangular_solve(
     if not lower:  # from the last row on
         matrix, sides = reverse(builder, matrix, [1, 2]), reverse(builder, sides, [1])
 
-    def step(j: Size, place: Scalar, x: Tensor) -> Tensor:
+    def step(j: Size, position: Scalar, x: Tensor) -> Tensor:
         """Solve row j, and subtract its part from the rows below it."""
         column, row, pivot = (
             slice_axis(builder, matrix, 2, j, j + 1),
@@ -103,11 +103,11 @@ def triangular_solve(
             solved = row if unit else scalars.binary("div", row, pivot)
             at = scalars.position(1)
             rest = scalars.select(
-                scalars.compare("gt", at, place),
+                scalars.compare("gt", at, position),
                 scalars.binary("sub", value, scalars.binary("mul", factor, solved)),
                 value,
             )
-            return scalars.select(scalars.compare("eq", at, place), solved, rest)
+            return scalars.select(scalars.compare("eq", at, position), solved, rest)
 
         return ew.apply(builder, element, x, column, row, pivot)
 
@@ -133,15 +133,15 @@ def _element(builder: Builder, x: Tensor, j: Size) -> Tensor:
 
 def _diagonal(builder: Builder, x: Tensor) -> Tensor:
     """[rows, 1, n] with the diagonals of x [rows, n, n]."""
-    row, _, place = (AffineExpr.dimension(d) for d in range(3))
-    return rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, place, place)))
+    row, _, position = (AffineExpr.dimension(d) for d in range(3))
+    return rearranged(builder, x, (x.shape[0], 1, x.shape[2]), AffineMap(3, 0, (row, position, position)))
 
 
 def _loop(builder: Builder, count: Size, step: Callable[[Size, Scalar, Tensor], Tensor], x: Tensor) -> Tensor:
     """x after step(j, j as an element, x) for each j < count."""
 
     def body(j: Size, tensors: list[Tensor]) -> list[Tensor]:
-        place = builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result
-        return [step(j, Scalar(I64, (place,)), tensors[0])]
+        position = builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result
+        return [step(j, Scalar(I64, (position,)), tensors[0])]
 
     return x if count == 0 else for_(builder, count, [x], body)[0]

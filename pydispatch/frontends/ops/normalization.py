@@ -26,13 +26,13 @@ def softmax(builder: Builder, x: Tensor, axis: int, masked_rows_are_zero: bool =
     (axis,) = shapes.axes_of(builder, [axis], x.rank)
     values = ew.convert(builder, x, wide(x.dtype))
     largest = reductions.reduce(builder, "max", values, [axis], keep=True)
-    powers = formula(builder, lambda e, m: (e - m).of("exp"), values, largest)
+    powers = formula(builder, lambda e, m: (e - m).unary("exp"), values, largest)
     total = reductions.reduce(builder, "add", powers, [axis], keep=True)
     if not masked_rows_are_zero:
         return ew.convert(builder, ew.binary(builder, "div", powers, total), x.dtype)
 
     def share(e: Element, n: Element, m: Element) -> Element:
-        return m.is_equal(-math.inf).choose(0.0, e / n).to(x.dtype)
+        return m.is_equal(-math.inf).where(0.0, e / n).to(x.dtype)
 
     return formula(builder, share, powers, total, largest)
 
@@ -43,9 +43,9 @@ def log_softmax(builder: Builder, x: Tensor, axis: int) -> Tensor:
     values = ew.convert(builder, x, wide(x.dtype))
     largest = reductions.reduce(builder, "max", values, [axis], keep=True)
     total = reductions.reduce(
-        builder, "add", formula(builder, lambda e, m: (e - m).of("exp"), values, largest), [axis], keep=True
+        builder, "add", formula(builder, lambda e, m: (e - m).unary("exp"), values, largest), [axis], keep=True
     )
-    return formula(builder, lambda e, m, n: ((e - m) - n.of("log")).to(x.dtype), values, largest, total)
+    return formula(builder, lambda e, m, n: ((e - m) - n.unary("log")).to(x.dtype), values, largest, total)
 
 
 def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
@@ -55,10 +55,12 @@ def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: b
     largest = reductions.reduce(builder, "max", values, gone, keep=True)
 
     def power(e: Element, m: Element) -> Element:
-        return (e - m.of("is_finite").choose(m, 0.0)).of("exp")
+        return (e - m.unary("is_finite").where(m, 0.0)).unary("exp")
 
     total = reductions.reduce(builder, "add", formula(builder, power, values, largest), gone, keep=True)
-    result = formula(builder, lambda n, m: (n.of("log") + m.of("is_finite").choose(m, 0.0)).to(x.dtype), total, largest)
+    result = formula(
+        builder, lambda n, m: (n.unary("log") + m.unary("is_finite").where(m, 0.0)).to(x.dtype), total, largest
+    )
     return result if keep else shapes.squeeze(builder, result, gone)
 
 
@@ -84,7 +86,7 @@ def normalized(
     operands = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
 
     def written(e: Element, m: Element, value: Element, *more: Element) -> Element:
-        result = (e.to(inner) - m.to(inner)) * (value.to(inner) + epsilon).of("rsqrt")
+        result = (e.to(inner) - m.to(inner)) * (value.to(inner) + epsilon).unary("rsqrt")
         rest = [n.to(inner) for n in more]
         result = result * rest.pop(0) if scale is not None else result
         return (result + rest.pop(0) if bias is not None else result).to(x.dtype)
@@ -98,7 +100,7 @@ def layer_norm(
     """Normalize x along axes; scale and bias broadcast to x. Returns the mean and 1 / sqrt(variance + epsilon) too."""
     mean, variance = moments(builder, x, axes)
     result = normalized(builder, x, mean, variance, scale, bias, epsilon)
-    return result, mean, formula(builder, lambda v: (v + epsilon).of("rsqrt"), variance)
+    return result, mean, formula(builder, lambda v: (v + epsilon).unary("rsqrt"), variance)
 
 
 def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, epsilon: float) -> Tensor:
@@ -108,7 +110,7 @@ def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | N
     mean = reductions.mean(builder, squares, axes, keep=True)
 
     def written(e: Element, m: Element, *more: Element) -> Element:
-        result = e.to(inner) * (m + epsilon).of("rsqrt")
+        result = e.to(inner) * (m + epsilon).unary("rsqrt")
         return (result * more[0].to(inner) if more else result).to(x.dtype)
 
     return formula(builder, written, x, mean, *([scale] if scale is not None else []))
@@ -125,14 +127,16 @@ def batch_norm(
     builder: Builder, x: Tensor, axis: int, mean: Tensor, variance: Tensor, scale: Tensor | None, bias: Tensor | None,
     epsilon: float,
 ) -> Tensor:  # fmt: skip
-    """Normalize x by a mean and a variance of each place along an axis; mean, variance, scale and bias are vectors."""
+    """Normalize x by a mean and a variance of each position along an axis; mean, variance, scale and bias are
+    vectors.
+    """
     inner = wide(x.dtype)
     vectors = [t for t in (mean, variance, scale, bias) if t is not None]
 
     def line(m: Element, value: Element, *more: Element) -> list[Element]:
-        """Return the factor and the summand of each place, computed once for a place, not for each element."""
+        """Return the factor and the summand of each position, computed once for a position, not for each element."""
         rest = [n.to(inner) for n in more]
-        factor = (value.to(inner) + epsilon).of("rsqrt")
+        factor = (value.to(inner) + epsilon).unary("rsqrt")
         factor = factor * rest.pop(0) if scale is not None else factor
         added = -(m.to(inner) * factor)
         return [factor, added + rest.pop(0) if bias is not None else added]

@@ -55,7 +55,7 @@ def less_in_total_order(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
     return scalars.compare("lt", *(total_order(scalars, v) if v.dtype.is_float else v for v in (a, other)))
 
 
-def sort_with_places(
+def sort_with_indices(
     builder: Builder, x: Tensor, axis: int, *, descending: bool = False, dtype: DType = I64, order: Order = less
 ) -> tuple[Tensor, Tensor]:
     """Return the elements along an axis in order, and their places as `dtype`; what compares equal keeps its order."""
@@ -63,8 +63,8 @@ def sort_with_places(
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
         return order(scalars, other[0], a[0]) if descending else order(scalars, a[0], other[0])
 
-    values, places = sort(builder, [x, iota(builder, x.shape, axis, dtype)], axis, before)
-    return values, places
+    values, positions = sort(builder, [x, iota(builder, x.shape, axis, dtype)], axis, before)
+    return values, positions
 
 
 def top_k(
@@ -80,5 +80,5 @@ def top_k(
     """Return the `count` largest or smallest elements along an axis, in that order, and their places; of equal ones the
     first ones.
     """
-    values, places = sort_with_places(builder, x, axis, descending=largest, dtype=dtype, order=order)
-    return slice_axis(builder, values, axis, 0, count), slice_axis(builder, places, axis, 0, count)
+    values, positions = sort_with_indices(builder, x, axis, descending=largest, dtype=dtype, order=order)
+    return slice_axis(builder, values, axis, 0, count), slice_axis(builder, positions, axis, 0, count)

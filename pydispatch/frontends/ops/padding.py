@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 from pydispatch.frontends.ops.shapes import pad
 
 
@@ -28,15 +28,15 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     sizes = [builder.index(n) for n in x.shape]
     before = [builder.index(n) for n in low]
 
-    def places(places: Places) -> list[SSAValue]:
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         return [
-            _place(places, mode, places.minus(places.index(d), before[d]), sizes[d], x.shape[d])
+            _position(coords, mode, coords.minus(coords.index(d), before[d]), sizes[d], x.shape[d])
             if moved[d]
-            else places.index(d)
+            else coords.index(d)
             for d in range(x.rank)
         ]
 
-    return elements_at(builder, x, shape, places)
+    return elements_at(builder, x, shape, coordinates)
 
 
 def pad_between(
@@ -54,22 +54,22 @@ def pad_between(
         spread = builder.index(n * steps[-1] - steps[-1] + 1)
         whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
         shape.append(below + whole + above)
-    padded = pad(builder, x, [0] * x.rank, [1] * x.rank, value)  # a place in bounds where x has no element
+    padded = pad(builder, x, [0] * x.rank, [1] * x.rank, value)  # a position in bounds where x has no element
     sizes, before, step = ([builder.index(n) for n in values] for values in (x.shape, low, steps))
 
-    def place(places: Places, d: int) -> tuple[SSAValue, SSAValue]:
-        """Return the place of an element along an axis, and whether it is one of x."""
-        at = places.minus(places.index(d), before[d])
-        zero = places.number(0)
-        ahead = places.add_op(arith.MaxSIOp(at, zero))
-        source = places.add_op(arith.MinSIOp(places.add_op(arith.DivSIOp(ahead, step[d])), sizes[d]))
-        return source, places.add_op(arith.CmpiOp(places.times(source, step[d]), at, "eq"))
+    def position(coords: CoordinateBuilder, d: int) -> tuple[SSAValue, SSAValue]:
+        """Return the position of an element along an axis, and whether it is one of x."""
+        at = coords.minus(coords.index(d), before[d])
+        zero = coords.index_constant(0)
+        ahead = coords.add_op(arith.MaxSIOp(at, zero))
+        source = coords.add_op(arith.MinSIOp(coords.add_op(arith.DivSIOp(ahead, step[d])), sizes[d]))
+        return source, coords.add_op(arith.CmpiOp(coords.times(source, step[d]), at, "eq"))
 
-    def places(places: Places) -> list[SSAValue]:
-        sources = [place(places, d) for d in range(x.rank)]
-        return [places.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(sources)]
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        sources = [position(coords, d) for d in range(x.rank)]
+        return [coords.add_op(arith.SelectOp(is_own, at, sizes[d])) for d, (at, is_own) in enumerate(sources)]
 
-    return elements_at(builder, padded, tuple(shape), places)
+    return elements_at(builder, padded, tuple(shape), coordinates)
 
 
 def _step(builder: Builder, between: Size) -> Size:
@@ -78,22 +78,22 @@ def _step(builder: Builder, between: Size) -> Size:
     return between + 1
 
 
-def _place(places: Places, mode: str, at: SSAValue, size: SSAValue, known: Size) -> SSAValue:
-    one = places.number(1)
-    last = places.minus(size, one)
+def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue, known: Size) -> SSAValue:
+    one = coords.index_constant(1)
+    last = coords.minus(size, one)
     if mode == "edge":
-        return places.clamped(at, last)
+        return coords.clamped(at, last)
     if mode == "wrap":
-        return _remainder(places, at, size)
+        return _remainder(coords, at, size)
     if not isinstance(known, Expr) and known == 1:
-        return places.number(0)
+        return coords.index_constant(0)
     # A period goes to the last element and back to the first: 0 1 2 1 | 0 1 2 1
-    period = places.add_op(arith.MaxSIOp(places.plus(last, last), one))
-    at = _remainder(places, at, period)
-    return places.add_op(arith.MinSIOp(at, places.minus(period, at)))
+    period = coords.add_op(arith.MaxSIOp(coords.plus(last, last), one))
+    at = _remainder(coords, at, period)
+    return coords.add_op(arith.MinSIOp(at, coords.minus(period, at)))
 
 
-def _remainder(places: Places, at: SSAValue, size: SSAValue) -> SSAValue:
+def _remainder(coords: CoordinateBuilder, at: SSAValue, size: SSAValue) -> SSAValue:
     """Return the rest of a division, at least 0."""
-    rest = places.add_op(arith.RemSIOp(at, size))
-    return places.add_op(arith.RemSIOp(places.plus(rest, size), size))
+    rest = coords.add_op(arith.RemSIOp(at, size))
+    return coords.add_op(arith.RemSIOp(coords.plus(rest, size), size))

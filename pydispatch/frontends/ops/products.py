@@ -24,7 +24,7 @@ def contract(
     parallel: Sequence[bool], dtype: DType,
 ) -> Tensor:  # fmt: skip
     """out[out_map(i)] += x[x_map(i)] * y[y_map(i)] over all loops i. dtype: what is summed, and the result."""
-    zero = [builder.splat(builder.number(0, dtype), shape) for _ in range(2 if dtype.is_complex else 1)]
+    zero = [builder.splat(builder.scalar_constant(0, dtype), shape) for _ in range(2 if dtype.is_complex else 1)]
     inputs = [(part, map) for t, map in ((x, x_map), (y, y_map)) for part in builder.parts(t)]
 
     def body(block: Block, args: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
@@ -120,7 +120,7 @@ class Window:
     dilations: tuple[int, ...]
 
     @staticmethod
-    def plain(rank: int) -> Window:
+    def unit(rank: int) -> Window:
         """Return a window that moves one step at a time, without padding and dilation."""
         return Window((1,) * rank, (0,) * rank, (0,) * rank, (1,) * rank)
 
@@ -185,9 +185,9 @@ def convolution(
 def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
     """Return whether `_upsampled` computes a convolution: the zeros fall on the same elements of w all over a phase."""
     known = not any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *window.low, *window.high))
-    plain = {*window.strides, *window.dilations} == {1}
+    has_unit_steps = {*window.strides, *window.dilations} == {1}
     whole = all(not isinstance(k, Expr) and k % n == 0 for k, n in zip(w.shape[2:], factors, strict=True))
-    return known and plain and whole and max(factors) > 1 and 0 not in x.shape and 0 not in w.shape
+    return known and has_unit_steps and whole and max(factors) > 1 and 0 not in x.shape and 0 not in w.shape
 
 
 def _upsampled(
@@ -254,9 +254,9 @@ def _windows(
     d = AffineExpr.dimension
     channel = [] if depthwise else [d(first + spatial)]
     kernel = [d(count - spatial + n) for n in range(spatial)]
-    places = [d(first + n) * window.strides[n] + kernel[n] * window.dilations[n] for n in range(spatial)]
+    positions = [d(first + n) * window.strides[n] + kernel[n] * window.dilations[n] for n in range(spatial)]
     group = [d(1)] if grouped else []
-    x_map = AffineMap(count, 0, (d(0), *group, *channel, *places))
+    x_map = AffineMap(count, 0, (d(0), *group, *channel, *positions))
     w_map = AffineMap(count, 0, (*group, d(1 + g), *channel, *kernel))
     out_map = AffineMap(count, 0, tuple(d(n) for n in range(first + spatial)))
     lead = (x.shape[0], x.shape[1], w.shape[1]) if grouped else (x.shape[0], w.shape[0])
@@ -358,13 +358,13 @@ def _parsed(builder: Builder, equation: str, operands: Sequence[Tensor]) -> tupl
         if (not dots and hidden) or hidden < 0 or not (before + after + "a").isalpha():
             raise builder.fail(f"einsum '{equation}': '{term}' does not describe {x}")
         inputs.append([*before, *(f".{n}" for n in range(hidden, 0, -1)), *after])
-    seen = [c for names in inputs for c in names]
-    widest = sorted({c for c in seen if c[0] == "."}, key=lambda c: -int(c[1:]))
+    letters = [c for names in inputs for c in names]
+    widest = sorted({c for c in letters if c[0] == "."}, key=lambda c: -int(c[1:]))
     if not arrow:
-        return inputs, [*widest, *sorted({c for c in seen if seen.count(c) == 1 and c[0] != "."})]
+        return inputs, [*widest, *sorted({c for c in letters if letters.count(c) == 1 and c[0] != "."})]
     before, dots, after = right.partition("...")
     names = [*before, *(widest if dots else []), *after]
-    if len(set(names)) != len(names) or not set(names) <= set(seen):
+    if len(set(names)) != len(names) or not set(names) <= set(letters):
         raise builder.fail(f"einsum '{equation}': the result '{right}' repeats a letter or has one that no operand has")
     return inputs, names
 

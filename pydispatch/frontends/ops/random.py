@@ -1,8 +1,8 @@
 """Random bits from a key and a counter: Threefry (2x32, 20 rounds) and Philox (4x32, 10 rounds), in XLA's order.
 
 Operators that draw numbers without a state of their own have that of the program: a seed, and the number of the call.
-What is drawn in a call follows from these and from the place in the program, so that calls draw different numbers, and
-a program that is loaded again draws the same ones again. A body of a loop draws the same in each iteration.
+Numbers that a call draws depend on these and on the drawing operation, so that calls draw different numbers, and a
+program that is loaded again draws the same numbers again. A loop body draws the same numbers in each iteration.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STATE = "random"
 """The name of the program's state: u64[2], the seed and the number of the call."""
 
 _SITES = 1 << 20
-"""Places in a program that draw numbers, at most."""
+"""Positions in a program that draw numbers, at most."""
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -217,9 +217,7 @@ def quantile(builder: Builder, unit: Tensor) -> Tensor:
 
 
 def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
-    """Return a u64 key that no other place in the program has, nor this place in another call. seed: in place of the
-    program's.
-    """
+    """Return a u64 key that is distinct for each drawing operation and for each call. seed: replaces the program's."""
     state = builder.state.get(STATE)
     if state is None:
         state = builder.state[STATE] = builder.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
@@ -262,7 +260,7 @@ def normal(builder: Builder, first: Tensor, second: Tensor, dtype: DType) -> Ten
         builder,
         formula(
             builder,
-            lambda u, v: ((1.0 - u).of("log") * -2.0).of("sqrt") * (v * (2 * math.pi)).of("cos"),
+            lambda u, v: ((1.0 - u).unary("log") * -2.0).unary("sqrt") * (v * (2 * math.pi)).unary("cos"),
             uniform(builder, first, F32), uniform(builder, second, F32),
         ),
         dtype,

@@ -42,7 +42,7 @@ _FLOAT_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
     "log2": math.Log2Op, "log10": math.Log10Op, "log1p": math.Log1pOp, "sin": math.SinOp, "cos": math.CosOp,
     "tan": math.TanOp, "asin": math.AsinOp, "acos": math.AcosOp, "atan": math.AtanOp, "sinh": math.SinhOp,
     "cosh": math.CoshOp, "tanh": math.TanhOp, "asinh": math.AsinhOp, "acosh": math.AcoshOp, "atanh": math.AtanhOp,
-    "erf": math.ErfOp, "erfc": lambda x: _made(more_math.ErfcOp, x),
+    "erf": math.ErfOp, "erfc": lambda x: _same_type(more_math.ErfcOp, x),
 }  # fmt: skip
 """Functions of one float that are one operation."""
 
@@ -77,7 +77,7 @@ _FLOAT_ORDER = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt",
 _CLASSES = {"is_nan": more_math.IsNaNOp, "is_inf": more_math.IsInfOp, "is_finite": more_math.IsFiniteOp}
 
 
-def _made(op: type[Operation], *operands: SSAValue) -> Operation:
+def _same_type(op: type[Operation], *operands: SSAValue) -> Operation:
     return op(operands=list(operands), result_types=[operands[0].type])
 
 
@@ -89,7 +89,7 @@ _PROPERTIES: dict[Callable[..., Operation], dict[str, Attribute]] = {}
 """What constructors give operations whose result has the type of their operands, apart from these."""
 
 
-def _made_of(kind: Callable[..., Operation], *operands: SSAValue) -> Operation:
+def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation:
     """Create an operation on elements. The properties of the first one of a kind are reused, since constructors check
     the whole definition.
     """
@@ -113,7 +113,7 @@ class Reals:
         self.block.add_op(op)
         return op.results[0]
 
-    def made(self, dtype: DType, op: Operation) -> Scalar:
+    def emit(self, dtype: DType, op: Operation) -> Scalar:
         """Add an operation, and return its result as a number of a type."""
         return Scalar(dtype, (self.add_op(op),))
 
@@ -125,7 +125,7 @@ class Reals:
     def position(self, axis: int, dtype: DType = I64) -> Scalar:
         """Return the number of the element along an axis of the operation's loops."""
         index = self.add_op(linalg.IndexOp(axis))
-        return self.made(dtype, arith.IndexCastOp(index, dtype.element))
+        return self.emit(dtype, arith.IndexCastOp(index, dtype.element))
 
     # -- functions by name
 
@@ -136,14 +136,14 @@ class Reals:
         operations = _BINARY[name].get(lhs.dtype.kind)
         if operations is None:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")
-        return self.made(lhs.dtype, _made_of(operations, lhs.value, rhs.value))
+        return self.emit(lhs.dtype, _operation(operations, lhs.value, rhs.value))
 
     def unary(self, name: str, a: Scalar) -> Scalar:
         """Apply a function of one number: of `FLOAT_FUNCTIONS`, or one that has a method here: abs, neg,
         sign, not, ...
         """
         if a.dtype.is_float and name in _FLOAT_UNARY:
-            return self.made(a.dtype, _made_of(_FLOAT_UNARY[name], a.value))
+            return self.emit(a.dtype, _operation(_FLOAT_UNARY[name], a.value))
         special = getattr(self, f"_{name}", None)
         if special is None:
             raise UnsupportedTypeError(f"{name} of {a.dtype} is not defined")
@@ -152,7 +152,7 @@ class Reals:
         return special(a)
 
     def _abs(self, a: Scalar) -> Scalar:
-        return a if a.dtype.is_unsigned else self.made(a.dtype, math.AbsIOp(a.value))
+        return a if a.dtype.is_unsigned else self.emit(a.dtype, math.AbsIOp(a.value))
 
     def _neg(self, a: Scalar) -> Scalar:
         return self.binary("sub", self.const(0, a.dtype), a)
@@ -172,10 +172,10 @@ class Reals:
         return self.binary("div", one, self.binary("add", one, self.unary("exp", self.unary("neg", a))))
 
     def _popcount(self, a: Scalar) -> Scalar:
-        return self.made(a.dtype, math.CtPopOp(a.value))
+        return self.emit(a.dtype, math.CtPopOp(a.value))
 
     def _count_leading_zeros(self, a: Scalar) -> Scalar:
-        return self.made(a.dtype, math.CountLeadingZerosOp(a.value))
+        return self.emit(a.dtype, math.CountLeadingZerosOp(a.value))
 
     def _floor(self, a: Scalar) -> Scalar:
         return a  # of an integer
@@ -194,16 +194,16 @@ class Reals:
     def _class(self, name: str, a: Scalar, of_integers: bool) -> Scalar:
         if not a.dtype.is_float:
             return self.const(of_integers, BOOL)
-        return self.made(BOOL, _CLASSES[name](operands=[a.value], result_types=[BOOL.element]))
+        return self.emit(BOOL, _CLASSES[name](operands=[a.value], result_types=[BOOL.element]))
 
     # -- comparing and choosing
 
     def compare(self, order: str, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Compare a with b; order: eq, ne, lt, le, gt or ge. NaN is unequal to everything."""
         if lhs.dtype.is_float:
-            return self.made(BOOL, arith.CmpfOp(lhs.value, rhs.value, _FLOAT_ORDER[order]))
+            return self.emit(BOOL, arith.CmpfOp(lhs.value, rhs.value, _FLOAT_ORDER[order]))
         sign = "" if order in ("eq", "ne") else "u" if lhs.dtype.is_unsigned else "s"
-        return self.made(BOOL, arith.CmpiOp(lhs.value, rhs.value, f"{sign}{order}"))
+        return self.emit(BOOL, arith.CmpiOp(lhs.value, rhs.value, f"{sign}{order}"))
 
     def select(self, condition: Scalar, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Return a where the condition holds, else b."""
@@ -225,7 +225,7 @@ class Reals:
         if to.is_bool:
             a = self.convert(a, F32) if a.dtype.name == "f8E8M0FNU" else a  # which has no 0
             return self.compare("ne", a, self.const(0, a.dtype))
-        return self.made(to, op) if (op := self._conversion(a, to)) else Scalar(to, a.parts)
+        return self.emit(to, op) if (op := self._conversion(a, to)) else Scalar(to, a.parts)
 
     def _conversion(self, a: Scalar, to: DType) -> Operation | None:
         value, source, element = a.value, a.dtype, to.element
@@ -247,7 +247,7 @@ class Reals:
         """Reinterpret the bits of a number as another type of the same width."""
         if a.dtype.element == to.element:
             return Scalar(to, a.parts)
-        return self.made(to, arith.BitcastOp(a.value, to.element))
+        return self.emit(to, arith.BitcastOp(a.value, to.element))
 
     def index_of(self, a: Scalar) -> SSAValue:
         """Return an integer as a value of type index."""

@@ -1,4 +1,4 @@
-"""Many elements become one: sums, products, extremes, norms, the place of the largest."""
+"""Many elements become one: sums, products, extremes, norms, the index of the largest."""
 
 from __future__ import annotations
 
@@ -133,19 +133,21 @@ def variance(
 
 def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,
              last: bool = False) -> Tensor:  # fmt: skip
-    """Return the place of the "max" or "min" along an axis: the first of equal ones, or the last. NaN is beyond all."""
+    """Return the index of the "max" or "min" along an axis: the first of equal elements, or the last one. NaN
+    is beyond all numbers.
+    """
     (axis,) = axes_of(builder, [axis], x.rank)
     narrow = ew.convert(builder, x, F32) if x.dtype.is_bool else x
     start = [builder.constant(least(narrow.dtype) if name == "max" else largest(narrow.dtype), narrow.dtype),
              builder.constant(-1, dtype)]  # fmt: skip
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        (best, place), (value,) = running, elements
+        (best, position), (value,) = running, elements
         here = scalars.position(axis, dtype)
         order = {"max": "gt", "min": "lt"}[name]
         better = scalars.compare(order, value, best)
         tied = scalars.compare("eq", value, best)
-        first = scalars.compare("lt", place, scalars.const(0, dtype))
+        first = scalars.compare("lt", position, scalars.const(0, dtype))
         replace = scalars.binary(
             "or", better, scalars.binary("and", tied, first if not last else scalars.const(True, BOOL))
         )
@@ -153,7 +155,7 @@ def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = Fal
             is_nan, was_nan = scalars.unary("is_nan", value), scalars.unary("is_nan", best)
             new_nan = is_nan if last else scalars.binary("and", is_nan, scalars.unary("not", was_nan))
             replace = scalars.binary("or", new_nan, scalars.binary("and", replace, scalars.unary("not", was_nan)))
-        return [scalars.select(replace, value, best), scalars.select(replace, here, place)]
+        return [scalars.select(replace, value, best), scalars.select(replace, here, position)]
 
     _, result = reduce_with(builder, [narrow], start, [axis], combine)
     return kept_axes(builder, result, x, [axis]) if keep else result

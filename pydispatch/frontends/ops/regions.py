@@ -32,8 +32,8 @@ def best_boxes(
 
     def is_hidden(*operands: Element) -> Element:
         low_y, low_x, high_y, high_x, y0, x0, y1, x1, limit, kept = operands
-        height = (high_y.at_most(y1) - low_y.at_least(y0)).at_least(0.0)
-        width = (high_x.at_most(x1) - low_x.at_least(x0)).at_least(0.0)
+        height = (high_y.min(y1) - low_y.max(y0)).max(0.0)
+        width = (high_x.min(x1) - low_x.max(x0)).max(0.0)
         common = height * width
         both = (high_y - low_y) * (high_x - low_x) + (y1 - y0) * (x1 - x0) - common
         return kept & is_over(common, both, limit.to(common.dtype))
@@ -71,46 +71,47 @@ def box_taps(
         start, end = (shapes.slice_axis(builder, boxes, 1, n, n + 1) for n in (1 - side, 3 - side))
         sample = shapes.iota(builder, [1, count * ratio], 1, F32)
 
-        def place(s: Element, lo: Element, hi: Element, count: int = count) -> Element:
+        def position(s: Element, lo: Element, hi: Element, count: int = count) -> Element:
             first, last = (v.to(F32) * scale - (0.5 if half else 0.0) for v in (lo, hi))
-            extent = last - first if half else (last - first).at_least(1.0)
+            extent = last - first if half else (last - first).max(1.0)
             return first + (s + 0.5) * extent / float(count * ratio)
 
-        places = formula(builder, place, sample, start, end)
+        positions = formula(builder, position, sample, start, end)
         spread = [boxes.shape[0], 1, count * ratio, 1] if side == 0 else [boxes.shape[0], 1, 1, count * ratio]
         taps.append(
-            _inside_taps(builder, shapes.reshape(builder, places, spread), reductions.size_as(builder, size, F32))
+            _inside_taps(builder, shapes.reshape(builder, positions, spread), reductions.size_as(builder, size, F32))
         )
     return taps
 
 
-def _inside_taps(builder: Builder, places: Tensor, length: Tensor) -> list[Tap]:
-    """Return the taps of the two elements around each place; the weights are 0 for a place more than an element
+def _inside_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
+    """Return the taps of the two elements around each position; the weights are 0 for a position more than an element
     outside.
     """
 
     def low(value: Element, n: Element) -> Element:
-        return value.at_least(0.0).of("floor").at_most(n - 1.0)
+        return value.max(0.0).unary("floor").min(n - 1.0)
 
     def inside(value: Element, n: Element) -> Element:
         return (value >= -1.0) & (value <= n)
 
     def part(value: Element, n: Element) -> Element:
-        return (value.at_least(0.0) - low(value, n)).at_most(1.0) * (low(value, n) < n - 1.0).choose(
-            value.const(1.0), 0.0
-        )
+        return (value.max(0.0) - low(value, n)).min(1.0) * (low(value, n) < n - 1.0).where(value.const(1.0), 0.0)
 
     def first(value: Element, n: Element) -> Element:
-        return inside(value, n).choose(1.0 - part(value, n), 0.0)
+        return inside(value, n).where(1.0 - part(value, n), 0.0)
 
     def second(value: Element, n: Element) -> Element:
-        return inside(value, n).choose(part(value, n), 0.0)
+        return inside(value, n).where(part(value, n), 0.0)
 
     return [
-        Tap(formula(builder, lambda v, n: low(v, n).to(I64), places, length), formula(builder, first, places, length)),
         Tap(
-            formula(builder, lambda v, n: (low(v, n) + 1.0).at_most(n - 1.0).to(I64), places, length),
-            formula(builder, second, places, length),
+            formula(builder, lambda v, n: low(v, n).to(I64), positions, length),
+            formula(builder, first, positions, length),
+        ),
+        Tap(
+            formula(builder, lambda v, n: (low(v, n) + 1.0).min(n - 1.0).to(I64), positions, length),
+            formula(builder, second, positions, length),
         ),
     ]
 
@@ -158,8 +159,8 @@ def moved_windows(
             builder, shapes.iota(builder, [out[d]], 0, F32), [out[d] if k == d else 1 for k in range(rank)]
         )
         step = strides[d]
-        places = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
-        taps.append(zero_taps(builder, places, reductions.size_as(builder, x.shape[2 + d], F32)))
+        positions = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
+        taps.append(zero_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
     images = shapes.reshape(builder, x, [n * shared, channels // shared, *x.shape[2:]])
     samples = sampled(builder, images, (n * shared, channels // shared, per, *out), taps)
     if mask is not None:

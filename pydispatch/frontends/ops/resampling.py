@@ -18,35 +18,39 @@ USUAL = -0.75
 _FEW = 4  # elements that are gathered one by one
 
 
-def near(t: Any, a: float = USUAL) -> Any:
+def cubic_inner(t: Any, a: float = USUAL) -> Any:
     """Keys' kernel of a distance up to 1, an array or an element of a formula."""
     return ((a + 2) * t - (a + 3)) * t * t + 1
 
 
-def far(t: Any, a: float = USUAL) -> Any:
+def cubic_outer(t: Any, a: float = USUAL) -> Any:
     """Keys' kernel of a distance from 1 to 2."""
     return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
 
 
-def near_slope(t: Any, a: float = USUAL) -> Any:
-    """Return the derivative of `near`."""
+def cubic_inner_slope(t: Any, a: float = USUAL) -> Any:
+    """Return the derivative of `cubic_inner`."""
     return (3 * (a + 2) * t - 2 * (a + 3)) * t
 
 
-def far_slope(t: Any, a: float = USUAL) -> Any:
-    """Return the derivative of `far`."""
+def cubic_outer_slope(t: Any, a: float = USUAL) -> Any:
+    """Return the derivative of `cubic_outer`."""
     return (3 * a * t - 10 * a) * t + 8 * a
 
 
 Taps = Sequence[tuple[int, Callable[[Any], Any]]]
-"""The elements that count for a place, from the one before it, with their weights by how far the place is from that."""
+"""Elements that count for a position: offsets from the element before it, and weights by the distance from that."""
 LINEAR: Taps = ((0, lambda part: 1 - part), (1, lambda part: part))
-CUBIC: Taps = ((-1, lambda part: far(part + 1)), (0, near), (1, lambda part: near(1 - part)),
-               (2, lambda part: far(2 - part)))  # fmt: skip
+CUBIC: Taps = ((-1, lambda part: cubic_outer(part + 1)), (0, cubic_inner), (1, lambda part: cubic_inner(1 - part)),
+               (2, lambda part: cubic_outer(2 - part)))  # fmt: skip
 
 LINEAR_SLOPES: Taps = ((0, lambda part: part.const(-1.0)), (1, lambda part: part.const(1.0)))
-CUBIC_SLOPES: Taps = ((-1, lambda part: far_slope(part + 1)), (0, near_slope),
-                      (1, lambda part: -near_slope(1 - part)), (2, lambda part: -far_slope(2 - part)))  # fmt: skip
+CUBIC_SLOPES: Taps = (
+    (-1, lambda part: cubic_outer_slope(part + 1)),
+    (0, cubic_inner_slope),
+    (1, lambda part: -cubic_inner_slope(1 - part)),
+    (2, lambda part: -cubic_outer_slope(2 - part)),
+)
 """The derivatives of the weights of `LINEAR` and `CUBIC`."""
 
 
@@ -60,7 +64,7 @@ def weighted(*terms: Element) -> Element:
 
 def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
     """x with new elements along an axis: sums of the old ones at taken [new, k] with weights [new, k]."""
-    if taken.shape[1] > _FEW:  # many elements for each place: a product with a matrix
+    if taken.shape[1] > _FEW:  # many elements for each position: a product with a matrix
         matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
         np.add.at(matrix, (np.arange(len(taken))[:, None], taken), weights)
         product = products.dot_general(builder, x, builder.constant(matrix, x.dtype), [], [(axis, 1)])

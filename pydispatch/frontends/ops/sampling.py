@@ -1,4 +1,4 @@
-"""Images sampled at places that tensors state."""
+"""Images sampled at positions that tensors state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydispatch.frontends.graph.sizes import Shape, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 from pydispatch.frontends.ops.resampling import CUBIC, CUBIC_SLOPES, LINEAR, LINEAR_SLOPES, Taps, weighted
 
 Weight = Callable[[Element], Element]
@@ -23,9 +23,9 @@ Weight = Callable[[Element], Element]
 
 @dataclass(frozen=True)
 class Tap:
-    """An element that counts for a place along an axis: its index, within the axis, and its weight.
+    """An element that counts for a position along an axis: its index, within the axis, and its weight.
 
-    slope: the derivative of the weight by the coordinate of the place in its grid.
+    slope: the derivative of the weight by the coordinate of the position in its grid.
     """
 
     index: Tensor
@@ -43,12 +43,12 @@ def sampled(
     terms: list[Tensor] = []
     for chosen in itertools.product(*taps):
 
-        def places(places: Places) -> list[SSAValue]:
-            at = [places.index_of(t) for t in places.given]
-            return [at.pop() if batch is not None else places.index(0), places.index(1), *at]
+        def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+            at = [coords.index_of(t) for t in coords.elements]
+            return [at.pop() if batch is not None else coords.index(0), coords.index(1), *at]
 
         indices = [tap.index for tap in chosen] + ([batch] if batch is not None else [])
-        terms.append(elements_at(builder, x, shape, places, *indices))
+        terms.append(elements_at(builder, x, shape, coordinates, *indices))
         weight = chosen[0].weight
         for tap in chosen[1:]:
             weight = elementwise.binary(builder, "mul", weight, tap.weight)
@@ -56,33 +56,33 @@ def sampled(
     return formula(builder, weighted, *terms)
 
 
-def zero_taps(builder: Builder, places: Tensor, length: Tensor) -> list[Tap]:
-    """Return the taps of the two elements around each place; beyond the axis there is 0. length: of the axis, in the
-    type of the places.
+def zero_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
+    """Return the taps of the two elements around each position; beyond the axis there is 0. length: of the axis, in the
+    type of the positions.
     """
     taps = []
     for offset, weight in LINEAR:
 
         def index(value: Element, size: Element, offset: int = offset) -> Element:
-            return (value.of("floor") + offset).at_least(0.0).at_most(size - 1.0).to(I64)
+            return (value.unary("floor") + offset).max(0.0).min(size - 1.0).to(I64)
 
         def part(value: Element, size: Element, offset: int = offset, weight: Weight = weight) -> Element:
-            low = value.of("floor")
+            low = value.unary("floor")
             return _where_inside(low + offset, size, weight(value - low))
 
-        taps.append(Tap(formula(builder, index, places, length), formula(builder, part, places, length)))
+        taps.append(Tap(formula(builder, index, positions, length), formula(builder, part, positions, length)))
     return taps
 
 
 def _where_inside(i: Element, size: Element, weight: Element) -> Element:
-    return ((i >= 0.0) & (i < size)).choose(weight, 0.0)
+    return ((i >= 0.0) & (i < size)).where(weight, 0.0)
 
 
 # -- grids
 
 
 @dataclass(frozen=True)
-class Grid:
+class GridSampler:
     """Sampling options of an image at normalized positions from -1 to 1.
 
     Attributes:
@@ -99,36 +99,36 @@ class Grid:
     corners: bool
     onnx: bool = False
 
-    def place(self, value: Element, n: Element) -> Element:
-        """Return the place along an axis of n elements that a coordinate from -1 to 1 names."""
+    def position(self, value: Element, n: Element) -> Element:
+        """Return the position along an axis of n elements that a coordinate from -1 to 1 names."""
         value = self._scaled(value, n)
         if self.mode == "nearest" and self.onnx:
-            return self.inside(value.of("round_even"), n)
-        value = self.inside(value, n) if self._moves_places else value
-        return value.of("round_even") if self.mode == "nearest" else value
+            return self.inside(value.unary("round_even"), n)
+        value = self.inside(value, n) if self._moves_positions else value
+        return value.unary("round_even") if self.mode == "nearest" else value
 
     def speed(self, value: Element, n: Element) -> Element:
-        """Return the derivative of `place`, 0 where the place is at a border or moved to it."""
+        """Return the derivative of `position`, 0 where the position is at a border or moved to it."""
         last = n.to(value.dtype) - 1.0
         derivative = last * 0.5 if self.corners else (last + 1.0) * 0.5
-        if self.beyond == "zeros" or not self._moves_places:
+        if self.beyond == "zeros" or not self._moves_positions:
             return derivative
         value = self._scaled(value, n)
         if self.beyond == "reflection":
             derivative = _direction(value, *self._mirrors(last)) * derivative
             value = self.inside(value, n)
-        return ((value > 0.0) & (value < last)).choose(derivative, 0.0)
+        return ((value > 0.0) & (value < last)).where(derivative, 0.0)
 
     def inside(self, value: Element, n: Element) -> Element:
-        """Move a place into the n elements of an axis, to the border or by reflection; with zeros beyond, it stays."""
+        """Move a position into the n elements of an axis, to the border or by reflection, unless zeros are beyond."""
         last = n.to(value.dtype) - 1.0
         if self.beyond == "border":
-            return value.at_least(0.0).at_most(last)
+            return value.max(0.0).min(last)
         return _reflected(value, *self._mirrors(last)) if self.beyond == "reflection" else value
 
     @property
-    def _moves_places(self) -> bool:
-        """Whether places are moved to the image. PyTorch moves the elements of cubic interpolation instead."""
+    def _moves_positions(self) -> bool:
+        """Whether positions are moved to the image. PyTorch moves the elements of cubic interpolation instead."""
         return self.mode != "cubic"
 
     def _scaled(self, value: Element, n: Element) -> Element:
@@ -136,26 +136,26 @@ class Grid:
         return (value + 1.0) * 0.5 * (of - 1.0) if self.corners else ((value + 1.0) * of - 1.0) * 0.5
 
     def _mirrors(self, last: Element) -> tuple[float, Element]:
-        """Return the two places at which places beyond an image are reflected."""
+        """Return the two positions at which positions beyond an image are reflected."""
         return (0.0, last) if self.corners else (-0.5, last + 0.5)
 
 
-def grid_sample(builder: Builder, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
-    """x [n, c, ...] at the places of grid [n, ..., axes], the last axis first."""
+def grid_sample(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
+    """x [n, c, ...] at the positions of grid [n, ..., axes], the last axis first."""
     return sampled(builder, x, (*x.shape[:2], *grid.shape[1:-1]), grid_taps(builder, x, grid, how))
 
 
-def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: Grid, *, slopes: bool = False) -> list[list[Tap]]:
-    """Return the taps of each spatial axis of an image at the places of a grid; `slopes`: with their derivatives."""
+def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler, *, slopes: bool = False) -> list[list[Tap]]:
+    """Return the taps of each spatial axis of an image at the positions of a grid; `slopes`: with their derivatives."""
     rank = x.rank - 2
     if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:
         raise builder.fail(f"an image {x} is sampled at a grid {grid}")
-    places = [_one_of(builder, grid, rank - 1 - d) for d in range(rank)]
-    return [_taps_of_axis(builder, at, x.shape[2 + d], how, slopes) for d, at in enumerate(places)]
+    positions = [_one_of(builder, grid, rank - 1 - d) for d in range(rank)]
+    return [_taps_of_axis(builder, at, x.shape[2 + d], how, slopes) for d, at in enumerate(positions)]
 
 
 def _one_of(builder: Builder, grid: Tensor, n: int) -> Tensor:
-    """Return one coordinate of each place, [batch, 1, ...]."""
+    """Return one coordinate of each position, [batch, 1, ...]."""
     part = shapes.slice_axis(builder, grid, grid.rank - 1, n, n + 1)
     return shapes.reshape(builder, part, [grid.shape[0], 1, *grid.shape[1:-1]])
 
@@ -168,42 +168,42 @@ _TAPS: dict[str, tuple[Taps, Taps]] = {
 """The weights of each mode of interpolation, and their derivatives."""
 
 
-def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: Grid, slopes: bool) -> list[Tap]:
+def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, slopes: bool) -> list[Tap]:
     length = reductions.size_as(builder, size, I64)
-    places = formula(builder, how.place, at, length)
-    base = places if how.mode == "nearest" else formula(builder, lambda v: v.of("floor"), places)
+    positions = formula(builder, how.position, at, length)
+    base = positions if how.mode == "nearest" else formula(builder, lambda v: v.unary("floor"), positions)
     speeds = formula(builder, how.speed, at, length) if slopes else None
     weights, derivatives = _TAPS[how.mode]
     taps = []
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
 
         def index(low: Element, n: Element, offset: int = offset) -> Element:
-            return how.inside(low + offset, n).to(I64).at_least(0).at_most(n - 1)
+            return how.inside(low + offset, n).to(I64).max(0).min(n - 1)
 
         def part(value: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight) -> Element:
             result = weight(value - low)
             return _where_inside(low + offset, n.to(value.dtype), result) if how.beyond == "zeros" else result
 
-        operands = (places, base, length)
+        operands = (positions, base, length)
         steep = None
         if speeds is not None:
-            by_place = formula(builder, partial(part, weight=derivative), *operands)
-            steep = elementwise.binary(builder, "mul", by_place, speeds)
+            by_position = formula(builder, partial(part, weight=derivative), *operands)
+            steep = elementwise.binary(builder, "mul", by_position, speeds)
         taps.append(Tap(formula(builder, index, base, length), formula(builder, part, *operands), steep))
     return taps
 
 
 def _direction(value: Element, least: float, most: Element) -> Element:
     """Return the derivative of `_reflected`, 1 or -1."""
-    width = (most - least).at_least(1e-6)
+    width = (most - least).max(1e-6)
     moved = value - least
-    back = (moved.of("abs") % (width * 2.0)) > width
-    return (back ^ (moved < 0.0)).choose(value.const(-1.0), value.const(1.0))
+    back = (moved.unary("abs") % (width * 2.0)) > width
+    return (back ^ (moved < 0.0)).where(value.const(-1.0), value.const(1.0))
 
 
 def _reflected(value: Element, least: float, most: Element) -> Element:
     """v, mirrored at two borders as often as it takes."""
-    width = (most - least).at_least(1e-6)
+    width = (most - least).max(1e-6)
     # The distance to the lower border has a period of two widths.
-    distance = (value - least).of("abs") % (width * 2.0)
-    return (distance > width).choose(width * 2.0 - distance, distance) + least
+    distance = (value - least).unary("abs") % (width * 2.0)
+    return (distance > width).where(width * 2.0 - distance, distance) + least

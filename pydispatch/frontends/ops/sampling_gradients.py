@@ -1,4 +1,4 @@
-"""Gradients of images that are sampled at the places of a grid."""
+"""Gradients of images that are sampled at the positions of a grid."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise, reductions, scatters, shapes
-from pydispatch.frontends.ops.sampling import Grid, grid_taps, sampled
+from pydispatch.frontends.ops.sampling import GridSampler, grid_taps, sampled
 
 
-def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
+def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
     """Return the gradient of the image x [n, c, ...] of `grid_sample`, whose result has the gradient `grad`."""
     spatial = x.rank - 2
     last = [0, *range(2, x.rank), 1]
@@ -28,7 +28,7 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
     def without_channels(t: Tensor) -> Tensor:
         return shapes.squeeze(builder, t, [1])
 
-    places: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
+    positions: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
     updates = []
     for taps in itertools.product(*grid_taps(builder, x, grid, how)):
         weight = taps[0].weight
@@ -38,21 +38,21 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
         updates.append(
             shapes.reshape(builder, elementwise.binary(builder, "mul", values, factors), [count, x.shape[1]])
         )
-        places[0].append(row(shapes.iota(builder, lead, 0, I64)))
+        positions[0].append(row(shapes.iota(builder, lead, 0, I64)))
         for d, tap in enumerate(taps):
-            places[1 + d].append(row(without_channels(tap.index)))
-    columns = [shapes.concat(builder, parts, 0) for parts in places]
+            positions[1 + d].append(row(without_channels(tap.index)))
+    columns = [shapes.concat(builder, parts, 0) for parts in positions]
     rows = scatters.put_rows(builder, image, columns, shapes.concat(builder, updates, 0), "add")
     return shapes.transpose(builder, rows, [0, x.rank - 1, *range(1, x.rank - 1)])
 
 
-def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: Grid) -> Tensor:
+def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
     """Return the gradient of the grid [n, ..., axes] of `grid_sample`, whose result has the gradient `grad`."""
     axes = grid_taps(builder, x, grid, how, slopes=True)
     gradients = []
     for d in reversed(range(len(axes))):
         steep = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
-        by_place = sampled(builder, x, grad.shape, [steep if n == d else taps for n, taps in enumerate(axes)])
-        product_ = elementwise.binary(builder, "mul", by_place, grad)
+        by_position = sampled(builder, x, grad.shape, [steep if n == d else taps for n, taps in enumerate(axes)])
+        product_ = elementwise.binary(builder, "mul", by_position, grad)
         gradients.append(reductions.reduce(builder, "add", product_, [1]))
     return shapes.stack(builder, gradients, grid.rank - 1)

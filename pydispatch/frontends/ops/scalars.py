@@ -127,7 +127,7 @@ def _pow(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
     return scalars.select(scalars.compare("eq", lhs, zero), at_zero, power)
 
 
-def _chosen(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
+def _extremum(order: str) -> Callable[[Scalars, Scalar, Scalar], Scalar]:
     """Return the function that selects the larger or the smaller of two numbers, ordered by real and imaginary part;
     NaN stays.
     """
@@ -174,7 +174,7 @@ def _sign(scalars: Scalars, a: Scalar) -> Scalar:
     return scalars.select(scalars.compare("eq", a, zero), zero, unit)
 
 
-def _turned(scalars: Scalars, length: Scalar, angle: Scalar) -> Scalar:
+def _polar(scalars: Scalars, length: Scalar, angle: Scalar) -> Scalar:
     """Return the complex number that has a length and an angle."""
     return scalars.complex(
         scalars.binary("mul", length, scalars.unary("cos", angle)),
@@ -184,7 +184,7 @@ def _turned(scalars: Scalars, length: Scalar, angle: Scalar) -> Scalar:
 
 def _exp(scalars: Scalars, a: Scalar) -> Scalar:
     zero = scalars.const(0.0, a.dtype.real)
-    result = _turned(scalars, scalars.unary("exp", scalars.real(a)), scalars.imag(a))
+    result = _polar(scalars, scalars.unary("exp", scalars.real(a)), scalars.imag(a))
     is_real = scalars.compare("eq", scalars.imag(a), zero)
     return scalars.complex(scalars.real(result), scalars.select(is_real, scalars.imag(a), scalars.imag(result)))
 
@@ -216,7 +216,7 @@ def _cbrt(scalars: Scalars, a: Scalar) -> Scalar:
     third = scalars.binary(
         "div", scalars.binary("atan2", scalars.imag(a), scalars.real(a)), scalars.const(3.0, a.dtype.real)
     )
-    return _turned(scalars, scalars.unary("cbrt", _abs(scalars, a)), third)
+    return _polar(scalars, scalars.unary("cbrt", _abs(scalars, a)), third)
 
 
 def _expm1(scalars: Scalars, a: Scalar) -> Scalar:
@@ -319,8 +319,8 @@ def _is_nan(scalars: Scalars, a: Scalar) -> Scalar:
 
 
 _COMPLEX_BINARY = {
-    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow, "atan2": _atan2, "max": _chosen("ge"),
-    "min": _chosen("le"),
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "pow": _pow, "atan2": _atan2, "max": _extremum("ge"),
+    "min": _extremum("le"),
 }  # fmt: skip
 _COMPLEX_UNARY = {
     "neg": _neg, "abs": _abs, "sign": _sign, "exp": _exp, "log": _log, "log1p": _log1p, "expm1": _expm1, "sqrt": _sqrt,

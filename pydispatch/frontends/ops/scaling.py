@@ -24,16 +24,16 @@ def scaled_to_one(builder: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Ten
 
     Returns:
         The quotients, and the divisors with the size 1 along axes. Quotients are exact unless they are subnormal. Zeros
-        stay zeros, and elements beside an infinity or NaN are divided by 1.
+        stay zeros, and elements that share a divisor with an infinity or NaN are divided by 1.
     """
     integer = {32: I32, 64: I64}[x.dtype.bits]
     exponents = int(np.array(np.inf, x.dtype.numpy).view(integer.numpy))
     smallest = exponents & -exponents  # the bits of the smallest normal number
 
     def power(size: Element) -> Element:
-        result = (size.bits(integer) & exponents).at_least(smallest).bits(x.dtype)
-        return size.of("is_finite").choose(result, 1.0)
+        result = (size.bits(integer) & exponents).max(smallest).bits(x.dtype)
+        return size.unary("is_finite").where(result, 1.0)
 
-    largest = reduce(builder, "max", formula(builder, lambda v: v.of("abs"), x), axes, keep=True)
+    largest = reduce(builder, "max", formula(builder, lambda v: v.unary("abs"), x), axes, keep=True)
     divisors = formula(builder, power, largest)
     return ew.binary(builder, "div", x, divisors), divisors

@@ -42,7 +42,7 @@ def cumulative(
     after = s.binary(combine, running, element) if isinstance(combine, str) else combine(s, running, element)
     block.add_op(YieldOp.create(operands=[after.value]))
     rest = tuple(n for d, n in enumerate(x.shape) if d != axis)
-    carried = builder.splat(builder.number(1 if combine == "mul" else 0, x.dtype), rest)
+    carried = builder.splat(builder.scalar_constant(1 if combine == "mul" else 0, x.dtype), rest)
     results = [tensor_type(x.dtype.element, x.shape), tensor_type(x.dtype.element, rest)]
     op = ScanOp.create(
         operands=[builder.value(x), builder.empty(x.dtype.element, x.shape), carried],
@@ -112,6 +112,6 @@ def recurrence(
     return [reverse(builder, x, [axis]) if backwards else x for x in running[: len(results)]], ends
 
 
-def _elements(builder: Builder, scalars: Scalars, x: Tensor, places: Sequence[SSAValue]) -> list[SSAValue]:
+def _elements(builder: Builder, scalars: Scalars, x: Tensor, positions: Sequence[SSAValue]) -> list[SSAValue]:
     """Return the SSA values of one element of x, one for each part (two for a complex element)."""
-    return [scalars.add_op(tensor.ExtractOp(part, list(places), x.dtype.element)) for part in builder.parts(x)]
+    return [scalars.add_op(tensor.ExtractOp(part, list(positions), x.dtype.element)) for part in builder.parts(x)]

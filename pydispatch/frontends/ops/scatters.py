@@ -1,4 +1,4 @@
-"""Elements and slices of a tensor replaced at places that other tensors hold; those outside of it change nothing."""
+"""Elements and slices of a tensor replaced at positions that other tensors hold; those outside of it change nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.elementwise import apply_several, binary, convert
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.gathers import GatherAxes, columns
-from pydispatch.frontends.ops.indexing import Places
+from pydispatch.frontends.ops.indexing import CoordinateBuilder
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import size_as
 from pydispatch.frontends.ops.scalars import Scalars, elements_of, scalars_of
@@ -52,51 +52,51 @@ def scatter(
     result. unique: no element is in two slices; otherwise they are combined one after the other.
     """
     x = tensors[0]
-    places = [_column(builder, indices, axes, n) for n in range(len(axes.indexed))]
+    positions = [_column(builder, indices, axes, n) for n in range(len(axes.indexed))]
     indexed = [*axes.indexed, *axes.batching]
     for n in axes.index_batching:
         lead = axes.batch_of_indices(indices.rank)
         shape = tuple(indices.shape[d] for d in lead)
-        places.append(iota(builder, shape, lead.index(n), indices.dtype))
+        positions.append(iota(builder, shape, lead.index(n), indices.dtype))
     slices = [_with_all_axes(builder, update, x, axes) for update in updates]
     batch = slices[0].rank - x.rank
     # Slices of several elements along an indexed axis become as many slices.
     for index, d in enumerate(indexed):
         if slices[0].shape[batch + d] != 1:
-            slices, places = _single(builder, slices, places, batch, d, index)
+            slices, positions = _single(builder, slices, positions, batch, d, index)
             batch += 1
     # Axes along which slices are smaller than x lie at 0.
     for d in range(x.rank):
         if d not in indexed and slices[0].shape[batch + d] != x.shape[d]:
             indexed.append(d)
-            places.append(full(builder, 0, places[0].shape if places else (), indices.dtype))
+            positions.append(full(builder, 0, positions[0].shape if positions else (), indices.dtype))
     order = [*indexed, *(d for d in range(x.rank) if d not in indexed)]
     slices = [transpose(builder, slice_, [*range(batch), *(batch + d for d in order)]) for slice_ in slices]
     if batch == 0:  # one slice
-        slices, places = (
+        slices, positions = (
             [expand_dims(builder, slice_, [0]) for slice_ in slices],
-            [expand_dims(builder, p, [0]) for p in places],
+            [expand_dims(builder, p, [0]) for p in positions],
         )
         batch = 1
     if not indexed:
-        indexed, places = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
-    at = convert(builder, concat(builder, [expand_dims(builder, p, [batch]) for p in places], batch), indices.dtype)
+        indexed, positions = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
+    at = convert(builder, concat(builder, [expand_dims(builder, p, [batch]) for p in positions], batch), indices.dtype)
     moved = [transpose(builder, slice_, order) for slice_ in tensors]
     results = _scattered(builder, moved, at, slices, len(indexed), combine, unique)
     return [transpose(builder, slice_, [order.index(d) for d in range(x.rank)]) for slice_ in results]
 
 
 def _single(
-    builder: Builder, slices: Sequence[Tensor], places: Sequence[Tensor], batch: int, axis: int, index: int
+    builder: Builder, slices: Sequence[Tensor], positions: Sequence[Tensor], batch: int, axis: int, index: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Cut slices into slices of one element along `axis` of the tensor, and return these and their coordinates. number:
+    """Cut slices into slices of one element along `axis` of the tensor, and return these and their coordinates. index:
     of the coordinate along `axis`.
     """
     order = [*range(batch), batch + axis, *(d for d in range(batch, slices[0].rank) if d != batch + axis)]
     cut = [expand_dims(builder, transpose(builder, slice_, order), [batch + 1 + axis]) for slice_ in slices]
     count = slices[0].shape[batch + axis]
     lead = (*slices[0].shape[:batch], count)
-    wide = [broadcast_to(builder, expand_dims(builder, place, [batch]), lead) for place in places]
+    wide = [broadcast_to(builder, expand_dims(builder, position, [batch]), lead) for position in positions]
     wide[index] = binary(builder, "add", wide[index], iota(builder, lead, batch, wide[index].dtype))
     return cut, wide
 
@@ -121,9 +121,9 @@ def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxe
 def scatter_first(
     builder: Builder, x: Tensor, indices: Tensor, slices: Tensor, depth: int, combine: Combine, unique: bool = False
 ) -> Tensor:
-    """x with slices combined into it at the places along its first axes that the rows of `indices` [n, depth] name.
+    """x with slices combined into it at the positions along its first axes that the rows of `indices` [n, depth] name.
 
-    slices: [n, ...], with all axes of x, of size 1 along those that are named. Places outside of x are left out.
+    slices: [n, ...], with all axes of x, of size 1 along those that are named. Positions outside of x are left out.
     """
     return _scattered(builder, [x], indices, [slices], depth, lambda s, old, new: [combine(s, old[0], new[0])], unique)[
         0
@@ -223,15 +223,15 @@ def _slice_by_slice(
 
         def element(scalars: Scalars, *operands: Scalar) -> list[Scalar]:
             old, begins = operands[: len(running)], operands[len(running) :]
-            p = Places(scalars.block, [])
+            p = CoordinateBuilder(scalars.block, [])
             inside, at = p.const(True, BOOL), []
             for d in range(rank):
-                place = p.index(d)
+                position = p.index(d)
                 if d < depth:
-                    place = p.minus(place, p.index_of(p.convert(begins[d], I64)))
-                for bound, order in ((p.number(0), "sge"), (sizes[d], "slt")):
-                    inside = p.binary("and", inside, Scalar(BOOL, (p.add_op(arith.CmpiOp(place, bound, order)),)))
-                at.append(p.clamped(place, p.minus(sizes[d], p.number(1))))
+                    position = p.minus(position, p.index_of(p.convert(begins[d], I64)))
+                for bound, order in ((p.index_constant(0), "sge"), (sizes[d], "slt")):
+                    inside = p.binary("and", inside, Scalar(BOOL, (p.add_op(arith.CmpiOp(position, bound, order)),)))
+                at.append(p.clamped(position, p.minus(sizes[d], p.index_constant(1))))
             new = [Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in parts))
                    for x, parts in zip(running, sources, strict=True)]  # fmt: skip
             return [scalars.select(inside, u, v) for u, v in zip(combine(scalars, old, new), old, strict=True)]
@@ -241,45 +241,45 @@ def _slice_by_slice(
     return for_(builder, count, list(tensors), step)
 
 
-# -- as NumPy has them: places count from the end when they are negative
+# -- as NumPy has them: positions count from the end when they are negative
 
 
 def put_along(
     builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None
 ) -> Tensor:
     """x with updates at the indices along an axis, in their order. combine: add, mul, max, min of the old and new."""
-    places = [
+    positions = [
         _from_front(builder, indices, x.shape[d]) if d == axis else iota(builder, indices.shape, d, I64)
         for d in range(x.rank)
     ]
     count = product(indices.shape)
     return put_rows(
-        builder, x, [reshape(builder, p, [count]) for p in places], reshape(builder, updates, [count]), combine
+        builder, x, [reshape(builder, p, [count]) for p in positions], reshape(builder, updates, [count]), combine
     )
 
 
 def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
-    """x with updates at the rows of indices [..., k], which name places along the first k axes."""
+    """x with updates at the rows of indices [..., k], which name positions along the first k axes."""
     parts = columns(builder, indices)
     if len(parts) > x.rank:
         raise builder.fail(f"indices {indices} name places along {len(parts)} axes of {x}")
     count = product(indices.shape[:-1])
-    places = [reshape(builder, _from_front(builder, part, x.shape[d]), [count]) for d, part in enumerate(parts)]
-    return put_rows(builder, x, places, reshape(builder, updates, [count, *x.shape[len(parts) :]]), combine)
+    positions = [reshape(builder, _from_front(builder, part, x.shape[d]), [count]) for d, part in enumerate(parts)]
+    return put_rows(builder, x, positions, reshape(builder, updates, [count, *x.shape[len(parts) :]]), combine)
 
 
 def _from_front(builder: Builder, indices: Tensor, size: Size) -> Tensor:
     wide = convert(builder, indices, I64)
-    return formula(builder, lambda i, n: (i < 0).choose(i + n, i), wide, size_as(builder, size, I64))
+    return formula(builder, lambda i, n: (i < 0).where(i + n, i), wide, size_as(builder, size, I64))
 
 
 def put_rows(
-    builder: Builder, x: Tensor, places: Sequence[Tensor], updates: Tensor, combine: str | None = None
+    builder: Builder, x: Tensor, positions: Sequence[Tensor], updates: Tensor, combine: str | None = None
 ) -> Tensor:
-    """x with updates [n, the other axes] at places, a vector [n] for each of its first axes."""
-    depth = len(places)
+    """x with updates [n, the other axes] at positions, a vector [n] for each of its first axes."""
+    depth = len(positions)
     slices = reshape(builder, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])
-    rows = concat(builder, [expand_dims(builder, p, [1]) for p in places], 1)
+    rows = concat(builder, [expand_dims(builder, p, [1]) for p in positions], 1)
 
     def combined(scalars: Scalars, old: Scalar, new: Scalar) -> Scalar:
         return scalars.binary(combine, old, new) if combine else new

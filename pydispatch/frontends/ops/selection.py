@@ -16,19 +16,19 @@ from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.scatters import put_rows
 
 
-def places_of_true(builder: Builder, mask: Tensor) -> Tensor:
+def indices_of_true(builder: Builder, mask: Tensor) -> Tensor:
     """Return the indices of the true elements of a vector, in order. Their number is computed by each call."""
     numbers = elementwise.convert(builder, mask, I64)
     count = builder.size_of(builder.scalar(reductions.reduce(builder, "add", numbers)), "count")
     before = scans.cumulative(builder, "add", numbers, 0, exclusive=True)
-    targets = formula(builder, lambda e, n: e.choose(n, n.const(-1)), mask, before)
-    room = builder.wrap(I64, (count,), builder.splat(builder.number(0, I64), (count,)))
+    targets = formula(builder, lambda e, n: e.where(n, n.const(-1)), mask, before)
+    room = builder.wrap(I64, (count,), builder.splat(builder.scalar_constant(0, I64), (count,)))
     return put_rows(builder, room, [targets], shapes.iota(builder, mask.shape, 0, I64), None)
 
 
-def places_of_nonzero(builder: Builder, x: Tensor) -> list[Tensor]:
+def indices_of_nonzero(builder: Builder, x: Tensor) -> list[Tensor]:
     """Return the indices of the elements of a tensor that are not 0, in row-major order: a vector for each axis."""
-    flat = places_of_true(builder, elementwise.convert(builder, shapes.reshape(builder, x, [product(x.shape)]), BOOL))
+    flat = indices_of_true(builder, elementwise.convert(builder, shapes.reshape(builder, x, [product(x.shape)]), BOOL))
     rows = []
     for d in range(x.rank):
         stride, size = (reductions.size_as(builder, n, I64) for n in (product(x.shape[d + 1 :]), x.shape[d]))
@@ -51,7 +51,7 @@ def distinct_neighbours(builder: Builder, x: Tensor, axis: int) -> tuple[Tensor,
     columns = _columns_of_slices(builder, x, axis)
     size = x.shape[axis]
     starts, run_index = _runs(builder, columns)
-    first = places_of_true(builder, starts)
+    first = indices_of_true(builder, starts)
     beyond = shapes.concat(builder, [first, shapes.reshape(builder, reductions.size_as(builder, size, I64), [1])], 0)
     ends = shapes.slice_axis(builder, beyond, 0, 1, first.shape[0] + 1)
     return take(builder, x, first, axis), run_index, elementwise.binary(builder, "sub", ends, first)
@@ -61,7 +61,7 @@ _MOST_COLUMNS = 64
 
 
 def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
-    """Return the elements of slices along an axis, one vector for each place in a slice."""
+    """Return the elements of slices along an axis, one vector for each position in a slice."""
     front = shapes.transpose(builder, x, [axis, *(d for d in range(x.rank) if d != axis)])
     width = product(front.shape[1:])
     if isinstance(width, Expr) or width > _MOST_COLUMNS:
@@ -80,7 +80,7 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
     sort: in rising order, column by column; else in the order in which they come first.
     """
     size = rows[0].shape[0]
-    places = shapes.iota(builder, [size], 0, I64)
+    positions = shapes.iota(builder, [size], 0, I64)
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
         less = scalars.const(False, BOOL)
@@ -89,18 +89,18 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
             less = scalars.binary("or", below, scalars.binary("and", tied, less))
         return less
 
-    *columns, origin = ordering.sort(builder, [*rows, places], 0, before)
+    *columns, origin = ordering.sort(builder, [*rows, positions], 0, before)
     starts, run_index = _runs(builder, columns)
-    first = take(builder, origin, places_of_true(builder, starts), 0)
-    room = builder.wrap(I64, (size,), builder.splat(builder.number(0, I64), (size,)))
+    first = take(builder, origin, indices_of_true(builder, starts), 0)
+    room = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
     inverse = put_rows(builder, room, [origin], run_index, None)
-    none = builder.wrap(I64, first.shape, builder.splat(builder.number(0, I64), first.shape))
+    none = builder.wrap(I64, first.shape, builder.splat(builder.scalar_constant(0, I64), first.shape))
     if not sort:
-        first, order = ordering.sort_with_places(builder, first, 0)
+        first, order = ordering.sort_with_indices(builder, first, 0)
         inverse = take(
             builder, put_rows(builder, none, [order], shapes.iota(builder, first.shape, 0, I64), None), inverse, 0
         )
-    ones = builder.wrap(I64, (size,), builder.splat(builder.number(1, I64), (size,)))
+    ones = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(1, I64), (size,)))
     return first, inverse, put_rows(builder, none, [inverse], ones, "add")
 
 
@@ -120,7 +120,7 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
             new = new | u.is_unequal(v)
         return new
 
-    places = shapes.iota(builder, [size], 0, I64)
-    starts = formula(builder, begins, places, *(t for pair in zip(columns, earlier, strict=True) for t in pair))
+    positions = shapes.iota(builder, [size], 0, I64)
+    starts = formula(builder, begins, positions, *(t for pair in zip(columns, earlier, strict=True) for t in pair))
     run_index = scans.cumulative(builder, "add", elementwise.convert(builder, starts, I64), 0)
     return starts, formula(builder, lambda n: n - 1, run_index)

@@ -231,15 +231,17 @@ def scalar_parts(builder: Builder, t: Tensor) -> list[SSAValue]:
     """Return the element of a tensor of one element as scalars of the program: one, or two of a complex one."""
     if t.numbers is not None and t.dtype.has_numpy_values:
         value = t.numbers.reshape(-1)[0].item()
-        return [builder.number(p, t.dtype) for p in ([value.real, value.imag] if t.dtype.is_complex else [value])]
-    places = [builder.index(0)] * t.rank
-    return [builder.add(tensor.ExtractOp(part, places, t.dtype.element)).result for part in builder.parts(t)]
+        return [
+            builder.scalar_constant(p, t.dtype) for p in ([value.real, value.imag] if t.dtype.is_complex else [value])
+        ]
+    positions = [builder.index(0)] * t.rank
+    return [builder.add(tensor.ExtractOp(part, positions, t.dtype.element)).result for part in builder.parts(t)]
 
 
 def full(builder: Builder, value: complex | bool, shape: Sequence[Size], dtype: DType) -> Tensor:
     """Return a tensor of equal numbers."""
     parts = [value.real, value.imag] if dtype.is_complex else [value]
-    return builder.wrap(dtype, shape, *(builder.splat(builder.number(p, dtype), shape) for p in parts))
+    return builder.wrap(dtype, shape, *(builder.splat(builder.scalar_constant(p, dtype), shape) for p in parts))
 
 
 def slice_(
@@ -346,7 +348,7 @@ def pad(
 
 def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:
     if not isinstance(value, Tensor):
-        return [builder.number(p, dtype) for p in ([value.real, value.imag] if dtype.is_complex else [value])]
+        return [builder.scalar_constant(p, dtype) for p in ([value.real, value.imag] if dtype.is_complex else [value])]
     return scalar_parts(builder, value)
 
 

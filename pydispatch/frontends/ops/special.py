@@ -153,7 +153,7 @@ def lgamma(formula: _Formula, x: Scalar) -> Scalar:
     log_t = formula.add(formula.f("log1p", formula.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
     scaled = formula.mul(formula.sub(formula.add(z, 0.5), formula.div(t, log_t)), log_t)
     above = formula.add(formula.add(scaled, 0.5 * math.log(2 * math.pi)), formula.f("log", total))
-    # Reflection: the fraction is taken to the near integer, where the sine is exact.
+    # Reflection: the fraction is taken to the nearest integer, where the sine is exact.
     size = formula.f("abs", x)
     part = formula.sub(size, formula.f("floor", size))
     part = formula.pick(formula.lt(part, 0.5), part, formula.sub(1.0, part))
@@ -177,7 +177,7 @@ def digamma(formula: _Formula, x: Scalar) -> Scalar:
     t = formula.add(z, _LANCZOS_G + 0.5)
     log_t = formula.add(formula.f("log1p", formula.div(z, _LANCZOS_G + 0.5)), math.log(_LANCZOS_G + 0.5))
     above = formula.sub(formula.add(log_t, formula.div(slope, total)), formula.div(_LANCZOS_G, t))
-    # x + |floor(x + 0.5)| is the distance to the near integer, of which the cotangent is exact.
+    # x + |floor(x + 0.5)| is the distance to the nearest integer, of which the cotangent is exact.
     part = formula.add(x, formula.f("abs", formula.f("floor", formula.add(x, 0.5))))
     angle = formula.mul(part, math.pi)
     reflected = formula.sub(above, formula.div(formula.mul(formula.f("cos", angle), math.pi), formula.f("sin", angle)))
@@ -407,7 +407,7 @@ def total_order(scalars: Scalars, x: Scalar) -> Scalar:
 
 
 def next_after(scalars: Scalars, x: Scalar, y: Scalar) -> Scalar:
-    """Return the float beside x in the direction of y."""
+    """Return the next float after x in the direction of y."""
     bits, unsigned = _bits_of(scalars, x)
     sign_bit = 1 << (unsigned.bits - 1)
     y_bits, _ = _bits_of(scalars, y)

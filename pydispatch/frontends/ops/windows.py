@@ -12,7 +12,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, maximum
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops.indexing import Places
+from pydispatch.frontends.ops.indexing import CoordinateBuilder
 from pydispatch.frontends.ops.products import Window, window_sizes
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import Combine, least
@@ -52,14 +52,14 @@ def reduce_windows(
     if moving is None:
         moving = [d for d in range(rank) if kernel[d] != 1]
     loops = rank + len(moving)
-    place = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(moving)}
+    position = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(moving)}
     source = tuple(
-        AffineExpr.dimension(d) * window.strides[d] + (place[d] * window.dilations[d] if d in place else 0)
+        AffineExpr.dimension(d) * window.strides[d] + (position[d] * window.dilations[d] if d in position else 0)
         for d in range(rank)
     )
     inputs = [(part, AffineMap(loops, 0, source)) for x in padded for part in builder.parts(x)]
     sizes = builder.empty(tensors[0].dtype.element, [kernel[d] for d in moving])  # says how large windows are
-    inputs.append((sizes, AffineMap(loops, 0, tuple(place[d] for d in moving))))
+    inputs.append((sizes, AffineMap(loops, 0, tuple(position[d] for d in moving))))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     outputs = [(builder.splat(value, out), to_result) for t in starts for value in scalar_parts(builder, t)]
     dtypes = [x.dtype for x in tensors]
@@ -121,12 +121,12 @@ def pool(builder: Builder, name: str, x: Tensor, kernel: Sequence[Size], window:
     return reduce_image_windows(builder, x, [(start, x.dtype)], kernel, window, out, combine, start)[0]
 
 
-def max_pool_with_places(
+def max_pool_with_indices(
     builder: Builder, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, *, columns: bool = False
 ) -> list[Tensor]:
     """Return the largest element of each window over the spatial axes of x [n, c, ...], and its place in its image.
 
-    A place is the i64 number of the first of equal elements, counted row by row, or with `columns` column by column.
+    A position is the i64 number of the first of equal elements, counted row by row, or with `columns` column by column.
     NaN is larger than any number. A window without elements gives the least number of the type and -1.
     """
     spatial = len(out)
@@ -135,13 +135,13 @@ def max_pool_with_places(
     sizes, lows = ([builder.index(n) for n in values] for values in (x.shape[2:], window.low))
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        (best, place), (value,) = running, elements
-        n = [scalars.made(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
+        (best, position), (value,) = running, elements
+        n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
         inside, at = scalars.const(True, BOOL), []
         for d in order:
             first = scalars.binary("mul", scalars.position(2 + d), scalars.const(window.strides[d], I64))
             step = scalars.binary("mul", scalars.position(2 + spatial + d), scalars.const(window.dilations[d], I64))
-            low = scalars.made(I64, arith.IndexCastOp(lows[d], I64.element))
+            low = scalars.emit(I64, arith.IndexCastOp(lows[d], I64.element))
             at.append(scalars.binary("sub", scalars.binary("add", first, step), low))
             inside = scalars.binary("and", inside, scalars.compare("ge", at[d], scalars.const(0, I64)))
             inside = scalars.binary("and", inside, scalars.compare("lt", at[d], n[d]))
@@ -149,23 +149,23 @@ def max_pool_with_places(
         for d in flat:
             here = scalars.binary("add", scalars.binary("mul", here, n[d]), at[d])
         better = scalars.binary(
-            "or", scalars.compare("gt", value, best), scalars.compare("lt", place, scalars.const(0, I64))
+            "or", scalars.compare("gt", value, best), scalars.compare("lt", position, scalars.const(0, I64))
         )
         if value.dtype.is_float:
             better = scalars.binary("or", better, scalars.unary("is_nan", value))
         taken = scalars.binary("and", inside, better)
-        return [scalars.select(taken, value, best), scalars.select(taken, here, place)]
+        return [scalars.select(taken, value, best), scalars.select(taken, here, position)]
 
     start = least(x.dtype)
     return reduce_image_windows(builder, x, [(start, x.dtype), (-1, I64)], kernel, window, out, combine, start)
 
 
 def sum_over_windows(
-    builder: Builder, x: Tensor, sizes: Shape, kernel: Sequence[int], window: Window, places: Tensor | None = None
+    builder: Builder, x: Tensor, sizes: Shape, kernel: Sequence[int], window: Window, positions: Tensor | None = None
 ) -> Tensor:
     """Return for each element of images [n, c, *sizes] the sum of x [n, c, ...] over the windows that contain it.
 
-    x has an element for each window, as the result of a pooling has. places: for each window the number of the only
+    x has an element for each window, as the result of a pooling has. positions: for each window the number of the only
     element in its image, counted row by row, that it counts for; without it windows count for all of their elements.
     """
     spatial = len(sizes)
@@ -178,15 +178,15 @@ def sum_over_windows(
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         value = elements[0]
-        if places is not None:
+        if positions is not None:
             here = scalars.const(0, I64)
             for d in range(spatial):
-                count = scalars.made(I64, arith.IndexCastOp(counts[d], I64.element))
+                count = scalars.emit(I64, arith.IndexCastOp(counts[d], I64.element))
                 here = scalars.binary("add", scalars.binary("mul", here, count), scalars.position(2 + d))
             value = scalars.select(scalars.compare("eq", here, elements[1]), value, scalars.const(0, value.dtype))
         return [scalars.binary("add", running[0], value)]
 
-    operands, around = ([x], [0]) if places is None else ([x, places], [0, -1])
+    operands, around = ([x], [0]) if positions is None else ([x, positions], [0, -1])
     (sums,) = reduce_windows(
         builder, operands, [builder.constant(0, x.dtype)], (1, 1, *kernel), padded, combine, (1, 1, *window.strides),
         around=around, moving=range(2, 2 + spatial),
@@ -203,7 +203,7 @@ def select_and_scatter(
     `start` is the initial value of each position. The computation has two passes: the first records the chosen position
     of each window, the second combines for each position the windows that chose it.
     """
-    chosen = _chosen_places(builder, x, source.shape, kernel, window, select)
+    chosen = _selected_positions(builder, x, source.shape, kernel, window, select)
     rank = x.rank
     sizes = builder.empty(x.dtype.element, kernel)
     loops = 2 * rank
@@ -214,18 +214,18 @@ def select_and_scatter(
     lows = [builder.index(n) for n in window.low]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        p = Places(block, [])
+        p = CoordinateBuilder(block, [])
         running = Scalar(x.dtype, tuple(args[1:]))
         at, valid = [], _true(p)
         for d in range(rank):
-            place = p.minus(p.plus(p.index(d), lows[d]), p.index(rank + d))
-            step = p.number(window.strides[d])
-            window_index = p.add_op(arith.DivSIOp(place, step))
-            exact = p.add_op(arith.CmpiOp(p.times(window_index, step), place, "eq"))
-            inside_ = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(place, p.number(0), "sge")),
+            position = p.minus(p.plus(p.index(d), lows[d]), p.index(rank + d))
+            step = p.index_constant(window.strides[d])
+            window_index = p.add_op(arith.DivSIOp(position, step))
+            exact = p.add_op(arith.CmpiOp(p.times(window_index, step), position, "eq"))
+            inside_ = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
                                             p.add_op(arith.CmpiOp(window_index, windows[d], "slt"))))  # fmt: skip
             valid = p.add_op(arith.AndIOp(valid, p.add_op(arith.AndIOp(exact, inside_))))
-            at.append(p.clamped(window_index, p.minus(windows[d], p.number(1))))
+            at.append(p.clamped(window_index, p.minus(windows[d], p.index_constant(1))))
         index = p.add_op(tensor.ExtractOp(b_chosen, at, I64.element))
         here = p.add_op(arith.IndexCastOp(_flat(p, [p.index(d) for d in range(rank)], shape), I64.element))
         taken = p.add_op(arith.AndIOp(valid, p.add_op(arith.CmpiOp(index, here, "eq"))))
@@ -238,7 +238,7 @@ def select_and_scatter(
     return builder.wrap(x.dtype, x.shape, *results)
 
 
-def _chosen_places(
+def _selected_positions(
     builder: Builder, x: Tensor, out: Shape, kernel: Sequence[Size], window: Window, select: Select
 ) -> Tensor:
     """Return for each window the row-major position in x of the selected element; -1 for an empty window."""
@@ -252,17 +252,17 @@ def _chosen_places(
     values = builder.parts(x)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        p = Places(block, [])
+        p = CoordinateBuilder(block, [])
         best, chosen_index = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
         at, valid, clamped = [], _true(p), []
         for d in range(rank):
-            first = p.times(p.index(d), p.number(window.strides[d]))
-            place = p.minus(p.plus(first, p.index(rank + d)), lows[d])
-            inside_ = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(place, p.number(0), "sge")),
-                                            p.add_op(arith.CmpiOp(place, shape[d], "slt"))))  # fmt: skip
+            first = p.times(p.index(d), p.index_constant(window.strides[d]))
+            position = p.minus(p.plus(first, p.index(rank + d)), lows[d])
+            inside_ = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
+                                            p.add_op(arith.CmpiOp(position, shape[d], "slt"))))  # fmt: skip
             valid = p.add_op(arith.AndIOp(valid, inside_))
-            at.append(place)
-            clamped.append(p.clamped(place, p.minus(shape[d], p.number(1))))
+            at.append(position)
+            clamped.append(p.clamped(position, p.minus(shape[d], p.index_constant(1))))
         element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, clamped, x.dtype.element)) for part in values))
         here = Scalar(I64, (p.add_op(arith.IndexCastOp(_flat(p, at, shape), I64.element)),))
         first_ = p.compare("lt", chosen_index, p.const(0, I64))
@@ -270,19 +270,19 @@ def _chosen_places(
         taken = p.binary("and", Scalar(BOOL, (valid,)), better)
         return [*p.select(taken, element, best).parts, p.select(taken, here, chosen_index).value]
 
-    starts = [*(builder.number(0, x.dtype) for _ in values), builder.number(-1, I64)]
+    starts = [*(builder.scalar_constant(0, x.dtype) for _ in values), builder.scalar_constant(-1, I64)]
     outputs = [(builder.splat(start, out), to_result) for start in starts]
     *_, chosen = builder.generic([(sizes, inside)], outputs, [n < rank for n in range(loops)], body)
     return builder.wrap(I64, out, chosen)
 
 
-def _true(places: Places) -> SSAValue:
-    return places.const(True, BOOL).value
+def _true(coords: CoordinateBuilder) -> SSAValue:
+    return coords.const(True, BOOL).value
 
 
-def _flat(places: Places, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAValue:
+def _flat(coords: CoordinateBuilder, at: Sequence[SSAValue], shape: Sequence[SSAValue]) -> SSAValue:
     """Return the row-major index of an element."""
-    total = places.number(0)
-    for place, size in zip(at, shape, strict=True):
-        total = places.plus(places.times(total, size), place)
+    total = coords.index_constant(0)
+    for position, size in zip(at, shape, strict=True):
+        total = coords.plus(coords.times(total, size), position)
     return total

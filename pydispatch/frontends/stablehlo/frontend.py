@@ -15,7 +15,7 @@ from pydispatch.frontends.source import ReadOptions
 
 if TYPE_CHECKING:
     from pydispatch.frontends.graph.builder import Builder
-    from pydispatch.frontends.mlir.trace import Tracer
+    from pydispatch.frontends.mlir.trace import MlirTracer
 
 
 class StableHlo(DialectFrontend):
@@ -42,12 +42,12 @@ class StableHlo(DialectFrontend):
         text: Any = _text_of(source)
         return ir.parse(text(), type(source).__name__)
 
-    def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> Tracer:
+    def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> MlirTracer:
         from pydispatch.frontends.stablehlo.operators import TABLE
         from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
-        from pydispatch.frontends.stablehlo.tracer import Tracer
+        from pydispatch.frontends.stablehlo.tracer import StablehloTracer
 
-        return Tracer(builder, module, options, TABLE, SCALAR_FUNCTIONS)
+        return StablehloTracer(builder, module, options, TABLE, SCALAR_FUNCTIONS)
 
     def operators(self) -> Mapping[str, Iterable[str]]:
         from pydispatch.frontends.stablehlo.operators import TABLE

@@ -17,7 +17,7 @@ from pydispatch.frontends.source import ReadOptions
 from pydispatch.frontends.stablehlo.operators import TABLE
 from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
 from pydispatch.frontends.stablehlo.sizes import names_of_sizes
-from pydispatch.frontends.stablehlo.tracer import Tracer
+from pydispatch.frontends.stablehlo.tracer import StablehloTracer
 from pydispatch.ir.core.locations import NamedLoc, location_of
 
 
@@ -28,7 +28,7 @@ def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     """
     b = Builder(filename_of(module), options.weights)
     for entry in _entries(module):
-        tracer = Tracer(b, module, options, TABLE, SCALAR_FUNCTIONS)
+        tracer = StablehloTracer(b, module, options, TABLE, SCALAR_FUNCTIONS)
         with b.at(entry):
             inputs = tracer.inputs_of(entry, _argument_names(entry), names_of_sizes(entry))
             count = len(options.bound)

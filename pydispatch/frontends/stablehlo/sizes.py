@@ -6,29 +6,29 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.frontends.mlir.trace import Place
+from pydispatch.frontends.mlir.trace import ArgumentAxis
 from pydispatch.frontends.stablehlo.types import shape_of
 
 
-def names_of_sizes(entry: func.FuncOp) -> dict[Place, str]:
+def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
     """Return the name of each size of the arguments that their types leave open; equal names are equal sizes."""
     arguments = entry.body.blocks[0].args
-    places = [(n, axis) for n, argument in enumerate(arguments) if hasattr(argument.type, "get_shape")
+    open_axes = [(n, axis) for n, argument in enumerate(arguments) if hasattr(argument.type, "get_shape")
               for axis, size in enumerate(shape_of(argument.type)) if size is None]  # fmt: skip
-    equal = {place: place for place in places}
+    equal = {key: key for key in open_axes}
     for a, b in _asserted(entry):
         if a in equal and b in equal:
             joined, kept = equal[b], equal[a]
-            equal = {place: kept if root == joined else root for place, root in equal.items()}
-    given_names = {equal[place]: name for place, name in _named(entry) if place in equal}
-    names: dict[Place, str] = {}
-    for place in places:
-        root = equal[place]
-        names[place] = given_names.setdefault(root, f"d{root[0]}_{root[1]}")
+            equal = {key: kept if root == joined else root for key, root in equal.items()}
+    given_names = {equal[key]: name for key, name in _named(entry) if key in equal}
+    names: dict[ArgumentAxis, str] = {}
+    for key in open_axes:
+        root = equal[key]
+        names[key] = given_names.setdefault(root, f"d{root[0]}_{root[1]}")
     return names
 
 
-def _place(value: SSAValue, entry: func.FuncOp) -> Place | None:
+def _argument_axis(value: SSAValue, entry: func.FuncOp) -> ArgumentAxis | None:
     """Return the argument and axis of which a value is the size."""
     op = value.owner if isinstance(value, OpResult) else None
     if op is None or getattr(op, "name", "") != "stablehlo.get_dimension_size":
@@ -39,7 +39,7 @@ def _place(value: SSAValue, entry: func.FuncOp) -> Place | None:
     return None if index is None else (index, op.properties["dimension"].value.data)  # type: ignore[attr-defined]
 
 
-def _asserted(entry: func.FuncOp) -> list[tuple[Place, Place]]:
+def _asserted(entry: func.FuncOp) -> list[tuple[ArgumentAxis, ArgumentAxis]]:
     """Return pairs of sizes that `shape_assertion` states to be equal."""
     pairs = []
     for op in entry.body.blocks[0].ops:
@@ -49,13 +49,13 @@ def _asserted(entry: func.FuncOp) -> list[tuple[Place, Place]]:
         test = op.operands[0].owner
         direction = getattr(test, "properties", {}).get("comparison_direction")
         if direction is not None and direction.data == "EQ":
-            pair = [_place(operand, entry) for operand in test.operands]
+            pair = [_argument_axis(operand, entry) for operand in test.operands]
             if pair[0] is not None and pair[1] is not None:
                 pairs.append((pair[0], pair[1]))
     return pairs
 
 
-def _named(entry: func.FuncOp) -> list[tuple[Place, str]]:
+def _named(entry: func.FuncOp) -> list[tuple[ArgumentAxis, str]]:
     """Return the sizes that are passed to an argument with the attribute `jax.global_constant`, with their names."""
     module = entry.parent_op()
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, func.FuncOp)} if isinstance(
@@ -65,7 +65,7 @@ def _named(entry: func.FuncOp) -> list[tuple[Place, str]]:
         callee = functions.get(op.callee.root_reference.data) if isinstance(op, func.CallOp) else None
         for operand, attributes in zip(op.operands, callee.arg_attrs or () if callee else (), strict=False):
             name = attributes.data.get("jax.global_constant") if isinstance(attributes, DictionaryAttr) else None
-            place = _place(operand, entry)
-            if isinstance(name, StringAttr) and place is not None:
-                named.append((place, name.data))
+            key = _argument_axis(operand, entry)
+            if isinstance(name, StringAttr) and key is not None:
+                named.append((key, name.data))
     return named

@@ -24,12 +24,12 @@ from pydispatch.ir.dialects.stablehlo.attributes import Record, integers
 from pydispatch.ir.dialects.stablehlo.collectives import EXCHANGES
 
 Results = trace.Results
-Convert = Callable[["Tracer", Operation, list[Tensor]], Results]
+Convert = Callable[["StablehloTracer", Operation, list[Tensor]], Results]
 """convert(tracer, operation, operands) -> results."""
 ScalarFunction = Callable[[Scalars, Sequence[Scalar]], list[Scalar]]
 
 
-class Tracer(trace.Tracer):
+class StablehloTracer(trace.MlirTracer):
     """The tracer of StableHLO. scalars: what operations compute of single elements."""
 
     dialect = "StableHLO"
@@ -58,7 +58,7 @@ class Tracer(trace.Tracer):
 
     def _take_from_tuple(self, op: Operation) -> None:
         """Give the result of `get_tuple_element` the value of the element, which may be a tuple again."""
-        elements, index = self._tuples.get(op.operands[0]), self.number(op, "index")
+        elements, index = self._tuples.get(op.operands[0]), self.integer(op, "index")
         if elements is None:
             raise self.b.fail("a tuple that no 'stablehlo.tuple' of this block made is not supported",
                               "pass its elements on as values of their own")  # fmt: skip
@@ -72,8 +72,8 @@ class Tracer(trace.Tracer):
         else:
             self.values[result] = self.value(element)
 
-    def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
-        return dtype_of(type, place)
+    def dtype_of(self, type: Attribute, location: Location | None = None) -> DType:
+        return dtype_of(type, location)
 
     def shape_of(self, type: Attribute) -> Sequence[int | None]:
         return shape_of(type)
@@ -154,14 +154,14 @@ class Tracer(trace.Tracer):
         finally:
             self._numbers = None
 
-    def numbers(self, op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+    def integers(self, op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """Return a property that is a list of numbers. default: for a missing one."""
         value = op.properties.get(name)
         if value is None and default is not None:
             return tuple(default)
         return integers(value)
 
-    def number(self, op: Operation, name: str, default: int = 0) -> int:
+    def integer(self, op: Operation, name: str, default: int = 0) -> int:
         """Return a property that is a number or a truth value."""
         value: Any = op.properties.get(name)
         return default if value is None else int(value.value.data)
@@ -175,7 +175,7 @@ class Tracer(trace.Tracer):
 
     def axis(self, op: Operation, name: str, rank: int) -> int:
         """Return a property that is an axis of a tensor of this rank."""
-        return self.axes([self.number(op, name)], name, rank)[0]
+        return self.axes([self.integer(op, name)], name, rank)[0]
 
     def axes(self, axes: Sequence[int], what: str, rank: int, distinct: bool = True) -> tuple[int, ...]:
         """Return axes of a tensor of this rank. CompileError for axes that it lacks, and for repeated ones."""

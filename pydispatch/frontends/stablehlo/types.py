@@ -19,17 +19,17 @@ def quantization_of(type: Attribute) -> Quantization | None:
     return element.data if isinstance(element, UniformType) else None
 
 
-def dtype_of(type: Attribute, place: Location | None = None) -> DType:
+def dtype_of(type: Attribute, location: Location | None = None) -> DType:
     """Return the element type of a tensor type; of quantized elements that of the stored integers."""
     if not isinstance(type, TensorType):
-        raise CompileError(f"a value of type {type} is no tensor", place, "tokens and tuples are not supported here")
+        raise CompileError(f"a value of type {type} is no tensor", location, "tokens and tuples are not supported here")
     if (quantization := quantization_of(type)) is not None:
         bits = next(n for n in (2, 4, 8, 16, 32) if n >= quantization.bits)
         return DTYPES[f"{'i' if quantization.signed else 'u'}{bits}"]
     try:
         return of_element(type.element_type)
     except (KeyError, StopIteration):
-        raise CompileError(f"elements of type {type.element_type} are not supported", place) from None
+        raise CompileError(f"elements of type {type.element_type} are not supported", location) from None
 
 
 def shape_of(type: Attribute) -> Sequence[int | None]:

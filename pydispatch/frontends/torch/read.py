@@ -24,7 +24,7 @@ _NOT_TRIED = 2
 """The least size that PyTorch writes for what it has not tried with fewer elements; it lets such calls pass."""
 
 _KNOWN = 1024
-"""Elements of a constant whose values decide shapes and places while the program is written, at most."""
+"""Elements of a constant whose values decide shapes and positions while the program is written, at most."""
 
 
 def module_of(model: Model, filename: str, options: ReadOptions) -> ModuleOp:

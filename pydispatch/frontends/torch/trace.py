@@ -50,7 +50,7 @@ class Tracer:
         self.kernels = frozenset(kernels)
 
     def graph(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
-        """Write a graph. given: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
+        """Write a graph. inputs: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
         values: dict[str, Any] = {}
         for argument, value in zip(graph.inputs, inputs, strict=True):
             if isinstance(argument, Name):

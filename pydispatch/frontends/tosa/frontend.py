@@ -13,7 +13,7 @@ from pydispatch.frontends.source import ReadOptions
 
 if TYPE_CHECKING:
     from pydispatch.frontends.graph.builder import Builder
-    from pydispatch.frontends.mlir.trace import Tracer
+    from pydispatch.frontends.mlir.trace import MlirTracer
 
 
 class Tosa(DialectFrontend):
@@ -27,12 +27,12 @@ class Tosa(DialectFrontend):
         assert isinstance(source, ModuleOp)
         return translated(source)
 
-    def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> Tracer:
+    def tracer(self, builder: Builder, module: ModuleOp, options: ReadOptions) -> MlirTracer:
         from pydispatch.frontends.tosa.operators import TABLE
         from pydispatch.frontends.tosa.program import declare_variables
-        from pydispatch.frontends.tosa.tracer import Tracer
+        from pydispatch.frontends.tosa.tracer import TosaTracer
 
-        tracer = Tracer(builder, module, TABLE)
+        tracer = TosaTracer(builder, module, TABLE)
         declare_variables(tracer, module)
         return tracer
 

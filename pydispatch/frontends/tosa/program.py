@@ -10,7 +10,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.mlir.trace import filename_of, public_functions
 from pydispatch.frontends.tosa.operators import TABLE
 from pydispatch.frontends.tosa.operators.variables import declare
-from pydispatch.frontends.tosa.tracer import Tracer
+from pydispatch.frontends.tosa.tracer import TosaTracer
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.tosa.control import VariableOp
@@ -22,7 +22,7 @@ def translated(module: ModuleOp) -> ModuleOp:
         if not isinstance(op, func.FuncOp | VariableOp):
             raise CompileError(f"'{op.name}' is not supported beside functions of a TOSA program", location_of(op))
     b = Builder(filename_of(module))
-    tracer = Tracer(b, module, TABLE)
+    tracer = TosaTracer(b, module, TABLE)
     declare_variables(tracer, module)
     functions = public_functions(module)
     if not functions:
@@ -35,7 +35,7 @@ def translated(module: ModuleOp) -> ModuleOp:
     return b.module
 
 
-def declare_variables(tracer: Tracer, module: ModuleOp) -> None:
+def declare_variables(tracer: TosaTracer, module: ModuleOp) -> None:
     """Declare the globals of all variables of a module."""
     for op in walk(module):
         if isinstance(op, VariableOp):

@@ -18,20 +18,20 @@ from pydispatch.ir.core.enumeration import Enumeration
 from pydispatch.ir.dialects.tosa.attributes import ZeroPoints
 
 Results = trace.Results
-Convert = Callable[["Tracer", Operation, list[Tensor]], Results]
+Convert = Callable[["TosaTracer", Operation, list[Tensor]], Results]
 """convert(tracer, operation, operands) -> results."""
 LARGEST = (1 << 31) - 1
 """The largest size."""
 
 
-class Tracer(trace.Tracer):
+class TosaTracer(trace.MlirTracer):
     """The tracer of TOSA."""
 
     dialect = "TOSA"
     terminators = frozenset({"func.return", "tosa.yield"})
 
-    def dtype_of(self, type: Attribute, place: Location | None = None) -> DType:
-        return dtype_of(type, place)
+    def dtype_of(self, type: Attribute, location: Location | None = None) -> DType:
+        return dtype_of(type, location)
 
     def shape_of(self, type: Attribute) -> Sequence[int | None] | None:
         return shape_of(type)
@@ -57,7 +57,7 @@ class Tracer(trace.Tracer):
             if numbers is None:
                 raise self.b.fail(f"the {name} must be known while compiling")
         else:
-            numbers = list(self.numbers(op, name))
+            numbers = list(self.integers(op, name))
         if count is not None and len(numbers) != count:
             raise self.b.fail(f"the {name} has {len(numbers)} number(s), expected {count}")
         self._bounded(name, numbers)
@@ -90,7 +90,7 @@ class Tracer(trace.Tracer):
 
     # -- attributes
 
-    def numbers(self, op: Operation, name: str, count: int | None = None, least: int | None = None) -> tuple[int, ...]:
+    def integers(self, op: Operation, name: str, count: int | None = None, least: int | None = None) -> tuple[int, ...]:
         """Return an attribute that is a list of integers: `count` of them, none below `least`."""
         value = op.properties.get(name)
         if isinstance(value, DenseArrayBase):
@@ -106,7 +106,7 @@ class Tracer(trace.Tracer):
         self._bounded(name, numbers)
         return numbers
 
-    def number(self, op: Operation, name: str, default: int | None = None) -> int:
+    def integer(self, op: Operation, name: str, default: int | None = None) -> int:
         """Return an attribute that is an integer or a truth value."""
         value = op.properties.get(name)
         if value is None and default is not None:
@@ -117,7 +117,7 @@ class Tracer(trace.Tracer):
 
     def axis(self, op: Operation, x: Tensor) -> int:
         """Return the attribute `axis`, which x must have."""
-        axis = self.number(op, "axis")
+        axis = self.integer(op, "axis")
         if not 0 <= axis < x.rank:
             raise self.b.fail(f"{x} has no axis {axis}")
         return axis

@@ -14,16 +14,16 @@ ACCUMULATOR = 48
 """Bits of the wide sums of TOSA, which are kept in 64."""
 
 
-def dtype_of(type: Attribute, place: Location | None = None) -> DType:
+def dtype_of(type: Attribute, location: Location | None = None) -> DType:
     """Return the element type of a tensor or of a list of sizes. CompileError for one that is not supported."""
     if isinstance(type, ShapeType):
         return I64
     if not isinstance(type, TensorType | UnrankedTensorType):
-        raise CompileError(f"a value of type {type} is no tensor", place)
-    return element_dtype(type.element_type, place)
+        raise CompileError(f"a value of type {type} is no tensor", location)
+    return element_dtype(type.element_type, location)
 
 
-def element_dtype(element: Attribute, place: Location | None = None) -> DType:
+def element_dtype(element: Attribute, location: Location | None = None) -> DType:
     """Return the type of an element."""
     if isinstance(element, IntegerType) and element.width.data == ACCUMULATOR:
         return I64
@@ -31,7 +31,7 @@ def element_dtype(element: Attribute, place: Location | None = None) -> DType:
         return of_element(element)
     except (KeyError, StopIteration):
         note = "let the exporter take types of quantized numbers away"
-        raise CompileError(f"elements of type {element} are not supported", place, note) from None
+        raise CompileError(f"elements of type {element} are not supported", location, note) from None
 
 
 def shape_of(type: Attribute) -> list[int | None] | None:

@@ -162,7 +162,7 @@ def sort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
 
 def argsort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
     x, axis = _flat(trace, a, axis)
-    return Array(trace, ordering.sort_with_places(trace, x, axis % x.rank)[1])
+    return Array(trace, ordering.sort_with_indices(trace, x, axis % x.rank)[1])
 
 
 def softmax(trace: Trace, a: Any, axis: int = -1) -> Array:

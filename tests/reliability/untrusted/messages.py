@@ -93,10 +93,10 @@ def _fields(places: list[tuple[Message, int]]) -> list[tuple[Any, Field]]:
 
 def mutate_model(rng: random.Random, data: bytes, other: bytes) -> bytes:
     """One change of a field somewhere; bytes that are no model are changed as bytes."""
-    from pydispatch.frontends.onnx.model import Model
+    from pydispatch.frontends.onnx.model import ModelProto
 
     try:
-        whole, second = read(data, Model), read(other, Model)
+        whole, second = read(data, ModelProto), read(other, ModelProto)
     except (IndexError, KeyError, ValueError, RecursionError):
         return mutate_bytes(rng, data, other)
     places = _all(whole)

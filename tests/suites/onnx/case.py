@@ -13,7 +13,7 @@ import pydispatch as pd
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.onnx import model as messages
 from pydispatch.frontends.onnx.read import read
-from pydispatch.frontends.onnx.tensors import Fault, Files, array_of, dtype_of
+from pydispatch.frontends.onnx.tensors import Files, ModelFault, array_of, dtype_of
 from pydispatch.frontends.source import ReadOptions
 
 RTOL, ATOL = 1e-3, 1e-7  # those of the tests' own runner
@@ -22,7 +22,7 @@ _COARSE = {"f16": 1e-3, "bf16": 8e-3}
 
 def run_case(folder: Path, device: str, left_out: Sequence[str]) -> dict[str, Any]:
     """status: pass, fail or left out; why; operators: those of the graph; constants: inputs that had to be known."""
-    model = messages.Model.read(memoryview((folder / "model.onnx").read_bytes()))
+    model = messages.ModelProto.read(memoryview((folder / "model.onnx").read_bytes()))
     assert model.graph is not None
     operators = sorted({node.op_type for node in model.graph.node})
     result: dict[str, Any] = {"operators": operators, "constants": []}
@@ -44,12 +44,12 @@ class _Different(Exception):
     """A result is not the expected one."""
 
 
-def _all_tensors(graph: messages.Graph) -> bool:
+def _all_tensors(graph: messages.GraphProto) -> bool:
     types = [info.type.tensor_type if info.type else None for info in (*graph.input, *graph.output)]
     return all(type is not None and type.elem_type != 8 for type in types)
 
 
-def _run_set(path: Path, graph: messages.Graph, data: Path, device: str) -> list[str]:
+def _run_set(path: Path, graph: messages.GraphProto, data: Path, device: str) -> list[str]:
     inputs = dict(zip((i.name for i in graph.input), _arrays(data, "input", graph.input), strict=True))
     expected = _arrays(data, "output", graph.output)
     constants: list[str] = []
@@ -71,15 +71,17 @@ def _run_set(path: Path, graph: messages.Graph, data: Path, device: str) -> list
     return constants
 
 
-def _arrays(data: Path, kind: str, infos: Sequence[messages.ValueInfo]) -> list[tuple[DType, np.ndarray[Any, Any]]]:
+def _arrays(
+    data: Path, kind: str, infos: Sequence[messages.ValueInfoProto]
+) -> list[tuple[DType, np.ndarray[Any, Any]]]:
     found = []
     for number, info in enumerate(infos):
-        tensor = messages.Tensor.read(memoryview((data / f"{kind}_{number}.pb").read_bytes()))
+        tensor = messages.TensorProto.read(memoryview((data / f"{kind}_{number}.pb").read_bytes()))
         assert info.type is not None and info.type.tensor_type is not None
         try:
             dtype, array = array_of(tensor, Files(data))
             declared = dtype_of(info.type.tensor_type.elem_type)
-        except Fault as fault:
+        except ModelFault as fault:
             raise _Different(f"the data of {kind} {number} cannot be read: {fault}") from None
         # Some files have bfloat16 numbers as the 16-bit integers of their bits.
         found.append((declared if array.dtype == declared.numpy else dtype, array))

@@ -69,7 +69,7 @@ def rotate(
 ) -> Tensor:
     """Rotate pairs of the first `width` elements of [batch, length, heads, size] by angles.
 
-    cosines, sines: [batch, length, width / 2], or tables [places, width / 2] with places [batch, length] in them.
+    cosines, sines: [batch, length, width / 2], or tables [positions, width / 2] with positions [batch, length] in them.
     """
     b = call.b
     size = x.shape[3]
@@ -130,9 +130,9 @@ def _known(call: Call, size: Size) -> int:
     return size
 
 
-def _rotary_embedding(call: Call, x: Tensor, cosines: Tensor, sines: Tensor, places: Tensor | None = None) -> Tensor:
+def _rotary_embedding(call: Call, x: Tensor, cosines: Tensor, sines: Tensor, positions: Tensor | None = None) -> Tensor:
     interleaved, width = call.flag("interleaved"), call.integer("rotary_embedding_dim", 0)
-    return rotate_any(call, x, cosines, sines, places, call.integer("num_heads", 0), interleaved, width)
+    return rotate_any(call, x, cosines, sines, positions, call.integer("num_heads", 0), interleaved, width)
 
 
 TABLE: dict[str, Conversion] = {

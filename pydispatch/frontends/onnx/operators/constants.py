@@ -50,10 +50,10 @@ def _range(call: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
         count = count if isinstance(count, Expr) else max(count, 0)
     else:
         count = _count_of_range(call, start, limit, delta)
-    place = shapes.iota(call.b, [count], 0, dtype)
-    if start.known is not None and delta.known is not None and place.known is not None:
-        return elementwise.binary(call.b, "add", start, elementwise.binary(call.b, "mul", place, delta))
-    return formula(call.b, lambda i, a, d: a + i * d, place, _scalar(call, start), _scalar(call, delta))
+    position = shapes.iota(call.b, [count], 0, dtype)
+    if start.known is not None and delta.known is not None and position.known is not None:
+        return elementwise.binary(call.b, "add", start, elementwise.binary(call.b, "mul", position, delta))
+    return formula(call.b, lambda i, a, d: a + i * d, position, _scalar(call, start), _scalar(call, delta))
 
 
 def _count_of_range(call: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
@@ -66,7 +66,7 @@ def _count_of_range(call: Call, start: Tensor, limit: Tensor, delta: Tensor) -> 
     exact = start.dtype if start.dtype.is_float else DTYPES["f64"]
 
     def counted(a: Element, n: Element, d: Element) -> Element:
-        return ((n.to(exact) - a.to(exact)) / d.to(exact)).of("ceil").at_least(0.0).to(I64)
+        return ((n.to(exact) - a.to(exact)) / d.to(exact)).unary("ceil").max(0.0).to(I64)
 
     return call.b.size_of(call.b.scalar(formula(call.b, counted, start, limit, delta)))
 

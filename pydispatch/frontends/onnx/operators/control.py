@@ -16,7 +16,7 @@ from pydispatch.frontends.ops.indexing import reverse
 _UNROLLED = 64  # runs of a graph that are written one by one
 
 
-def _run(call: Call, graph: model.Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
+def _run(call: Call, graph: model.GraphProto, inputs: Sequence[Tensor]) -> list[Tensor]:
     if len(graph.input) != len(inputs):
         raise call.fail(f"its graph has {len(graph.input)} inputs; it is given {len(inputs)}")
     return call.tracer.graph(
@@ -56,7 +56,7 @@ def _loop(call: Call, limit: Tensor | None = None, condition: Tensor | None = No
     return _open(call, graph, runs, condition, list(carried), rows)
 
 
-def _keeps_condition(graph: model.Graph) -> bool:
+def _keeps_condition(graph: model.GraphProto) -> bool:
     """Return whether a run returns the condition that it was passed, or a true constant."""
     name = graph.output[0].name
     producers = {output: node for node in graph.node for output in node.output}
@@ -70,11 +70,11 @@ def _keeps_condition(graph: model.Graph) -> bool:
     return any(t.name == name and _is_true(t) for t in graph.initializer)
 
 
-def _is_true(tensor: model.Tensor) -> bool:
+def _is_true(tensor: model.TensorProto) -> bool:
     return tensor.data_type == 9 and (bytes(tensor.raw_data) == b"\1" or tensor.int32_data.tolist() == [1])
 
 
-def _counted(call: Call, graph: model.Graph, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
+def _counted(call: Call, graph: model.GraphProto, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
     """Emit `runs` iterations of the loop body `graph`; a small constant count is fully unrolled."""
     b, true = call.b, call.b.constant(True, BOOL)
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
@@ -105,7 +105,7 @@ def _no_rows(call: Call, run: Callable[[], list[Tensor]], rows: int) -> list[Ten
 
 
 def _unrolled(
-    call: Call, graph: model.Graph, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
+    call: Call, graph: model.GraphProto, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
 ) -> list[Tensor] | None:
     """Run written one by one, as long as conditions are known. None when one is not."""
     b = call.b
@@ -128,7 +128,7 @@ def _unrolled(
 
 
 def _open(
-    call: Call, graph: model.Graph, runs: Size | None, condition: Tensor | None, carried: list[Tensor], rows: int
+    call: Call, graph: model.GraphProto, runs: Size | None, condition: Tensor | None, carried: list[Tensor], rows: int
 ) -> list[Tensor]:
     """Run until a condition that each call computes is false."""
     b = call.b
@@ -148,11 +148,11 @@ def _open(
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
         new, added = run(tensors)
-        held = tensors[len(start) :]
-        if held:
+        stacked = tensors[len(start) :]
+        if stacked:
             at = b.size_of(b.scalar(elementwise.binary(b, "add", tensors[0], b.constant(1, I64))), "i") - 1
-            held = [control.with_row(b, t, at, row) for t, row in zip(held, added, strict=True)]
-        return [*new, *held]
+            stacked = [control.with_row(b, t, at, row) for t, row in zip(stacked, added, strict=True)]
+        return [*new, *stacked]
 
     def goes_on(tensors: list[Tensor]) -> Tensor:
         if runs is None:
@@ -194,7 +194,7 @@ def _scan(call: Call, *operands: Tensor | None) -> list[Tensor]:
 
 
 def _divided(
-    call: Call, graph: model.Graph, scanned: int, operands: list[Tensor]
+    call: Call, graph: model.GraphProto, scanned: int, operands: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], int]:
     """Return the carried operands, the scanned operands, and how many rows a run returns."""
     count = len(operands) - scanned
@@ -205,7 +205,7 @@ def _divided(
 
 
 def _scanned(
-    call: Call, graph: model.Graph, carried: list[Tensor], moved: list[Tensor], rows: int
+    call: Call, graph: model.GraphProto, carried: list[Tensor], moved: list[Tensor], rows: int
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Run a graph for each slice along the first axes, and return the carried tensors after the last run and the rows
     of all runs.
@@ -228,7 +228,7 @@ def _scanned(
 
 
 def _scan_of_batches(
-    call: Call, graph: model.Graph, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
+    call: Call, graph: model.GraphProto, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
 ) -> list[Tensor]:
     """Version 8: each operand has an axis of batches first, and what is scanned one of the sequence after it."""
     if lengths is not None:

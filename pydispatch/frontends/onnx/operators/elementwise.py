@@ -1,4 +1,4 @@
-"""Operators that compute each element from the elements at the same place."""
+"""Operators that compute each element from the elements at the same position."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _mod(call: Call, x: Tensor, y: Tensor) -> Tensor:
 
     def rest(lhs: Element, rhs: Element) -> Element:
         left = lhs % rhs
-        return (left.is_unequal(0) & (left.compare("lt", 0) ^ rhs.compare("lt", 0))).choose(left + rhs, left)
+        return (left.is_unequal(0) & (left.compare("lt", 0) ^ rhs.compare("lt", 0))).where(left + rhs, left)
 
     return formula(call.b, rest, x, y)
 
@@ -105,8 +105,8 @@ def _bit_shift(call: Call, x: Tensor, y: Tensor) -> Tensor:
     bits = x.dtype.bits
 
     def shifted(lhs: Element, rhs: Element) -> Element:
-        moved = lhs.binary("shift_left" if left else "shift_right_logical", rhs.at_most(bits - 1))
-        return (rhs > bits - 1).choose(0, moved)
+        moved = lhs.binary("shift_left" if left else "shift_right_logical", rhs.min(bits - 1))
+        return (rhs > bits - 1).where(0, moved)
 
     return formula(call.b, shifted, x, y)
 
@@ -152,7 +152,7 @@ def _to_small_float(call: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
     largest = _LARGEST.get(to.name)
     if largest is not None and (saturate or to.name == "f4E2M1FN"):
         # NaN stays: max and min give it on.
-        x = formula(call.b, lambda v: v.at_least(-largest).at_most(largest), x)
+        x = formula(call.b, lambda v: v.max(-largest).min(largest), x)
     return ops.convert(call.b, x, to)
 
 
@@ -179,13 +179,13 @@ def _to_powers(call: Call, x: Tensor, to: DType, rounding: str, saturate: bool) 
         bits = value.bits(U32)
         exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
         if rounding == "up":  # below the smallest normal number the fraction alone says which power it is
-            above = exponent + exponent.is_equal(0).choose(fraction > 0x400000, fraction > 0).to(U32)
+            above = exponent + exponent.is_equal(0).where(fraction > 0x400000, fraction > 0).to(U32)
         elif rounding == "nearest":
             above = exponent + ((fraction > 0x400000) | (fraction.is_equal(0x400000) & (exponent > 0))).to(U32)
         else:
             above = exponent
-        above = above.at_most(0xFE) if saturate else above
-        return exponent.is_equal(0xFF).choose(0xFF, above).to(U8).bits(to)
+        above = above.min(0xFE) if saturate else above
+        return exponent.is_equal(0xFF).where(0xFF, above).to(U8).bits(to)
 
     return formula(call.b, power, x)
 
@@ -202,8 +202,8 @@ def _is_inf(call: Call, x: Tensor) -> Tensor:
     if below and above:
         return ops.unary(call.b, "is_inf", x)
     if not (below or above):
-        return formula(call.b, lambda v: v.of("is_inf") & False, x)
-    return formula(call.b, lambda v: v.of("is_inf") & ((v < 0.0) if below else (v > 0.0)), x)
+        return formula(call.b, lambda v: v.unary("is_inf") & False, x)
+    return formula(call.b, lambda v: v.unary("is_inf") & ((v < 0.0) if below else (v > 0.0)), x)
 
 
 def _identity(call: Call, x: Tensor) -> Tensor:
@@ -215,49 +215,49 @@ def _identity(call: Call, x: Tensor) -> Tensor:
 
 def elu(value: Element, alpha: float) -> Element:
     """v, or an exponential of it below 0 that ends at -alpha."""
-    return (value < 0.0).choose(value.of("expm1") * alpha, value)
+    return (value < 0.0).where(value.unary("expm1") * alpha, value)
 
 
 def _celu(value: Element, alpha: float) -> Element:
-    return value.at_least(0.0) + ((value / alpha).of("expm1") * alpha).at_most(0.0)
+    return value.max(0.0) + ((value / alpha).unary("expm1") * alpha).min(0.0)
 
 
 def _selu(value: Element, alpha: float, gamma: float) -> Element:
-    return (value > 0.0).choose(value, value.of("expm1") * alpha) * gamma
+    return (value > 0.0).where(value, value.unary("expm1") * alpha) * gamma
 
 
 def leaky_relu(value: Element, alpha: float) -> Element:
     """v, or a part of it below 0."""
-    return (value < 0.0).choose(value * alpha, value)
+    return (value < 0.0).where(value * alpha, value)
 
 
 def hard_sigmoid(value: Element, alpha: float, beta: float) -> Element:
     """Return alpha * v + beta, clamped to the range from 0 to 1."""
-    return (value * alpha + beta).at_least(0.0).at_most(1.0)
+    return (value * alpha + beta).max(0.0).min(1.0)
 
 
 def softplus(value: Element) -> Element:
     """log(1 + exp(v)), without an exponential that overflows."""
-    return value.at_least(0.0) + (-value.of("abs")).of("exp").of("log1p")
+    return value.max(0.0) + (-value.unary("abs")).unary("exp").unary("log1p")
 
 
 def softsign(value: Element) -> Element:
     """v, brought between -1 and 1."""
-    return value / (value.of("abs") + 1.0)
+    return value / (value.unary("abs") + 1.0)
 
 
 def _shrink(value: Element, bias: float, limit: float) -> Element:
-    return (value < -limit).choose(value + bias, (value > limit).choose(value - bias, 0))
+    return (value < -limit).where(value + bias, (value > limit).where(value - bias, 0))
 
 
 def gelu(value: Element) -> Element:
     """v times the normal distribution's function of v."""
-    return value * 0.5 * ((value * math.sqrt(0.5)).of("erf") + 1.0)
+    return value * 0.5 * ((value * math.sqrt(0.5)).unary("erf") + 1.0)
 
 
 def tanh_gelu(value: Element) -> Element:
     """Return the approximation of `gelu` by tanh."""
-    return value * 0.5 * (((value + value * value * value * 0.044715) * math.sqrt(2 / math.pi)).of("tanh") + 1.0)
+    return value * 0.5 * (((value + value * value * value * 0.044715) * math.sqrt(2 / math.pi)).unary("tanh") + 1.0)
 
 
 def _gelu(call: Call, x: Tensor) -> Tensor:
@@ -266,7 +266,7 @@ def _gelu(call: Call, x: Tensor) -> Tensor:
 
 
 def _prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
-    return formula(call.b, lambda v, s: (v < 0).choose(v * s, v), x, slope)
+    return formula(call.b, lambda v, s: (v < 0).where(v * s, v), x, slope)
 
 
 def _dropout(call: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
@@ -298,20 +298,20 @@ TABLE: dict[str, Conversion] = {
     **{name: _variadic(function) for name, function in {"Max": "max", "Min": "min", "Sum": "add"}.items()},
     **{name: _formula(written) for name, written in {
         "Reciprocal": lambda v: 1.0 / v,
-        "Relu": lambda v: v.at_least(0),
+        "Relu": lambda v: v.max(0),
         "HardSwish": lambda v: v * hard_sigmoid(v, 1 / 6, 0.5),
         "Softplus": softplus,
         "Softsign": softsign,
-        "Mish": lambda v: v * softplus(v).of("tanh"),
+        "Mish": lambda v: v * softplus(v).unary("tanh"),
     }.items()},
     "LeakyRelu": _with_floats(leaky_relu, alpha=0.01),
     "Elu": _with_floats(elu, alpha=1.0),
     "Celu": _with_floats(_celu, alpha=1.0),
     "Selu": _with_floats(_selu, alpha=1.6732632423543772848170429916717, gamma=1.0507009873554804934193349852946),
-    "ThresholdedRelu": _with_floats(lambda v, alpha: (v > alpha).choose(v, 0.0), alpha=1.0),
+    "ThresholdedRelu": _with_floats(lambda v, alpha: (v > alpha).where(v, 0.0), alpha=1.0),
     "HardSigmoid": _with_floats(hard_sigmoid, alpha=0.2, beta=0.5),
     "Shrink": _with_floats(_shrink, bias=0.0, lambd=0.5),
-    "Swish": _with_floats(lambda v, alpha: v * (v * alpha).of("logistic"), alpha=1.0),
+    "Swish": _with_floats(lambda v, alpha: v * (v * alpha).unary("logistic"), alpha=1.0),
     "Mean": _mean,
     "Mod": _mod,
     "Pow": _pow,

@@ -1,4 +1,4 @@
-"""Operators that take or replace elements at places that tensors state."""
+"""Operators that take or replace elements at positions that tensors state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, gathers, ordering, reductions, regions, scatters, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula, formulas
-from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 
 
 def _check_integers(call: Call, indices: Tensor) -> None:
@@ -66,30 +66,30 @@ def _scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tens
 
 
 def _tensor_scatter(call: Call, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
-    """Update written into a cache [batch, ..., length, ...] from a place on that each batch states."""
+    """Update written into a cache [batch, ..., length, ...] from a position on that each batch states."""
     axis = call.axis(call.integer("axis", -2), cache.rank)
     around = call.text("mode", "linear", ("linear", "circular")) == "circular"
     start = begin if begin is not None else call.b.constant([0], I64)
     start = shapes.reshape(call.b, start, [start.shape[0], *[1] * (cache.rank - 1)])
-    places = shapes.iota(call.b, update.shape, axis, I64)
+    positions = shapes.iota(call.b, update.shape, axis, I64)
     size = reductions.size_as(call.b, cache.shape[axis], I64)
-    places = formula(call.b, lambda i, s, n: (i + s) % n if around else i + s, places, start, size)
-    return scatters.put_along(call.b, cache, places, update, axis)
+    positions = formula(call.b, lambda i, s, n: (i + s) % n if around else i + s, positions, start, size)
+    return scatters.put_along(call.b, cache, positions, update, axis)
 
 
 def _one_hot(call: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
-    """Return a tensor of two values: the second one where the place along a new axis is the index, elsewhere the first
-    one.
+    """Return a tensor of two values: the second value where the position along a new axis is the index, elsewhere the
+    first one.
     """
     axis = call.axis(call.integer("axis", -1), indices.rank + 1)
     (size,) = call.sizes(depth, "depth")
     spread = shapes.expand_dims(call.b, elementwise.convert(call.b, indices, I64), [axis])
     shape = tuple(size if d == axis else n for d, n in enumerate(spread.shape))
     wide = reductions.size_as(call.b, size, I64)
-    spread = formula(call.b, lambda i, n: (i < 0).choose(i + n, i), spread, wide)
+    spread = formula(call.b, lambda i, n: (i < 0).where(i + n, i), spread, wide)
     off, on = (shapes.reshape(call.b, shapes.slice_axis(call.b, values, 0, n, n + 1), []) for n in (0, 1))
-    places = shapes.iota(call.b, shape, axis, I64)
-    return formula(call.b, lambda at, i, no, yes: at.is_equal(i).choose(yes, no), places, spread, off, on)
+    positions = shapes.iota(call.b, shape, axis, I64)
+    return formula(call.b, lambda at, i, no, yes: at.is_equal(i).where(yes, no), positions, spread, off, on)
 
 
 def _top_k(call: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
@@ -104,8 +104,8 @@ def _top_k(call: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
 
 
 def _non_zero(call: Call, x: Tensor) -> Tensor:
-    """Return the places of elements that are not 0, a row for each axis."""
-    rows = selection.places_of_nonzero(call.b, x if x.rank else shapes.reshape(call.b, x, [1]))
+    """Return the positions of elements that are not 0, a row for each axis."""
+    rows = selection.indices_of_nonzero(call.b, x if x.rank else shapes.reshape(call.b, x, [1]))
     return shapes.stack(call.b, rows, 0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
 
 
@@ -115,7 +115,7 @@ def _compress(call: Call, x: Tensor, condition: Tensor) -> Tensor:
         axis = call.axis(call.integer("axis"), x.rank)
     else:
         x, axis = shapes.reshape(call.b, x, [product(x.shape)]), 0
-    return gathers.take(call.b, x, selection.places_of_true(call.b, condition), axis)
+    return gathers.take(call.b, x, selection.indices_of_true(call.b, condition), axis)
 
 
 def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
@@ -124,18 +124,18 @@ def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
     lengths_ = shapes.reshape(call.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
     last = call.b.index(x.shape[time] - 1)
 
-    def places(places: Places) -> list[SSAValue]:
-        length, at = places.index_of(places.given[0]), places.index(time)
-        inside = places.add_op(arith.CmpiOp(at, length, "slt"))
-        back = places.minus(places.minus(length, places.number(1)), at)
-        return [places.clamped(places.add_op(arith.SelectOp(inside, back, at)), last) if d == time else places.index(d)
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        length, at = coords.index_of(coords.elements[0]), coords.index(time)
+        inside = coords.add_op(arith.CmpiOp(at, length, "slt"))
+        back = coords.minus(coords.minus(length, coords.index_constant(1)), at)
+        return [coords.clamped(coords.add_op(arith.SelectOp(inside, back, at)), last) if d == time else coords.index(d)
                 for d in range(x.rank)]  # fmt: skip
 
-    return elements_at(call.b, x, x.shape, places, lengths_)
+    return elements_at(call.b, x, x.shape, coordinates, lengths_)
 
 
 def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
-    """Put elements back at the places where MaxPool found them, with 0 elsewhere."""
+    """Put elements back at the positions where MaxPool found them, with 0 elsewhere."""
     kernel = call.integers("kernel_shape")
     rank = len(kernel)
     strides, pads = call.integers("strides", [1] * rank), call.integers("pads", [0] * (2 * rank))
@@ -144,16 +144,16 @@ def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Tensor | None = N
     inferred = [(x.shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)]
     out = [*x.shape[:2], *inferred]
     wanted = out if shape is None else call.sizes(shape, "output_shape")
-    # Places are those in a result of the inferred shape.
-    places = shapes.reshape(call.b, indices, [product(indices.shape), 1])
+    # Positions are those in a result of the inferred shape.
+    positions = shapes.reshape(call.b, indices, [product(indices.shape), 1])
     flat = shapes.full(call.b, 0.0, [product(wanted)], x.dtype)
     if shape is not None:
-        places = _in_other_shape(call, places, out, wanted)
-    unpooled = scatters.put_nd(call.b, flat, places, shapes.reshape(call.b, x, [product(x.shape)]))
+        positions = _in_other_shape(call, positions, out, wanted)
+    unpooled = scatters.put_nd(call.b, flat, positions, shapes.reshape(call.b, x, [product(x.shape)]))
     return shapes.reshape(call.b, unpooled, wanted)
 
 
-def _in_other_shape(call: Call, places: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
+def _in_other_shape(call: Call, positions: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
     sizes = [reductions.size_as(call.b, n, I64) for n in (*old, *new)]
 
     def moved(at: Element, *sizes: Element) -> Element:
@@ -163,7 +163,7 @@ def _in_other_shape(call: Call, places: Tensor, old: Sequence[Size], new: Sequen
             left, stride = left / sizes[d], stride * sizes[len(old) + d]
         return total
 
-    return formula(call.b, moved, places, *sizes)
+    return formula(call.b, moved, positions, *sizes)
 
 
 def _non_max_suppression(
@@ -192,7 +192,7 @@ def _non_max_suppression(
     good = shapes.reshape(b, good, [size, count])
 
     kept = regions.best_boxes(b, flat, good, enough, lambda common, both, limit: common > both * limit, limit)
-    indices = selection.places_of_true(b, shapes.reshape(b, kept, [size * count]))
+    indices = selection.indices_of_true(b, shapes.reshape(b, kept, [size * count]))
     box = gathers.take(b, shapes.reshape(b, order, [size * count]), indices, 0)
     class_count, box_count = (reductions.size_as(b, n, I64) for n in (classes, count))
     image = formula(b, lambda at, k, n: at / (k * n), indices, class_count, box_count)
@@ -214,15 +214,15 @@ def _corners(values: Sequence[Element], centered: bool) -> list[Element]:
         x, y, width, height = values
         return [y - height * 0.5, x - width * 0.5, y + height * 0.5, x + width * 0.5]
     return [
-        values[0].at_most(values[2]),
-        values[1].at_most(values[3]),
-        values[0].at_least(values[2]),
-        values[1].at_least(values[3]),
+        values[0].min(values[2]),
+        values[1].min(values[3]),
+        values[0].max(values[2]),
+        values[1].max(values[3]),
     ]
 
 
 def _unique(call: Call, x: Tensor) -> list[Tensor]:
-    """Return the distinct elements, or slices along an axis; the first place of each; the distinct one that each
+    """Return the distinct elements, or slices along an axis; the first position of each; the distinct one that each
     element is; and how often each one occurs.
     """
     sort = call.flag("sorted", True)

@@ -84,13 +84,15 @@ def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> 
 def _mean_variance(call: Call, x: Tensor) -> Tensor:
     axes = call.axes(call.integers("axes", [0, 2, 3]), x.rank)
     mean, variance = normalization.moments(call.b, x, axes)
-    return formula(call.b, lambda v, m, n: ((v.to(m.dtype) - m) / (n.of("sqrt") + 1e-9)).to(x.dtype), x, mean, variance)
+    return formula(
+        call.b, lambda v, m, n: ((v.to(m.dtype) - m) / (n.unary("sqrt") + 1e-9)).to(x.dtype), x, mean, variance
+    )
 
 
 def _lp_normalization(call: Call, x: Tensor) -> Tensor:
     axis = call.axis(call.integer("axis", -1), x.rank)
     norm = normalization.lp_norm(call.b, x, float(call.integer("p", 2)), [axis], keep=True)
-    return formula(call.b, lambda v, n: n.is_equal(0.0).choose(0.0, v / n), x, norm)
+    return formula(call.b, lambda v, n: n.is_equal(0.0).where(0.0, v / n), x, norm)
 
 
 def _lrn(call: Call, x: Tensor) -> Tensor:
@@ -128,19 +130,19 @@ def _negative_log_likelihood(call: Call, x: Tensor, target: Tensor, weight: Tens
     classes = x.shape[1]
     last = call.b.index(classes - 1)
 
-    def places(places: indexing.Places) -> list[SSAValue]:
-        at = places.clamped(places.index_of(places.given[0]), last)
-        return [places.index(0), at, *(places.index(d) for d in range(1, target.rank))]
+    def coordinates(coords: indexing.CoordinateBuilder) -> list[SSAValue]:
+        at = coords.clamped(coords.index_of(coords.elements[0]), last)
+        return [coords.index(0), at, *(coords.index(d) for d in range(1, target.rank))]
 
-    picked = indexing.elements_at(call.b, x, target.shape, places, target)
+    picked = indexing.elements_at(call.b, x, target.shape, coordinates, target)
     if weight is None:
         weights = elementwise.apply(call.b, lambda s, t: s.const(1.0, x.dtype), target)
     else:
         weights = indexing.elements_at(
-            call.b, weight, target.shape, lambda p: [p.clamped(p.index_of(p.given[0]), last)], target
+            call.b, weight, target.shape, lambda p: [p.clamped(p.index_of(p.elements[0]), last)], target
         )
     if ignored is not None:
-        weights = formula(call.b, lambda w, t: t.is_equal(ignored).choose(0.0, w), weights, target)
+        weights = formula(call.b, lambda w, t: t.is_equal(ignored).where(0.0, w), weights, target)
     losses = formula(call.b, lambda v, w: -(v * w), picked, weights)
     if reduction == "none":
         return losses

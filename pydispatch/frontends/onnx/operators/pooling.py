@@ -33,14 +33,14 @@ def _max_pool(call: Call, x: Tensor) -> Sequence[Tensor]:
     columns = call.flag("storage_order")
     if call.results < 2:
         return [windows.pool(call.b, "max", x, kernel, window, out)]
-    result, places = windows.max_pool_with_places(call.b, x, kernel, window, out, columns=columns)
-    # Places count from the first element of x, not of each channel.
+    result, positions = windows.max_pool_with_indices(call.b, x, kernel, window, out, columns=columns)
+    # Positions count from the first element of x, not of each channel.
     image, channels = (reductions.size_as(call.b, n, I64) for n in (product(x.shape[2:]), x.shape[1]))
 
     def whole(p: Element, image: Element, channels: Element) -> Element:
         return p + (p.position(0, I64) * channels + p.position(1, I64)) * image
 
-    return [result, formula(call.b, whole, places, image, channels)]
+    return [result, formula(call.b, whole, positions, image, channels)]
 
 
 def _average_pool(call: Call, x: Tensor) -> Tensor:
@@ -77,9 +77,9 @@ def _reaches_beyond(x: Tensor, kernel: Sequence[Size], window: Window, out: Shap
 def _lp_pool(call: Call, x: Tensor) -> Tensor:
     order = call.integer("p", 2)
     kernel, window, out = _moving(call, x)
-    powers = formula(call.b, lambda v: v * v if order == 2 else v.of("abs").binary("pow", float(order)), x)
+    powers = formula(call.b, lambda v: v * v if order == 2 else v.unary("abs").binary("pow", float(order)), x)
     total = windows.pool(call.b, "add", powers, kernel, window, out)
-    return formula(call.b, lambda v: v.of("sqrt") if order == 2 else v.binary("pow", 1.0 / order), total)
+    return formula(call.b, lambda v: v.unary("sqrt") if order == 2 else v.binary("pow", 1.0 / order), total)
 
 
 def _spatial(call: Call, x: Tensor) -> list[int]:
@@ -118,7 +118,7 @@ def _col2im(call: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     if isinstance(columns, Expr) or columns % per or x.rank != 3:
         raise call.fail(f"its operand is {x}; expected [n, channels * {per}, blocks]")
     blocks = shapes.reshape(call.b, x, [n * (columns // per), per, *steps])
-    # A transposed convolution whose filter number k has its only 1 at place k.
+    # A transposed convolution whose filter number k has its only 1 at position k.
     filters = call.b.constant(np.eye(per).reshape(per, 1, *kernel), x.dtype)
     # What the last block does not reach stays 0.
     missing = [size - ((step - 1) * s + (k - 1) * d + 1 - low - high)

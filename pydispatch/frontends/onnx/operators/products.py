@@ -205,17 +205,17 @@ def _det(call: Call, x: Tensor) -> Tensor:
         size = elementwise.unary(b, "abs", column)
         row = reductions.argument(b, "max", size, 1, keep=True)  # [batch, 1, 1]
         top = gathers.take_along(b, a, shapes.broadcast_to(b, row, [a.shape[0], 1, n - k]), 1)
-        # The row that was first goes to the place of the one with the largest element.
+        # The row that was first goes to the position of the one with the largest element.
         first = shapes.slice_axis(b, a, 1, 0, 1)
-        a = formula(b, lambda v, f, r: v.position(1, I64).is_equal(r).choose(f, v), a, first, row)
+        a = formula(b, lambda v, f, r: v.position(1, I64).is_equal(r).where(f, v), a, first, row)
         pivot = shapes.slice_axis(b, top, 2, 0, 1)
-        determinant = formula(b, lambda d, p, r: d * r.is_equal(0).choose(p, -p), determinant, pivot, row)
+        determinant = formula(b, lambda d, p, r: d * r.is_equal(0).where(p, -p), determinant, pivot, row)
         if k + 1 == n:
             break
         below = shapes.slice_(b, a, [0, 1, 1], a.shape)
         factors = shapes.slice_(b, a, [0, 1, 0], [a.shape[0], n - k, 1])
         others = shapes.slice_axis(b, top, 2, 1, n - k)
-        a = formula(b, lambda v, f, t, p: p.is_equal(0.0).choose(v, v - f / p * t), below, factors, others, pivot)
+        a = formula(b, lambda v, f, t, p: p.is_equal(0.0).where(v, v - f / p * t), below, factors, others, pivot)
     return shapes.reshape(b, determinant, lead)
 
 

@@ -34,9 +34,9 @@ def quantize(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None, to: DTyp
     low, high = bounds(to)
 
     def written(value: Element, s: Element, *z: Element) -> Element:
-        rounded_ = (value.to(inner) / s.to(inner)).of("round_even")
+        rounded_ = (value.to(inner) / s.to(inner)).unary("round_even")
         rounded_ = rounded_ + z[0] if z else rounded_
-        return rounded_.at_least(low).at_most(high)
+        return rounded_.max(low).min(high)
 
     rounded = formula(call.b, written, *operands)
     if to.bits < 8:
@@ -108,11 +108,11 @@ def _need(call: Call, t: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
 def dynamic_quantize(call: Call, x: Tensor) -> Sequence[Tensor]:
     """x as bytes between its own extremes, with 0 among them; gives the scale and the zero point too."""
     least, most = (reductions.reduce(call.b, name, x) for name in ("min", "max"))
-    scale = formula(call.b, lambda a, n: (n.at_least(0.0) - a.at_most(0.0)) / 255.0, least, most)
-    scale = formula(call.b, lambda s: s.is_equal(0.0).choose(1.0, s), scale)
+    scale = formula(call.b, lambda a, n: (n.max(0.0) - a.min(0.0)) / 255.0, least, most)
+    scale = formula(call.b, lambda s: s.is_equal(0.0).where(1.0, s), scale)
     zero = formula(
         call.b,
-        lambda a, s: (0.0 - a.at_most(0.0) / s).at_least(0.0).at_most(255.0).of("round_even").to(I32).to(U8),
+        lambda a, s: (0.0 - a.min(0.0) / s).max(0.0).min(255.0).unary("round_even").to(I32).to(U8),
         least,
         scale,
     )

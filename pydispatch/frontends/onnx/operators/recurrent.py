@@ -16,18 +16,18 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 Activation = Callable[[Element], Element]
 Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
-"""step(products of one moment's inputs, states) → states, the first one the output."""
+"""step(products of one time step's inputs, states) → states, the first one the output."""
 
-_UNROLLED = 512  # moments that are written one by one
+_UNROLLED = 512  # time steps that are written one by one
 
 _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
-    "relu": (lambda v: v.at_least(0.0), ()),
-    "tanh": (lambda v: v.of("tanh"), ()),
-    "sigmoid": (lambda v: v.of("logistic"), ()),
+    "relu": (lambda v: v.max(0.0), ()),
+    "tanh": (lambda v: v.unary("tanh"), ()),
+    "sigmoid": (lambda v: v.unary("logistic"), ()),
     "affine": (lambda v, alpha, beta: v * alpha + beta, (1.0, 0.0)),
     "leakyrelu": (activations.leaky_relu, (0.01,)),
-    "thresholdedrelu": (lambda v, alpha: (v > alpha).choose(v, 0.0), (1.0,)),
-    "scaledtanh": (lambda v, alpha, beta: (v * beta).of("tanh") * alpha, (1.0, 1.0)),
+    "thresholdedrelu": (lambda v, alpha: (v > alpha).where(v, 0.0), (1.0,)),
+    "scaledtanh": (lambda v, alpha, beta: (v * beta).unary("tanh") * alpha, (1.0, 1.0)),
     "hardsigmoid": (activations.hard_sigmoid, (0.2, 0.5)),
     "elu": (activations.elu, (1.0,)),
     "softsign": (activations.softsign, ()),
@@ -54,7 +54,7 @@ def _activations(call: Call, defaults: Sequence[str], directions: int) -> list[l
 
 def _bound(function: Callable[..., Element], numbers: Sequence[float], limit: float | None) -> Activation:
     def activation(value: Element) -> Element:
-        return function(value if limit is None else value.at_least(-limit).at_most(limit), *numbers)
+        return function(value if limit is None else value.max(-limit).min(limit), *numbers)
 
     return activation
 
@@ -124,8 +124,9 @@ def _first(call: Call, t: Tensor | None, count: int, batch: Size, hidden: Size, 
 def _run(
     call: Call, inputs: Tensor, states: list[Tensor], step: Step, backwards: bool, lengths: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
-    """Run a cell over all moments, and return its outputs and the states after the last one. lengths: of each sequence
-    of the batch.
+    """Run a cell over all time steps, and return its outputs and the states after the last step.
+
+    lengths: of each sequence of the batch.
     """
     b = call.b
     steps = inputs.shape[0]
@@ -137,7 +138,7 @@ def _run(
         at = reductions.size_as(b, now, I64)
         inside = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, [1]), at)
         selected = [elementwise.select(b, inside, t, before) for t, before in zip(new, old, strict=True)]
-        return selected, formula(b, lambda i, v: i.choose(v, 0.0), inside, new[0])
+        return selected, formula(b, lambda i, v: i.where(v, 0.0), inside, new[0])
 
     if isinstance(steps, Expr) or steps > _UNROLLED:
 

@@ -32,27 +32,27 @@ def _reduction(reduce: Reduce, operand_since: int = 18) -> Conversion:
     return convert
 
 
-def _plain(name: str) -> Reduce:
+def _by_name(name: str) -> Reduce:
     return lambda c, x, axes, keep: reductions.reduce(c.b, name, x, axes, keep)
 
 
-def _of(written: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
+def _sum_of(written: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
     """Return a reduction: the sum of a function of the elements, to which `after` is applied."""
 
-    def made(call: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    def reduce_sum(call: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
         inner = normalization.wide(x.dtype)
         total = reductions.reduce(call.b, "add", formula(call.b, lambda v: written(v.to(inner)), x), axes, keep)
         if after is None:
             return elementwise.convert(call.b, total, x.dtype)
         return formula(call.b, lambda v: after(v).to(x.dtype), total)
 
-    return made
+    return reduce_sum
 
 
 def _root(value: Element) -> Element:
     if value.dtype.is_integer:
-        return value.to(F64).of("sqrt").to(value.dtype)
-    return value.of("sqrt")
+        return value.to(F64).unary("sqrt").to(value.dtype)
+    return value.unary("sqrt")
 
 
 def _mean(call: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
@@ -74,7 +74,7 @@ def _argument(name: str) -> Conversion:
 
 
 def _softmax_like(function: Callable[[Call, Tensor, int], Tensor]) -> Conversion:
-    """Return the conversion of an operator that `made` computes along one axis, for example softmax.
+    """Return the conversion of an operator that `function` computes along one axis, for example softmax.
 
     Before version 13 of the operator, the axes from `axis` on are flattened into one.
     """
@@ -91,8 +91,8 @@ def _softmax_like(function: Callable[[Call, Tensor, int], Tensor]) -> Conversion
 
 def _hardmax(call: Call, x: Tensor, axis: int) -> Tensor:
     """1 at the first of the largest elements along an axis."""
-    place = reductions.argument(call.b, "max", x, axis, keep=True)
-    return formula(call.b, lambda v, at: v.position(axis, I64).is_equal(at).to(x.dtype), x, place)
+    position = reductions.argument(call.b, "max", x, axis, keep=True)
+    return formula(call.b, lambda v, at: v.position(axis, I64).is_equal(at).to(x.dtype), x, position)
 
 
 def _cumulative(name: str) -> Conversion:
@@ -105,15 +105,15 @@ def _cumulative(name: str) -> Conversion:
 
 
 TABLE: dict[str, Conversion] = {
-    "ReduceSum": _reduction(_plain("add"), 13),
-    "ReduceProd": _reduction(_plain("mul")),
-    "ReduceMax": _reduction(_plain("max")),
-    "ReduceMin": _reduction(_plain("min")),
+    "ReduceSum": _reduction(_by_name("add"), 13),
+    "ReduceProd": _reduction(_by_name("mul")),
+    "ReduceMax": _reduction(_by_name("max")),
+    "ReduceMin": _reduction(_by_name("min")),
     "ReduceMean": _reduction(_mean),
-    "ReduceL1": _reduction(_of(lambda v: v.of("abs"))),
-    "ReduceL2": _reduction(_of(lambda v: v * v, _root)),
-    "ReduceSumSquare": _reduction(_of(lambda v: v * v)),
-    "ReduceLogSum": _reduction(_of(lambda v: v, lambda v: v.of("log"))),
+    "ReduceL1": _reduction(_sum_of(lambda v: v.unary("abs"))),
+    "ReduceL2": _reduction(_sum_of(lambda v: v * v, _root)),
+    "ReduceSumSquare": _reduction(_sum_of(lambda v: v * v)),
+    "ReduceLogSum": _reduction(_sum_of(lambda v: v, lambda v: v.unary("log"))),
     "ReduceLogSumExp": _reduction(_log_sum_exp),
     "ArgMax": _argument("max"),
     "ArgMin": _argument("min"),

@@ -1,4 +1,4 @@
-"""Operators that sample images at other places than their elements have."""
+"""Operators that sample images at other positions than their elements have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, gathers, normalization, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.resampling import Array, far, near, resampled
+from pydispatch.frontends.ops.resampling import Array, cubic_inner, cubic_outer, resampled
 
 _MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
           "tf_crop_and_resize", "tf_half_pixel_for_nn")  # fmt: skip
@@ -33,7 +33,7 @@ class Sampling:
     """
 
     mode: str
-    places: str
+    transformation: str
     nearest: str
     cubic: float
     antialias: bool
@@ -63,12 +63,19 @@ def _resize(
         wanted = [_scaled(n, factor) for n, factor in zip((x.shape[d] for d in axes), factors, strict=True)]
         ratios: list[float | None] = list(factors)
     elif sizes is not None:
-        if sampling.mode == "cubic" or sampling.antialias or policy != "stretch" or sampling.places not in _DYNAMIC:
+        if (
+            sampling.mode == "cubic"
+            or sampling.antialias
+            or policy != "stretch"
+            or sampling.transformation not in _DYNAMIC
+        ):
             call.numbers(sizes, "sizes")
         wanted, ratios = _by_sizes(call, x, axes, call.sizes(sizes, "sizes"), policy)
     else:
         raise call.fail("it has neither scales nor sizes")
-    parts = _parts(call, roi, len(axes)) if sampling.places == "tf_crop_and_resize" else [(0.0, 1.0)] * len(axes)
+    parts = (
+        _parts(call, roi, len(axes)) if sampling.transformation == "tf_crop_and_resize" else [(0.0, 1.0)] * len(axes)
+    )
     return _resize_axes(call, x, axes, wanted, ratios, sampling, parts, beyond)
 
 
@@ -140,46 +147,46 @@ def _resize_axes(
         if isinstance(old, Expr) or isinstance(new, Expr):
             x = _sampled_dynamic(call, x, axis, new, ratio, own)
             continue
-        places = _places(int(old), int(new), float(ratio or 1.0), own)
-        if own.places == "tf_crop_and_resize":
-            masks.append((axis, (places < 0) | (places > old - 1)))
-        x = _sampled(call, x, axis, places, float(ratio or 1.0), own)
+        positions = _positions(int(old), int(new), float(ratio or 1.0), own)
+        if own.transformation == "tf_crop_and_resize":
+            masks.append((axis, (positions < 0) | (positions > old - 1)))
+        x = _sampled(call, x, axis, positions, float(ratio or 1.0), own)
     for axis, outside in masks:
         if outside.any():
             mask = shapes.reshape(
                 call.b, call.b.constant(outside), [len(outside) if d == axis else 1 for d in range(x.rank)]
             )
-            x = formula(call.b, lambda o, v: o.choose(beyond if v.dtype.is_float else int(beyond), v), mask, x)
+            x = formula(call.b, lambda o, v: o.where(beyond if v.dtype.is_float else int(beyond), v), mask, x)
     return elementwise.convert(call.b, x, dtype)
 
 
-def _places(old: int, new: int, scale: float, how: Sampling) -> Any:
-    """Return the places of the new elements of a resized axis among the old ones."""
+def _positions(old: int, new: int, scale: float, how: Sampling) -> Any:
+    """Return the positions of the new elements of a resized axis among the old ones."""
     i = np.arange(new, dtype=np.float64)
     length = scale * old
-    if how.places == "align_corners":
+    if how.transformation == "align_corners":
         return i * 0 if length == 1 else i * (old - 1) / (length - 1)
-    if how.places == "asymmetric":
+    if how.transformation == "asymmetric":
         return i / scale
-    if how.places == "tf_crop_and_resize":
+    if how.transformation == "tf_crop_and_resize":
         part = (how.end - how.start) * (old - 1)
         return how.start * (old - 1) + (part / 2 if length == 1 else i * part / (length - 1))
-    if how.places == "pytorch_half_pixel" and length == 1:
+    if how.transformation == "pytorch_half_pixel" and length == 1:
         return i * 0 - 0.5
-    if how.places == "tf_half_pixel_for_nn":
+    if how.transformation == "tf_half_pixel_for_nn":
         return (i + 0.5) / scale
-    offset = old / 2 * (1 - new / length) if how.places == "half_pixel_symmetric" else 0.0
+    offset = old / 2 * (1 - new / length) if how.transformation == "half_pixel_symmetric" else 0.0
     return offset + (i + 0.5) / scale - 0.5
 
 
-def _sampled(call: Call, x: Tensor, axis: int, places: Array, scale: float, how: Sampling) -> Tensor:
+def _sampled(call: Call, x: Tensor, axis: int, positions: Array, scale: float, how: Sampling) -> Tensor:
     old = int(x.shape[axis])  # type: ignore[arg-type]
     if how.mode == "nearest":
-        rounded = {"round_prefer_floor": np.ceil(places - 0.5), "round_prefer_ceil": np.floor(places + 0.5),
-                   "floor": np.floor(places), "ceil": np.ceil(places)}[how.nearest]  # fmt: skip
+        rounded = {"round_prefer_floor": np.ceil(positions - 0.5), "round_prefer_ceil": np.floor(positions + 0.5),
+                   "floor": np.floor(positions), "ceil": np.ceil(positions)}[how.nearest]  # fmt: skip
         return gathers.take(call.b, x, call.b.constant(np.clip(rounded, 0, old - 1).astype(np.int64)), axis)
-    first = np.ceil(places) - 1  # the element before; the distance to it is above 0 and at most 1
-    offsets, weights = _weights(places - first, scale, how)
+    first = np.ceil(positions) - 1  # the element before; the distance to it is above 0 and at most 1
+    offsets, weights = _weights(positions - first, scale, how)
     taken = first[:, None].astype(np.int64) + offsets
     if how.exclude_outside:
         weights = np.where((taken < 0) | (taken >= old), 0.0, weights)
@@ -189,8 +196,8 @@ def _sampled(call: Call, x: Tensor, axis: int, places: Array, scale: float, how:
 
 
 def _weights(distance: Array, scale: float, how: Sampling) -> tuple[Array, Array]:
-    """Return the offsets of the contributing elements from the one before each place, and their weights
-    at each place.
+    """Return the offsets of the contributing elements from the one before each position, and their weights
+    at each position.
     """
     scale = min(scale, 1.0) if how.antialias else 1.0
     reach = 1 if how.mode == "linear" else 2
@@ -205,43 +212,43 @@ def _weights(distance: Array, scale: float, how: Sampling) -> tuple[Array, Array
 
 def _cubic(t: Array, a: float) -> Array:
     """Keys' kernel of a distance."""
-    return np.where(t <= 1, near(t, a), np.where(t < 2, far(t, a), 0.0))
+    return np.where(t <= 1, cubic_inner(t, a), np.where(t < 2, cubic_outer(t, a), 0.0))
 
 
 def _sampled_dynamic(call: Call, x: Tensor, axis: int, new: Size, ratio: float | None, how: Sampling) -> Tensor:
-    """Resize an axis with sizes that are known only in a call; places are computed in f32."""
-    if how.mode == "cubic" or how.antialias or how.places not in _DYNAMIC:
+    """Resize an axis with sizes that are known only in a call; positions are computed in f32."""
+    if how.mode == "cubic" or how.antialias or how.transformation not in _DYNAMIC:
         raise call.fail(
-            f"axis {axis} of {x} has a size that calls decide; {how.mode} with {how.places} needs known sizes"
+            f"axis {axis} of {x} has a size that calls decide; {how.mode} with {how.transformation} needs known sizes"
         )
     b = call.b
     old_size, new_size = (reductions.size_as(b, n, I64) for n in (x.shape[axis], new))
 
-    def place(i: Element, n: Element, m: Element) -> Element:
+    def position(i: Element, n: Element, m: Element) -> Element:
         at, old, new = i.to(F32), n.to(F32), m.to(F32)
-        if how.places == "align_corners":
-            return at * (old - 1.0) / (new - 1.0).at_least(1.0)
+        if how.transformation == "align_corners":
+            return at * (old - 1.0) / (new - 1.0).max(1.0)
         step = old / new if ratio is None else at.const(1.0 / ratio)
-        if how.places == "asymmetric":
+        if how.transformation == "asymmetric":
             return at * step
-        place = (at + 0.5) * step - 0.5
-        return new.is_equal(1.0).choose(-0.5, place) if how.places == "pytorch_half_pixel" else place
+        position = (at + 0.5) * step - 0.5
+        return new.is_equal(1.0).where(-0.5, position) if how.transformation == "pytorch_half_pixel" else position
 
-    rounding = {"round_prefer_floor": lambda v: (v - 0.5).of("ceil"),
-                "round_prefer_ceil": lambda v: (v + 0.5).of("floor"),
-                "floor": lambda v: v.of("floor"), "ceil": lambda v: v.of("ceil")}  # fmt: skip
+    rounding = {"round_prefer_floor": lambda v: (v - 0.5).unary("ceil"),
+                "round_prefer_ceil": lambda v: (v + 0.5).unary("floor"),
+                "floor": lambda v: v.unary("floor"), "ceil": lambda v: v.unary("ceil")}  # fmt: skip
 
     def within(value: Element, n: Element) -> Element:
-        return value.to(I64).at_least(0).at_most(n - 1)
+        return value.to(I64).max(0).min(n - 1)
 
-    places = formula(b, place, shapes.iota(b, [new], 0, I64), old_size, new_size)
+    positions = formula(b, position, shapes.iota(b, [new], 0, I64), old_size, new_size)
     if how.mode == "nearest":
-        index = formula(b, lambda v, n: within(rounding[how.nearest](v), n), places, old_size)
+        index = formula(b, lambda v, n: within(rounding[how.nearest](v), n), positions, old_size)
         return gathers.take(b, x, index, axis)
-    below = formula(b, lambda v, n: within(v.of("floor"), n), places, old_size)
-    above = formula(b, lambda v, n: within(v.of("floor") + 1.0, n), places, old_size)
+    below = formula(b, lambda v, n: within(v.unary("floor"), n), positions, old_size)
+    above = formula(b, lambda v, n: within(v.unary("floor") + 1.0, n), positions, old_size)
     part = shapes.reshape(
-        b, formula(b, lambda v: v - v.of("floor"), places), [new if d == axis else 1 for d in range(x.rank)]
+        b, formula(b, lambda v: v - v.unary("floor"), positions), [new if d == axis else 1 for d in range(x.rank)]
     )
     low, high = gathers.take(b, x, below, axis), gathers.take(b, x, above, axis)
     return formula(b, lambda u, v, t: u * (1.0 - t).to(u.dtype) + v * t.to(u.dtype), low, high, part)

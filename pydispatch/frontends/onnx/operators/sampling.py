@@ -1,4 +1,4 @@
-"""Operators that sample images at places that tensors state."""
+"""Operators that sample images at positions that tensors state."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators.products import accumulator, groups_of, kernel_of, positive, with_bias
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, products, reductions, regions, shapes
-from pydispatch.frontends.ops.sampling import Grid, grid_sample, sampled
+from pydispatch.frontends.ops.sampling import GridSampler, grid_sample, sampled
 
 # -- grids
 
 
 def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
-    """x [n, c, ...] at the places of grid [n, ..., axes], from -1 to 1, the last axis first."""
+    """x [n, c, ...] at the positions of grid [n, ..., axes], from -1 to 1, the last axis first."""
     mode = call.text("mode", "linear", ("linear", "bilinear", "nearest", "cubic", "bicubic"))
     beyond = call.text("padding_mode", "zeros", ("zeros", "border", "reflection"))
     corners = call.flag("align_corners")
-    return grid_sample(call.b, x, grid, Grid(mode.removeprefix("bi"), beyond, corners, onnx=True))
+    return grid_sample(call.b, x, grid, GridSampler(mode.removeprefix("bi"), beyond, corners, onnx=True))
 
 
 def _affine_grid(call: Call, theta: Tensor, size: Tensor) -> Tensor:
-    """Return the places that matrices [n, axes, axes + 1] map a regular grid to."""
+    """Return the positions that matrices [n, axes, axes + 1] map a regular grid to."""
     sizes = [int(n) for n in call.numbers(size, "size").reshape(-1)][2:]
     corners = call.flag("align_corners")
     rank = len(sizes)
@@ -70,7 +70,7 @@ def _roi_align(call: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
 def _deform_conv(
     call: Call, x: Tensor, w: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Return a convolution whose windows have their elements at places moved by offsets [n, groups * kernel * axes,
+    """Return a convolution whose windows have their elements at positions moved by offsets [n, groups * kernel * axes,
     ...].
     """
     b = call.b
@@ -81,7 +81,7 @@ def _deform_conv(
     samples = regions.moved_windows(b, x, offset, mask, kernel, strides, pads[:rank], dilations, shared)
     kernel_size = int(np.prod(kernel))
     filters = shapes.reshape(b, w, [w.shape[0], w.shape[1] * kernel_size, *[1] * rank])
-    window = products.Window.plain(rank)
+    window = products.Window.unit(rank)
     convolved = products.convolution(b, samples, filters, window, groups=groups, dtype=accumulator(x.dtype))
     return with_bias(call, convolved, bias, x.dtype)
 

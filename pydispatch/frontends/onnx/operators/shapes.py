@@ -1,4 +1,4 @@
-"""Operators that give elements another place without a look at them."""
+"""Operators that give elements another position without a look at them."""
 
 from __future__ import annotations
 
@@ -173,8 +173,8 @@ def _trilu(call: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
     distance = k if k is not None else call.b.constant(np.int64(0))
 
     def kept(value: Element, at: Element) -> Element:
-        beside = value.position(column, I64) - value.position(row, I64)
-        return ((beside >= at) if upper else (beside <= at)).choose(value, value.const(0))
+        offset = value.position(column, I64) - value.position(row, I64)
+        return ((offset >= at) if upper else (offset <= at)).where(value, value.const(0))
 
     return formula(call.b, kept, x, shapes.reshape(call.b, distance, []))
 

@@ -21,8 +21,8 @@ def _slice(
     call: Call, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    begins: list[Place]
-    limits: list[Place]
+    begins: list[Bound]
+    limits: list[Bound]
     if call.version < 10:
         begins, limits, which, strides = (
             [*call.integers("starts")],
@@ -33,7 +33,7 @@ def _slice(
     else:
         if starts is None or ends is None:
             raise call.fail("its starts or ends are missing")
-        begins, limits = _places(call, starts), _places(call, ends)
+        begins, limits = _positions(call, starts), _positions(call, ends)
         which = None if axes is None else [int(n) for n in call.numbers(axes, "axes").reshape(-1)]
         strides = None if steps is None else [int(n) for n in call.numbers(steps, "steps").reshape(-1)]
     count = len(begins)
@@ -46,20 +46,20 @@ def _slice(
     return x
 
 
-Place = Any  # a number, a size, or a value of type index that may be negative
+Bound = Any  # a number, a size, or a value of type index that may be negative
 
 
-def _places(call: Call, of: Tensor) -> list[Place]:
+def _positions(call: Call, of: Tensor) -> list[Bound]:
     known = call.maybe_sizes(of)
     return known if known is not None else call.tracer.read_indices(of)
 
 
-def _slice_axis(call: Call, x: Tensor, axis: int, start: Place, end: Place, step: int) -> Tensor:
+def _slice_axis(call: Call, x: Tensor, axis: int, start: Bound, end: Bound, step: int) -> Tensor:
     size = x.shape[axis]
     if step == 0:
         raise call.fail("a step is 0")
     if step > 0:
-        low, high = (_clamped(call, place, size, 0, size) for place in (start, end))
+        low, high = (_clamped(call, position, size, 0, size) for position in (start, end))
         return shapes.slice_axis(call.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
     # From `start` down to above `end`: the same of the reversed axis.
     low, high = _clamped(call, start, size, 0, size - 1), _clamped(call, end, size, -1, size - 1)
@@ -68,31 +68,31 @@ def _slice_axis(call: Call, x: Tensor, axis: int, start: Place, end: Place, step
     return shapes.slice_axis(call.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
 
 
-def _clamped(call: Call, place: Place, size: Size, least: int, most: Size) -> Size:
-    """Return a place clamped to the range from `least` to `most`; `most` takes precedence. A negative place counts from
-    the end.
+def _clamped(call: Call, position: Bound, size: Size, least: int, most: Size) -> Size:
+    """Return a position clamped to the range from `least` to `most`; `most` takes precedence. A negative position
+    counts from the end.
     """
-    if isinstance(place, SSAValue):
-        return _clamped_value(call, place, size, least, most)
-    if not isinstance(place, Expr):
-        if place > _LIMIT:
+    if isinstance(position, SSAValue):
+        return _clamped_value(call, position, size, least, most)
+    if not isinstance(position, Expr):
+        if position > _LIMIT:
             return most
-        if place < -_LIMIT:
+        if position < -_LIMIT:
             return minimum(least, most)
-        if place < 0:
-            place = size + place
-    if place == size:
+        if position < 0:
+            position = size + position
+    if position == size:
         return most
-    return minimum(maximum(least, place), most)
+    return minimum(maximum(least, position), most)
 
 
-def _clamped_value(call: Call, place: SSAValue, size: Size, least: int, most: Size) -> Size:
+def _clamped_value(call: Call, position: SSAValue, size: Size, least: int, most: Size) -> Size:
     b = call.b
     n = b.index(size)
-    is_negative = b.add(arith.CmpiOp(place, b.index(0), "slt")).result
-    place = b.add(arith.SelectOp(is_negative, b.add(arith.AddiOp(place, n)).result, place)).result
-    place = b.add(arith.MinSIOp(b.add(arith.MaxSIOp(place, b.index(least))).result, b.index(most))).result
-    return b.size_of(place)
+    is_negative = b.add(arith.CmpiOp(position, b.index(0), "slt")).result
+    position = b.add(arith.SelectOp(is_negative, b.add(arith.AddiOp(position, n)).result, position)).result
+    position = b.add(arith.MinSIOp(b.add(arith.MaxSIOp(position, b.index(least))).result, b.index(most))).result
+    return b.size_of(position)
 
 
 # -- pad

@@ -88,13 +88,13 @@ def _stft(call: Call, x: Tensor, step: Tensor, window: Tensor | None = None, len
     if isinstance(total, Expr) or total < size:
         raise call.fail(f"its signal {x} is shorter than {size}, or has a length that calls decide")
     frames = 1 + (total - size) // hop
-    places = hop * np.arange(frames)[:, None] + np.arange(size)[None, :]
+    positions = hop * np.arange(frames)[:, None] + np.arange(size)[None, :]
     parts = [b.wrap(signal.dtype.real, signal.shape, part) for part in b.parts(signal)]
-    taken = [gathers.take(b, part, b.constant(places), 1) for part in parts]
+    taken = [gathers.take(b, part, b.constant(positions), 1) for part in parts]
     if window is not None:
         taken = [elementwise.binary(b, "mul", t, window) for t in taken]
-    seen = taken[0] if len(taken) == 1 else b.wrap(signal.dtype, taken[0].shape, *(b.value(t) for t in taken))
-    return _pairs(call, _transformed(call, seen, 2, None, False, call.flag("onesided", True)))
+    signals = taken[0] if len(taken) == 1 else b.wrap(signal.dtype, taken[0].shape, *(b.value(t) for t in taken))
+    return _pairs(call, _transformed(call, signals, 2, None, False, call.flag("onesided", True)))
 
 
 def _window(factors: Sequence[float]) -> Conversion:
@@ -111,7 +111,7 @@ def _window(factors: Sequence[float]) -> Conversion:
             angle = i.to(F32) * (2 * math.pi) / n.to(F32)
             total = angle * 0.0 + factors[0]
             for harmonic, factor in enumerate(factors[1:], 1):
-                total = total + (angle * float(harmonic)).of("cos") * factor
+                total = total + (angle * float(harmonic)).unary("cos") * factor
             return total
 
         return cast_to(call, formula(call.b, written, shapes.iota(call.b, [count], 0, I64), length), to)
@@ -129,9 +129,9 @@ def _mel_weights(call: Call, bins: Tensor, length: Tensor, rate: Tensor, lowest:
         raise call.fail(f"a matrix for {count} bins of {size} is too large")
     mels = [2595 * math.log10(1 + hertz / 700) for hertz in (low, high)]
     edges = mels[0] + np.arange(count + 2) * (mels[1] - mels[0]) / (count + 2)
-    places = ((size + 1) * 700 * (10 ** (edges / 2595) - 1) // samples).astype(np.int64)
+    positions = ((size + 1) * 700 * (10 ** (edges / 2595) - 1) // samples).astype(np.int64)
     rows = np.arange(size // 2 + 1)[:, None]
-    left, middle, right = places[:-2], places[1:-1], places[2:]
+    left, middle, right = positions[:-2], positions[1:-1], positions[2:]
     with np.errstate(all="ignore"):
         rising = np.where(middle == left, 1.0, (rows - left) / (middle - left))
         falling = (right - rows) / (right - middle)

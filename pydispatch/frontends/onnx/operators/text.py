@@ -38,19 +38,19 @@ def _tf_idf(call: Call, x: Tensor) -> Tensor:
     if min(columns, default=-1) < 0 or size * len(columns) > _LARGEST:
         raise call.fail(f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}")
     rows = x if x.rank == 2 else shapes.expand_dims(b, x, [0])
-    counts, matrices, number = [], [], 0
+    counts, matrices, gram_count = [], [], 0
     for length, (first, last) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):
         if not 0 <= first <= last <= len(pool) or (last - first) % length:
             raise call.fail(f"its n-grams of {length} words are the numbers {first} to {last} of a pool of {len(pool)}")
         grams = np.array(pool[first:last], np.int64).reshape(-1, length)
-        if len(columns) < number + len(grams):
+        if len(columns) < gram_count + len(grams):
             raise call.fail(f"it has {len(columns)} columns for more n-grams")
         if shortest <= length <= longest and len(grams):
             steps = range(1, skips + 2) if length > 1 else [1]
             counts.append(_found(call, rows, words, grams, [s for s in steps if (length - 1) * s < words]))
             matrices.append(np.zeros((len(grams), size)))
-            matrices[-1][np.arange(len(grams)), columns[number : number + len(grams)]] = 1
-        number += len(grams)
+            matrices[-1][np.arange(len(grams)), columns[gram_count : gram_count + len(grams)]] = 1
+        gram_count += len(grams)
     if not counts:
         raise call.fail("no n-gram counts")
     total = products.matmul(b, shapes.concat(b, counts, 1), b.constant(np.concatenate(matrices), F32))
@@ -59,7 +59,7 @@ def _tf_idf(call: Call, x: Tensor) -> Tensor:
         placed = np.ones(size)
         placed[columns] = weights
         weight = b.constant(placed, F32)
-        total = formula(b, lambda n, w: (n.at_most(1.0) if mode == "IDF" else n) * w, total, weight)
+        total = formula(b, lambda n, w: (n.min(1.0) if mode == "IDF" else n) * w, total, weight)
     call.ignore("weights")
     return total if x.rank == 2 else shapes.squeeze(b, total, [0])
 

@@ -27,20 +27,20 @@ from pydispatch.frontends.ops.shapes import element, reshape
 from pydispatch.frontends.stablehlo.operators import checks, elementwise, linear, reductions
 from pydispatch.frontends.stablehlo.operators.dynamic import sizes_in
 from pydispatch.frontends.stablehlo.operators.windows import reduced
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer, callee_of
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer, callee_of
 from pydispatch.frontends.stablehlo.types import dtype_of, shape_of
 from pydispatch.ir.dialects.stablehlo.calls import CompositeOp
 
 
-def _call(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _call(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     return tracer.call(callee_of(op), operands)
 
 
-def _same(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _same(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     return operands
 
 
-def _shape_assertion(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _shape_assertion(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """JAX's check of sizes. What it says of equal sizes is in the arguments' types; others must hold while compiling,
     or are checked in each call."""
     holds = operands[0]
@@ -53,7 +53,7 @@ def _shape_assertion(tracer: Tracer, op: Operation, operands: list[Tensor]) -> R
     return ()
 
 
-def _dynamic_reduce_window(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """`reduce_window` with its sizes as operands; the function that combines is named."""
     count = (len(operands) - 5) // 2
     tensors, starts = operands[:count], operands[count : 2 * count]
@@ -74,13 +74,13 @@ def _dynamic_reduce_window(tracer: Tracer, op: Operation, operands: list[Tensor]
                    lambda s, running, elements: combine(s, [*running, *elements]))  # fmt: skip
 
 
-def _static(tracer: Tracer, sizes: list[Size]) -> tuple[int, ...]:
+def _static(tracer: StablehloTracer, sizes: list[Size]) -> tuple[int, ...]:
     if any(isinstance(n, Expr) or n < 1 for n in sizes):
         raise tracer.b.fail(f"strides and dilations are numbers from 1, got {sizes}")
     return tuple(int(n) for n in sizes)  # type: ignore[arg-type]
 
 
-def _numbers(tracer: Tracer, config: Attribute | None) -> dict[str, Tensor]:
+def _numbers(tracer: StablehloTracer, config: Attribute | None) -> dict[str, Tensor]:
     """Return the attributes that are numbers, with their types; others are not passed to kernels."""
     numbers: dict[str, Tensor] = {}
     for name, value in (config.data if isinstance(config, DictionaryAttr) else {}).items():
@@ -92,7 +92,9 @@ def _numbers(tracer: Tracer, config: Attribute | None) -> dict[str, Tensor]:
     return numbers
 
 
-def _kernel(tracer: Tracer, op: Operation, target: str, operands: list[Tensor], config: Attribute | None) -> Results:
+def _kernel(
+    tracer: StablehloTracer, op: Operation, target: str, operands: list[Tensor], config: Attribute | None
+) -> Results:
     """Return a call of a kernel that the user gives under the name of the target."""
     results: list[Any] = []
     for result in op.results:
@@ -102,17 +104,17 @@ def _kernel(tracer: Tracer, op: Operation, target: str, operands: list[Tensor], 
     return custom.custom_call(tracer.b, target, operands, results, _numbers(tracer, config))
 
 
-def _like(tracer: Tracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
+def _like(tracer: StablehloTracer, op: Operation, operands: list[Tensor], axis: int) -> Size:
     """Return a size of a result that its type leaves open: that of the first operand."""
     if not operands or axis >= operands[0].rank:
         raise tracer.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")
     return operands[0].shape[axis]
 
 
-def _of_mhlo(name: str) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
+def _of_mhlo(name: str) -> Callable[[StablehloTracer, Operation, list[Tensor]], Results]:
     """Return an operation of CHLO that a portable artifact carries as a call."""
 
-    def convert(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    def convert(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
         return ew.apply(
             tracer.b, lambda s, *arguments: elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"](s, op, *arguments), *operands
         )
@@ -120,7 +122,7 @@ def _of_mhlo(name: str) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
     return convert
 
 
-def _top_k(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _top_k(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """`mhlo.topk`: how many, and whether the largest, are attributes of the call."""
     mhlo_attributes = op.attributes.get("mhlo.attributes")
     data: Any = mhlo_attributes.data if isinstance(mhlo_attributes, DictionaryAttr) else {}
@@ -130,7 +132,7 @@ def _top_k(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return reductions.top_k(tracer, op, operands[0], data["k"].value.data, largest)
 
 
-TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
+TARGETS: dict[str, Callable[[StablehloTracer, Operation, list[Tensor]], Results]] = {
     "Sharding": _same, "SPMDFullToShardShape": _same, "SPMDShardToFullShape": _same,
     "annotate_device_placement": _same, "LayoutConstraint": _same, "MoveToHost": _same, "MoveToDevice": _same,
     "shape_assertion": _shape_assertion, "stablehlo.dynamic_reduce_window": _dynamic_reduce_window,
@@ -140,7 +142,7 @@ TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
 """Targets of custom calls that have a meaning here."""
 
 
-def _custom_call(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _custom_call(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     target: Any = op.properties["call_target_name"]
     name = target.data
     if name in tracer.options.kernels or name not in TARGETS:
@@ -149,7 +151,7 @@ def _custom_call(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Resul
     return TARGETS[name](tracer, op, operands)
 
 
-def _composite(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _composite(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """Return what its function computes; a kernel of its name comes first."""
     assert isinstance(op, CompositeOp)
     if op.name_.data in tracer.options.kernels:

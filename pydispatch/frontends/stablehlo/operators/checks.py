@@ -10,14 +10,16 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.shapes import full
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.ir.dialects import check
 
 _CALL_ATOL, _CALL_ULP = 1e-3, 3
 """The tolerances of custom calls that state none, as StableHLO's interpreter has them."""
 
 
-def _compare(tracer: Tracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]) -> None:
+def _compare(
+    tracer: StablehloTracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]
+) -> None:
     """Write a check of two tensors, in the types that callers see."""
     if lhs.dtype != rhs.dtype or lhs.rank != rhs.rank:
         raise tracer.b.fail(f"the two sides of a check have one type, got {lhs} and {rhs}")
@@ -28,44 +30,44 @@ def _compare(tracer: Tracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor
     tracer.b.add(kind(operands=operands, properties=properties))
 
 
-def _equal(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _equal(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     _compare(tracer, check.ExpectEqOp, *_sides(tracer, op, operands), {})
     return ()
 
 
-def _almost_equal(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _almost_equal(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     tolerances = {name: value for name, value in op.properties.items() if name in ("atol", "rtol")}
     _compare(tracer, check.ExpectAlmostEqOp, *_sides(tracer, op, operands), tolerances)
     return ()
 
 
-def _close(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _close(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     _compare(tracer, check.ExpectCloseOp, *_sides(tracer, op, operands), dict(op.properties))
     return ()
 
 
-def _sides(tracer: Tracer, op: Operation, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
+def _sides(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Return the tensor, and what it is compared with: the second operand or the constant `value`."""
     if "value" in op.properties:
         return operands[-1], tracer.constant(op)
     return operands[-2], operands[-1]
 
 
-def _probe(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _probe(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """Pass on its operand, which checks of the same function find by the name of the probe."""
     name: Any = op.properties["probe_id"]
     tracer.probes.setdefault(name.data, []).append((op.parent_op(), operands[0]))
     return operands
 
 
-def _serialized_equal(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _serialized_equal(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     name: Any = op.properties["probe_id"]
-    seen, iteration = tracer.probes.get(name.data, []), tracer.number(op, "iteration")
-    if iteration >= len(seen):
+    recorded, iteration = tracer.probes.get(name.data, []), tracer.integer(op, "iteration")
+    if iteration >= len(recorded):
         raise tracer.b.fail(
-            f"probe '{name.data}' has seen {len(seen)} value(s) here, so iteration {iteration} has none"
+            f"probe '{name.data}' has seen {len(recorded)} value(s) here, so iteration {iteration} has none"
         )
-    parent, value = seen[iteration]
+    parent, value = recorded[iteration]
     if parent is not op.parent_op():
         raise tracer.b.fail(f"probe '{name.data}' is in a loop or a branch, whose values are not kept",
                        "probe what the loop passes on, or check in its body")  # fmt: skip
@@ -87,10 +89,10 @@ ROWS: dict[str, Convert] = {
 # -- custom calls
 
 
-def _called(kind: type[check.CheckOp]) -> Callable[[Tracer, Operation, list[Tensor]], Results]:
+def _called(kind: type[check.CheckOp]) -> Callable[[StablehloTracer, Operation, list[Tensor]], Results]:
     """Return the conversion of a custom call with the name of a check."""
 
-    def convert(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    def convert(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
         if len(operands) != 2:
             raise tracer.b.fail(f"a check compares 2 tensors, got {len(operands)}")
         is_exact = kind is not check.ExpectEqOp and operands[0].dtype.is_integer
@@ -114,14 +116,14 @@ def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
     return {}
 
 
-def _truth(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _truth(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """`check.eq` gives true; a call in which it does not hold fails."""
     is_exact = bool(operands) and not (operands[0].dtype.is_float or operands[0].dtype.is_complex)
     _called(check.ExpectEqOp if is_exact else check.ExpectAlmostEqOp)(tracer, op, operands)
     return [full(tracer.b, True, (), tracer.dtype(op))]
 
 
-TARGETS: dict[str, Callable[[Tracer, Operation, list[Tensor]], Results]] = {
+TARGETS: dict[str, Callable[[StablehloTracer, Operation, list[Tensor]], Results]] = {
     "check.eq": _truth,
     "check.expect_almost_eq": _called(check.ExpectAlmostEqOp),
     "check.expect_almost_eq_const": _called(check.ExpectAlmostEqOp),

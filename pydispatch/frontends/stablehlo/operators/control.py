@@ -13,12 +13,12 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import control
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer, callee_of
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer, callee_of
 
 _PASSED_ON = ("stablehlo.convert", "stablehlo.reshape")
 
 
-def _if(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _if(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     (condition,) = operands
     if condition.rank:
         raise tracer.b.fail(f"the condition of 'stablehlo.if' is one truth value, got {condition}")
@@ -26,14 +26,14 @@ def _if(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return control.if_(tracer.b, condition, then, otherwise)
 
 
-def _case(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _case(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     (index,) = operands
     if index.rank or not op.regions:
         raise tracer.b.fail("'stablehlo.case' takes one number and has at least one branch")
     return control.switch(tracer.b, index, [partial(tracer.region, region, []) for region in op.regions])
 
 
-def _while(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _while(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     cond, body = op.regions
     if (counted := _counted(tracer, op, operands)) is not None:
         return counted
@@ -47,7 +47,7 @@ def _while(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
 # -- loops that count
 
 
-def _counted(tracer: Tracer, op: Operation, operands: list[Tensor]) -> list[Tensor] | None:
+def _counted(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> list[Tensor] | None:
     """Return a loop whose condition is `counter < bound`, where each iteration adds a known number to the counter:
     written as a loop with a number, so that what is sliced by the counter is known. None for other loops.
     """
@@ -103,7 +103,7 @@ def _condition(region: Region) -> tuple[int, SSAValue] | None:
     return left.index, right
 
 
-def _bound(tracer: Tracer, value: SSAValue, cond: Region, body: Region, operands: list[Tensor]) -> Size | None:
+def _bound(tracer: StablehloTracer, value: SSAValue, cond: Region, body: Region, operands: list[Tensor]) -> Size | None:
     """Return the bound as a size: a constant, a value from outside, or one that all iterations pass on."""
     if isinstance(value, BlockArgument) and value.owner is cond.blocks[0]:
         last: Any = body.blocks[0].last_op
@@ -123,14 +123,14 @@ Frame = Mapping[SSAValue, SSAValue]
 """The arguments of functions that are being looked through -> what they were called with."""
 
 
-def _step(tracer: Tracer, body: Region, index: int) -> int | None:
+def _step(tracer: StablehloTracer, body: Region, index: int) -> int | None:
     """Return what an iteration adds to a value, when that is a constant above 0."""
     block = body.blocks[0]
     last: Any = block.last_op
     return _added(tracer, last.operands[index], block.args[index], {}, 0)
 
 
-def _added(tracer: Tracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:
+def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:
     value = _source(value, frame)
     if not isinstance(value, OpResult) or depth > 8:
         return None
@@ -175,7 +175,7 @@ def _source(value: SSAValue, frame: Frame) -> SSAValue:
 # -- passed on
 
 
-def _same(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _same(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     return operands
 
 

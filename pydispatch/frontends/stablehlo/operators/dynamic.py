@@ -9,11 +9,11 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import padding, shapes
 from pydispatch.frontends.stablehlo.operators import indexing, products
 from pydispatch.frontends.stablehlo.operators.shapes import broadcast, broadcast_axes
-from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
 
 
-def sizes_in(tracer: Tracer, x: Tensor, hint: str) -> list[Size]:
+def sizes_in(tracer: StablehloTracer, x: Tensor, hint: str) -> list[Size]:
     """Return the elements of an integer vector as sizes; computed ones are read back when the program runs."""
     if (known := x.sizes()) is not None:
         return known
@@ -23,7 +23,7 @@ def sizes_in(tracer: Tracer, x: Tensor, hint: str) -> list[Size]:
     return [tracer.b.size_of(tracer.b.scalar(row), hint) for row in rows]
 
 
-def _result_shape(tracer: Tracer, op: Operation, x: Tensor) -> list[Size]:
+def _result_shape(tracer: StablehloTracer, op: Operation, x: Tensor) -> list[Size]:
     """Return the shape of the result: static sizes of its type, and the sizes in the operand x for the others."""
     declared = shape_of(op.results[0].type)
     sizes = sizes_in(tracer, x, "shape")
@@ -37,22 +37,22 @@ def _result_shape(tracer: Tracer, op: Operation, x: Tensor) -> list[Size]:
     return [n if m is None else m for n, m in zip(sizes, declared, strict=True)]
 
 
-def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, shape = operands
     return broadcast(tracer, x, _result_shape(tracer, op, shape), broadcast_axes(tracer, op, x))
 
 
-def _iota(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _iota(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     shape = _result_shape(tracer, op, operands[0])
     return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
 
-def _reshape(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _reshape(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, shape = operands
     return shapes.reshape(tracer.b, x, _result_shape(tracer, op, shape))
 
 
-def _pad(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _pad(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, value, *paddings = operands
     low, high, interior = (
         sizes_in(tracer, g, hint) for g, hint in zip(paddings, ("low", "high", "interior"), strict=True)
@@ -66,7 +66,7 @@ def _pad(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     return shapes.pad(tracer.b, x, low, high, value, inner)
 
 
-def _slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, *bounds = operands
     hints = ("start", "limit", "stride")
     starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(bounds, hints, strict=True))
@@ -76,7 +76,7 @@ def _slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     return shapes.slice_(tracer.b, x, starts, limits, tracer.entries(steps, x.rank, "strides", 1))
 
 
-def _gather(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _gather(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, indices, sizes = operands
     slice_sizes = sizes_in(tracer, sizes, "slice")
     if len(slice_sizes) != x.rank:
@@ -84,7 +84,7 @@ def _gather(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     return indexing.gather(tracer, op, x, indices, slice_sizes)
 
 
-def _convolution(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _convolution(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, w, padding = operands
     spatial = x.rank - 2
     flat = shapes.reshape(tracer.b, padding, [2 * spatial])

@@ -14,7 +14,7 @@ from pydispatch.frontends.ops import integers, special
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.ops.shapes import reshape
-from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import dtype_of
 
 ScalarFunction = Callable[..., Scalar]
@@ -132,7 +132,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
 # -- on tensors
 
 
-def _check_shapes(tracer: Tracer, op: Operation, operands: list[Tensor]) -> None:
+def _check_shapes(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> None:
     """Check that all operands have the same rank; `select` and `clamp` also accept scalars of rank 0."""
     scalars_too = op.name in ("stablehlo.select", "stablehlo.clamp")
     shapes = [x for x in operands if not (scalars_too and x.rank == 0)]
@@ -141,21 +141,21 @@ def _check_shapes(tracer: Tracer, op: Operation, operands: list[Tensor]) -> None
             raise tracer.b.fail(f"'{op.name}' of {shapes[0]} and {x}: the shapes differ")
 
 
-def _tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     _check_shapes(tracer, op, operands)
     function = SCALAR_FUNCTIONS[op.name]
     return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
 
 
 def _foldable(fold: Callable[..., Tensor], name: str) -> Convert:
-    def convert(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    def convert(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
         _check_shapes(tracer, op, operands)
         return fold(tracer.b, name, *operands)
 
     return convert
 
 
-def _guarded(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _guarded(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Convert a binary operation; a division by known positive numbers, or of floats, is emitted without checks."""
     _check_shapes(tracer, op, operands)
     name = {"stablehlo.divide": "div", "stablehlo.remainder": "rem"}.get(op.name)
@@ -168,7 +168,7 @@ def _guarded(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     return _tensors(tracer, op, operands)
 
 
-def _compare_tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _compare_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     _check_shapes(tracer, op, operands)
     order, total = comparison(op)
     if total and operands[0].dtype.is_float:
@@ -176,7 +176,7 @@ def _compare_tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> T
     return ew.compare(tracer.b, order, *operands)
 
 
-def _clamp_tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _clamp_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     _check_shapes(tracer, op, operands)
     low, x, high = operands
     if all(tensor.known is not None for tensor in operands):
@@ -184,7 +184,7 @@ def _clamp_tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Ten
     return _tensors(tracer, op, operands)
 
 
-def _select_tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _select_tensors(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     _check_shapes(tracer, op, operands)
     condition, a, b = operands
     if condition.numbers is not None and condition.numbers.size and condition.rank == 0:
@@ -192,13 +192,13 @@ def _select_tensors(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Te
     return ew.select(tracer.b, condition, a, b)
 
 
-def _convert_tensor(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _convert_tensor(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     if operands[0].dtype.is_complex:
         return _tensors(tracer, op, operands)
     return ew.convert(tracer.b, operands[0], tracer.dtype(op))
 
 
-def _bitcast_tensor(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _bitcast_tensor(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,), to = operands, tracer.dtype(op)
     if x.dtype == to:
         return x
@@ -215,12 +215,12 @@ def _bitcast_tensor(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Te
     return integers.split_bits(tracer.b, x, to) if x.dtype.bits > to.bits else integers.join_bits(tracer.b, x, to)
 
 
-def _map(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _map(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     function = tracer.scalar_function(op.regions[0])
     return ew.apply(tracer.b, lambda s, *arguments: function(s, arguments)[0], *operands)
 
 
-def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """CHLO's operations that broadcast as NumPy does."""
     name = op.name.removeprefix("chlo.broadcast_")
     if name == "compare":
@@ -232,13 +232,13 @@ def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
 
 
-def _placed(tracer: Tracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:
+def _placed(tracer: StablehloTracer, op: Operation, x: Tensor, operands: list[Tensor]) -> Tensor:
     """Return an operand of fewer axes with the rank of the others, its axes where `broadcast_dimensions` puts them."""
     rank = max(other.rank for other in operands)
     if x.rank == rank:
         return x
     axes = tracer.axes(
-        tracer.entries(tracer.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions"), op.name, rank
+        tracer.entries(tracer.integers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions"), op.name, rank
     )
     at = dict(zip(axes, x.shape, strict=True))
     return reshape(tracer.b, x, [at.get(d, 1) for d in range(rank)])

@@ -1,4 +1,4 @@
-"""Elements and slices at computed places."""
+"""Elements and slices at computed positions."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from xdsl.ir import Operation
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import gathers, indexing, scatters
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 
 
-def _check_starts(tracer: Tracer, x: Tensor, starts: Sequence[Tensor]) -> None:
+def _check_starts(tracer: StablehloTracer, x: Tensor, starts: Sequence[Tensor]) -> None:
     if len(starts) != x.rank or any(s.rank or not s.dtype.is_integer for s in starts):
         raise tracer.b.fail(f"{x} takes {x.rank} start indices, which are single integers")
 
 
-def _check_inside(tracer: Tracer, sizes: Sequence[Size], x: Tensor) -> None:
+def _check_inside(tracer: StablehloTracer, sizes: Sequence[Size], x: Tensor) -> None:
     for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
         if not isinstance(size, Expr) and not isinstance(n, Expr) and not 0 <= size <= n:
             raise tracer.b.fail(f"slices of {list(sizes)} do not fit into {x}: {size} elements along axis {d}")
 
 
-def _dynamic_slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dynamic_slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, *starts = operands
-    sizes = tracer.entries(tracer.numbers(op, "slice_sizes"), x.rank, "slice_sizes")
+    sizes = tracer.entries(tracer.integers(op, "slice_sizes"), x.rank, "slice_sizes")
     _check_starts(tracer, x, starts)
     _check_inside(tracer, sizes, x)
     return indexing.dynamic_slice(tracer.b, x, starts, sizes)
 
 
-def _dynamic_update_slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dynamic_update_slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, update, *starts = operands
     _check_starts(tracer, x, starts)
     if update.rank != x.rank or update.dtype != x.dtype:
@@ -40,7 +40,7 @@ def _dynamic_update_slice(tracer: Tracer, op: Operation, operands: list[Tensor])
     return indexing.dynamic_update_slice(tracer.b, x, update, starts)
 
 
-def gather(tracer: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
+def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
     """Gather slices of these sizes from x, as the dimension numbers of the operation state."""
     numbers = tracer.record(op, "dimension_numbers")
     axes = gathers.GatherAxes(
@@ -55,7 +55,7 @@ def gather(tracer: Tracer, op: Operation, x: Tensor, indices: Tensor, sizes: Seq
     return gathers.gather(tracer.b, x, indices, axes, sizes)
 
 
-def _check_axes(tracer: Tracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
+def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
     """Check the axes of a gather: each exists, has a single role, and each indexed axis has one coordinate."""
     if not indices.dtype.is_integer:
         raise tracer.b.fail(f"indices are integers, got {indices}")
@@ -75,12 +75,12 @@ def _check_axes(tracer: Tracer, axes: gathers.GatherAxes, x: Tensor, indices: Te
         raise tracer.b.fail(f"offset_dims has {len(axes.offset)} entries, slices have {len(axes.kept(x.rank))} axes")
 
 
-def _gather(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _gather(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, indices = operands
-    return gather(tracer, op, x, indices, tracer.entries(tracer.numbers(op, "slice_sizes"), x.rank, "slice_sizes"))
+    return gather(tracer, op, x, indices, tracer.entries(tracer.integers(op, "slice_sizes"), x.rank, "slice_sizes"))
 
 
-def _scatter(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _scatter(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
     numbers = tracer.record(op, "scatter_dimension_numbers")
@@ -97,14 +97,14 @@ def _scatter(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     combine = tracer.scalar_function(op.regions[0])
     return scatters.scatter(
         tracer.b, inputs, indices, updates, axes, lambda s, old, new: combine(s, [*old, *new]),
-        unique=bool(tracer.number(op, "unique_indices")),
+        unique=bool(tracer.integer(op, "unique_indices")),
     )  # fmt: skip
 
 
-def _torch_index_select(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _torch_index_select(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return the slices of x at the indices along an axis; the first `batch_dims` axes of both are the same ones."""
     x, indices = operands
-    axis, batch = (tracer.number(op, name) for name in ("dim", "batch_dims"))
+    axis, batch = (tracer.integer(op, name) for name in ("dim", "batch_dims"))
     axis, batch = axis + x.rank * (axis < 0), batch + indices.rank * (batch < 0)
     if not indices.dtype.is_integer:
         raise tracer.b.fail(f"indices are integers, got {indices}")

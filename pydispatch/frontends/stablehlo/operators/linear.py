@@ -12,13 +12,13 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import factors, fourier, linear
 from pydispatch.frontends.ops.reductions import reduce
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 
 
-def _fft(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _fft(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
     kind: Any = op.properties["fft_type"]
-    lengths = tracer.numbers(op, "fft_length")
+    lengths = tracer.integers(op, "fft_length")
     if not 1 <= len(lengths) <= min(3, x.rank):
         raise tracer.b.fail(f"'stablehlo.fft' of {x} over {len(lengths)} axes: one to three, which the tensor has")
     axes = list(range(x.rank - len(lengths), x.rank))
@@ -35,14 +35,14 @@ def _fft(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     return x if last is None else fourier.irfft(tracer.b, x, lengths[-1], last)
 
 
-def _cholesky(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
-    return linear.cholesky(tracer.b, operands[0], lower=bool(tracer.number(op, "lower")))
+def _cholesky(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
+    return linear.cholesky(tracer.b, operands[0], lower=bool(tracer.integer(op, "lower")))
 
 
-def _triangular_solve(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _triangular_solve(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     a, y = operands
     transposed: Any = op.properties["transpose_a"]
-    left, lower, unit = (bool(tracer.number(op, name)) for name in ("left_side", "lower", "unit_diagonal"))
+    left, lower, unit = (bool(tracer.integer(op, name)) for name in ("left_side", "lower", "unit_diagonal"))
     if transposed.data == "TRANSPOSE_INVALID":
         raise tracer.b.fail("transpose_a is TRANSPOSE_INVALID")
     return linear.triangular_solve(
@@ -54,7 +54,7 @@ def _triangular_solve(tracer: Tracer, op: Operation, operands: list[Tensor]) -> 
 # -- calls of LAPACK, which JAX makes for CPUs
 
 
-def _letter(tracer: Tracer, op: Operation, name: str) -> str:
+def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
     """Return the letter in an attribute of a call of LAPACK."""
     config = op.attributes.get("mhlo.backend_config")
     value: Any = config.data.get(name) if isinstance(config, DictionaryAttr) else None
@@ -63,7 +63,7 @@ def _letter(tracer: Tracer, op: Operation, name: str) -> str:
     return chr(value.value.data)
 
 
-def potrf(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def potrf(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """Cholesky's factor, and whether the matrix is not positive definite."""
     factor = linear.cholesky(tracer.b, operands[0], lower=_letter(tracer, op, "uplo") == "L")
     undefined = ew.unary(tracer.b, "is_nan", factor)
@@ -71,7 +71,7 @@ def potrf(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return factor, ew.convert(tracer.b, failed, tracer.dtype(op, 1))
 
 
-def trsm(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def trsm(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return the solution of a triangular system."""
     a, y = operands
     return linear.triangular_solve(
@@ -81,22 +81,22 @@ def trsm(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     )  # fmt: skip
 
 
-def getrf(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def getrf(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """LU with pivots."""
     return factors.lu(tracer.b, operands[0])
 
 
-def geqrf(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def geqrf(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """QR as reflections."""
     return factors.qr(tracer.b, operands[0])
 
 
-def orgqr(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def orgqr(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return the orthogonal factor that a product of reflections is."""
     return factors.of_reflections(tracer.b, *operands)
 
 
-def refused(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def refused(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     """Raise CompileError for a factorization that no loop of a fixed length computes."""
     target: Any = op.properties["call_target_name"]
     raise tracer.b.fail(

@@ -10,13 +10,13 @@ from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import reductions, shapes
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 
 
 class _Batch:
     """A tensor and the axis of its features."""
 
-    def __init__(self, tracer: Tracer, op: Operation, x: Tensor) -> None:
+    def __init__(self, tracer: StablehloTracer, op: Operation, x: Tensor) -> None:
         self.b = tracer.b
         self.x = x
         self.axis = tracer.axis(op, "feature_index", x.rank)
@@ -43,12 +43,12 @@ class _Batch:
         return ew.apply(self.b, one, self.x, *map(self.spread, (scale, offset, mean, variance)))
 
 
-def _inference(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _inference(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, *features = operands
     return _Batch(tracer, op, x).normalized(*features)
 
 
-def _training(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _training(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     x, scale, offset = operands
     batch = _Batch(tracer, op, x)
     mean = batch.mean(x)
@@ -56,7 +56,7 @@ def _training(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return batch.normalized(scale, offset, mean, variance), mean, variance
 
 
-def _gradient(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _gradient(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     x, scale, mean, variance, above = operands
     batch = _Batch(tracer, op, x)
     b = tracer.b

@@ -11,18 +11,18 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import products, shapes
 from pydispatch.frontends.ops.indexing import reverse
-from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.ir.dialects.stablehlo.attributes import Conv, integers
 
 
-def _dot(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, y = operands
     if not 0 < x.rank < 3 or not 0 < y.rank < 3:
         raise tracer.b.fail(f"'stablehlo.dot' of {x} and {y}: both are vectors or matrices")
     return products.dot_general(tracer.b, x, y, [], [(x.rank - 1, 0)], tracer.dtype(op))
 
 
-def _dot_general(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dot_general(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, y = operands
     batching, contracting = dimension_pairs(
         tracer, tracer.record(op, "dot_dimension_numbers"), "dot_dimension_numbers", x, y
@@ -30,7 +30,9 @@ def _dot_general(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tenso
     return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
 
 
-def dimension_pairs(tracer: Tracer, numbers: Any, name: str, x: Tensor, y: Tensor) -> list[list[tuple[int, int]]]:
+def dimension_pairs(
+    tracer: StablehloTracer, numbers: Any, name: str, x: Tensor, y: Tensor
+) -> list[list[tuple[int, int]]]:
     """Return the pairs of batching and of contracting dimensions of x and y. CompileError for those that are wrong."""
     pairs = []
     for what in ("batching", "contracting"):
@@ -43,7 +45,7 @@ def dimension_pairs(tracer: Tracer, numbers: Any, name: str, x: Tensor, y: Tenso
     return pairs
 
 
-def _convolution(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _convolution(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, w = operands
     spatial = x.rank - 2
     padding = integers(op.properties.get("padding"))
@@ -53,7 +55,7 @@ def _convolution(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tenso
 
 
 def convolution(
-    tracer: Tracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Size], high: Sequence[Size]
+    tracer: StablehloTracer, op: Operation, x: Tensor, w: Tensor, low: Sequence[Size], high: Sequence[Size]
 ) -> Tensor:
     """Return a convolution with this padding and the other properties of the operation."""
     conv = op.properties["dimension_numbers"]
@@ -64,15 +66,15 @@ def convolution(
         raise tracer.b.fail(f"the dimension numbers do not describe a convolution of {x} by {w}")
     ones = [1] * spatial
     strides, dilations, input_dilations = (
-        tracer.entries(tracer.numbers(op, name, ones), spatial, name, 1)
+        tracer.entries(tracer.integers(op, name, ones), spatial, name, 1)
         for name in ("window_strides", "rhs_dilation", "lhs_dilation")
     )
-    flipped = tracer.entries(tracer.numbers(op, "window_reversal", [0] * spatial), spatial, "window_reversal")
+    flipped = tracer.entries(tracer.integers(op, "window_reversal", [0] * spatial), spatial, "window_reversal")
     x = shapes.transpose(tracer.b, x, (image.first, image.second, *image.spatial))
     w = shapes.transpose(tracer.b, w, (kernel.second, kernel.first, *kernel.spatial))
     if any(flipped):
         w = reverse(tracer.b, w, [2 + d for d in range(spatial) if flipped[d]])
-    groups, batches = tracer.number(op, "feature_group_count", 1), tracer.number(op, "batch_group_count", 1)
+    groups, batches = tracer.integer(op, "feature_group_count", 1), tracer.integer(op, "batch_group_count", 1)
     if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
         raise tracer.b.fail(f"feature_group_count {groups} and batch_group_count {batches}: one of them is 1")
     if batches > 1:
@@ -114,7 +116,7 @@ def _empty(x: Tensor, w: Tensor, window: products.Window, input_dilations: Seque
     return sizes if 0 in (*x.shape, *w.shape, *sizes) else None
 
 
-def _groups_of_batches(tracer: Tracer, x: Tensor, groups: int) -> Tensor:
+def _groups_of_batches(tracer: StablehloTracer, x: Tensor, groups: int) -> Tensor:
     """[g n, c, ...] → [n, g c, ...]: each part of the batch becomes a group of channels."""
     n, c = x.shape[:2]
     if isinstance(n, Expr) or n % groups:

@@ -11,23 +11,25 @@ from xdsl.ir import Attribute, Operation
 from pydispatch.frontends.graph.dtypes import I32, DType, of_element
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import dtype_of, quantization_of
 from pydispatch.ir.dialects.quant import Quantization
 
 
-def _along(tracer: Tracer, values: tuple[Any, ...], quantization: Quantization, x: Tensor, dtype: DType) -> Tensor:
+def _along(
+    tracer: StablehloTracer, values: tuple[Any, ...], quantization: Quantization, x: Tensor, dtype: DType
+) -> Tensor:
     """Return scales or zero points in a shape that broadcasts to x."""
     table = np.array(values).reshape(quantization.shape)
     if not quantization.axes:
         return tracer.b.constant(table, dtype)
     tracer.axes(quantization.axes, "the axes of the scales", x.rank)
-    for place, axis in enumerate(quantization.axes):
-        size = quantization.blocks[place] if quantization.blocks else 1
+    for position, axis in enumerate(quantization.axes):
+        size = quantization.blocks[position] if quantization.blocks else 1
         n = x.shape[axis]
-        if not isinstance(n, int) or size < 1 or n != table.shape[place] * size:
-            raise tracer.b.fail(f"{table.shape[place]} scales for blocks of {size} do not fit axis {axis} of {x}")
-        table = np.repeat(table, size, place)
+        if not isinstance(n, int) or size < 1 or n != table.shape[position] * size:
+            raise tracer.b.fail(f"{table.shape[position]} scales for blocks of {size} do not fit axis {axis} of {x}")
+        table = np.repeat(table, size, position)
     shape = [1] * x.rank
     for axis, n in zip(quantization.axes, table.shape, strict=True):
         shape[axis] = n
@@ -35,7 +37,7 @@ def _along(tracer: Tracer, values: tuple[Any, ...], quantization: Quantization, 
     return tracer.b.constant(np.transpose(table, order).reshape(shape), dtype)
 
 
-def dequantized(tracer: Tracer, x: Tensor, quantization: Quantization) -> Tensor:
+def dequantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization) -> Tensor:
     """Return the numbers that stored integers stand for."""
     dtype = of_element(quantization.expressed)
     scale, zero = (
@@ -49,7 +51,7 @@ def dequantized(tracer: Tracer, x: Tensor, quantization: Quantization) -> Tensor
     return ew.apply(tracer.b, one, x, scale, zero)
 
 
-def quantized(tracer: Tracer, x: Tensor, quantization: Quantization, dtype: DType) -> Tensor:
+def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dtype: DType) -> Tensor:
     """Return the stored integers that are nearest: x / scale rounded to even, plus the zero point, within the range."""
     scale, zero = (
         _along(tracer, quantization.scales, quantization, x, x.dtype),
@@ -64,7 +66,7 @@ def quantized(tracer: Tracer, x: Tensor, quantization: Quantization, dtype: DTyp
     return ew.apply(tracer.b, one, x, scale, zero)
 
 
-def _quantize(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _quantize(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
     before = quantization_of(op.operands[0].type)
     if before is not None:
@@ -75,7 +77,7 @@ def _quantize(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     return quantized(tracer, x, after, dtype_of(op.results[0].type))
 
 
-def _dequantize(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dequantize(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     before = quantization_of(op.operands[0].type)
     if before is None:
         raise tracer.b.fail(f"'stablehlo.uniform_dequantize' takes a quantized type, got {op.operands[0].type}")
@@ -99,11 +101,11 @@ def on_numbers(convert: Convert) -> Convert:
     they stand for.
     """
 
-    def converted(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+    def converted(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
         types = [v.type for v in (*op.operands, *op.results)]
         if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
             return convert(tracer, op, operands)
-        dequantized = [_plain(tracer, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
+        dequantized = [_dequantized(tracer, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
         with tracer.numbers_of(op):
             computed = convert(tracer, op, dequantized)
         results = [computed] if isinstance(computed, Tensor) else list(computed)
@@ -112,12 +114,12 @@ def on_numbers(convert: Convert) -> Convert:
     return converted
 
 
-def _plain(tracer: Tracer, x: Tensor, type: Attribute) -> Tensor:
+def _dequantized(tracer: StablehloTracer, x: Tensor, type: Attribute) -> Tensor:
     q = quantization_of(type)
     return x if q is None else dequantized(tracer, x, q)
 
 
-def _stored(tracer: Tracer, x: Tensor, type: Attribute) -> Tensor:
+def _stored(tracer: StablehloTracer, x: Tensor, type: Attribute) -> Tensor:
     q = quantization_of(type)
     return x if q is None else quantized(tracer, x, q, dtype_of(type))
 

@@ -12,10 +12,10 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import products, shapes
 from pydispatch.frontends.ops.reductions import reduce
 from pydispatch.frontends.stablehlo.operators.products import dimension_pairs
-from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 
 
-def _ragged_dot(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _ragged_dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return a product in which one dimension of x, the ragged one, is cut into groups by their sizes.
 
     Where the dimension is a row of x, each group of rows has an operand of its own: [b, m, k] by [g, b, k, n] is
@@ -49,7 +49,7 @@ def _ragged_dot(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor
     return shapes.transpose(tracer.b, product, [groups_axis, *(d for d in range(product.rank) if d != groups_axis)])
 
 
-def _grouped(tracer: Tracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
+def _grouped(tracer: StablehloTracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
     """x once for each group, along a new first axis, with zeros in the place of elements of other groups.
 
     sizes: [g], or [..., g] with sizes of their own for each element along the dimensions `prefix` of x.

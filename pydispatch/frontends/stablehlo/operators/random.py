@@ -13,13 +13,13 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import random
 from pydispatch.frontends.ops.shapes import stack
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
 
 _ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}
 
 
-def _bits(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _bits(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     algorithm: Any = op.properties["rng_algorithm"]
     shape = [n for n in shape_of(op.results[1].type) if n is not None]
     if len(shape) != len(shape_of(op.results[1].type)):
@@ -27,7 +27,7 @@ def _bits(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return random.bits(tracer.b, _ALGORITHMS[algorithm.data], operands[0], shape, tracer.dtype(op, 1))
 
 
-def _rng(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _rng(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return random numbers that differ from call to call; they use the random state of the program, as this operation
     has none.
     """

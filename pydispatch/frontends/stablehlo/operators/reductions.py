@@ -11,15 +11,15 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import ordering, reductions
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 
 
-def _reduce(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _reduce(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     half = len(operands) // 2
     tensors, starts = operands[:half], operands[half:]
     if not tensors or any(x.rank != tensors[0].rank for x in tensors) or any(x.rank for x in starts):
         raise tracer.b.fail("a reduction takes tensors of one shape, and a single element to begin with for each")
-    axes = tracer.axes(tracer.numbers(op, "dimensions"), "dimensions", tensors[0].rank)
+    axes = tracer.axes(tracer.integers(op, "dimensions"), "dimensions", tensors[0].rank)
     combine = tracer.scalar_function(op.regions[0])
     if not axes:
         return tensors if half else ()
@@ -28,10 +28,10 @@ def _reduce(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     )
 
 
-def _sort(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _sort(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     if not operands or any(x.rank != operands[0].rank or not x.rank for x in operands):
         raise tracer.b.fail("'stablehlo.sort' orders tensors of one shape, which have at least one axis")
-    axis, rank = tracer.number(op, "dimension", -1), operands[0].rank
+    axis, rank = tracer.integer(op, "dimension", -1), operands[0].rank
     (axis,) = tracer.axes([axis % rank if -rank <= axis < 0 else axis], "dimension", rank)
     before = tracer.scalar_function(op.regions[0])
 
@@ -41,11 +41,11 @@ def _sort(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return ordering.sort(tracer.b, operands, axis, compare)
 
 
-def _top_k(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
-    return top_k(tracer, op, operands[0], tracer.number(op, "k"))
+def _top_k(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
+    return top_k(tracer, op, operands[0], tracer.integer(op, "k"))
 
 
-def top_k(tracer: Tracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
+def top_k(tracer: StablehloTracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
     """Return the largest or smallest elements of each row in order, and their places."""
     n = x.shape[-1] if x.rank else 0
     if not x.rank or count < 0 or (not isinstance(n, Expr) and count > n):

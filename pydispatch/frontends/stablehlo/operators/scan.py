@@ -11,12 +11,12 @@ from pydispatch.frontends.ops import control, scans, shapes
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTIONS
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
 from pydispatch.ir.dialects.chlo.scan import ScanOp
 
 
-def _scan(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _scan(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     assert isinstance(op, ScanOp)
     count = len(op.inputs)
     inputs, inits = operands[:count], operands[count:]
@@ -26,7 +26,7 @@ def _scan(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     for x in inputs:
         if x.rank <= axis or x.shape[axis] != inputs[0].shape[axis]:
             raise tracer.b.fail(f"'chlo.scan' of {inputs[0]} and {x}: dimension {axis} differs")
-    backwards = bool(tracer.number(op, "is_reverse"))
+    backwards = bool(tracer.integer(op, "is_reverse"))
     block, outputs = tracer.block_of(op.body), len(op.outputs)
     if len(block.args) != len(operands):
         raise tracer.b.fail(f"the region of 'chlo.scan' takes {len(operands)} value(s), got {len(block.args)}")
@@ -53,7 +53,7 @@ def _scan(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
     return [*(_moved(tracer, x, axis) for x in rows), *ends]
 
 
-def _moved(tracer: Tracer, x: Tensor, axis: int) -> Tensor:
+def _moved(tracer: StablehloTracer, x: Tensor, axis: int) -> Tensor:
     """x with its first axis in the place of another one."""
     order = list(range(1, x.rank))
     order.insert(axis, 0)

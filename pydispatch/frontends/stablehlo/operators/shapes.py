@@ -11,11 +11,11 @@ from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import shapes
 from pydispatch.frontends.ops.indexing import reverse as reversed_
-from pydispatch.frontends.stablehlo.tracer import Convert, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
 
 
-def declared(tracer: Tracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
+def declared(tracer: StablehloTracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
     """Return the shape of the result's type. known: sizes for those that the type leaves open."""
     shape: list[Size] = []
     for axis, n in enumerate(shape_of(op.results[0].type)):
@@ -26,27 +26,27 @@ def declared(tracer: Tracer, op: Operation, known: Sequence[Size | None] = ()) -
     return shape
 
 
-def _constant(tracer: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
+def _constant(tracer: StablehloTracer, op: Operation, _: list[Tensor]) -> Tensor:
     return tracer.constant(op)
 
 
-def _constant_like(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _constant_like(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     value = op.properties["value"]
     return shapes.full(tracer.b, value.value.data, operands[0].shape, operands[0].dtype)  # type: ignore[attr-defined]
 
 
-def _broadcast(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _broadcast(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
-    return shapes.broadcast_to(tracer.b, x, (*tracer.numbers(op, "broadcast_sizes"), *x.shape))
+    return shapes.broadcast_to(tracer.b, x, (*tracer.integers(op, "broadcast_sizes"), *x.shape))
 
 
-def broadcast_axes(tracer: Tracer, op: Operation, x: Tensor) -> tuple[int, ...]:
+def broadcast_axes(tracer: StablehloTracer, op: Operation, x: Tensor) -> tuple[int, ...]:
     """Return the axis of the result that each axis of the operand becomes."""
-    axes = tracer.entries(tracer.numbers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions")
+    axes = tracer.entries(tracer.integers(op, "broadcast_dimensions"), x.rank, "broadcast_dimensions")
     return tracer.axes(axes, "broadcast_dimensions", len(shape_of(op.results[0].type)))
 
 
-def _broadcast_in_dim(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _broadcast_in_dim(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
     axes = broadcast_axes(tracer, op, x)
     known: list[Size | None] = [None] * len(shape_of(op.results[0].type))
@@ -55,7 +55,7 @@ def _broadcast_in_dim(tracer: Tracer, op: Operation, operands: list[Tensor]) -> 
     return broadcast(tracer, x, declared(tracer, op, known), axes)
 
 
-def broadcast(tracer: Tracer, x: Tensor, shape: Sequence[Size], axes: Sequence[int]) -> Tensor:
+def broadcast(tracer: StablehloTracer, x: Tensor, shape: Sequence[Size], axes: Sequence[int]) -> Tensor:
     """x repeated to a shape; its axes may come in another order."""
     order = sorted(range(x.rank), key=lambda d: axes[d])
     if order != list(range(x.rank)):
@@ -63,46 +63,46 @@ def broadcast(tracer: Tracer, x: Tensor, shape: Sequence[Size], axes: Sequence[i
     return shapes.broadcast_to(tracer.b, x, shape, axes)
 
 
-def _concatenate(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _concatenate(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     if not operands or not operands[0].rank:
         raise tracer.b.fail("'stablehlo.concatenate' joins tensors of at least one axis")
     return shapes.concat(tracer.b, operands, tracer.axis(op, "dimension", operands[0].rank))
 
 
-def _dimension_size(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _dimension_size(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
     return tracer.b.constant(x.shape[tracer.axis(op, "dimension", x.rank)], I32)
 
 
-def _set_dimension_size(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _set_dimension_size(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     """Return x cut to the new size along an axis: elements beyond the size are not part of the tensor."""
     x, size = operands
     axis = tracer.axis(op, "dimension", x.rank)
     return shapes.slice_axis(tracer.b, x, axis, 0, size_in(tracer, size, "size"))
 
 
-def size_in(tracer: Tracer, x: Tensor, hint: str) -> Size:
+def size_in(tracer: StablehloTracer, x: Tensor, hint: str) -> Size:
     """Return the element of an integer tensor as a size."""
     known = x.sizes()
     return known[0] if known is not None else tracer.b.size_of(tracer.b.scalar(x), hint)
 
 
-def _iota(tracer: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
+def _iota(tracer: StablehloTracer, op: Operation, _: list[Tensor]) -> Tensor:
     shape = declared(tracer, op)
     return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
 
-def _pad(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _pad(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, value = operands
     low, high, interior = (
-        tracer.entries(tracer.numbers(op, name), x.rank, name)
+        tracer.entries(tracer.integers(op, name), x.rank, name)
         for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
     )
     tracer.entries(interior, x.rank, "interior_padding", 0)
     return shapes.pad(tracer.b, x, low, high, value, interior)
 
 
-def _reshape(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _reshape(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
     sizes = shape_of(op.results[0].type)
     if sizes.count(None) > 1:
@@ -110,27 +110,27 @@ def _reshape(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
     return shapes.reshape(tracer.b, x, [-1 if n is None else n for n in sizes])
 
 
-def _reverse(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _reverse(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
-    return reversed_(tracer.b, x, tracer.axes(tracer.numbers(op, "dimensions"), "dimensions", x.rank))
+    return reversed_(tracer.b, x, tracer.axes(tracer.integers(op, "dimensions"), "dimensions", x.rank))
 
 
-def _slice(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _slice(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
     starts, limits = (
-        tracer.entries(tracer.numbers(op, name), x.rank, name) for name in ("start_indices", "limit_indices")
+        tracer.entries(tracer.integers(op, name), x.rank, name) for name in ("start_indices", "limit_indices")
     )
     return shapes.slice_(
-        tracer.b, x, starts, limits, tracer.entries(tracer.numbers(op, "strides"), x.rank, "strides", 1)
+        tracer.b, x, starts, limits, tracer.entries(tracer.integers(op, "strides"), x.rank, "strides", 1)
     )
 
 
-def _transpose(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _transpose(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     (x,) = operands
-    return shapes.transpose(tracer.b, x, tracer.entries(tracer.numbers(op, "permutation"), x.rank, "permutation"))
+    return shapes.transpose(tracer.b, x, tracer.entries(tracer.integers(op, "permutation"), x.rank, "permutation"))
 
 
-def _number_of_device(tracer: Tracer, op: Operation, _: list[Tensor]) -> Tensor:
+def _number_of_device(tracer: StablehloTracer, op: Operation, _: list[Tensor]) -> Tensor:
     """Return the constant 0 as the number of the device: a program runs on one device."""
     return tracer.b.constant(0, tracer.dtype(op))
 

@@ -11,22 +11,22 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import windows
 from pydispatch.frontends.ops.products import Window
 from pydispatch.frontends.ops.reductions import Combine
-from pydispatch.frontends.stablehlo.tracer import Convert, Results, Tracer
+from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.ir.dialects.stablehlo.attributes import integers
 
 
-def _padding(tracer: Tracer, op: Operation, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _padding(tracer: StablehloTracer, op: Operation, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     values = integers(op.properties.get("padding"))
     values = values * (2 * rank) if len(values) == 1 else values or (0,) * (2 * rank)
     tracer.entries(values, 2 * rank, "padding")
     return values[::2], values[1::2]
 
 
-def _list(tracer: Tracer, op: Operation, name: str, rank: int) -> tuple[int, ...]:
-    return tracer.entries(tracer.numbers(op, name, [1] * rank), rank, name, 1)
+def _list(tracer: StablehloTracer, op: Operation, name: str, rank: int) -> tuple[int, ...]:
+    return tracer.entries(tracer.integers(op, name, [1] * rank), rank, name, 1)
 
 
-def _reduce_window(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Results:
+def _reduce_window(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     half = len(operands) // 2
     tensors, starts = operands[:half], operands[half:]
     if not tensors:
@@ -41,9 +41,14 @@ def _reduce_window(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Res
 
 
 def reduced(
-    tracer: Tracer, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
-    base: Sequence[int], combine: Combine,
-) -> list[Tensor]:  # fmt: skip
+    tracer: StablehloTracer,
+    tensors: Sequence[Tensor],
+    starts: Sequence[Tensor],
+    kernel: Sequence[Size],
+    window: Window,
+    base: Sequence[int],
+    combine: Combine,
+) -> list[Tensor]:
     """Reduce windows over tensors of one shape. CompileError for tensors of other ranks and initial values that are not
     scalars.
     """
@@ -53,7 +58,7 @@ def reduced(
     return windows.reduce_windows(tracer.b, tensors, starts, kernel, window, combine, base)
 
 
-def _select_and_scatter(tracer: Tracer, op: Operation, operands: list[Tensor]) -> Tensor:
+def _select_and_scatter(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, source, start = operands
     rank = x.rank
     if source.rank != rank or start.rank:

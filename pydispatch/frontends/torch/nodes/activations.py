@@ -22,17 +22,17 @@ def relu(tracer: Tracer, self: Tensor) -> Tensor:
 def gelu(tracer: Tracer, self: Tensor, *, approximate: str = "none") -> Tensor:
     if approximate == "tanh":
         k = math.sqrt(2 / math.pi)
-        return in_floats(tracer, lambda e: e * 0.5 * (((e + e * e * e * 0.044715) * k).of("tanh") + 1.0), self)
-    return in_floats(tracer, lambda e: e * 0.5 * ((e * math.sqrt(0.5)).of("erf") + 1.0), self)
+        return in_floats(tracer, lambda e: e * 0.5 * (((e + e * e * e * 0.044715) * k).unary("tanh") + 1.0), self)
+    return in_floats(tracer, lambda e: e * 0.5 * ((e * math.sqrt(0.5)).unary("erf") + 1.0), self)
 
 
 def leaky_relu(tracer: Tracer, self: Tensor, negative_slope: Number = 0.01) -> Tensor:
-    return in_floats(tracer, lambda e: (e > 0.0).choose(e, e * negative_slope), self)
+    return in_floats(tracer, lambda e: (e > 0.0).where(e, e * negative_slope), self)
 
 
 def elu(tracer: Tracer, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Tensor:
     a, s, i = float(alpha), float(scale), float(input_scale)  # type: ignore[arg-type]
-    return in_floats(tracer, lambda e: (e > 0.0).choose(e * s, (e * i).of("expm1") * (a * s)), self)
+    return in_floats(tracer, lambda e: (e > 0.0).where(e * s, (e * i).unary("expm1") * (a * s)), self)
 
 
 def selu(tracer: Tracer, self: Tensor) -> Tensor:
@@ -60,24 +60,24 @@ def _of_floats(written: Callable[[Element], Element]) -> Conversion:
 
 def _softplus(e: Element) -> Element:
     """log(1 + exp(x)) without overflow."""
-    return e.at_least(0.0) + (-e.of("abs")).of("exp").of("log1p")
+    return e.max(0.0) + (-e.unary("abs")).unary("exp").unary("log1p")
 
 
 def softplus(tracer: Tracer, self: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
     k, limit = float(beta), float(threshold)  # type: ignore[arg-type]
-    return in_floats(tracer, lambda e: (e * k > limit).choose(e, _softplus(e * k) / k), self)
+    return in_floats(tracer, lambda e: (e * k > limit).where(e, _softplus(e * k) / k), self)
 
 
 def threshold(tracer: Tracer, self: Tensor, threshold: Number, value: Number) -> Tensor:
     limit, other = as_tensor(tracer, threshold, self.dtype), as_tensor(tracer, value, self.dtype)
-    return formula(tracer.b, lambda e, n, v: (e <= n).choose(v, e), self, limit, other)
+    return formula(tracer.b, lambda e, n, v: (e <= n).where(v, e), self, limit, other)
 
 
 def glu(tracer: Tracer, self: Tensor, dim: int = -1) -> Tensor:
     (axis,) = shapes.axes_of(tracer.b, [dim], self.rank)
     half = self.shape[axis] // 2
     x, y = shapes.split(tracer.b, self, axis, [half, half])
-    return in_floats(tracer, lambda e, n: e * n.of("logistic"), x, y)
+    return in_floats(tracer, lambda e, n: e * n.unary("logistic"), x, y)
 
 
 def prelu(tracer: Tracer, self: Tensor, weight: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def prelu(tracer: Tracer, self: Tensor, weight: Tensor) -> Tensor:
     else:
         slopes = shapes.reshape(tracer.b, weight, [1] * self.rank)
     assert slopes is not None
-    return in_floats(tracer, lambda e, n: (e > 0.0).choose(e, e * n), self, slopes)
+    return in_floats(tracer, lambda e, n: (e > 0.0).where(e, e * n), self, slopes)
 
 
 def softmax(tracer: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
@@ -126,10 +126,10 @@ ACTIVATIONS: dict[str, Conversion] = {
     "aten.glu": glu,
     "aten.threshold": threshold,
     "aten.softplus": softplus,
-    "aten.silu": _of_floats(lambda e: e * e.of("logistic")),
-    "aten.mish": _of_floats(lambda e: e * _softplus(e).of("tanh")),
-    "aten.hardsigmoid": _of_floats(lambda e: (e + 3.0).at_least(0.0).at_most(6.0) / 6.0),
-    "aten.hardswish": _of_floats(lambda e: e * (e + 3.0).at_least(0.0).at_most(6.0) / 6.0),
+    "aten.silu": _of_floats(lambda e: e * e.unary("logistic")),
+    "aten.mish": _of_floats(lambda e: e * _softplus(e).unary("tanh")),
+    "aten.hardsigmoid": _of_floats(lambda e: (e + 3.0).max(0.0).min(6.0) / 6.0),
+    "aten.hardswish": _of_floats(lambda e: e * (e + 3.0).max(0.0).min(6.0) / 6.0),
     "aten.log_sigmoid": _of_floats(lambda e: -_softplus(-e)),
     "aten.softmax": softmax,
     "aten._softmax": softmax,

@@ -62,7 +62,7 @@ def _windows(tracer: Tracer, n: Size, out: Size) -> tuple[Tensor, Tensor]:
     first = formula(tracer.b, lambda o, n, m: o * n / m, numbers, size, count)
     last = formula(tracer.b, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
     within = shapes.reshape(tracer.b, shapes.iota(tracer.b, [longest], 0, I64), [1, longest])
-    taken = formula(tracer.b, lambda k, f, e: (f + k).at_most(e), within, first, last)
+    taken = formula(tracer.b, lambda k, f, e: (f + k).min(e), within, first, last)
     return taken, formula(tracer.b, lambda f, e: e - f + 1, first, last)
 
 
@@ -78,7 +78,7 @@ def adaptive_avg_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> Tenso
         index = shapes.reshape(
             tracer.b, shapes.iota(tracer.b, [part.shape[axis]], 0, I64), [-1, *[1] * (part.rank - axis - 1)]
         )
-        counted = formula(tracer.b, lambda v, k, c: (k < c).choose(v, 0.0), part, index, count)
+        counted = formula(tracer.b, lambda v, k, c: (k < c).where(v, 0.0), part, index, count)
         total = reductions.reduce(tracer.b, "add", counted, [axis], keep=True)
         return [formula(tracer.b, lambda v, c: v / c.to(inner), total, count)]
 
@@ -93,8 +93,8 @@ def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple
     spatial = len(output_size)
 
     def larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        (best, place), (value, here) = running, elements
-        before, behind = scalars.compare("lt", here, place), scalars.compare("gt", here, place)
+        (best, position), (value, here) = running, elements
+        before, behind = scalars.compare("lt", here, position), scalars.compare("gt", here, position)
         taken = scalars.binary(
             "or", scalars.compare("gt", value, best), scalars.binary("and", scalars.compare("eq", value, best), before)
         )
@@ -103,7 +103,7 @@ def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple
             taken = scalars.binary(
                 "or", taken, scalars.binary("and", scalars.unary("is_nan", value), scalars.binary("or", first, behind))
             )
-        return [scalars.select(taken, value, best), scalars.select(taken, here, place)]
+        return [scalars.select(taken, value, best), scalars.select(taken, here, position)]
 
     starts = [
         tracer.b.constant(reductions.least(self.dtype), self.dtype),
@@ -121,9 +121,11 @@ def adaptive_max_pool(tracer: Tracer, self: Tensor, output_size: Sizes) -> tuple
             tracer.b, shapes.iota(tracer.b, [self.shape[d]], 0, I64), [-1, *[1] * (self.rank - d - 1)]
         )
         index = formula(tracer.b, lambda whole, n, at: whole * n + at, index, size, along)
-    places = shapes.broadcast_to(tracer.b, index, self.shape)
-    values, places = _pooled(tracer, [self, places], output_size, reduce, lambda parts, axis, _: reduce(parts, axis))
-    return values, places
+    positions = shapes.broadcast_to(tracer.b, index, self.shape)
+    values, positions = _pooled(
+        tracer, [self, positions], output_size, reduce, lambda parts, axis, _: reduce(parts, axis)
+    )
+    return values, positions
 
 
 ADAPTIVE_POOLING: dict[str, Conversion] = {

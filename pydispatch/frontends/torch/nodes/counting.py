@@ -17,16 +17,16 @@ def bincount(tracer: Tracer, self: Tensor, weights: Tensor | None = None, minlen
     """Return how often each number from 0 to the largest one occurs, or the sums of weights; at least minlength of
     them.
     """
-    places = ew.convert(tracer.b, self, I64)
-    largest = reductions.reduce(tracer.b, "max", shapes.concat(tracer.b, [places, tracer.b.constant([-1], I64)], 0))
+    positions = ew.convert(tracer.b, self, I64)
+    largest = reductions.reduce(tracer.b, "max", shapes.concat(tracer.b, [positions, tracer.b.constant([-1], I64)], 0))
     least = reductions.size_as(tracer.b, minlength, I64)
-    count = formula(tracer.b, lambda n, least: (n + 1).at_least(least), largest, least)
+    count = formula(tracer.b, lambda n, least: (n + 1).max(least), largest, least)
     size = tracer.b.size_of(tracer.b.scalar(count), "count")
     if weights is None:
-        amounts = shapes.full(tracer.b, 1, places.shape, I64)
+        amounts = shapes.full(tracer.b, 1, positions.shape, I64)
     else:
         amounts = ew.convert(tracer.b, weights, F32 if weights.dtype == F32 else F64)
-    return scatters.put_rows(tracer.b, shapes.full(tracer.b, 0, (size,), amounts.dtype), [places], amounts, "add")
+    return scatters.put_rows(tracer.b, shapes.full(tracer.b, 0, (size,), amounts.dtype), [positions], amounts, "add")
 
 
 def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
@@ -41,16 +41,16 @@ def histc(tracer: Tracer, self: Tensor, bins: int = 100, min: Number = 0, max: N
     if min == max:
         low, high = (reductions.reduce(b, name, flat) for name in ("min", "max"))
         alike = ew.compare(b, "eq", low, high)
-        low = formula(b, lambda n, e: e.choose(n - 1.0, n), low, alike)
-        high = formula(b, lambda n, e: e.choose(n + 1.0, n), high, alike)
+        low = formula(b, lambda n, e: e.where(n - 1.0, n), low, alike)
+        high = formula(b, lambda n, e: e.where(n + 1.0, n), high, alike)
 
-    def place(value: Element, low: Element, high: Element) -> Element:
-        bin_ = ((value - low) * float(bins) / (high - low)).to(I64).at_most(bins - 1)
-        return ((value >= low) & (value <= high)).choose(bin_, -1)
+    def position(value: Element, low: Element, high: Element) -> Element:
+        bin_ = ((value - low) * float(bins) / (high - low)).to(I64).min(bins - 1)
+        return ((value >= low) & (value <= high)).where(bin_, -1)
 
-    places = formula(b, place, flat, low, high)
+    positions = formula(b, position, flat, low, high)
     ones = shapes.full(b, 1, flat.shape, dtype)
-    return scatters.put_rows(b, shapes.full(b, 0, (bins,), dtype), [places], ones, "add")
+    return scatters.put_rows(b, shapes.full(b, 0, (bins,), dtype), [positions], ones, "add")
 
 
 # -- repetition
@@ -61,7 +61,7 @@ def _sources(tracer: Tracer, repeats: Tensor, output_size: Size | None) -> Tenso
     counts = ew.convert(tracer.b, repeats, I64)
     if output_size is None:
         output_size = tracer.b.size_of(tracer.b.scalar(reductions.reduce(tracer.b, "add", counts)), "count")
-    # An element begins where those before it end; several begin at one place where some have a count of 0.
+    # An element begins where those before it end; several begin at one position where some have a count of 0.
     begins = scans.cumulative(tracer.b, "add", counts, 0, exclusive=True)
     marks = scatters.put_rows(
         tracer.b,

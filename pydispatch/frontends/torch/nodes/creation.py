@@ -95,8 +95,8 @@ def arange_step(tracer: Tracer, start: Number, end: Number, step: Number = 1, *,
     if any(isinstance(n, Expr) for n in (start, end, step)) or not step:
         raise tracer.b.fail("arange by fractions up to a size that is not known")
     first, last, by = float(start), float(end), float(step)  # type: ignore[arg-type]
-    places = shapes.iota(tracer.b, [max(0, math.ceil((last - first) / by))], 0, I64)
-    values = formula(tracer.b, lambda e: e.to(F64) * by + first, places)
+    positions = shapes.iota(tracer.b, [max(0, math.ceil((last - first) / by))], 0, I64)
+    values = formula(tracer.b, lambda e: e.to(F64) * by + first, positions)
     return ew.convert(tracer.b, values, dtype or F32)
 
 
@@ -105,8 +105,8 @@ def _of_integers(tracer: Tracer, start: Any, end: Any, step: Any, dtype: DType) 
         raise tracer.b.fail(f"arange with the step {step}")
     count = ceil_div(end - start, step) if step > 0 else ceil_div(start - end, -step)
     count = max(count, 0) if isinstance(count, int) else count
-    places = shapes.iota(tracer.b, [count], 0, I64)
-    scaled = places if step == 1 else ew.binary(tracer.b, "mul", places, as_tensor(tracer, step))
+    positions = shapes.iota(tracer.b, [count], 0, I64)
+    scaled = positions if step == 1 else ew.binary(tracer.b, "mul", positions, as_tensor(tracer, step))
     values = scaled if start == 0 else ew.binary(tracer.b, "add", scaled, as_tensor(tracer, start))
     return ew.convert(tracer.b, values, dtype)
 
@@ -119,7 +119,7 @@ def linspace(tracer: Tracer, start: Operand, end: Operand, steps: int, *, dtype:
         part = tracer.b.constant(np.linspace(0.0, 1.0, steps), F64)
         low, high = (shapes.reshape(tracer.b, as_tensor(tracer, v, F64), []) for v in (start, end))
         values_ = formula(
-            tracer.b, lambda p, x, y: (p < 0.5).choose(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high
+            tracer.b, lambda p, x, y: (p < 0.5).where(x + (y - x) * p, y - (y - x) * (1.0 - p)), part, low, high
         )
         return ew.convert(tracer.b, values_, dtype or F32)
     values = np.linspace(float(start), float(end), steps)  # type: ignore[arg-type]

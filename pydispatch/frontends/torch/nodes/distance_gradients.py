@@ -29,15 +29,15 @@ def cdist_backward(tracer: Tracer, grad: Tensor, x1: Tensor, x2: Tensor, p: floa
 
 def _slope(difference: Element, distance: Element, p: float) -> Element:
     """Return the derivative of a norm of order p by one of its differences; 0 for equal rows."""
-    size, sign = difference.of("abs"), difference.of("sign")
+    size, sign = difference.unary("abs"), difference.unary("sign")
     if p == 0:
         return difference.const(0.0)
     if p == 1:
         return sign
     if math.isinf(p):
-        return (size >= distance).choose(sign, 0.0)
+        return (size >= distance).where(sign, 0.0)
     slope = difference / distance if p == 2 else sign * (size / distance).binary("pow", p - 1.0)
-    return difference.is_equal(0.0).choose(0.0, slope)
+    return difference.is_equal(0.0).where(0.0, slope)
 
 
 def pdist_backward(tracer: Tracer, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
@@ -47,8 +47,8 @@ def pdist_backward(tracer: Tracer, grad: Tensor, self: Tensor, p: float, pdist: 
         return shapes.full(tracer.b, 0, self.shape, self.dtype)
     pairs = np.zeros((count, count), np.int64)
     pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)
-    places = tracer.b.constant(pairs + pairs.T)
-    whole = (gathers.take(tracer.b, vector, places, 0) for vector in (grad, pdist))
+    positions = tracer.b.constant(pairs + pairs.T)
+    whole = (gathers.take(tracer.b, vector, positions, 0) for vector in (grad, pdist))
     return cdist_backward(tracer, next(whole), self, self, p, next(whole))
 
 

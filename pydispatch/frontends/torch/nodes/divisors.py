@@ -25,7 +25,7 @@ def gcd(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
 
     def divided(tensors: list[Tensor]) -> list[Tensor]:
         return formulas(
-            b, lambda v, w: (w.is_equal(0).choose(v, w), w.is_equal(0).choose(w, v % w.is_equal(0).choose(1, w))),
+            b, lambda v, w: (w.is_equal(0).where(v, w), w.is_equal(0).where(w, v % w.is_equal(0).where(1, w))),
             *tensors,
         )  # fmt: skip
 
@@ -35,7 +35,7 @@ def gcd(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
 def lcm(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
     x, y = together(tracer, self, other)
     divisor = gcd(tracer, x, y)
-    multiple = formula(tracer.b, lambda v, w, d: v / d.is_equal(0).choose(1, d) * w, x, y, divisor)
+    multiple = formula(tracer.b, lambda v, w, d: v / d.is_equal(0).where(1, d) * w, x, y, divisor)
     return multiple if x.dtype.is_unsigned else ew.unary(tracer.b, "abs", multiple)
 
 

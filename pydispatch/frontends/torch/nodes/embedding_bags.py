@@ -44,22 +44,22 @@ def embedding_bag(
     if mode == _MAX:
         least = shapes.full(b, reductions.least(weight.dtype), shape, weight.dtype)
         largest = scatters.put_rows(b, least, [bag], rows, "max")
-        result = formula(b, lambda v, n: (n > 0).choose(v, 0.0), largest, column)
+        result = formula(b, lambda v, n: (n > 0).where(v, 0.0), largest, column)
         return result, Saved(listed), Saved(counts), Saved(_indices_of(tracer, largest, rows, bag, indices))
     result = scatters.put_rows(b, shapes.full(b, 0, shape, weight.dtype), [bag], rows, "add")
     if mode == _MEAN:
-        result = formula(b, lambda v, n: v / n.at_least(1).to(v.dtype), result, column)
+        result = formula(b, lambda v, n: v / n.max(1).to(v.dtype), result, column)
     return result, Saved(listed), Saved(counts), Saved(counts)
 
 
 def _bag_of_each(tracer: Tracer, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
     """Return the number of the bag of each index; -1 for padding, which is in no bag."""
     begins = shapes.slice_axis(tracer.b, offsets, 0, 0, bags)
-    places = searchsorted(tracer, begins, shapes.iota(tracer.b, indices.shape, 0, offsets.dtype), right=True)
-    bag = formula(tracer.b, lambda n: n - 1, places)
+    positions = searchsorted(tracer, begins, shapes.iota(tracer.b, indices.shape, 0, offsets.dtype), right=True)
+    bag = formula(tracer.b, lambda n: n - 1, positions)
     if padding_idx is None or padding_idx < 0:
         return bag
-    return formula(tracer.b, lambda n, i: i.is_equal(padding_idx).choose(-1, n), bag, indices)
+    return formula(tracer.b, lambda n, i: i.is_equal(padding_idx).where(-1, n), bag, indices)
 
 
 def _counts(tracer: Tracer, bag: Tensor, bags: Size) -> Tensor:
@@ -73,7 +73,7 @@ def _indices_of(tracer: Tracer, largest: Tensor, rows: Tensor, bag: Tensor, indi
     beyond = reductions.largest(I64)
     own = gathers.take(tracer.b, largest, bag, 0)
     numbers = formula(
-        tracer.b, lambda v, m: v.is_equal(m).choose(v.position(0, I64), v.const(beyond).to(I64)), rows, own
+        tracer.b, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(beyond).to(I64)), rows, own
     )
     first = scatters.put_rows(tracer.b, shapes.full(tracer.b, beyond, largest.shape, I64), [bag], numbers, "min")
     return gathers.take(tracer.b, indices, first, 0)
@@ -94,16 +94,16 @@ def embedding_bag_backward(
     counts = shapes.expand_dims(b, _counts(tracer, bag, bags), [1])
     table = shapes.full(b, 0, [num_weights, width], inner)
     if mode == _MAX:
-        updates = formula(b, lambda g, n: (n > 0).choose(g.to(inner), 0.0), grad, counts)
+        updates = formula(b, lambda g, n: (n > 0).where(g.to(inner), 0.0), grad, counts)
         return ew.convert(b, scatters.put_along(b, table, maximum_indices, updates, 0, "add"), grad.dtype)
     share = ew.convert(b, grad, inner)
     if mode == _MEAN:
-        share = formula(b, lambda g, n: g / n.at_least(1).to(inner), share, counts)
+        share = formula(b, lambda g, n: g / n.max(1).to(inner), share, counts)
     rows = gathers.take(b, share, bag, 0)
     if per_sample_weights is not None:
         rows = formula(b, lambda g, w: g * w.to(inner), rows, shapes.expand_dims(b, per_sample_weights, [1]))
-    places = formula(b, lambda n, i: (n < 0).choose(-1, i.to(I64)), bag, indices)
-    return ew.convert(b, scatters.put_rows(b, table, [places], rows, "add"), grad.dtype)
+    positions = formula(b, lambda n, i: (n < 0).where(-1, i.to(I64)), bag, indices)
+    return ew.convert(b, scatters.put_rows(b, table, [positions], rows, "add"), grad.dtype)
 
 
 def per_sample_weights_backward(
@@ -116,7 +116,7 @@ def per_sample_weights_backward(
     total = reductions.reduce(
         tracer.b, "add", formula(tracer.b, lambda w, g: w.to(inner) * g.to(inner), rows, own), [1]
     )
-    return ew.convert(tracer.b, formula(tracer.b, lambda v, n: (n < 0).choose(0.0, v), total, bag), grad.dtype)
+    return ew.convert(tracer.b, formula(tracer.b, lambda v, n: (n < 0).where(0.0, v), total, bag), grad.dtype)
 
 
 EMBEDDING_BAGS: dict[str, Conversion] = {

@@ -23,8 +23,8 @@ def ldexp(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
     """self * 2^other, which is exact where a power of two of that size is infinite or 0."""
 
     def written(e: Element, n: Element) -> Element:
-        half = (n * 0.5).of("floor")
-        return e * half.of("exp2") * (n - half).of("exp2")
+        half = (n * 0.5).unary("floor")
+        return e * half.unary("exp2") * (n - half).unary("exp2")
 
     return in_floats(tracer, written, self, other)
 
@@ -39,20 +39,20 @@ def frexp(tracer: Tracer, self: Tensor) -> tuple[Tensor, Tensor]:
 
     def written(e: Element) -> list[Element]:
         e = e.to(inner)
-        size = e.of("abs")
-        none = e.is_equal(0.0) | ~e.of("is_finite")
+        size = e.unary("abs")
+        none = e.is_equal(0.0) | ~e.unary("is_finite")
         small = size < least
-        known = none.choose(1.0, small.choose(size * 2.0**lift, size))
-        exponent = known.of("log2").of("floor") + 1.0
+        known = none.where(1.0, small.where(size * 2.0**lift, size))
+        exponent = known.unary("log2").unary("floor") + 1.0
         # Halved twice: 2^exponent may be infinite where the number is not.
-        half = (exponent * 0.5).of("floor")
-        part = known / half.of("exp2") / (exponent - half).of("exp2")
+        half = (exponent * 0.5).unary("floor")
+        part = known / half.unary("exp2") / (exponent - half).unary("exp2")
         over, under = part >= 1.0, part < 0.5
-        exponent = over.choose(exponent + 1.0, under.choose(exponent - 1.0, exponent))
-        part = over.choose(part * 0.5, under.choose(part * 2.0, part))
-        exponent = small.choose(exponent - float(lift), exponent)
-        fraction = none.choose(e, part.binary("copysign", e))
-        return [fraction.to(self.dtype), none.choose(0.0, exponent).to(I32)]
+        exponent = over.where(exponent + 1.0, under.where(exponent - 1.0, exponent))
+        part = over.where(part * 0.5, under.where(part * 2.0, part))
+        exponent = small.where(exponent - float(lift), exponent)
+        fraction = none.where(e, part.binary("copysign", e))
+        return [fraction.to(self.dtype), none.where(0.0, exponent).to(I32)]
 
     results = formulas(tracer.b, written, self)
     return results[0], results[1]

@@ -1,4 +1,4 @@
-"""Elements at computed places."""
+"""Elements at computed positions."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def embedding(
 
 
 def index(tracer: Tracer, self: Tensor, indices: MaybeTensors) -> Tensor:
-    by_axis = _places(tracer, self, indices)
+    by_axis = _positions(tracer, self, indices)
     return gathers.index(tracer.b, self, [*by_axis, *[None] * (self.rank - len(by_axis))])
 
 
-def _places(tracer: Tracer, x: Tensor, indices: MaybeTensors) -> list[Tensor | None]:
+def _positions(tracer: Tracer, x: Tensor, indices: MaybeTensors) -> list[Tensor | None]:
     """Return indices with masks replaced by the indices of their true elements, one vector for each axis of a mask."""
     by_axis: list[Tensor | None] = []
     for i in indices:
@@ -44,23 +44,23 @@ def _places(tracer: Tracer, x: Tensor, indices: MaybeTensors) -> list[Tensor | N
         if i.rank == 0 or any(not isinstance(n, Expr) and not isinstance(m, Expr) and n != m
                               for n, m in zip(covered, i.shape, strict=True)):  # fmt: skip
             raise tracer.b.fail(f"{x} is indexed by {i}, whose axes are not those of it")
-        by_axis += selection.places_of_nonzero(tracer.b, i)
+        by_axis += selection.indices_of_nonzero(tracer.b, i)
     return by_axis
 
 
 def nonzero(tracer: Tracer, self: Tensor) -> Tensor:
-    rows = selection.places_of_nonzero(tracer.b, self if self.rank else shapes.reshape(tracer.b, self, [1]))
+    rows = selection.indices_of_nonzero(tracer.b, self if self.rank else shapes.reshape(tracer.b, self, [1]))
     return shapes.stack(tracer.b, rows, 1) if self.rank else shapes.full(tracer.b, 0, [*rows[0].shape, 0], I64)
 
 
 def nonzero_numpy(tracer: Tracer, self: Tensor) -> list[Tensor]:
-    return selection.places_of_nonzero(tracer.b, self if self.rank else shapes.reshape(tracer.b, self, [1]))
+    return selection.indices_of_nonzero(tracer.b, self if self.rank else shapes.reshape(tracer.b, self, [1]))
 
 
 def masked_select(tracer: Tracer, self: Tensor, mask: Tensor) -> Tensor:
     shape = ew.broadcast_shape(tracer.b, self.shape, mask.shape)
     x, kept = (shapes.reshape(tracer.b, shapes.broadcast_to(tracer.b, v, shape), [-1]) for v in (self, mask))
-    return gathers.take(tracer.b, x, selection.places_of_true(tracer.b, kept), 0)
+    return gathers.take(tracer.b, x, selection.indices_of_true(tracer.b, kept), 0)
 
 
 def masked_scatter(tracer: Tracer, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -74,8 +74,8 @@ def masked_scatter(tracer: Tracer, self: Tensor, mask: Tensor, source: Tensor) -
 
 def put(tracer: Tracer, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return `self` with elements at row-major indices replaced, or added to where `accumulate` is set."""
-    flat, places, updates = (shapes.reshape(tracer.b, v, [product(v.shape)]) for v in (self, index, source))
-    updated = scatters.put_along(tracer.b, flat, places, updates, 0, "add" if accumulate else None)
+    flat, positions, updates = (shapes.reshape(tracer.b, v, [product(v.shape)]) for v in (self, index, source))
+    updated = scatters.put_along(tracer.b, flat, positions, updates, 0, "add" if accumulate else None)
     return shapes.reshape(tracer.b, updated, self.shape)
 
 
@@ -96,8 +96,8 @@ def take_along_dim(tracer: Tracer, self: Tensor, indices: Tensor, dim: int) -> T
     shape = [i if d == axis else ew.broadcast_shape(tracer.b, (n,), (i,))[0]
              for d, (n, i) in enumerate(zip(self.shape, indices.shape, strict=True))]  # fmt: skip
     whole = [self.shape[d] if d == axis else n for d, n in enumerate(shape)]
-    x, places = shapes.broadcast_to(tracer.b, self, whole), shapes.broadcast_to(tracer.b, indices, shape)
-    return gathers.take_along(tracer.b, x, places, axis)
+    x, positions = shapes.broadcast_to(tracer.b, self, whole), shapes.broadcast_to(tracer.b, indices, shape)
+    return gathers.take_along(tracer.b, x, positions, axis)
 
 
 def take(tracer: Tracer, self: Tensor, index: Tensor) -> Tensor:
@@ -111,9 +111,9 @@ def masked_fill(tracer: Tracer, self: Tensor, mask: Tensor, value: Operand) -> T
 def one_hot(tracer: Tracer, self: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes < 0:
         raise tracer.b.fail("one_hot without a number of classes gives a tensor whose size depends on its elements")
-    places = shapes.expand_dims(tracer.b, self, [self.rank])
+    positions = shapes.expand_dims(tracer.b, self, [self.rank])
     return ew.convert(
-        tracer.b, ew.compare(tracer.b, "eq", places, tracer.b.constant(list(range(num_classes)), self.dtype)), I64
+        tracer.b, ew.compare(tracer.b, "eq", positions, tracer.b.constant(list(range(num_classes)), self.dtype)), I64
     )
 
 
@@ -178,7 +178,7 @@ _IDENTITIES = {"add": lambda dtype: 0, "mul": lambda dtype: 1, "max": reductions
 
 
 def _reduced_along(
-    tracer: Tracer, x: Tensor, axis: int, places: Tensor, source: Tensor, reduce: str, include_self: bool
+    tracer: Tracer, x: Tensor, axis: int, positions: Tensor, source: Tensor, reduce: str, include_self: bool
 ) -> Tensor:
     """x with elements combined into it along an axis. include_self: with what is there."""
     name = "add" if reduce == "mean" else _COMBINE.get(reduce)
@@ -186,30 +186,32 @@ def _reduced_along(
         raise tracer.b.fail(f"elements are combined by '{reduce}'; known are mean, {', '.join(_COMBINE)}")
     begin = x
     if not include_self:
-        identity = shapes.full(tracer.b, _IDENTITIES[name](x.dtype), places.shape, x.dtype)
-        begin = scatters.put_along(tracer.b, x, places, identity, axis)
-    combined = scatters.put_along(tracer.b, begin, places, source, axis, name)
+        identity = shapes.full(tracer.b, _IDENTITIES[name](x.dtype), positions.shape, x.dtype)
+        begin = scatters.put_along(tracer.b, x, positions, identity, axis)
+    combined = scatters.put_along(tracer.b, begin, positions, source, axis, name)
     if reduce != "mean":
         return combined
     counts = shapes.full(tracer.b, 1 if include_self else 0, x.shape, I64)
-    counts = scatters.put_along(tracer.b, counts, places, shapes.full(tracer.b, 1, places.shape, I64), axis, "add")
+    counts = scatters.put_along(
+        tracer.b, counts, positions, shapes.full(tracer.b, 1, positions.shape, I64), axis, "add"
+    )
 
     def mean(total: Element, n: Element) -> Element:
-        count = n.at_least(1).to(total.dtype)
+        count = n.max(1).to(total.dtype)
         return floor_quotient(total, count) if total.dtype.kind is Kind.INT else total / count
 
     return formula(tracer.b, mean, combined, counts)
 
 
 def _along(tracer: Tracer, x: Tensor, dim: int, index: Tensor, source: Operand, combine: str | None) -> Tensor:
-    """x with slices replaced: those of a source at the places of a vector along an axis."""
+    """x with slices replaced: those of a source at the positions of a vector along an axis."""
     if not x.rank:
         flat = [shapes.reshape(tracer.b, v, [-1]) for v in (x, index, as_tensor(tracer, source, x.dtype))]
         return shapes.reshape(tracer.b, _along(tracer, flat[0], 0, flat[1], flat[2], combine), [])
     axis = shapes.axis_of(tracer.b, dim, x.rank)
-    places, shape = _slices_at(tracer, x, axis, index)
+    positions, shape = _slices_at(tracer, x, axis, index)
     values = shapes.broadcast_to(tracer.b, as_tensor(tracer, source, x.dtype), shape)
-    return scatters.put_along(tracer.b, x, places, values, axis, combine)
+    return scatters.put_along(tracer.b, x, positions, values, axis, combine)
 
 
 def _slices_at(tracer: Tracer, x: Tensor, axis: int, index: Tensor) -> tuple[Tensor, list[Size]]:
@@ -228,9 +230,9 @@ def index_reduce(
         x, at, updates = (shapes.reshape(tracer.b, v, [-1]) for v in (self, index, source))
         return shapes.reshape(tracer.b, index_reduce(tracer, x, 0, at, updates, reduce, include_self=include_self), [])
     axis = shapes.axis_of(tracer.b, dim, self.rank)
-    places, shape = _slices_at(tracer, self, axis, index)
+    positions, shape = _slices_at(tracer, self, axis, index)
     values = shapes.broadcast_to(tracer.b, as_tensor(tracer, source, self.dtype), shape)
-    return _reduced_along(tracer, self, axis, places, values, reduce, include_self)
+    return _reduced_along(tracer, self, axis, positions, values, reduce, include_self)
 
 
 def index_add(tracer: Tracer, self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
@@ -250,22 +252,22 @@ def index_put(tracer: Tracer, self: Tensor, indices: MaybeTensors, values: Tenso
     mask = indices[0] if len(indices) == 1 else None
     if mask is not None and mask.dtype.is_bool and all(n == 1 for n in values.shape):
         return _masked_put(tracer, self, mask, values, accumulate)
-    indices = _places(tracer, self, indices)
+    indices = _positions(tracer, self, indices)
     index_tensors = [i for i in indices if i is not None]
     axes = [d for d, i in enumerate(indices) if i is not None]
     kept = [d for d in range(self.rank) if d not in axes]
-    places = ew.broadcast_shape(tracer.b, *(i.shape for i in index_tensors))
+    index_shape = ew.broadcast_shape(tracer.b, *(i.shape for i in index_tensors))
     # Indexed axes first; what is written has theirs where the first of them is when they stand together.
     order = [*axes, *kept]
     whole = shapes.transpose(tracer.b, self, order)
     first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
     rest = [self.shape[d] for d in kept]
     written = shapes.broadcast_to(
-        tracer.b, ew.convert(tracer.b, values, self.dtype), [*rest[:first], *places, *rest[first:]]
+        tracer.b, ew.convert(tracer.b, values, self.dtype), [*rest[:first], *index_shape, *rest[first:]]
     )
-    width = len(places)
+    width = len(index_shape)
     moved = [*range(first, first + width), *range(first), *range(first + width, written.rank)]
-    columns = [shapes.broadcast_to(tracer.b, ew.convert(tracer.b, i, I64), places) for i in index_tensors]
+    columns = [shapes.broadcast_to(tracer.b, ew.convert(tracer.b, i, I64), index_shape) for i in index_tensors]
     rows = shapes.stack(tracer.b, columns, width)
     updated = scatters.put_nd(
         tracer.b, whole, rows, shapes.transpose(tracer.b, written, moved), "add" if accumulate else None

@@ -55,12 +55,12 @@ def _rows_in_order(tracer: Tracer, pivots: Tensor, n: Size) -> Tensor:
 
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         (rows,) = tensors
-        place = shapes.broadcast_to(b, reductions.size_as(b, j, I64), [exchanges.shape[0], 1])
+        position = shapes.broadcast_to(b, reductions.size_as(b, j, I64), [exchanges.shape[0], 1])
         other = formula(b, lambda p: p.to(I64) - 1, shapes.slice_axis(b, exchanges, 1, j, j + 1))
-        here, there = (gathers.take_along(b, rows, at, 1) for at in (place, other))
+        here, there = (gathers.take_along(b, rows, at, 1) for at in (position, other))
         index = shapes.iota(b, rows.shape, 1, I64)
-        return [formula(b, lambda v, i, p, o, h, e: i.is_equal(p).choose(e, i.is_equal(o).choose(h, v)),
-                        rows, index, place, other, here, there)]  # fmt: skip
+        return [formula(b, lambda v, i, p, o, h, e: i.is_equal(p).where(e, i.is_equal(o).where(h, v)),
+                        rows, index, position, other, here, there)]  # fmt: skip
 
     ordered = rows if count == 0 else for_(b, count, [rows], step)[0]
     return shapes.reshape(b, ordered, [*lead, n])
@@ -106,8 +106,8 @@ def lu_solve(
         return products.matmul(tracer.b, solution, _transposed(tracer, P))
     order = _rows_in_order(tracer, pivots, LU.shape[-2])
     matrix, right = _batched(tracer, LU, B)
-    places = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), right.shape)
-    moved = gathers.take_along(tracer.b, right, places, right.rank - 2)
+    positions = shapes.broadcast_to(tracer.b, shapes.expand_dims(tracer.b, order, [order.rank]), right.shape)
+    moved = gathers.take_along(tracer.b, right, positions, right.rank - 2)
     below = linear.triangular_solve(tracer.b, matrix, moved, unit=True)
     return linear.triangular_solve(tracer.b, matrix, below, lower=False)
 
@@ -127,7 +127,7 @@ def _transposed(tracer: Tracer, x: Tensor) -> Tensor:
 def _exchanges(tracer: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
     """1 or -1: the determinant of the permutation of rows."""
     index = shapes.iota(tracer.b, pivots.shape, pivots.rank - 1, I32)
-    signs = formula(tracer.b, lambda p, i: p.is_equal(i + 1).choose(p.const(1), p.const(-1)), pivots, index)
+    signs = formula(tracer.b, lambda p, i: p.is_equal(i + 1).where(p.const(1), p.const(-1)), pivots, index)
     return ew.convert(tracer.b, reductions.reduce(tracer.b, "mul", signs, [-1]), dtype)
 
 
@@ -169,7 +169,7 @@ def logdet(tracer: Tracer, A: Memory) -> Tensor:  # noqa: N803
     sign, log = slogdet(tracer, A)
     if sign.dtype.is_complex:
         return ew.apply(tracer.b, lambda s, z, v: s.complex(v, s.binary("atan2", s.imag(z), s.real(z))), sign, log)
-    return formula(tracer.b, lambda s, v: (s < 0.0).choose(float("nan"), v), sign, log)
+    return formula(tracer.b, lambda s, v: (s < 0.0).where(float("nan"), v), sign, log)
 
 
 # -- linear systems
@@ -260,9 +260,9 @@ def cholesky_ex(tracer: Tracer, self: Tensor, *, upper: bool = False, check_erro
     pivot = diagonal(tracer, factor, 0, -2, -1)
     n = reductions.size_as(tracer.b, pivot.shape[-1], I32)
     index = shapes.iota(tracer.b, pivot.shape, pivot.rank - 1, I32)
-    failed = formula(tracer.b, lambda v, i, n: (v > 0.0).choose(n + 1, i + 1), pivot, index, n)
+    failed = formula(tracer.b, lambda v, i, n: (v > 0.0).where(n + 1, i + 1), pivot, index, n)
     first = reductions.reduce(tracer.b, "min", failed, [-1])
-    return factor, formula(tracer.b, lambda v, n: (v > n).choose(0, v), first, n)
+    return factor, formula(tracer.b, lambda v, n: (v > n).where(0, v), first, n)
 
 
 def cholesky_solve(tracer: Tracer, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
@@ -347,7 +347,7 @@ def pinv(
         u, values, vt = jacobi.svd(b, self)
         left, right = _transposed(tracer, vt), u
     least = _least_value(tracer, self, values, atol, rtol)
-    inverse = formula(b, lambda v, n: (v.of("abs") > n).choose(1.0 / v, 0.0), values, least)
+    inverse = formula(b, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, least)
     scaled = ew.binary(b, "mul", left, shapes.expand_dims(b, inverse, [inverse.rank - 1]))
     return products.matmul(b, scaled, _transposed(tracer, right))
 
@@ -362,12 +362,12 @@ def _least_value(tracer: Tracer, x: Tensor, values: Tensor, atol: Operand | None
     if rtol is None:
         m, n = x.shape[-2:]
         share = float(np.finfo(x.dtype.numpy).eps) * max(int(m), int(n))  # type: ignore[arg-type]
-        relative = formula(b, lambda v: (v > 0.0).choose(v.const(0.0), share), absolute)
+        relative = formula(b, lambda v: (v > 0.0).where(v.const(0.0), share), absolute)
     else:
         relative = as_tensor(tracer, rtol, x.dtype)
     absolute, relative = (shapes.expand_dims(b, v, [v.rank]) if v.rank else v for v in (absolute, relative))
     largest = reductions.reduce(b, "max", ew.unary(b, "abs", values), [-1], True)
-    return formula(b, lambda v, a, r: a.at_least(r * v), largest, absolute, relative)
+    return formula(b, lambda v, a, r: a.max(r * v), largest, absolute, relative)
 
 
 def pinv_by_share(tracer: Tracer, self: Tensor, rcond: Operand = 1e-15, hermitian: bool = False) -> Tensor:

@@ -98,7 +98,7 @@ def _by_statistics(
         if old is not None else None
         for old, now in zip(running, (mean, unbiased), strict=True)
     ]  # fmt: skip
-    return _saved(normalized, mean, formula(tracer.b, lambda v: (v + eps).of("rsqrt"), variance)), after
+    return _saved(normalized, mean, formula(tracer.b, lambda v: (v + eps).unary("rsqrt"), variance)), after
 
 
 def batch_norm(
@@ -120,9 +120,9 @@ def _legit(
         return _without_training(tracer, input, weight, bias, running_mean.tensor, running_var.tensor, momentum, eps)
     running = [m.tensor if m is not None else None for m in memory]
     saved, after = _by_statistics(tracer, input, weight, bias, momentum, eps, running)
-    for place, tensor in zip(memory, after, strict=True):
-        if place is not None and tensor is not None:
-            place.write(ew.convert(tracer.b, tensor, place.tensor.dtype))
+    for statistic, tensor in zip(memory, after, strict=True):
+        if statistic is not None and tensor is not None:
+            statistic.write(ew.convert(tracer.b, tensor, statistic.tensor.dtype))
     return saved
 
 

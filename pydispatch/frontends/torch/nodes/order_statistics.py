@@ -25,8 +25,8 @@ def _middle(tracer: Tracer, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
 
     def index(n: Element, size: Element) -> Element:
         if skips_nan:
-            return ((n - 1) / 2).at_least(0)
-        return n.is_equal(size).choose(((size - 1) / 2).at_least(0), n)
+            return ((n - 1) / 2).max(0)
+        return n.is_equal(size).where(((size - 1) / 2).max(0), n)
 
     return formula(tracer.b, index, _numbers(tracer, x, axis), reductions.size_as(tracer.b, x.shape[axis], I64))
 
@@ -44,9 +44,9 @@ def _by_axis(skips_nan: bool) -> Conversion:
         if not self.rank:
             return self, b.constant(0, I64)
         axis = _reduced_axis(tracer, "median", self, dim)
-        values, places = ordering.sort_with_places(b, self, axis)
+        values, positions = ordering.sort_with_indices(b, self, axis)
         at = _middle(tracer, self, axis, skips_nan)
-        medians = gathers.take_along(b, values, at, axis), gathers.take_along(b, places, at, axis)
+        medians = gathers.take_along(b, values, at, axis), gathers.take_along(b, positions, at, axis)
         return medians if keepdim else _without(tracer, medians, axis)
 
     return convert
@@ -58,7 +58,7 @@ def _of_all(skips_nan: bool) -> Conversion:
         b = tracer.b
         flat = shapes.reshape(b, self, [product(self.shape)])
         size = flat.shape[0]
-        values, _ = ordering.sort_with_places(b, flat, 0)
+        values, _ = ordering.sort_with_indices(b, flat, 0)
         if not self.dtype.is_float:
             b.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
         elif isinstance(size, Expr) or size == 0:
@@ -78,19 +78,19 @@ def mode(tracer: Tracer, self: Tensor, dim: int = -1, keepdim: bool = False) -> 
     if not self.rank:
         return self, b.constant(0, I64)
     axis = _reduced_axis(tracer, "mode", self, dim)
-    values, places = ordering.sort_with_places(b, self, axis)
+    values, positions = ordering.sort_with_indices(b, self, axis)
     # An element counts those before it that equal it: its number less that of the first one of its run.
     before = shapes.concat(b, [shapes.slice_axis(b, values, axis, 0, 1),
                                shapes.slice_axis(b, values, axis, 0, self.shape[axis] - 1)], axis)  # fmt: skip
 
     def begin(value: Element, w: Element) -> Element:
         index = value.position(axis, I64)
-        return value.is_equal(w).choose(0, index)
+        return value.is_equal(w).where(0, index)
 
     starts = scans.cumulative(b, "max", formula(b, begin, values, before), axis)
     counts = formula(b, lambda s: s.position(axis, I64) - s, starts)
     at = reductions.argument(b, "max", counts, axis, True)
-    modes = gathers.take_along(b, values, at, axis), gathers.take_along(b, places, at, axis)
+    modes = gathers.take_along(b, values, at, axis), gathers.take_along(b, positions, at, axis)
     return modes if keepdim else _without(tracer, modes, axis)
 
 

@@ -18,7 +18,7 @@ from pydispatch.frontends.torch.trace import Conversion, Tracer
 def sort(tracer: Tracer, self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     if not self.rank:
         return self, tracer.b.constant(0, I64)
-    return ordering.sort_with_places(tracer.b, self, shapes.axis_of(tracer.b, dim, self.rank), descending=descending)
+    return ordering.sort_with_indices(tracer.b, self, shapes.axis_of(tracer.b, dim, self.rank), descending=descending)
 
 
 def sort_stable(
@@ -47,7 +47,7 @@ def topk(
 
 def kthvalue(tracer: Tracer, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     axis = shapes.axis_of(tracer.b, dim, self.rank)
-    last = [shapes.slice_axis(tracer.b, x, axis, k - 1, k) for x in ordering.sort_with_places(tracer.b, self, axis)]
+    last = [shapes.slice_axis(tracer.b, x, axis, k - 1, k) for x in ordering.sort_with_indices(tracer.b, self, axis)]
     return (
         (last[0], last[1])
         if keepdim
@@ -73,9 +73,9 @@ def logcumsumexp(tracer: Tracer, self: Tensor, dim: int) -> Tensor:
 
     def combined(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
         running, element = Element(scalars, lhs), Element(scalars, rhs)
-        low, high = running.at_most(element), running.at_least(element)
-        same = low.is_equal(high) & ~low.of("is_finite")
-        return same.choose(high, high + (low - high).of("exp").of("log1p")).scalar
+        low, high = running.min(element), running.max(element)
+        same = low.is_equal(high) & ~low.unary("is_finite")
+        return same.where(high, high + (low - high).unary("exp").unary("log1p")).scalar
 
     running_ = scans.cumulative(tracer.b, combined, x, shapes.axis_of(tracer.b, dim, x.rank))
     return ew.convert(tracer.b, running_, self.dtype)
@@ -93,14 +93,14 @@ def _running_extreme(name: str) -> Conversion:
         x = ew.convert(tracer.b, self, I8) if self.dtype.is_bool else self
         extremes = scans.cumulative(tracer.b, name, x, axis)
 
-        def place(value: Element, best: Element) -> Element:
+        def position(value: Element, best: Element) -> Element:
             here = value.is_equal(best)
             if value.dtype.is_float:
-                here = here | value.of("is_nan")
-            return here.choose(value.position(axis, I64), 0)
+                here = here | value.unary("is_nan")
+            return here.where(value.position(axis, I64), 0)
 
-        places = scans.cumulative(tracer.b, "max", formula(tracer.b, place, x, extremes), axis)
-        return ew.convert(tracer.b, extremes, self.dtype), places
+        positions = scans.cumulative(tracer.b, "max", formula(tracer.b, position, x, extremes), axis)
+        return ew.convert(tracer.b, extremes, self.dtype), positions
 
     return convert
 

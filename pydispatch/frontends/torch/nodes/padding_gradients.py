@@ -32,14 +32,14 @@ def _without_padding(tracer: Tracer, grad: Tensor, axis: int, before: int, after
     size: Size = grad.shape[axis] - low - high
     inner = shapes.slice_axis(tracer.b, grad, axis, low, low + size)
     beyond = [(0, 0, low), (size - 1, low + size, low + size + high)]
-    for place, start, limit in (border for border, width in zip(beyond, (low, high), strict=True) if width):
+    for position, start, limit in (border for border, width in zip(beyond, (low, high), strict=True) if width):
         copies = shapes.slice_axis(tracer.b, grad, axis, start, limit)
         total = reductions.reduce(tracer.b, "add", copies, [axis], keep=True)
 
         def added(g: Element, n: Element, at: Element) -> Element:
-            return g + g.position(axis, I64).is_equal(at).choose(n, 0.0)
+            return g + g.position(axis, I64).is_equal(at).where(n, 0.0)
 
-        inner = formula(tracer.b, added, inner, total, reductions.size_as(tracer.b, place, I64))
+        inner = formula(tracer.b, added, inner, total, reductions.size_as(tracer.b, position, I64))
     around = ([max(0, -n) if d == axis else 0 for d in range(grad.rank)] for n in (before, after))
     return shapes.pad(tracer.b, inner, next(around), next(around))
 

@@ -19,17 +19,17 @@ from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
 Sizes = Sequence[Size]
 
 
-def _bound(place: Size | None, n: Size, missing: Size) -> Size:
+def _bound(position: Size | None, n: Size, missing: Size) -> Size:
     """Return the bound of a slice with the meaning of Python: negative bounds count from the end, and it is clamped to
     0 to n. missing: for None.
     """
-    if place is None:
+    if position is None:
         return missing
-    if isinstance(place, int) and place >= (1 << 62):
+    if isinstance(position, int) and position >= (1 << 62):
         return n
-    if isinstance(place, int) and place < 0:
-        place = n + place
-    return maximum(0, minimum(place, n))
+    if isinstance(position, int) and position < 0:
+        position = n + position
+    return maximum(0, minimum(position, n))
 
 
 def _slice_bounds(
@@ -72,7 +72,7 @@ def _slice_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: in
     return slice_scatter(tracer, whole, written, *args, **kwargs)
 
 
-def _place(tracer: Tracer, x: Tensor, axis: int, index: Size) -> Size:
+def _position(tracer: Tracer, x: Tensor, axis: int, index: Size) -> Size:
     n = x.shape[axis]
     if isinstance(index, int) and isinstance(n, int) and not -n <= index < n:
         raise tracer.b.fail(f"index {index} of axis {axis} of {x} is out of bounds")
@@ -81,14 +81,14 @@ def _place(tracer: Tracer, x: Tensor, axis: int, index: Size) -> Size:
 
 def select(tracer: Tracer, self: Tensor, dim: int, index: Size) -> Tensor:
     axis = axis_of(tracer, dim, self.rank)
-    place = _place(tracer, self, axis, index)
-    return shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, self, axis, place, place + 1), [axis])
+    position = _position(tracer, self, axis, index)
+    return shapes.squeeze(tracer.b, shapes.slice_axis(tracer.b, self, axis, position, position + 1), [axis])
 
 
 def select_scatter(tracer: Tracer, self: Tensor, src: Tensor, dim: int, index: Size) -> Tensor:
     axis = axis_of(tracer, dim, self.rank)
     part = shapes.expand_dims(tracer.b, ew.convert(tracer.b, src, self.dtype), [axis])
-    return _inserted(tracer, self, part, axis, _place(tracer, self, axis, index))
+    return _inserted(tracer, self, part, axis, _position(tracer, self, axis, index))
 
 
 def _select_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int, index: Size) -> Tensor:
@@ -97,8 +97,8 @@ def _select_back(tracer: Tracer, whole: Tensor, written: Tensor, output_index: i
 
 def narrow(tracer: Tracer, self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
     axis = axis_of(tracer, dim, self.rank)
-    place = _place(tracer, self, axis, start) if length != 0 else start
-    return shapes.slice_axis(tracer.b, self, axis, place, place + length)
+    position = _position(tracer, self, axis, start) if length != 0 else start
+    return shapes.slice_axis(tracer.b, self, axis, position, position + length)
 
 
 def split(tracer: Tracer, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
@@ -152,9 +152,9 @@ def diagonal(tracer: Tracer, self: Tensor, offset: int = 0, dim1: int = 0, dim2:
     x = self
     for axis, start in ((i, max(0, -offset)), (j, max(0, offset))):
         x = shapes.slice_axis(tracer.b, x, axis, start, start + count)
-    place = {d: AffineExpr.dimension(n) for n, d in enumerate(rest)}
+    position = {d: AffineExpr.dimension(n) for n, d in enumerate(rest)}
     last = AffineExpr.dimension(len(rest))
-    source = tuple(place.get(d, last) for d in range(self.rank))
+    source = tuple(position.get(d, last) for d in range(self.rank))
     shape = (*(self.shape[d] for d in rest), count)
     return shapes.rearranged(tracer.b, x, shape, AffineMap(len(shape), 0, source))
 
@@ -166,12 +166,12 @@ def diagonal_scatter(
     b, (i, j) = tracer.b, (axis_of(tracer, dim1, self.rank), axis_of(tracer, dim2, self.rank))
     rows = shapes.iota(b, [self.shape[i]], 0, I64)
     last = reductions.size_as(b, src.shape[-1] - 1, I64)
-    index = formula(b, lambda r, n: (r - max(0, -offset)).at_least(0).at_most(n), rows, last)
+    index = formula(b, lambda r, n: (r - max(0, -offset)).max(0).min(n), rows, last)
     taken = gathers.take(b, ew.convert(b, src, self.dtype), index, src.rank - 1)  # [the other axes, rows]
     order = [d for d in range(self.rank) if d not in (i, j)] + [i]
     spread = shapes.transpose(b, taken, [order.index(d) for d in range(self.rank) if d != j])
     return formula(
-        b, lambda v, w: (v.position(j, I64) - v.position(i, I64)).is_equal(offset).choose(w, v),
+        b, lambda v, w: (v.position(j, I64) - v.position(i, I64)).is_equal(offset).where(w, v),
         self, shapes.expand_dims(b, spread, [j]),
     )  # fmt: skip
 
@@ -194,7 +194,7 @@ def _narrow_back(
     tracer: Tracer, whole: Tensor, written: Tensor, output_index: int, dim: int, start: Size, length: Size
 ) -> Tensor:
     axis = axis_of(tracer, dim, whole.rank)
-    return _inserted(tracer, whole, written, axis, _place(tracer, whole, axis, start) if length != 0 else 0)
+    return _inserted(tracer, whole, written, axis, _position(tracer, whole, axis, start) if length != 0 else 0)
 
 
 def unfold(tracer: Tracer, self: Tensor, dimension: int, size: int, step: int) -> Tensor:

@@ -27,7 +27,7 @@ def in_floats(tracer: Tracer, written: Callable[..., Element], *tensors: Tensor)
 
 def _float_function(name: str) -> Conversion:
     def convert(tracer: Tracer, self: Tensor) -> Tensor:
-        return in_floats(tracer, lambda e: e.of(name), self)
+        return in_floats(tracer, lambda e: e.unary(name), self)
 
     return convert
 
@@ -60,7 +60,9 @@ def round_(tracer: Tracer, self: Tensor, *, decimals: int = 0) -> Tensor:
     if category(self.dtype) < 2:
         return self
     scale = 10.0**decimals
-    return in_floats(tracer, lambda e: (e * scale).of("round_even") / scale if decimals else e.of("round_even"), self)
+    return in_floats(
+        tracer, lambda e: (e * scale).unary("round_even") / scale if decimals else e.unary("round_even"), self
+    )
 
 
 def sign(tracer: Tracer, self: Tensor) -> Tensor:
@@ -77,8 +79,8 @@ def logical_not(tracer: Tracer, self: Tensor) -> Tensor:
 
 def logit(tracer: Tracer, self: Tensor, eps: float | None = None) -> Tensor:
     def written(e: Element) -> Element:
-        e = e if eps is None else e.at_least(eps).at_most(1.0 - eps)
-        return (e / (1.0 - e)).of("log")
+        e = e if eps is None else e.max(eps).min(1.0 - eps)
+        return (e / (1.0 - e)).unary("log")
 
     return in_floats(tracer, written, self)
 
@@ -92,9 +94,9 @@ def nan_to_num(
     most = largest.get(self.dtype.name, 3.4028234663852886e38)
 
     def written(e: Element) -> Element:
-        high = (e.of("is_inf") & (e > 0.0)).choose(most if posinf is None else posinf, e)
-        low = (e.of("is_inf") & (e < 0.0)).choose(-most if neginf is None else neginf, high)
-        return e.of("is_nan").choose(nan or 0.0, low)
+        high = (e.unary("is_inf") & (e > 0.0)).where(most if posinf is None else posinf, e)
+        low = (e.unary("is_inf") & (e < 0.0)).where(-most if neginf is None else neginf, high)
+        return e.unary("is_nan").where(nan or 0.0, low)
 
     return formula(tracer.b, written, self)
 
@@ -141,7 +143,7 @@ def _number_of_two(name: str) -> Conversion:
     def convert(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
         def written(e: Element, n: Element) -> Element:
             result = e.binary(name, n)
-            return e.of("is_nan").choose(n, n.of("is_nan").choose(e, result)) if e.dtype.is_float else result
+            return e.unary("is_nan").where(n, n.unary("is_nan").where(e, result)) if e.dtype.is_float else result
 
         return formula(tracer.b, written, *together(tracer, self, other))
 
@@ -173,7 +175,7 @@ def div(tracer: Tracer, self: Operand, other: Operand, *, rounding_mode: str | N
 def floor_divide(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
     x, y = together(tracer, self, other)
     if x.dtype.is_float:
-        return in_floats(tracer, lambda e, n: (e / n).of("floor"), x, y)
+        return in_floats(tracer, lambda e, n: (e / n).unary("floor"), x, y)
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
         return ew.binary(tracer.b, "div", x, y)
 
@@ -184,7 +186,7 @@ def floor_quotient(e: Element, n: Element) -> Element:
     """Return the quotient of integers with a sign, rounded down."""
     rest = e % n
     lower = rest.is_unequal(0) & ((rest < 0) ^ (n < 0))
-    return lower.choose(e / n - 1, e / n)
+    return lower.where(e / n - 1, e / n)
 
 
 def remainder(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
@@ -194,7 +196,7 @@ def remainder(tracer: Tracer, self: Operand, other: Operand) -> Tensor:
 
     def written(e: Element, n: Element) -> Element:
         rest = e % n
-        return (rest.is_unequal(0) & ((rest < 0) ^ (n < 0))).choose(rest + n, rest)
+        return (rest.is_unequal(0) & ((rest < 0) ^ (n < 0))).where(rest + n, rest)
 
     return formula(tracer.b, written, x, y)
 
@@ -214,7 +216,7 @@ def pow_(tracer: Tracer, self: Operand, exponent: Operand) -> Tensor:
 
 def _simple_power(tracer: Tracer, x: Tensor, exponent: float) -> Tensor | None:
     """Powers that products and roots give, exactly as PyTorch computes them."""
-    written = {0.5: lambda e: e.of("sqrt"), -0.5: lambda e: e.of("rsqrt"), 2: lambda e: e * e,
+    written = {0.5: lambda e: e.unary("sqrt"), -0.5: lambda e: e.unary("rsqrt"), 2: lambda e: e * e,
                3: lambda e: e * e * e, -1: lambda e: 1.0 / e, -2: lambda e: 1.0 / (e * e)}.get(exponent)  # fmt: skip
     if exponent == 1 and category(x.dtype) >= (2 if isinstance(exponent, float) else 1):
         return x
@@ -256,13 +258,13 @@ def clamp_max(tracer: Tracer, self: Tensor, max: Operand) -> Tensor:
 
 
 def hypot(tracer: Tracer, self: Tensor, other: Tensor) -> Tensor:
-    return in_floats(tracer, lambda e, n: (e * e + n * n).of("sqrt"), self, other)
+    return in_floats(tracer, lambda e, n: (e * e + n * n).unary("sqrt"), self, other)
 
 
 def lerp(tracer: Tracer, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
     x, y, w = together(tracer, self, end, weight)
     return in_floats(
-        tracer, lambda e, n, k: (k.of("abs") < 0.5).choose(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w
+        tracer, lambda e, n, k: (k.unary("abs") < 0.5).where(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w
     )
 
 
@@ -280,9 +282,9 @@ def isclose(
     tracer: Tracer, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
     def written(e: Element, n: Element) -> Element:
-        near = (e - n).of("abs") <= n.of("abs") * rtol + atol
-        same = e.is_equal(n) | (near & e.of("is_finite") & n.of("is_finite"))
-        return same | (e.of("is_nan") & n.of("is_nan")) if equal_nan else same
+        is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
+        same = e.is_equal(n) | (is_close & e.unary("is_finite") & n.unary("is_finite"))
+        return same | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else same
 
     x, y = together(tracer, self, other, floats=True)
     return formula(tracer.b, written, x, y)

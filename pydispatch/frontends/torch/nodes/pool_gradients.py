@@ -31,8 +31,8 @@ def _max_pool(spatial: int) -> Conversion:
     ) -> Tensor:
         p = Pool(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         inner = normalization.wide(self.dtype)
-        grad, places = ew.convert(tracer.b, p.batched(grad_output), inner), p.batched(indices)
-        gradient = windows.sum_over_windows(tracer.b, grad, p.x.shape[2:], p.kernel, p.window, places)
+        grad, positions = ew.convert(tracer.b, p.batched(grad_output), inner), p.batched(indices)
+        gradient = windows.sum_over_windows(tracer.b, grad, p.x.shape[2:], p.kernel, p.window, positions)
         return p.done(ew.convert(tracer.b, gradient, self.dtype))
 
     return convert
@@ -99,7 +99,7 @@ def _shares(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
         window = i.position(1, I64)
         first, limit = (window * n) / m, ((window + 1) * n + m - 1) / m
         weight = i.const(1).to(dtype) / (limit - first).to(dtype)
-        return ((i >= first) & (i < limit)).choose(weight, 0.0)
+        return ((i >= first) & (i < limit)).where(weight, 0.0)
 
     wide = shapes.broadcast_to(builder, numbers, [size, out])
     return formula(builder, share, wide, reductions.size_as(builder, size, I64), reductions.size_as(builder, out, I64))
@@ -108,11 +108,11 @@ def _shares(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
 def _adaptive_max_pool(spatial: int) -> Conversion:
     def convert(tracer: Tracer, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
         lead = self.shape[: self.rank - spatial]
-        grad, places = (shapes.reshape(tracer.b, x, [product(lead), -1]) for x in (grad_output, indices))
+        grad, positions = (shapes.reshape(tracer.b, x, [product(lead), -1]) for x in (grad_output, indices))
         start = shapes.full(
             tracer.b, 0, [product(lead), product(self.shape[-spatial:])], normalization.wide(self.dtype)
         )
-        gradient = scatters.put_along(tracer.b, start, places, ew.convert(tracer.b, grad, start.dtype), 1, "add")
+        gradient = scatters.put_along(tracer.b, start, positions, ew.convert(tracer.b, grad, start.dtype), 1, "add")
         return ew.convert(tracer.b, shapes.reshape(tracer.b, gradient, self.shape), self.dtype)
 
     return convert

@@ -72,8 +72,8 @@ def convert_element_type(tracer: Tracer, a: Tensor, dtype: DType) -> Tensor:
 
 
 def iota(tracer: Tracer, length: Size, *, start: Size, step: Size, dtype: DType, requires_grad: bool = False) -> Tensor:
-    places = shapes.iota(tracer.b, [length], 0, dtype)
-    scaled = places if step == 1 else ew.binary(tracer.b, "mul", places, as_tensor(tracer, step, dtype))
+    positions = shapes.iota(tracer.b, [length], 0, dtype)
+    scaled = positions if step == 1 else ew.binary(tracer.b, "mul", positions, as_tensor(tracer, step, dtype))
     return scaled if start == 0 else ew.binary(tracer.b, "add", scaled, as_tensor(tracer, start, dtype))
 
 

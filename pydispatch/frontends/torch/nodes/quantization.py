@@ -127,17 +127,17 @@ def dequantize_per_channel_group(
 
 def _extremes_around_zero(tracer: Tracer, x: Tensor, axes: Sequence[int], keep: bool) -> list[Tensor]:
     extremes = [reductions.reduce(tracer.b, name, x, axes, keep) for name in ("min", "max")]
-    return formulas(tracer.b, lambda low, high: (low.at_most(0.0), high.at_least(0.0)), *extremes)
+    return formulas(tracer.b, lambda low, high: (low.min(0.0), high.max(0.0)), *extremes)
 
 
 def choose_qparams(
     tracer: Tracer, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
     extremes = _extremes_around_zero(tracer, input, range(input.rank), False)
-    scale = formula(tracer.b, lambda low, high: ((high - low) / float(quant_max - quant_min)).at_least(eps), *extremes)
+    scale = formula(tracer.b, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
 
     def zero(low: Element, scale: Element) -> Element:
-        return (quant_min - (low / scale).of("round_even")).at_least(quant_min).at_most(quant_max)
+        return (quant_min - (low / scale).unary("round_even")).max(quant_min).min(quant_max)
 
     return _parameters(tracer, scale, formula(tracer.b, zero, extremes[0], scale))
 
@@ -148,7 +148,7 @@ def choose_qparams_symmetric(
     half = (quant_max - quant_min) / 2
 
     def written(low: Element, high: Element) -> Element:
-        return ((-low).at_least(high) / half).at_least(eps)
+        return ((-low).max(high) / half).max(eps)
 
     scale = formula(tracer.b, written, *_extremes_around_zero(tracer, input, range(input.rank), False))
     zero = 0 if dtype.name == "i8" else (quant_min + quant_max + 1) // 2
@@ -167,7 +167,7 @@ def choose_qparams_per_token(tracer: Tracer, input: Tensor, dtype: DType) -> tup
     largest = reductions.reduce(tracer.b, "max", ew.unary(tracer.b, "abs", input), [-1], True)
     if largest.dtype == F16:
         largest = ew.convert(tracer.b, largest, F32)
-    scales = formula(tracer.b, lambda v: (v.at_least(1e-5) / 127.0).to(F64), largest)
+    scales = formula(tracer.b, lambda v: (v.max(1e-5) / 127.0).to(F64), largest)
     return scales, shapes.full(tracer.b, 0, scales.shape, I64)
 
 
@@ -176,12 +176,12 @@ _XNNPACK_EPS = 1.1920928955078125e-07
 
 def choose_qparams_per_token_asymmetric(tracer: Tracer, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
     extremes = _extremes_around_zero(tracer, input, [-1], True)
-    scale = formula(tracer.b, lambda low, high: ((high - low) / 255.0).at_least(_XNNPACK_EPS), *extremes)
+    scale = formula(tracer.b, lambda low, high: ((high - low) / 255.0).max(_XNNPACK_EPS), *extremes)
 
     def zero(low: Element, high: Element, scale: Element) -> Element:
         low, high = low / scale, high / scale
-        zero_ = ((low - 128.0) + (high + 127.0) > 0.0).choose(-128.0 - low, 127.0 - high)
-        return zero_.at_least(-128.0).at_most(127.0).of("round_even").to(I64)
+        zero_ = ((low - 128.0) + (high + 127.0) > 0.0).where(-128.0 - low, 127.0 - high)
+        return zero_.max(-128.0).min(127.0).unary("round_even").to(I64)
 
     return ew.convert(tracer.b, scale, F64), formula(tracer.b, zero, *extremes, scale)
 
@@ -209,8 +209,8 @@ def _faked(
     inner = wide(x.dtype)
 
     def written(value: Element, s: Element, zero: Element) -> list[Element]:
-        quantized = (value.to(inner) * (1.0 / s)).of("round_even") + zero
-        dequantized = (quantized.at_least(float(least)).at_most(float(most)) - zero) * s  # type: ignore[arg-type]
+        quantized = (value.to(inner) * (1.0 / s)).unary("round_even") + zero
+        dequantized = (quantized.max(float(least)).min(float(most)) - zero) * s  # type: ignore[arg-type]
         return [dequantized.to(x.dtype), (quantized >= float(least)) & (quantized <= float(most))]  # type: ignore[arg-type]
 
     results = formulas(tracer.b, written, x, as_tensor(tracer, scale, inner), as_tensor(tracer, zero_point, inner))
@@ -252,7 +252,7 @@ def fake_quantize_channels(
 
 
 def _learned_zeros(tracer: Tracer, zero_point: Tensor, least: int, most: int) -> Tensor:
-    return formula(tracer.b, lambda v: v.of("round_even").at_least(least).at_most(most), zero_point)
+    return formula(tracer.b, lambda v: v.unary("round_even").max(least).min(most), zero_point)
 
 
 def fake_quantize_learned(

@@ -66,8 +66,8 @@ def _integers(tracer: Tracer, low: int, high: int, shape: Sizes, dtype: DType) -
 
     def one(scalars: Scalars, bits: Scalar) -> Scalar:
         wide = scalars.binary("mul", scalars.convert(bits, U64), scalars.const(count, U64))
-        place = scalars.convert(scalars.binary("shift_right_logical", wide, scalars.const(32, U64)), I64)
-        return scalars.convert(scalars.binary("add", place, scalars.const(low, I64)), dtype)
+        position = scalars.convert(scalars.binary("shift_right_logical", wide, scalars.const(32, U64)), I64)
+        return scalars.convert(scalars.binary("add", position, scalars.const(low, I64)), dtype)
 
     return ew.apply(tracer.b, one, random.draw(tracer.b, shape)[0])
 
@@ -127,8 +127,8 @@ def _exponential(tracer: Tracer, shape: Sizes) -> Tensor:
     """
     return formula(
         tracer.b,
-        lambda u: -(1.0 - u).of("log"),
-        formula(tracer.b, lambda u: u.at_least(2.0**-24), _unit(tracer, shape)),
+        lambda u: -(1.0 - u).unary("log"),
+        formula(tracer.b, lambda u: u.max(2.0**-24), _unit(tracer, shape)),
     )
 
 
@@ -154,12 +154,14 @@ def normal_of_size(tracer: Tracer, mean: float, std: float, size: Sizes, *, dtyp
 def log_normal(tracer: Tracer, self: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
     samples = random.normal(tracer.b, *random.draw(tracer.b, self.shape), F64 if self.dtype == F64 else F32)
     return ew.convert(
-        tracer.b, formula(tracer.b, lambda v: (v * std + mean).of("exp"), samples), _check_float(tracer, self.dtype)
+        tracer.b, formula(tracer.b, lambda v: (v * std + mean).unary("exp"), samples), _check_float(tracer, self.dtype)
     )
 
 
 def cauchy(tracer: Tracer, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    samples = formula(tracer.b, lambda u: ((u - 0.5) * math.pi).of("tan") * sigma + median, _unit(tracer, self.shape))
+    samples = formula(
+        tracer.b, lambda u: ((u - 0.5) * math.pi).unary("tan") * sigma + median, _unit(tracer, self.shape)
+    )
     return ew.convert(tracer.b, samples, _check_float(tracer, self.dtype))
 
 
@@ -171,7 +173,7 @@ def geometric(tracer: Tracer, self: Tensor, p: float) -> Tensor:
         raise tracer.b.fail(f"a geometric distribution with the probability {p}; it is between 0 and 1")
     rate = -math.log1p(-p)
     return ew.convert(
-        tracer.b, formula(tracer.b, lambda v: (v / rate).of("ceil"), _exponential(tracer, self.shape)), self.dtype
+        tracer.b, formula(tracer.b, lambda v: (v / rate).unary("ceil"), _exponential(tracer, self.shape)), self.dtype
     )
 
 
@@ -185,7 +187,7 @@ def multinomial(tracer: Tracer, self: Tensor, num_samples: Size, replacement: bo
         # A product that is rounded up to the sum would choose an element after the last one.
         at = formula(
             tracer.b,
-            lambda u, s: (u * s).at_most(s * (1.0 - 2.0**-23)),
+            lambda u, s: (u * s).min(s * (1.0 - 2.0**-23)),
             _unit(tracer, (*self.shape[:-1], num_samples)),
             total,
         )
@@ -221,7 +223,7 @@ def _leaky(tracer: Tracer, x: Tensor, lower: Number, upper: Number, training: bo
     if not training:
         return leaky_relu(tracer, x, (low + high) / 2), x
     drawn = uniform_of(tracer, x.shape, _check_float(tracer, x.dtype), low, high)
-    slopes = formula(tracer.b, lambda v, s: (v <= 0.0).choose(s, 1.0), x, drawn)
+    slopes = formula(tracer.b, lambda v, s: (v <= 0.0).where(s, 1.0), x, drawn)
     return ew.binary(tracer.b, "mul", x, slopes), slopes
 
 
@@ -231,7 +233,7 @@ def native_dropout(tracer: Tracer, input: Tensor, p: float, train: bool | None) 
         return input, shapes.broadcast_to(tracer.b, tracer.b.constant(True, BOOL), input.shape)
     mask = kept(tracer, input.shape, 1 - p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
-    return formula(tracer.b, lambda x, m: m.choose(x * scale, x.const(0)), input, mask), mask
+    return formula(tracer.b, lambda x, m: m.where(x * scale, x.const(0)), input, mask), mask
 
 
 def dropout(tracer: Tracer, input: Tensor, p: float, train: bool) -> Tensor:

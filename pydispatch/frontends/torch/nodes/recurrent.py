@@ -45,8 +45,8 @@ def _gates(tracer: Tracer, x: Tensor, count: int) -> list[Tensor]:
 
 def _lstm_cell(tracer: Tracer, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
     def written(i: Element, f: Element, g: Element, o: Element, c: Element) -> list[Element]:
-        cell = f.of("logistic") * c + i.of("logistic") * g.of("tanh")
-        return [o.of("logistic") * cell.of("tanh"), cell]
+        cell = f.unary("logistic") * c + i.unary("logistic") * g.unary("tanh")
+        return [o.unary("logistic") * cell.unary("tanh"), cell]
 
     gates = _gates(tracer, ew.binary(tracer.b, "add", x, _hidden(tracer, state, weights)), 4)
     output, cell = formulas(tracer.b, written, *gates, state[1])
@@ -57,8 +57,8 @@ def _lstm_cell(tracer: Tracer, x: Tensor, state: list[Tensor], weights: _Weights
 
 def _gru_cell(tracer: Tracer, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
     def written(r: Element, z: Element, n: Element, hr: Element, hz: Element, hn: Element, h: Element) -> list[Element]:
-        new = (n + (r + hr).of("logistic") * hn).of("tanh")
-        kept = (z + hz).of("logistic")
+        new = (n + (r + hr).unary("logistic") * hn).unary("tanh")
+        kept = (z + hz).unary("logistic")
         return [new + kept * (h - new)]
 
     return formulas(
@@ -192,8 +192,8 @@ def lstm_cell(
     return output, cell
 
 
-_tanh = _simple_cell(lambda e: e.of("tanh"))
-_relu = _simple_cell(lambda e: e.at_least(0.0))
+_tanh = _simple_cell(lambda e: e.unary("tanh"))
+_relu = _simple_cell(lambda e: e.max(0.0))
 
 RECURRENT: dict[str, Conversion] = {
     "aten.lstm.input": lstm,

@@ -72,18 +72,18 @@ def _extreme(name: str) -> Conversion:
     return convert
 
 
-def _extreme_with_place(name: str) -> Conversion:
+def _extreme_with_index(name: str) -> Conversion:
     def convert(tracer: Tracer, self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         if not self.rank:
             return self, tracer.b.constant(0, I64)
         (axis,) = axes_of(tracer, self, dim)
-        place = reductions.argument(tracer.b, name, self, axis, keepdim)
-        return _reduced(tracer, name, self, axis, keepdim), place
+        position = reductions.argument(tracer.b, name, self, axis, keepdim)
+        return _reduced(tracer, name, self, axis, keepdim), position
 
     return convert
 
 
-def _place(name: str) -> Conversion:
+def _argument(name: str) -> Conversion:
     def convert(tracer: Tracer, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         if not self.rank:
             return tracer.b.constant(0, I64)
@@ -216,11 +216,11 @@ REDUCTIONS: dict[str, Conversion] = {
     "aten.amin": _extreme("min"),
     "aten.max": _extreme("max"),
     "aten.min": _extreme("min"),
-    "aten.max.dim": _extreme_with_place("max"),
-    "aten.min.dim": _extreme_with_place("min"),
+    "aten.max.dim": _extreme_with_index("max"),
+    "aten.min.dim": _extreme_with_index("min"),
     "aten.aminmax": aminmax,
-    "aten.argmax": _place("max"),
-    "aten.argmin": _place("min"),
+    "aten.argmax": _argument("max"),
+    "aten.argmin": _argument("min"),
     "aten.any": _truth("or"),
     "aten.all": _truth("and"),
     "aten.var": var,

@@ -25,11 +25,11 @@ Real = Any
 
 
 def _floor(value: Real) -> Real:
-    return value.of("floor") if isinstance(value, Element) else np.floor(value)
+    return value.unary("floor") if isinstance(value, Element) else np.floor(value)
 
 
 def _not_negative(value: Real) -> Real:
-    return value.at_least(0.0) if isinstance(value, Element) else np.maximum(value, 0)
+    return value.max(0.0) if isinstance(value, Element) else np.maximum(value, 0)
 
 
 def _middle(o: Real, step: Real, corners: bool) -> Real:
@@ -38,12 +38,12 @@ def _middle(o: Real, step: Real, corners: bool) -> Real:
 
 @dataclass(frozen=True)
 class Interpolation:
-    """A way to resize. place(o, step, corners): where element o of the result is in the source, as a fraction.
+    """A way to resize. position(o, step, corners): where element o of the result is in the source, as a fraction.
 
-    taps: the elements around a place that count, with their weights.
+    taps: the elements around a position that count, with their weights.
     """
 
-    place: Callable[[Real, Real, bool], Real]
+    position: Callable[[Real, Real, bool], Real]
     taps: Taps
 
     @property
@@ -56,7 +56,7 @@ class Interpolation:
         their weights.
         """
         real = dtype.numpy.type
-        at = self.place(np.arange(out, dtype=real), real(_step(n, out, scale, corners)), corners)
+        at = self.position(np.arange(out, dtype=real), real(_step(n, out, scale, corners)), corners)
         low = np.floor(at)
         taken = [np.clip(low + offset, 0, n - 1).astype(np.int64) for offset, _ in self.taps]
         return np.stack(taken, 1), np.stack([weight(at - low) for _, weight in self.taps], 1)
@@ -69,23 +69,23 @@ class Interpolation:
 
         def distance(n: Element, m: Element) -> Element:
             if corners:
-                step = (n - 1).to(dtype) / (m - 1).at_least(1).to(dtype)
-                return (m > 1).choose(step, 0.0)
+                step = (n - 1).to(dtype) / (m - 1).max(1).to(dtype)
+                return (m > 1).where(step, 0.0)
             return n.to(dtype) / m.to(dtype)
 
         step = (
             formula(tracer.b, distance, size, count) if corners or not scale else tracer.b.constant(1.0 / scale, dtype)
         )
         numbers = shapes.iota(tracer.b, [out], 0, I64)
-        at = formula(tracer.b, lambda o, s: self.place(o.to(dtype), s, corners), numbers, step)
+        at = formula(tracer.b, lambda o, s: self.position(o.to(dtype), s, corners), numbers, step)
         taken, weights = [], []
         for offset, weight in self.taps:
 
             def index(value: Element, n: Element, offset: int = offset) -> Element:
-                return (value.of("floor").to(I64) + offset).at_least(0).at_most(n - 1)
+                return (value.unary("floor").to(I64) + offset).max(0).min(n - 1)
 
             def part(value: Element, weight: Callable[[Element], Element] = weight) -> Element:
-                return weight(value - value.of("floor"))
+                return weight(value - value.unary("floor"))
 
             taken.append(formula(tracer.b, index, at, size))
             weights.append(formula(tracer.b, part, at))
@@ -119,8 +119,8 @@ _SHARPER = -0.5
 
 def _keys(value: Array) -> Array:
     value = np.abs(value)
-    beyond = np.where(value < 2, resampling.far(value, _SHARPER), 0)
-    return np.where(value < 1, resampling.near(value, _SHARPER), beyond)
+    beyond = np.where(value < 2, resampling.cubic_outer(value, _SHARPER), 0)
+    return np.where(value < 1, resampling.cubic_inner(value, _SHARPER), beyond)
 
 
 @dataclass(frozen=True)

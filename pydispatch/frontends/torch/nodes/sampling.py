@@ -1,4 +1,4 @@
-"""Images sampled at places that a grid states."""
+"""Images sampled at positions that a grid states."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def grid_sampler(
     return sampling.grid_sample(tracer.b, input, grid, grid_of(tracer, interpolation_mode, padding_mode, align_corners))
 
 
-def grid_of(tracer: Tracer, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.Grid:
+def grid_of(tracer: Tracer, interpolation_mode: int, padding_mode: int, align_corners: bool) -> sampling.GridSampler:
     """Return the grid parameters of sampling an image, from PyTorch's numbers for its modes."""
     if not 0 <= interpolation_mode < len(_MODES) or not 0 <= padding_mode < len(_BEYOND):
         raise tracer.b.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
-    return sampling.Grid(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)
+    return sampling.GridSampler(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)
 
 
 SAMPLING: dict[str, Conversion] = {

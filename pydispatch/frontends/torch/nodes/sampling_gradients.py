@@ -1,4 +1,4 @@
-"""Gradients of images in another size, and of images sampled at the places of a grid."""
+"""Gradients of images in another size, and of images sampled at the positions of a grid."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def _gathered(
         return reductions.reduce(tracer.b, "add", split, [axis + 1])
     dtype = F32 if how.is_nearest else grad.dtype
     if isinstance(n, int) and isinstance(out, int):
-        places, factors = how.known_taps(n, out, scale, corners, dtype)
-        return resampling.resampled(tracer.b, grad, axis, *resampling.transposed(places, factors, n))
+        positions, factors = how.known_taps(n, out, scale, corners, dtype)
+        return resampling.resampled(tracer.b, grad, axis, *resampling.transposed(positions, factors, n))
     taken, weights = how.dynamic_taps(tracer, n, out, scale, corners, dtype)
     columns = shapes.iota(tracer.b, [1, n], 1, I64)
     matrix = tracer.b.constant(0, grad.dtype)
     for tap, weight in zip(taken, weights, strict=True):
         rows = (shapes.expand_dims(tracer.b, vector, [1]) for vector in (tap, weight))
         matrix = formula(
-            tracer.b, lambda m, j, i, w: m + i.is_equal(j).choose(w.to(m.dtype), 0.0), matrix, columns, *rows
+            tracer.b, lambda m, j, i, w: m + i.is_equal(j).where(w.to(m.dtype), 0.0), matrix, columns, *rows
         )
     gradient = products.dot_general(tracer.b, grad, matrix, [], [(axis, 0)])
     return shapes.transpose(tracer.b, gradient, [*range(axis), gradient.rank - 1, *range(axis, gradient.rank - 1)])
@@ -78,10 +78,10 @@ def grid_sampler_backward(
     """Return the gradients of the image and the grid that `output_mask` asks for."""
     how = grid_of(tracer, interpolation_mode, padding_mode, align_corners)
     inner = normalization.wide(input.dtype)
-    grad, x, places = (ew.convert(tracer.b, operand, inner) for operand in (grad_output, input, grid))
+    grad, x, positions = (ew.convert(tracer.b, operand, inner) for operand in (grad_output, input, grid))
     rules = (sampling_gradients.image_gradient, sampling_gradients.grid_gradient)
     return tuple(
-        ew.convert(tracer.b, rule(tracer.b, grad, x, places, how), input.dtype) if is_asked else None
+        ew.convert(tracer.b, rule(tracer.b, grad, x, positions, how), input.dtype) if is_asked else None
         for rule, is_asked in zip(rules, output_mask, strict=True)
     )
 

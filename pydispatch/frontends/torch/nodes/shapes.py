@@ -216,7 +216,7 @@ VIEWS: dict[str, Inverse | None] = {
     "aten.squeeze": _like_before, "aten.unflatten": _like_before, "aten.permute": _permuted_back,
     "aten.transpose": _transposed_back, "aten.swapaxes": _transposed_back, "aten.swapdims": _transposed_back,
     "aten.t": _reversed_back, "aten.numpy_T": _reversed_back,
-    # A view or a copy, by strides; or one element in several places.
+    # A view or a copy, by strides; or one element in several positions.
     "aten.reshape": None, "aten.flatten": None, "aten.contiguous": None, "aten.to": None, "aten.expand": None,
     "aten.expand_as": None, "aten.broadcast_to": None, "aten.movedim": None, "aten.mT": None,
 }  # fmt: skip

@@ -68,7 +68,7 @@ def angle(tracer: Tracer, self: Tensor) -> Tensor:
         return ew.apply(tracer.b, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
 
     def written(e: Element) -> Element:
-        return e.of("is_nan").choose(e, (e < 0.0).choose(e.const(3.141592653589793), 0.0))
+        return e.unary("is_nan").where(e, (e < 0.0).where(e.const(3.141592653589793), 0.0))
 
     return formula(tracer.b, written, together(tracer, self, floats=True)[0])
 

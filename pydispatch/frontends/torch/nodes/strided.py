@@ -13,7 +13,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import reductions, scatters, shapes
 from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 from pydispatch.frontends.torch.expressions import evaluate
 from pydispatch.frontends.torch.memory import Memory
 from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
@@ -90,19 +90,19 @@ def as_strided(tracer: Tracer, self: Memory, size: Sizes, stride: Sizes, storage
     shape: Shape = tuple(size)
     known = [n for n in (first, *stride) if not isinstance(n, Expr)]
     if len(known) == len(shape) + 1:
-        place = AffineExpr.constant(known[0])
+        position = AffineExpr.constant(known[0])
         for d, step in enumerate(known[1:]):
-            place = place + AffineExpr.dimension(d) * step
-        return shapes.rearranged(tracer.b, flat, shape, AffineMap(len(shape), 0, (place,)))
+            position = position + AffineExpr.dimension(d) * step
+        return shapes.rearranged(tracer.b, flat, shape, AffineMap(len(shape), 0, (position,)))
     factors = [tracer.b.index(n) for n in (first, *stride)]
 
-    def places(places: Places) -> list[SSAValue]:
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         at = factors[0]
         for d, factor in enumerate(factors[1:]):
-            at = places.plus(at, places.times(places.index(d), factor))
+            at = coords.plus(at, coords.times(coords.index(d), factor))
         return [at]
 
-    return elements_at(tracer.b, flat, shape, places)
+    return elements_at(tracer.b, flat, shape, coordinates)
 
 
 def as_strided_scatter(
@@ -114,13 +114,13 @@ def as_strided_scatter(
     if whole is not self:
         raise b.fail(f"as_strided_scatter of {self.tensor}, a view of {whole.tensor}", _HINT)
     first = _first(tracer, self, flat, offset, size, stride, storage_offset)
-    places = shapes.broadcast_to(b, reductions.size_as(b, first, I64), size)
+    positions = shapes.broadcast_to(b, reductions.size_as(b, first, I64), size)
     for d, step in enumerate(stride):
         along = shapes.reshape(b, shapes.iota(b, [size[d]], 0, I64), [-1, *[1] * (len(size) - d - 1)])
-        places = formula(b, lambda at, n, s: at + n * s, places, along, reductions.size_as(b, step, I64))
+        positions = formula(b, lambda at, n, s: at + n * s, positions, along, reductions.size_as(b, step, I64))
     written = shapes.broadcast_to(b, ew.convert(b, src, flat.dtype), size)
     count = product(size)
-    updated = scatters.put_rows(b, flat, [shapes.reshape(b, places, [count])], shapes.reshape(b, written, [count]))
+    updated = scatters.put_rows(b, flat, [shapes.reshape(b, positions, [count])], shapes.reshape(b, written, [count]))
     ordered = shapes.reshape(b, updated, [whole.tensor.shape[d] for d in order])
     return shapes.transpose(b, ordered, [order.index(d) for d in range(len(order))])
 

@@ -18,7 +18,7 @@ def nms(tracer: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> T
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise b.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
     count = dets.shape[0]
-    order = ordering.sort_with_places(b, scores, 0, descending=True)[1]
+    order = ordering.sort_with_indices(b, scores, 0, descending=True)[1]
     ordered = gathers.take(b, ew.convert(b, dets, normalization.wide(dets.dtype)), order, 0)
     x0, y0, x1, y1 = (shapes.reshape(b, shapes.slice_axis(b, ordered, 1, n, n + 1), [1, count]) for n in range(4))
     # PyTorch compares the quotient, in the type of the boxes, with a number of 64 bits.
@@ -29,7 +29,7 @@ def nms(tracer: Tracer, dets: Tensor, scores: Tensor, iou_threshold: float) -> T
         b, [y0, x0, y1, x1], shapes.full(b, True, (1, count), BOOL),
         b.constant(limit, ordered.dtype), lambda common, both, limit: common / both > limit,
     )  # fmt: skip
-    return gathers.take(b, order, selection.places_of_true(b, shapes.reshape(b, kept, [count])), 0)
+    return gathers.take(b, order, selection.indices_of_true(b, shapes.reshape(b, kept, [count])), 0)
 
 
 def roi_align(
@@ -76,7 +76,7 @@ def deform_conv2d(
         b, x, offset, factors, kernel, (stride_h, stride_w), (pad_h, pad_w), (dilation_h, dilation_w), offset_groups
     )
     rows = shapes.reshape(b, ew.convert(b, weight, inner), [filters, channels * kernel[0] * kernel[1], 1, 1])
-    convolved = products.convolution(b, columns, rows, products.Window.plain(2), groups=groups, dtype=inner)
+    convolved = products.convolution(b, columns, rows, products.Window.unit(2), groups=groups, dtype=inner)
     added = formula(b, lambda v, n: v + n.to(inner), convolved, shapes.reshape(b, bias, [-1, 1, 1]))
     return ew.convert(b, added, input.dtype)
 

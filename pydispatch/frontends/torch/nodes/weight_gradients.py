@@ -38,9 +38,9 @@ def masked_scatter_backward(tracer: Tracer, grad_output: Tensor, mask: Tensor, s
         tracer.b, shapes.reshape(tracer.b, shapes.broadcast_to(tracer.b, mask, grad_output.shape), [-1]), I64
     )
     numbers = scans.cumulative(tracer.b, "add", marked, 0, exclusive=True)
-    places = formula(tracer.b, lambda m, n: m.is_equal(0).choose(-1, n), marked, numbers)
+    positions = formula(tracer.b, lambda m, n: m.is_equal(0).where(-1, n), marked, numbers)
     source = shapes.full(tracer.b, 0, [product(tuple(sizes))], grad_output.dtype)
-    gradient = scatters.put_rows(tracer.b, source, [places], shapes.reshape(tracer.b, grad_output, [-1]))
+    gradient = scatters.put_rows(tracer.b, source, [positions], shapes.reshape(tracer.b, grad_output, [-1]))
     return shapes.reshape(tracer.b, gradient, sizes)
 
 

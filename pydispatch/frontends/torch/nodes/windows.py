@@ -67,14 +67,14 @@ def _max_pool(spatial: int) -> Conversion:
     return convert
 
 
-def _max_pool_with_places(spatial: int) -> Conversion:
+def _max_pool_with_indices(spatial: int) -> Conversion:
     def convert(
         tracer: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         p = Pool(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        values, places = windows.max_pool_with_places(tracer.b, p.x, p.kernel, p.window, p.out)
-        return p.done(values), p.done(places)
+        values, positions = windows.max_pool_with_indices(tracer.b, p.x, p.kernel, p.window, p.out)
+        return p.done(values), p.done(positions)
 
     return convert
 
@@ -110,7 +110,7 @@ def elements_in_windows(tracer: Tracer, pool: Pool, padding_counts: bool, dtype:
         first, beyond = (-around, n + around) if padding_counts else (0, n)
         size = reductions.size_as(tracer.b, beyond, I64)
         counts = formula(
-            tracer.b, lambda o, m: (o * step - around + reach).at_most(m) - (o * step - around).at_least(first),  # noqa: B023
+            tracer.b, lambda o, m: (o * step - around + reach).min(m) - (o * step - around).max(first),  # noqa: B023
             shapes.iota(tracer.b, [out], 0, I64), size,
         )  # fmt: skip
         total = ew.binary(
@@ -121,6 +121,6 @@ def elements_in_windows(tracer: Tracer, pool: Pool, padding_counts: bool, dtype:
 
 WINDOWS: dict[str, Conversion] = {
     **{f"aten.max_pool{n}d": _max_pool(n) for n in (1, 2, 3)},
-    **{f"aten.max_pool{n}d_with_indices": _max_pool_with_places(n) for n in (1, 2, 3)},
+    **{f"aten.max_pool{n}d_with_indices": _max_pool_with_indices(n) for n in (1, 2, 3)},
     **{f"aten.avg_pool{n}d": _avg_pool(n) for n in (1, 2, 3)},
 }

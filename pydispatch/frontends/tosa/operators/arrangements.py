@@ -11,15 +11,15 @@ from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import indexing, shapes
 from pydispatch.frontends.ops.custom import custom_call
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.frontends.tosa.types import dtype_of, shape_of
 
 
-def _concat(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _concat(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return shapes.concat(tracer.b, inputs, tracer.axis(op, inputs[0]))
 
 
-def _pad(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _pad(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     amounts = tracer.listed(op, inputs, 1, "padding", 2 * inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in amounts):
         raise tracer.b.fail(f"the padding {amounts} has a negative number")
@@ -28,7 +28,7 @@ def _pad(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return shapes.pad(tracer.b, inputs[0], amounts[::2], amounts[1::2], value)
 
 
-def _reshape(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _reshape(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     sizes = tracer.listed(op, inputs, 1, "new_shape")
     declared = shape_of(op.results[0].type)
     if sizes.count(-1) > 1 and declared is not None and len(declared) == len(sizes):
@@ -36,11 +36,11 @@ def _reshape(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return shapes.reshape(tracer.b, inputs[0], sizes)
 
 
-def _reverse(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _reverse(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return indexing.reverse(tracer.b, inputs[0], [tracer.axis(op, inputs[0])])
 
 
-def _slice(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _slice(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     starts, sizes = (tracer.listed(op, inputs, at, name, inputs[0].rank) for at, name in ((1, "start"), (2, "size")))
     limits: list[Size] = [
         whole if size == -1 else start + size for start, size, whole in zip(starts, sizes, inputs[0].shape, strict=True)
@@ -48,24 +48,24 @@ def _slice(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return shapes.slice_(tracer.b, inputs[0], starts, limits)
 
 
-def _tile(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _tile(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     repeats = tracer.listed(op, inputs, 1, "multiples", inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in repeats):
         raise tracer.b.fail(f"the multiples {repeats} have a negative number")
     return shapes.tile(tracer.b, inputs[0], repeats)
 
 
-def _transpose(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _transpose(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     order = tracer.listed(op, inputs, 1, "perms", inputs[0].rank)
     return shapes.transpose(tracer.b, inputs[0], [n for n in order if isinstance(n, int)])
 
 
-def _call(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _call(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     assert isinstance(op, func.CallOp)
     return tracer.call(op.callee.root_reference.data, inputs)
 
 
-def _custom(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _custom(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     """Call the kernel `domain::operator`, or `operator` without a domain, and return its results."""
     name, domain = tracer.text(op, "operator_name", "identifier"), tracer.text(op, "domain_name", "config")
     results: list[Any] = []

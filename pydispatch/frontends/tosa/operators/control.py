@@ -6,11 +6,11 @@ from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import control
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.ir.dialects.tosa.control import IfOp, WhileOp
 
 
-def _cond_if(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _cond_if(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     assert isinstance(op, IfOp)
     condition, *operands = inputs
     return control.if_(
@@ -21,7 +21,7 @@ def _cond_if(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     )
 
 
-def _while_loop(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _while_loop(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     assert isinstance(op, WhileOp)
     return control.while_(
         tracer.b,

@@ -14,17 +14,17 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import indexing, shapes
 from pydispatch.frontends.ops.products import Window, contract, dot_general, window_sizes
 from pydispatch.frontends.tosa.operators.fixed_point import shifted
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.frontends.tosa.types import element_dtype
 
 
-def accumulator(tracer: Tracer, op: Operation) -> DType:
+def accumulator(tracer: TosaTracer, op: Operation) -> DType:
     """Return the type in the attribute `acc_type`; the type of the result without the attribute."""
     declared = op.properties.get("acc_type")
     return tracer.dtype(op) if declared is None else element_dtype(getattr(declared, "type", declared))
 
 
-def _operands(tracer: Tracer, op: Operation, inputs: list[Tensor], spatial: int) -> tuple[Tensor, Tensor]:
+def _operands(tracer: TosaTracer, op: Operation, inputs: list[Tensor], spatial: int) -> tuple[Tensor, Tensor]:
     """Return the image and the kernel without their zero points."""
     for tensor, what in ((inputs[0], "the image"), (inputs[1], "the kernel")):
         tracer.rank(tensor, spatial + 2, what)
@@ -36,12 +36,12 @@ def _operands(tracer: Tracer, op: Operation, inputs: list[Tensor], spatial: int)
     return image, kernel
 
 
-def _same(tracer: Tracer, lhs: Size, rhs: Size, what: str) -> None:
+def _same(tracer: TosaTracer, lhs: Size, rhs: Size, what: str) -> None:
     if not isinstance(lhs, Expr) and not isinstance(rhs, Expr) and lhs != rhs:
         raise tracer.b.fail(f"{what}: {lhs} and {rhs}")
 
 
-def _with_bias(tracer: Tracer, op: Operation, result: Tensor, bias: Tensor) -> Tensor:
+def _with_bias(tracer: TosaTracer, op: Operation, result: Tensor, bias: Tensor) -> Tensor:
     if not isinstance(bias.shape[0], Expr) and bias.shape[0] != 1:
         _same(tracer, bias.shape[0], result.shape[-1], "the bias and the result differ in their channels")
     dtype = tracer.dtype(op)
@@ -53,14 +53,14 @@ def _pairs(numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(numbers[::2]), tuple(numbers[1::2])
 
 
-def _window(tracer: Tracer, op: Operation, spatial: int) -> Window:
-    low, high = _pairs(tracer.numbers(op, "pad", 2 * spatial, 0))
-    strides, dilations = (tracer.numbers(op, name, spatial, 1) for name in ("stride", "dilation"))
+def _window(tracer: TosaTracer, op: Operation, spatial: int) -> Window:
+    low, high = _pairs(tracer.integers(op, "pad", 2 * spatial, 0))
+    strides, dilations = (tracer.integers(op, name, spatial, 1) for name in ("stride", "dilation"))
     return Window(strides, low, high, dilations)
 
 
 def _conv(spatial: int) -> Convert:
-    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         image, kernel = _operands(tracer, op, inputs, spatial)
         result = _convolved(tracer, image, kernel, _window(tracer, op, spatial), accumulator(tracer, op))
         return _with_bias(tracer, op, result, inputs[2])
@@ -68,7 +68,7 @@ def _conv(spatial: int) -> Convert:
     return convert
 
 
-def _convolved(tracer: Tracer, image: Tensor, kernel: Tensor, window: Window, dtype: DType) -> Tensor:
+def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window, dtype: DType) -> Tensor:
     """image [n, spatial..., c] by kernel [f, spatial..., c]: the loops are n, out..., f, kernel..., c."""
     _same(tracer, image.shape[-1], kernel.shape[-1], "the image and the kernel differ in their channels")
     spatial = image.rank - 2
@@ -77,8 +77,8 @@ def _convolved(tracer: Tracer, image: Tensor, kernel: Tensor, window: Window, dt
     out = window_sizes(tracer.b, image.shape[1:-1], kernel.shape[1:-1], inside)
     count, d = 2 * spatial + 3, AffineExpr.dimension
     offsets = [d(spatial + 2 + n) for n in range(spatial)]
-    places = [d(1 + n) * window.strides[n] + offsets[n] * window.dilations[n] for n in range(spatial)]
-    x_map = AffineMap(count, 0, (d(0), *places, d(count - 1)))
+    positions = [d(1 + n) * window.strides[n] + offsets[n] * window.dilations[n] for n in range(spatial)]
+    x_map = AffineMap(count, 0, (d(0), *positions, d(count - 1)))
     w_map = AffineMap(count, 0, (d(spatial + 1), *offsets, d(count - 1)))
     out_map = AffineMap(count, 0, tuple(d(n) for n in range(spatial + 2)))
     shape = (image.shape[0], *out, kernel.shape[0])
@@ -86,7 +86,7 @@ def _convolved(tracer: Tracer, image: Tensor, kernel: Tensor, window: Window, dt
     return contract(tracer.b, image, kernel, x_map, w_map, out_map, shape, parallel, dtype)
 
 
-def _depthwise(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _depthwise(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     """kernel [height, width, c, m]: the loops are n, y, x, c, m, height, width; c and m are one axis of the result."""
     image, kernel = _operands(tracer, op, inputs, 2)
     _same(tracer, image.shape[-1], kernel.shape[2], "the image and the kernel differ in their channels")
@@ -104,11 +104,11 @@ def _depthwise(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return _with_bias(tracer, op, shapes.reshape(tracer.b, result, [*shape[:3], shape[3] * shape[4]]), inputs[2])
 
 
-def _transpose_conv(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _transpose_conv(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     """Return a convolution of the image, with zeros inserted between its elements, by the reversed kernel."""
     image, kernel = _operands(tracer, op, inputs, 2)
-    out_pad = tracer.numbers(op, "out_pad", 4)
-    strides = tracer.numbers(op, "stride", 2, 1)
+    out_pad = tracer.integers(op, "out_pad", 4)
+    strides = tracer.integers(op, "stride", 2, 1)
     reach = [n - 1 for n in kernel.shape[1:3]]
     low = [n + r for n, r in zip(out_pad[::2], reach, strict=True)]
     high = [n + r for n, r in zip(out_pad[1::2], reach, strict=True)]
@@ -116,12 +116,12 @@ def _transpose_conv(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Resu
         raise tracer.b.fail(f"out_pad {list(out_pad)} takes away more than the kernel of {kernel} adds")
     image = shapes.pad(tracer.b, image, (0, *low, 0), (0, *high, 0), 0, (0, *(n - 1 for n in strides), 0))
     result = _convolved(
-        tracer, image, indexing.reverse(tracer.b, kernel, [1, 2]), Window.plain(2), accumulator(tracer, op)
+        tracer, image, indexing.reverse(tracer.b, kernel, [1, 2]), Window.unit(2), accumulator(tracer, op)
     )
     return _with_bias(tracer, op, result, inputs[2])
 
 
-def _matmul(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _matmul(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     for tensor in inputs[:2]:
         tracer.rank(tensor, 3)
     zeros = [tracer.zero_point(op, inputs, 2, "a_zp", I32), tracer.zero_point(op, inputs, 3, "b_zp", I32)]
@@ -129,7 +129,7 @@ def _matmul(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return dot_general(tracer.b, a, b, [(0, 0)], [(2, 1)], tracer.dtype(op))
 
 
-def _fully_connected(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _fully_connected(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     a, b = _operands(tracer, op, inputs, 0)
     return _with_bias(tracer, op, dot_general(tracer.b, a, b, [], [(1, 1)], tracer.dtype(op)), inputs[2])
 

@@ -11,10 +11,10 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import integers, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.indexing import Places, elements_at
+from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 from pydispatch.frontends.ops.reductions import largest, least
 from pydispatch.frontends.tosa.operators.fixed_point import saturated
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 _UNARY = {
     "abs": "abs", "bitwise_not": "not", "ceil": "ceil", "clz": "count_leading_zeros", "cos": "cos", "erf": "erf",
@@ -38,7 +38,7 @@ def _binary(function: str) -> Convert:
 
 
 def _compare(order: str) -> Convert:
-    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         tracer.same_type(*inputs)
         return ew.compare(tracer.b, order, inputs[0], inputs[1])
 
@@ -46,7 +46,7 @@ def _compare(order: str) -> Convert:
 
 
 def _shift(function: str) -> Convert:
-    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         tracer.same_type(*inputs)
         return ew.apply(tracer.b, lambda s, u, v: integers.shift(function, s, u, v), *inputs)
 
@@ -60,16 +60,16 @@ def extreme(name: str, ignore_nan: bool, u: Element, value: Element) -> Element:
     result = u.binary(name, value)
     if not ignore_nan or not u.dtype.is_float:
         return result
-    return u.of("is_nan").choose(value, value.of("is_nan").choose(u, result))
+    return u.unary("is_nan").where(value, value.unary("is_nan").where(u, result))
 
 
-def ignores_nan(tracer: Tracer, op: Operation) -> bool:
+def ignores_nan(tracer: TosaTracer, op: Operation) -> bool:
     """Return whether the attribute `nan_mode` says that NaN is ignored."""
     return tracer.word(op, "nan_mode", "PROPAGATE") == "IGNORE"
 
 
 def _extreme(name: str) -> Convert:
-    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         tracer.same_type(*inputs)
         ignore = ignores_nan(tracer, op)
         return formula(tracer.b, lambda u, v: extreme(name, ignore, u, v), *inputs)
@@ -77,44 +77,44 @@ def _extreme(name: str) -> Convert:
     return convert
 
 
-def _divide(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _divide(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     tracer.same_type(*inputs)
     return ew.apply(tracer.b, integers.divide, *inputs)
 
 
-def _arithmetic_right_shift(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     tracer.same_type(*inputs)
-    rounded = bool(tracer.number(op, "round", 0))
+    rounded = bool(tracer.integer(op, "round", 0))
 
     def shifted(u: Element, n: Element) -> Element:
         result = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, n.scalar))
         if not rounded:
             return result
         last = Element(u.s, integers.shift("shift_right_arithmetic", u.s, u.scalar, (n - 1).scalar))
-        return result + (n > 0).choose(last & 1, u.const(0))
+        return result + (n > 0).where(last & 1, u.const(0))
 
     return formula(tracer.b, shifted, *inputs)
 
 
-def _mul(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _mul(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     tracer.same_type(inputs[0], inputs[1])
     dtype = tracer.dtype(op)
     if dtype.is_float:
         return ew.binary(tracer.b, "mul", inputs[0], inputs[1])
-    shift = inputs[2] if len(inputs) > 2 else tracer.b.constant([tracer.number(op, "shift", 0)], I32)
+    shift = inputs[2] if len(inputs) > 2 else tracer.b.constant([tracer.integer(op, "shift", 0)], I32)
     if (known := shift.numbers) is not None and not known.any():
         return formula(tracer.b, lambda u, v: u.to(dtype) * v.to(dtype), inputs[0], inputs[1])
 
     def product(u: Element, value: Element, n: Element) -> Element:
         n = n.to(I64)
         result = u.to(I64) * value.to(I64)
-        half = (n > 0).choose(n.const(1).binary("shift_left", (n - 1).at_least(0)), n.const(0))
+        half = (n > 0).where(n.const(1).binary("shift_left", (n - 1).max(0)), n.const(0))
         return (result + half).binary("shift_right_arithmetic", n).to(dtype)
 
     return formula(tracer.b, product, inputs[0], inputs[1], shapes.reshape(tracer.b, shift, []))
 
 
-def _negate(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _negate(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     dtype = inputs[0].dtype
     if dtype.is_float:
         return ew.unary(tracer.b, "neg", inputs[0])
@@ -130,11 +130,11 @@ def _negate(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return formula(tracer.b, negated, inputs[0], *zeros)
 
 
-def _reciprocal(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _reciprocal(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return formula(tracer.b, lambda u: u.const(1) / u, inputs[0])
 
 
-def _select(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _select(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     tracer.same_type(inputs[1], inputs[2])
     if not inputs[0].dtype.is_bool:
         raise tracer.b.fail(f"what decides is {inputs[0]}, expected truth values")
@@ -145,7 +145,7 @@ def _limit(value: Attribute | None, default: float) -> float:
     return value.value.data if isinstance(value, IntegerAttr | FloatAttr) else default
 
 
-def _clamp(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _clamp(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     dtype = inputs[0].dtype
     former = "fp" if dtype.is_float else "int"
     low = _limit(op.properties.get("min_val", op.properties.get(f"min_{former}")), least(dtype))
@@ -162,7 +162,7 @@ def _clamp(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return formula(tracer.b, clamped, inputs[0])
 
 
-def _cast(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _cast(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     dtype = tracer.dtype(op)
     if not inputs[0].dtype.is_float or not dtype.is_integer:
         return ew.convert(tracer.b, inputs[0], dtype)
@@ -174,29 +174,29 @@ def _rounded(u: Element, dtype: DType) -> Element:
     type, and NaN becomes 0.
     """
     low, high = int(least(dtype)), int(largest(dtype))
-    rounded = u.of("round_even")
+    rounded = u.unary("round_even")
     # 2**n is a float, while the largest integer may not be: what reaches it never comes to the conversion.
     below, above = u.const(float(low)), u.const(float(high + 1))
     inside = (rounded >= below) & (rounded < above)
-    result = inside.choose(rounded, u.const(0)).to(dtype)
-    result = (rounded >= above).choose(result.const(high), result)
-    return (rounded < below).choose(result.const(low), result)
+    result = inside.where(rounded, u.const(0)).to(dtype)
+    result = (rounded >= above).where(result.const(high), result)
+    return (rounded < below).where(result.const(low), result)
 
 
-def _table(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _table(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     values, table = inputs
     wanted = {8: 256, 16: 513}.get(values.dtype.bits)
     if table.shape != (wanted,) or not values.dtype.is_integer:
         raise tracer.b.fail(f"a table for {values} has {wanted or 'no'} entries, got {table}")
     if values.dtype.bits == 8:
-        place = formula(tracer.b, lambda u: u.to(I32) + 128, values)
-        return _looked_up(tracer.b, table, place)
-    # The upper 9 bits are a place in the table, the lower 7 lie between it and the next one.
-    place = formula(
+        position = formula(tracer.b, lambda u: u.to(I32) + 128, values)
+        return _looked_up(tracer.b, table, position)
+    # The upper 9 bits are a position in the table, the lower 7 lie between it and the next one.
+    position = formula(
         tracer.b, lambda u: (u.to(I32) + 32768).binary("shift_right_arithmetic", u.const(7).to(I32)), values
     )
-    here = _looked_up(tracer.b, table, place)
-    following = _looked_up(tracer.b, table, formula(tracer.b, lambda n: n + 1, place))
+    here = _looked_up(tracer.b, table, position)
+    following = _looked_up(tracer.b, table, formula(tracer.b, lambda n: n + 1, position))
 
     def between(u: Element, a: Element, c: Element) -> Element:
         a, c = a.to(I32), c.to(I32)
@@ -205,11 +205,11 @@ def _table(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return ew.convert(tracer.b, formula(tracer.b, between, values, here, following), tracer.dtype(op))
 
 
-def _looked_up(builder: Builder, table: Tensor, places: Tensor) -> Tensor:
-    def place(places: Places) -> list[object]:
-        return [places.index_of(places.given[0])]
+def _looked_up(builder: Builder, table: Tensor, positions: Tensor) -> Tensor:
+    def coordinates(coords: CoordinateBuilder) -> list[object]:
+        return [coords.index_of(coords.elements[0])]
 
-    return elements_at(builder, table, places.shape, place, places)  # type: ignore[arg-type]
+    return elements_at(builder, table, positions.shape, coordinates, positions)  # type: ignore[arg-type]
 
 
 ROWS: dict[str, Convert] = {

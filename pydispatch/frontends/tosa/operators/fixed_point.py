@@ -17,20 +17,20 @@ def scaled(value: Element, multiplier: Element, shift: Element, double_round: bo
     """
     half = value.const(1).binary("shift_left", shift - 1)
     if double_round:
-        more = (value >= 0).choose(value.const(1 << 30), value.const(-(1 << 30)))
-        half = half + (shift > 31).choose(more, value.const(0))
+        more = (value >= 0).where(value.const(1 << 30), value.const(-(1 << 30)))
+        half = half + (shift > 31).where(more, value.const(0))
     return (value * multiplier + half).binary("shift_right_arithmetic", shift)
 
 
 def reciprocal(count: Element) -> tuple[Element, Element]:
     """Return a multiplier and a shift that stand for 1 / count. count: i64, from 1."""
-    k = -(count - 1).of("count_leading_zeros") + 64
+    k = -(count - 1).unary("count_leading_zeros") + 64
     return count.const((1 << 30) + 1).binary("shift_left", k) / count, k + 30
 
 
 def saturated(value: Element, dtype: DType) -> Element:
     """Return an integer in a smaller type, clamped to its range."""
-    return value.at_least(int(least(dtype))).at_most(int(largest(dtype))).to(dtype)
+    return value.max(int(least(dtype))).min(int(largest(dtype))).to(dtype)
 
 
 def shifted(builder: Builder, x: Tensor, zero_point: Tensor) -> Tensor:

@@ -7,26 +7,26 @@ from xdsl.ir import Operation
 from pydispatch.frontends.graph.dtypes import F32
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.fourier import complex_of, parts_of, rfft, waves
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
-def _check(tracer: Tracer, x: Tensor) -> None:
+def _check(tracer: TosaTracer, x: Tensor) -> None:
     tracer.rank(x, 3)
     if x.dtype != F32:
         raise tracer.b.fail(f"Fourier transforms are of f32, got {x}")
 
 
-def _fft2d(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _fft2d(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     """Lower a 2-D FFT; the inverse is not divided by the number of elements."""
     tracer.same_type(*inputs)
     _check(tracer, inputs[0])
-    sign = 1 if tracer.number(op, "inverse", 0) else -1
+    sign = 1 if tracer.integer(op, "inverse", 0) else -1
     return parts_of(
         tracer.b, waves(tracer.b, waves(tracer.b, complex_of(tracer.b, inputs[0], inputs[1]), 2, sign), 1, sign)
     )
 
 
-def _rfft2d(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _rfft2d(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     _check(tracer, inputs[0])
     return parts_of(tracer.b, waves(tracer.b, rfft(tracer.b, inputs[0], 2), 1, -1))
 

@@ -1,4 +1,4 @@
-"""Rows of tables at places that a tensor holds."""
+"""Rows of tables at positions that a tensor holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import gathers, shapes
 from pydispatch.frontends.ops.gathers import GatherAxes
 from pydispatch.frontends.ops.scatters import scatter
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 _ROWS = GatherAxes(offset=(2,), collapsed=(1,), batching=(0,), index_batching=(0,), indexed=(1,), vector=2)
 """For indices [n, w] into a table [n, k, c]."""
@@ -16,22 +16,22 @@ _PAIRS = GatherAxes(offset=(2,), collapsed=(0, 1), batching=(), index_batching=(
 """For indices [n, w, 2], each with the number of its table."""
 
 
-def _checked(tracer: Tracer, table: Tensor, indices: Tensor) -> None:
+def _checked(tracer: TosaTracer, table: Tensor, indices: Tensor) -> None:
     tracer.rank(table, 3, "the table")
     tracer.rank(indices, 2, "the list of places")
     if not indices.dtype.is_integer:
         raise tracer.b.fail(f"places are integers, got {indices}")
 
 
-def _gather(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
-    """[n, w, c] = [n, place, c]. A place outside is moved to the nearest row."""
+def _gather(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """[n, w, c] = [n, position, c]. A position outside is moved to the nearest row."""
     table, indices = inputs
     _checked(tracer, table, indices)
     return gathers.gather(tracer.b, table, indices, _ROWS, (1, 1, table.shape[2]))
 
 
-def _scatter(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
-    """[n, place, c] becomes [n, w, c]. A place outside changes nothing."""
+def _scatter(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
+    """[n, position, c] becomes [n, w, c]. A position outside changes nothing."""
     table, indices, rows = inputs
     _checked(tracer, table, indices)
     tracer.rank(rows, 3, "the new rows")

@@ -19,13 +19,13 @@ from pydispatch.frontends.ops.windows import reduce_windows
 from pydispatch.frontends.tosa.operators.convolutions import accumulator
 from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
 from pydispatch.frontends.tosa.operators.fixed_point import reciprocal, saturated, scaled, shifted
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 Combine = Callable[[Element, Element], Element]
 """combine(running value, element) -> running value."""
 
 
-def _attributes(tracer: Tracer, op: Operation, inputs: list[Tensor], first: int) -> tuple[list[Size], Window]:
+def _attributes(tracer: TosaTracer, op: Operation, inputs: list[Tensor], first: int) -> tuple[list[Size], Window]:
     """Return the kernel and its window, from operands `first` onwards, or from attributes."""
     tracer.rank(inputs[0], 4, "the image")
     kernel, strides, pad = (
@@ -39,7 +39,7 @@ def _attributes(tracer: Tracer, op: Operation, inputs: list[Tensor], first: int)
 
 
 def _pooled(
-    tracer: Tracer, x: Tensor, kernel: Sequence[Size], window: Window, start: float, combine: Combine
+    tracer: TosaTracer, x: Tensor, kernel: Sequence[Size], window: Window, start: float, combine: Combine
 ) -> Tensor:
     """start: the first running value, which lies around x too."""
     whole = Window((1, *window.strides, 1), (0, *window.low, 0), (0, *window.high, 0), (1, 1, 1, 1))
@@ -51,7 +51,7 @@ def _pooled(
     return reduce_windows(tracer.b, [x], [first], (1, *kernel, 1), whole, combined)[0]
 
 
-def _max_pool(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _max_pool(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     kernel, window = _attributes(tracer, op, inputs, 1)
     values = (
         ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]
@@ -62,7 +62,7 @@ def _max_pool(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return ew.convert(tracer.b, result, inputs[0].dtype)
 
 
-def _counts(tracer: Tracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
+def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
     """Return how many elements of an axis lie in each window."""
     b = tracer.b
 
@@ -76,7 +76,7 @@ def _counts(tracer: Tracer, size: Size, out: Size, kernel: Size, stride: int, lo
     return ew.binary(b, "max", count, number(1))  # None only where every element is padding.
 
 
-def _avg_pool(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _avg_pool(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     kernel, window = _attributes(tracer, op, inputs, 3)
     acc, dtype = accumulator(tracer, op), tracer.dtype(op)
     if acc == dtype and dtype.is_integer:

@@ -14,7 +14,7 @@ from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
 from pydispatch.frontends.tosa.operators.elementwise import extreme, ignores_nan
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
 def _reduce(function: str) -> Convert:
@@ -22,7 +22,7 @@ def _reduce(function: str) -> Convert:
 
 
 def _extreme(name: str) -> Convert:
-    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         axis = tracer.axis(op, inputs[0])
         if not ignores_nan(tracer, op) or not inputs[0].dtype.is_float:
             return reductions.reduce(tracer.b, name, inputs[0], [axis], keep=True)
@@ -41,14 +41,14 @@ def _start(name: str, dtype: DType) -> float:
     return reductions.least(dtype) if name == "max" else reductions.largest(dtype)
 
 
-def _argmax(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _argmax(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     axis = tracer.axis(op, inputs[0])
     values = (
         ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]
     )
     if ignores_nan(tracer, op) and values.dtype.is_float:
         low = reductions.least(values.dtype)
-        values = formula(tracer.b, lambda u: u.of("is_nan").choose(u.const(low), u), values)
+        values = formula(tracer.b, lambda u: u.unary("is_nan").where(u.const(low), u), values)
     return reductions.argument(tracer.b, "max", values, axis, dtype=tracer.dtype(op))
 
 

@@ -10,23 +10,25 @@ from pydispatch.frontends.ops import shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.reductions import largest, least
 from pydispatch.frontends.tosa.operators.fixed_point import scaled
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
 def _unsigned(dtype: DType) -> DType:
     return DTYPES[f"u{dtype.bits}"] if dtype.kind is Kind.INT else dtype
 
 
-def _number(tracer: Tracer, op: Operation, inputs: list[Tensor], at: int, name: str, unsigned: bool) -> Tensor:
+def _number(tracer: TosaTracer, op: Operation, inputs: list[Tensor], at: int, name: str, unsigned: bool) -> Tensor:
     """Return a zero point as i64: a tensor without axes."""
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, at, name, I32), [])
-    seen = _unsigned(zero.dtype) if unsigned and at < len(inputs) else zero.dtype
-    return formula(tracer.b, lambda n: n.bits(seen).to(I64), zero)
+    read_as = _unsigned(zero.dtype) if unsigned and at < len(inputs) else zero.dtype
+    return formula(tracer.b, lambda n: n.bits(read_as).to(I64), zero)
 
 
-def _factors(tracer: Tracer, op: Operation, inputs: list[Tensor], index: int, name: str, per_channel: bool) -> Tensor:
+def _factors(
+    tracer: TosaTracer, op: Operation, inputs: list[Tensor], index: int, name: str, per_channel: bool
+) -> Tensor:
     """Return the multipliers or the shifts, along the last axis of the values or without axes."""
-    factors = inputs[index] if index < len(inputs) else tracer.b.constant(list(tracer.numbers(op, name)), I64)
+    factors = inputs[index] if index < len(inputs) else tracer.b.constant(list(tracer.integers(op, name)), I64)
     channels = inputs[0].shape[-1:] if per_channel else (1,)
     tracer.rank(factors, 1, f"the {name}")
     if factors.shape != channels and not (per_channel and factors.shape == (1,)):
@@ -34,16 +36,16 @@ def _factors(tracer: Tracer, op: Operation, inputs: list[Tensor], index: int, na
     return factors if per_channel and inputs[0].rank else shapes.reshape(tracer.b, factors, [])
 
 
-def _rescale(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _rescale(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     dtype, source = tracer.dtype(op), inputs[0].dtype
     if not (dtype.is_integer and source.is_integer):
         raise tracer.b.fail(f"integers are rescaled, got {inputs[0]} to {dtype}")
-    unsigned_in, unsigned_out = (bool(tracer.number(op, name, 0)) for name in ("input_unsigned", "output_unsigned"))
-    double = tracer.word(op, "rounding_mode", "") == "DOUBLE_ROUND" or bool(tracer.number(op, "double_round", 0))
-    wide = bool(tracer.number(op, "scale32", 1))
+    unsigned_in, unsigned_out = (bool(tracer.integer(op, name, 0)) for name in ("input_unsigned", "output_unsigned"))
+    double = tracer.word(op, "rounding_mode", "") == "DOUBLE_ROUND" or bool(tracer.integer(op, "double_round", 0))
+    wide = bool(tracer.integer(op, "scale32", 1))
     if double and not wide:
         raise tracer.b.fail("DOUBLE_ROUND needs scale32 = true")
-    per_channel = bool(tracer.number(op, "per_channel", 0))
+    per_channel = bool(tracer.integer(op, "per_channel", 0))
     read_as = _unsigned(source) if unsigned_in else source
     target = _unsigned(dtype) if unsigned_out else dtype
     low, high = int(least(target)), int(largest(target))
@@ -51,7 +53,7 @@ def _rescale(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     def rescaled(u: Element, multiplier: Element, shift: Element, zero: Element, out: Element) -> Element:
         value = u.bits(read_as).to(I64) - zero
         value = scaled(value, multiplier.to(I64), shift.to(I64), double) + out
-        return value.at_least(low).at_most(high).to(dtype)
+        return value.max(low).min(high).to(dtype)
 
     factors = [_factors(tracer, op, inputs, at, name, per_channel) for at, name in ((1, "multiplier"), (2, "shift"))]
     zeros = [

@@ -13,8 +13,8 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.ops.indexing import Places, elements_at
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,15 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
 
 
 def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
-    def places(places: Places) -> list[SSAValue]:
-        return [places.index(0), places.index_of(places.given[0]), places.index_of(places.given[1]), places.index(3)]
+    def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
+        return [
+            coords.index(0),
+            coords.index_of(coords.elements[0]),
+            coords.index_of(coords.elements[1]),
+            coords.index(3),
+        ]
 
-    return elements_at(builder, x, shape, places, _along(builder, rows, 1), _along(builder, columns, 2))
+    return elements_at(builder, x, shape, coordinates, _along(builder, rows, 1), _along(builder, columns, 2))
 
 
 def _along(builder: Builder, x: Tensor, axis: int) -> Tensor:
@@ -68,12 +73,12 @@ def _along(builder: Builder, x: Tensor, axis: int) -> Tensor:
 
 def _nearest(builder: Builder, axis: _Axis) -> Tensor:
     def nearer(low: Element, high: Element, rest: Element) -> Element:
-        return (rest * 2 >= axis.scale).choose(high, low)
+        return (rest * 2 >= axis.scale).where(high, low)
 
     return formula(builder, nearer, axis.lower, axis.upper, axis.rest)
 
 
-def _resize(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _resize(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     tracer.rank(inputs[0], 4, "the image")
     attributes = [tracer.listed(op, inputs, at, name, count)
              for at, name, count in ((1, "scale", 4), (2, "offset", 2), (3, "border", 2))]  # fmt: skip

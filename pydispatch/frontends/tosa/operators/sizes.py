@@ -11,10 +11,10 @@ from xdsl.ir import Operation
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, ceil_div, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
-def _list(tracer: Tracer, sizes: list[Any]) -> Tensor:
+def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:
     import numpy as np
 
     elements = np.empty(len(sizes), dtype=object)
@@ -23,7 +23,7 @@ def _list(tracer: Tracer, sizes: list[Any]) -> Tensor:
 
 
 def _on_sizes(function: Callable[[Any, Any], Any]) -> Convert:
-    def convert(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+    def convert(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
         a, b = (tracer.listed(op, inputs, at, "operand") for at in (0, 1))
         if len(a) != len(b):
             raise tracer.b.fail(f"lists of {len(a)} and {len(b)} sizes")
@@ -34,15 +34,15 @@ def _on_sizes(function: Callable[[Any, Any], Any]) -> Convert:
     return convert
 
 
-def _dim(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _dim(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return _list(tracer, [inputs[0].shape[tracer.axis(op, inputs[0])]])
 
 
-def _concat(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _concat(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     return _list(tracer, [n for at in range(len(inputs)) for n in tracer.listed(op, inputs, at, "operand")])
 
 
-def _slice(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _slice(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     (start,), (size,) = (tracer.listed(op, inputs, at, name, 1) for at, name in ((1, "start"), (2, "size")))
     sizes = tracer.listed(op, inputs, 0, "operand")
     if isinstance(start, Expr) or isinstance(size, Expr) or not 0 <= start <= start + size <= len(sizes):

@@ -6,14 +6,14 @@ from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, StringAtt
 from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.values import Tensor, tensor_type
-from pydispatch.frontends.tosa.tracer import Convert, Results, Tracer
+from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.frontends.tosa.types import dtype_of, shape_of
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.tosa.control import VariableOp
 from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalOp, GlobalStoreOp
 
 
-def declare(tracer: Tracer, op: VariableOp) -> None:
+def declare(tracer: TosaTracer, op: VariableOp) -> None:
     """Declare the global of a variable; without an initial value it contains zeros."""
     with tracer.b.at(op):
         dtype, shape = dtype_of(op.type, location_of(op)), shape_of(op.type) or []
@@ -32,7 +32,7 @@ def declare(tracer: Tracer, op: VariableOp) -> None:
         tracer.b.module.body.block.add_op(global_op)
 
 
-def _symbol(tracer: Tracer, op: Operation) -> SymbolRefAttr:
+def _symbol(tracer: TosaTracer, op: Operation) -> SymbolRefAttr:
     name = op.properties["name"]
     assert isinstance(name, SymbolRefAttr)
     known = {g.sym_name.data: g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp)}
@@ -41,11 +41,11 @@ def _symbol(tracer: Tracer, op: Operation) -> SymbolRefAttr:
     return name
 
 
-def _type(tracer: Tracer, name: SymbolRefAttr) -> object:
+def _type(tracer: TosaTracer, name: SymbolRefAttr) -> object:
     return next(g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp) and g.sym_name == name.root_reference)
 
 
-def _read(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _read(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     name = _symbol(tracer, op)
     type = _type(tracer, name)
     load = tracer.b.add(GlobalLoadOp(properties={"global": name}, result_types=[type]))  # type: ignore[list-item]
@@ -53,7 +53,7 @@ def _read(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
     return tracer.b.wrap(dtype_of(op.results[0].type), shape, load.result)
 
 
-def _write(tracer: Tracer, op: Operation, inputs: list[Tensor]) -> Results:
+def _write(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:
     name = _symbol(tracer, op)
     value = tracer.b.value(inputs[0])
     if value.type != _type(tracer, name):

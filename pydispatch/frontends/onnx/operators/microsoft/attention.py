@@ -118,7 +118,7 @@ def _group_query_attention(
 ) -> Sequence[Tensor]:  # fmt: skip
     """Causal attention whose keys and values are put behind those of the past.
 
-    lengths: of each sequence, less 1; keys beyond are left out. Places count from the length of the past.
+    lengths: of each sequence, less 1; keys beyond are left out. Positions count from the length of the past.
     """
     b = call.b
     heads, shared = call.integer("num_heads"), call.integer("kv_num_heads")
@@ -163,8 +163,8 @@ def _known(call: Call, size: Size) -> int:
     return size
 
 
-def _rotary_embedding(call: Call, x: Tensor, places: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """places: the first place, or one for each element of [batch, length]."""
+def _rotary_embedding(call: Call, x: Tensor, positions: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    """positions: the first position, or one for each element of [batch, length]."""
     b = call.b
     interleaved, width, heads = (
         call.flag("interleaved"),
@@ -174,13 +174,13 @@ def _rotary_embedding(call: Call, x: Tensor, places: Tensor, cosines: Tensor, si
     call.ignore("is_packed_batching")
     if call.real("scale", 1.0) != 1.0:
         raise call.fail("its scale is not supported")
-    if places.rank == 1:
+    if positions.rank == 1:
         length = x.shape[1] if x.rank == 3 else x.shape[2]
-        places = formula(b, lambda i, n: i + n, shapes.iota(b, [1, length], 1, places.dtype), places)
+        positions = formula(b, lambda i, n: i + n, shapes.iota(b, [1, length], 1, positions.dtype), positions)
     if not heads and x.rank == 3:
         size = 2 * _known(call, cosines.shape[1])
         heads = _known(call, x.shape[2]) // size
-    return rotate_any(call, x, cosines, sines, places, heads, interleaved, width)
+    return rotate_any(call, x, cosines, sines, positions, heads, interleaved, width)
 
 
 TABLE: dict[str, Conversion] = {

@@ -9,7 +9,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.operators import elementwise as activations
 from pydispatch.frontends.onnx.operators import products, quantization
-from pydispatch.frontends.onnx.operators.microsoft import few_bits
+from pydispatch.frontends.onnx.operators.microsoft import sub_byte_weights
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, gathers, normalization, reductions, shapes
 from pydispatch.frontends.ops import products as ops
@@ -29,17 +29,17 @@ def _with_bias(written: Callable[[Element], Element]) -> Conversion:
 
 def _quick_gelu(call: Call, x: Tensor) -> Tensor:
     alpha = call.real("alpha", 1.702)
-    return formula(call.b, lambda v: v * (v * alpha).of("logistic"), x)
+    return formula(call.b, lambda v: v * (v * alpha).unary("logistic"), x)
 
 
 _ACTIVATIONS: dict[str, Callable[..., Element]] = {
     "": lambda v: v,
-    "Relu": lambda v: v.at_least(0.0),
-    "Tanh": lambda v: v.of("tanh"),
-    "Sigmoid": lambda v: v.of("logistic"),
+    "Relu": lambda v: v.max(0.0),
+    "Tanh": lambda v: v.unary("tanh"),
+    "Sigmoid": lambda v: v.unary("logistic"),
     "LeakyRelu": lambda v, alpha=0.01: activations.leaky_relu(v, alpha),
     "HardSigmoid": lambda v, alpha=0.2, beta=0.5: activations.hard_sigmoid(v, alpha, beta),
-    "Clip": lambda v, least=-3.4e38, most=3.4e38: v.at_least(least).at_most(most),
+    "Clip": lambda v, least=-3.4e38, most=3.4e38: v.max(least).min(most),
 }
 
 
@@ -185,20 +185,20 @@ def _embed_norm(
     words: Tensor,
     segments: Tensor | None,
     table: Tensor,
-    places: Tensor,
+    position_table: Tensor,
     kinds: Tensor | None,
     scale: Tensor,
     shift: Tensor,
     mask: Tensor | None = None,
-    at: Tensor | None = None,
+    position_ids: Tensor | None = None,
 ) -> Sequence[Tensor]:
-    """Embeddings of words, places and segments, summed and normalized. Gives how many words the mask leaves, and the
+    """Embeddings of words, positions and segments, summed and normalized. Gives how many words the mask leaves, and the
     sum."""
     b = call.b
     call.ignore("mask_index_type")
     total = gathers.take(b, table, words, 0)
-    where = at if at is not None else shapes.iota(b, [words.shape[1]], 0, I64)
-    total = elementwise.binary(b, "add", total, gathers.take(b, places, where, 0))
+    where = position_ids if position_ids is not None else shapes.iota(b, [words.shape[1]], 0, I64)
+    total = elementwise.binary(b, "add", total, gathers.take(b, position_table, where, 0))
     if segments is not None and kinds is not None:
         total = elementwise.binary(b, "add", total, gathers.take(b, kinds, segments, 0))
     normalized = normalization.layer_norm(b, total, [2], scale, shift, call.real("epsilon", 1e-12))[0]
@@ -215,14 +215,14 @@ TABLE: dict[str, Conversion] = {
     "TransposeMatMul": _fused_matmul,
     "FusedGemm": _fused_gemm,
     "FusedConv": _fused_conv,
-    "MatMulNBits": few_bits.matmul,
+    "MatMulNBits": sub_byte_weights.matmul,
     "DynamicQuantizeMatMul": _dynamic_quantize_matmul,
     "MatMulIntegerToFloat": _matmul_integer_to_float,
     "QuantizeLinear": quantization.TABLE["QuantizeLinear"],
     "DequantizeLinear": quantization.TABLE["DequantizeLinear"],
     "QLinearAdd": _qlinear(lambda u, v: u + v, 2),
     "QLinearMul": _qlinear(lambda u, v: u * v, 2),
-    "QLinearSigmoid": _qlinear(lambda v: v.of("logistic"), 1),
+    "QLinearSigmoid": _qlinear(lambda v: v.unary("logistic"), 1),
     "QLinearLeakyRelu": _qlinear(activations.leaky_relu, 1, ("alpha",)),
     "QLinearGlobalAveragePool": _qlinear_global_average,
     "QLinearConcat": _qlinear_concat,
