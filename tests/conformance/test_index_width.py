@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from backends import Backend
+from tensor_programs import CASES
+
+import pydispatch as pd
 
 SOURCE = """
 func.func @f(%x: tensor<5xi64>) -> (tensor<5xi64>, tensor<5x{result}>) {{
@@ -36,3 +39,11 @@ def test_indices_have_64_bits(result: str, yielded: str, backend: Backend) -> No
     first, second = map(np.asarray, backend.load(SOURCE.format(result=result, yielded=yielded)).f(X))
     np.testing.assert_array_equal(first, np.arange(5, dtype=np.int64) * 3_000_000_000 if yielded == "%first" else X)
     np.testing.assert_array_equal(second, THIRDS.astype(np.int64 if result == "i64" else np.int32))
+
+
+def test_a_gather_computes_in_32_bits() -> None:
+    """Only counters are divided without sign; the index that was an integer addresses memory."""
+    source, _, _ = CASES["gather"]
+    artifact = pd.compile(source, targets="webgpu")
+    (shader,) = (artifact.read(name) for name in artifact.members if name.endswith(".wgsl"))
+    assert b"vec2u" not in shader

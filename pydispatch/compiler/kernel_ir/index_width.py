@@ -24,7 +24,7 @@ def index_width(ops: Ops) -> int:
     - converts an integer of more than 32 bits to an index, and an index to an integer,
     - compares two indices that were both integers of more than 32 bits,
     - has an index constant that does not fit into 32 bits,
-    - converts integers to indices and back, and in between uses an operation that treats indices as unsigned.
+    - converts integers to indices and back, and treats an index made of them as unsigned.
 
     Addresses in large buffers are not looked at.
     """
@@ -66,11 +66,38 @@ def _was_wide(value: SSAValue) -> bool:
 
 
 def _treats_as_unsigned(ops: Ops) -> bool:
-    """Return whether an operation interprets an index, or an integer of 32 bits that becomes one, as unsigned."""
+    """Return whether an operation interprets an index that may be negative, or an integer of 32 bits that becomes an
+    index, as unsigned.
+    """
     casts = ops.get("arith.index_castui", ())
     if any(isinstance(op.results[0].type, IndexType) and _bits(op.operands[0].type) == 32 for op in casts):
         return True
-    return any(isinstance(op.results[0].type, IndexType) for name in WIDTH_DEPENDENT for op in ops.get(name, ()))
+    found = [operand for name in WIDTH_DEPENDENT for op in ops.get(name, ()) for operand in op.operands]
+    return _depends_on_a_cast(found)
+
+
+def _depends_on_a_cast(values: list[SSAValue]) -> bool:
+    """Return whether one of the indices is computed from a converted integer; counters and sizes are not negative."""
+    seen: set[SSAValue] = set()
+    while values:
+        value = values.pop()
+        op = value.owner
+        if value in seen or not isinstance(op, Operation) or not isinstance(value.type, IndexType) or _is_clamped(op):
+            continue
+        if op.name == CASTS[0]:
+            return True
+        seen.add(value)
+        values += op.operands
+    return False
+
+
+def _is_clamped(op: Operation) -> bool:
+    """Return whether an operation is the maximum of an index and a constant that is not negative."""
+    if op.name != "arith.maxsi":
+        return False
+    constants = (operand.owner for operand in op.operands if isinstance(operand.owner, Operation))
+    values = (attribute(owner, "value") for owner in constants if owner.name == "arith.constant")
+    return any(isinstance(value, IntegerAttr) and value.value.data >= 0 for value in values)
 
 
 def _bits(type_: Attribute) -> int:

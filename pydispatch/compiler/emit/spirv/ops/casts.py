@@ -5,11 +5,12 @@ from __future__ import annotations
 from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute, Operation
 
+from pydispatch.compiler.emit.shaders.integers import bits_of
 from pydispatch.compiler.emit.shaders.values import double_bits, is_native_float, known, signed, single_bits
 from pydispatch.compiler.emit.spirv.definitions import expand, natively
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.ops.arith import bits_of, wrap, zero_extended
+from pydispatch.compiler.emit.spirv.ops.arith import wrap, zero_extended
 from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 

@@ -7,11 +7,12 @@ from typing import Any
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
+from pydispatch.compiler.emit.shaders.integers import bits_of
 from pydispatch.compiler.emit.shaders.values import double_bits, known
 from pydispatch.compiler.emit.spirv.definitions import expand, natively
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
-from pydispatch.compiler.emit.spirv.ops.arith import bits_of, wrap, zero_extended
+from pydispatch.compiler.emit.spirv.ops.arith import wrap, zero_extended
 from pydispatch.compiler.emit.spirv.ops.floats import float_op
 from pydispatch.compiler.emit.spirv.words import GLSL, OP
 from pydispatch.compiler.kernel_ir.math.definitions import COMPOSED, FUNCTIONS, TESTS

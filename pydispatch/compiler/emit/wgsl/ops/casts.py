@@ -5,10 +5,11 @@ from __future__ import annotations
 from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType
 from xdsl.ir import Operation
 
+from pydispatch.compiler.emit.shaders.integers import bits_of
 from pydispatch.compiler.emit.shaders.values import is_native_float, known, signed
 from pydispatch.compiler.emit.wgsl.definitions import expand, natively
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.wgsl.ops.arith import bits_of, wrap, zero_extended
+from pydispatch.compiler.emit.wgsl.ops.arith import wrap, zero_extended
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
 from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
 from pydispatch.compiler.kernel_ir.types import is_float, is_integer

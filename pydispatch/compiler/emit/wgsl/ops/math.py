@@ -5,10 +5,11 @@ from __future__ import annotations
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation
 
+from pydispatch.compiler.emit.shaders.integers import bits_of
 from pydispatch.compiler.emit.shaders.values import known
 from pydispatch.compiler.emit.wgsl.definitions import expand, natively
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.wgsl.ops.arith import bits_of, wrap, zero_extended
+from pydispatch.compiler.emit.wgsl.ops.arith import wrap, zero_extended
 from pydispatch.compiler.emit.wgsl.ops.floats import as_written
 from pydispatch.compiler.emit.wgsl.words import as_unsigned
 from pydispatch.compiler.kernel_ir.math.definitions import COMPOSED, FUNCTIONS, TESTS

@@ -1,0 +1,421 @@
+"""Integer operations, constants and choices of arith, with one meaning in every shader language.
+
+`Integers` decides what is known while compiling, what operations on i1 mean, how the upper bits of registers are kept,
+and what is left of an operation where nothing is undefined (docs/kernel-ir.md, Numbers). A language implements the
+instructions that it writes.
+
+Integers that are narrower than their register keep its upper bits equal to their sign.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.emit.shaders.values import known, signed
+from pydispatch.compiler.kernel_ir.kernel import IN_RANGE
+from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES, attribute, integer, op_name, operands_of
+from pydispatch.compiler.kernel_ir.types import bit_width, is_integer
+
+E = TypeVar("E", bound=ShaderFunction[Any])
+V = TypeVar("V")
+Index = Any
+"""An `int` when it is known while compiling, else a V."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """A division of integers that rounds toward zero: its quotient or its remainder."""
+
+    is_signed: bool
+    is_quotient: bool
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A shift to the left, or to the right by copies of the sign or by zeros."""
+
+    is_left: bool
+    is_signed: bool
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """A minimum or maximum of integers."""
+
+    is_signed: bool
+    is_larger: bool
+
+
+def bits_of(emitter: ShaderFunction[Any], type_: Attribute) -> int:
+    """Return the width of an integer type in bits; its register may be wider. Raises CompileError for other types."""
+    if not is_integer(type_):
+        raise emitter.error(
+            f"operation '{op_name(emitter.op)}' on {type_} cannot be compiled into a kernel",
+            "kernel IR computes on scalars; vectors come from parallel loops",
+        )
+    return emitter.index_width if type(type_) is IndexType else min(bit_width(type_), emitter.width(type_))
+
+
+class Integers(ABC, Generic[E, V]):
+    """Lowerings of integer operations for the emitter E, whose values are V.
+
+    Registers of instructions have 32 or 64 bits: `width`. `bits` of them are significant.
+    """
+
+    # Instructions of the language
+
+    @abstractmethod
+    def operands(self, emitter: E, values: Sequence[SSAValue]) -> list[V]:
+        """Return operands of one instruction."""
+
+    @abstractmethod
+    def wrap(self, emitter: E, value: V, bits: int, width: int) -> V:
+        """Extend the low `bits` bits of a register with their sign, and return the register."""
+
+    @abstractmethod
+    def zero_extended(self, emitter: E, value: V, bits: int, width: int) -> V:
+        """Extend the low `bits` bits of a register with zeros, and return the register."""
+
+    @abstractmethod
+    def logical(self, emitter: E, kind: str, lhs: V, rhs: V) -> V:
+        """Emit an operation on truth values: `and`, `or`, `eq`, `ne`; `and_not` inverts the second operand, `not_and`
+        and `not_or` the first.
+        """
+
+    @abstractmethod
+    def arithmetic(self, emitter: E, kind: str, width: int, lhs: V, rhs: V) -> V:
+        """Emit `add`, `sub`, `mul`, `and`, `or` or `xor` of registers."""
+
+    @abstractmethod
+    def divided(self, emitter: E, division: Division, bits: int, width: int, lhs: Index, rhs: Index) -> V:
+        """Emit a division that never traps, wrapped: by zero 0 and the dividend, the smallest number by -1 itself and
+        0.
+        """
+
+    @abstractmethod
+    def divided_in_range(self, emitter: E, division: Division, width: int, lhs: V, rhs: V) -> V:
+        """Emit a division whose divisor is not 0, nor -1 where there is a sign."""
+
+    @abstractmethod
+    def shifted(
+        self, emitter: E, shift: Shift, bits: int, width: int, value: V, amount: V, count: Index, fits: bool
+    ) -> V:
+        """Emit a shift, to be wrapped. By `bits` or more 0, or copies of the sign.
+
+        Args:
+            emitter: Receives the code.
+            shift: The kind of shift.
+            bits: Significant bits of the registers.
+            width: Bits of the registers.
+            value: What is shifted; zero-extended where zeros are shifted in.
+            amount: By how many bits.
+            count: The amount, as an `int` when it is known.
+            fits: Whether the amount is known to be below `bits`.
+        """
+
+    @abstractmethod
+    def rounds_away(self, emitter: E, width: int, remainder: V, rhs: V, is_known: bool, up: bool, is_signed: bool) -> V:
+        """Emit whether a quotient that was rounded toward zero is moved by one to round it up or down.
+
+        By zero the remainder is the dividend, and the quotient stays 0. is_known: the divisor is, and is not 0.
+        """
+
+    @abstractmethod
+    def extreme(self, emitter: E, extreme: Extreme, width: int, lhs: V, rhs: V) -> V:
+        """Emit a minimum or maximum. Sign-extended registers keep their order without sign as well."""
+
+    @abstractmethod
+    def product(self, emitter: E, is_signed: bool, bits: int, lhs: V, rhs: V) -> tuple[V, V]:
+        """Emit a product of up to 16 bits, or of 32, and return its low and its high half, wrapped."""
+
+    @abstractmethod
+    def compared(self, emitter: E, predicate: str, width: int, lhs: V, rhs: V) -> V:
+        """Emit a comparison. Sign-extended registers keep their order without sign as well."""
+
+    @abstractmethod
+    def select(self, emitter: E, type_: Attribute, condition: V, then: V, other: V) -> V:
+        """Emit a choice between two registers of a type."""
+
+    @abstractmethod
+    def float_constant(self, emitter: E, value: float, type_: Attribute) -> V:
+        """Return a float constant in the register of its type."""
+
+    @abstractmethod
+    def expand(self, emitter: E, op: Operation) -> None:
+        """Emit the definition of an operation in its place."""
+
+    # Lowerings
+
+    def constant(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.constant`; integers are known while compiling."""
+        value, (result,) = attribute(op, "value"), op.results
+        type_ = result.type
+        if type(type_) is IndexType and type(value) is IntegerAttr:
+            emitter.values[result] = signed(int(value.value.data), emitter.index_width)
+            return
+        emitter.width(type_)
+        if isinstance(value, IntegerAttr):
+            emitter.define(result, signed(int(value.value.data), bits_of(emitter, type_)))
+        elif isinstance(value, FloatAttr):
+            emitter.define(result, self.float_constant(emitter, float(value.value.data), type_))
+        else:
+            raise emitter.error(f"a constant of type {type_} cannot be compiled into a kernel")
+
+    def of_indices(self, kind: str) -> Callable[[E, Operation], None]:
+        """Return the lowering of a sum, difference or product, which indices have arithmetic of their own for."""
+        on_indices, plain = INDEX_ARITHMETIC[kind], self.binary(kind)
+
+        def lower(emitter: E, op: Operation) -> None:
+            (first, second), (result,) = operands_of(op), op.results
+            if type(result.type) is IndexType:
+                values = emitter.values
+                values[result] = on_indices(emitter, values[first], values[second])
+            else:
+                plain(emitter, op)
+
+        return lower
+
+    def binary(self, kind: str) -> Callable[[E, Operation], None]:
+        """Return the lowering of an operation whose low bits depend on the low bits of its operands alone."""
+        fold, logical = FOLDS[kind], LOGICAL[kind]
+        is_bitwise = kind in ("and", "or", "xor")
+
+        def lower(emitter: E, op: Operation) -> None:
+            (first, second), (result,) = operands_of(op), op.results
+            type_ = result.type
+            a, b = emitter.index(first), emitter.index(second)
+            bits, width = bits_of(emitter, type_), emitter.width(type_)
+            if known(a) and known(b):
+                emitter.define(result, signed(fold(a, b), bits))
+                return
+            if width == 1:
+                emitter.define(result, self.logical(emitter, logical, emitter.get(first), emitter.get(second)))
+                return
+            neutral = None if is_bitwise else _neutral(kind, a, b)
+            if neutral is not None:
+                emitter.define(result, neutral)
+                return
+            value = self.arithmetic(emitter, kind, width, emitter.get(first), emitter.get(second))
+            emitter.define(result, value if is_bitwise else self.wrap(emitter, value, bits, width))
+
+        return lower
+
+    def division(self, division: Division) -> Callable[[E, Operation], None]:
+        """Return the lowering of a division that rounds toward zero."""
+
+        def lower(emitter: E, op: Operation) -> None:
+            (first, second), (result,) = operands_of(op), op.results
+            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+            a, b = emitter.index(first), emitter.index(second)
+            if known(a) and known(b) and a >= 0 and b > 0:
+                emitter.define(result, a // b if division.is_quotient else a % b)
+            elif width == 1:
+                emitter.define(result, self._divided_bits(emitter, division.is_quotient, first, second))
+            elif IN_RANGE in op.attributes and bits == width and not known(b):
+                lhs, rhs = self.operands(emitter, (first, second))
+                emitter.define(result, self.divided_in_range(emitter, division, width, lhs, rhs))
+            else:
+                emitter.define(result, self.divided(emitter, division, bits, width, a, b))
+
+        return lower
+
+    def _divided_bits(self, emitter: E, is_quotient: bool, lhs: SSAValue, rhs: SSAValue) -> V:
+        """Emit a division of i1, whose only divisor is 1, or -1 where there is a sign."""
+        return self.logical(emitter, "and" if is_quotient else "and_not", emitter.get(lhs), emitter.get(rhs))
+
+    def rounded(self, up: bool, is_signed: bool) -> Callable[[E, Operation], None]:
+        """Return the lowering of a division that rounds up or down."""
+        divisions = Division(is_signed, is_quotient=True), Division(is_signed, is_quotient=False)
+
+        def lower(emitter: E, op: Operation) -> None:
+            (first, second), (result,) = operands_of(op), op.results
+            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+            if width == 1:  # nothing is left to round
+                emitter.define(result, self._divided_bits(emitter, True, first, second))
+                return
+            a, b = emitter.index(first), emitter.index(second)
+            if known(b) and b == 0:
+                emitter.define(result, 0)
+                return
+            quotient, remainder = (self.divided(emitter, division, bits, width, a, b) for division in divisions)
+            moves = self.rounds_away(emitter, width, remainder, emitter.get(second), known(b), up, is_signed)
+            one = emitter.constant(1, result.type)
+            moved = self.arithmetic(emitter, "add" if up else "sub", width, quotient, one)
+            chosen = self.select(emitter, result.type, moves, moved, quotient)
+            emitter.define(result, self.wrap(emitter, chosen, bits, width))
+
+        return lower
+
+    def shift(self, shift: Shift) -> Callable[[E, Operation], None]:
+        """Return the lowering of a shift."""
+
+        def lower(emitter: E, op: Operation) -> None:
+            (first, second), (result,) = operands_of(op), op.results
+            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
+            count = emitter.index(second)
+            value, amount = self.operands(emitter, (first, second))
+            if width == 1:
+                is_kept = shift.is_signed and not shift.is_left
+                emitter.define(result, value if is_kept else self.logical(emitter, "and_not", value, amount))
+                return
+            if not shift.is_left and not shift.is_signed:
+                value = self.zero_extended(emitter, value, bits, width)
+            fits = IN_RANGE in op.attributes or (known(count) and 0 <= count < bits)
+            moved = self.shifted(emitter, shift, bits, width, value, amount, count, fits)
+            emitter.define(result, self.wrap(emitter, moved, bits, width))
+
+        return lower
+
+    def extreme_of(self, extreme: Extreme) -> Callable[[E, Operation], None]:
+        """Return the lowering of a minimum or maximum."""
+        fold = max if extreme.is_larger else min
+
+        def lower(emitter: E, op: Operation) -> None:
+            (first, second), (result,) = operands_of(op), op.results
+            bits_of(emitter, result.type)
+            width = emitter.width(result.type)
+            a, b = emitter.index(first), emitter.index(second)
+            if known(a) and known(b) and extreme.is_signed:
+                emitter.define(result, fold(a, b))
+                return
+            lhs, rhs = self.operands(emitter, (first, second))
+            if width == 1:  # true is -1 where there is a sign
+                kind = "or" if extreme.is_larger != extreme.is_signed else "and"
+                emitter.define(result, self.logical(emitter, kind, lhs, rhs))
+            else:
+                emitter.define(result, self.extreme(emitter, extreme, width, lhs, rhs))
+
+        return lower
+
+    def wide_product(self, is_signed: bool) -> Callable[[E, Operation], None]:
+        """Return the lowering of a product to two results, its low and its high half."""
+
+        def lower(emitter: E, op: Operation) -> None:
+            type_ = op.results[0].type
+            bits, width = bits_of(emitter, type_), emitter.width(type_)
+            lhs, rhs = self.operands(emitter, operands_of(op))
+            if width == 1:
+                emitter.define(op.results[0], self.logical(emitter, "and", lhs, rhs))
+                emitter.define(op.results[1], 0)
+                return
+            if bits > 16 and bits != 32:
+                if bits % 2:
+                    raise emitter.error(f"{op_name(op)} on {type_} cannot be compiled into a kernel for this target")
+                self.expand(emitter, op)
+                return
+            if not is_signed:
+                lhs, rhs = (self.zero_extended(emitter, each, bits, width) for each in (lhs, rhs))
+            low, high = self.product(emitter, is_signed, bits, lhs, rhs)
+            emitter.define(op.results[0], low)
+            emitter.define(op.results[1], high)
+
+        return lower
+
+    def sum_with_carry(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.addui_extended`."""
+        type_ = op.results[0].type
+        bits, width = bits_of(emitter, type_), emitter.width(type_)
+        operands = self.operands(emitter, operands_of(op))
+        if width == 1:
+            emitter.define(op.results[0], self.logical(emitter, "ne", *operands))
+            emitter.define(op.results[1], self.logical(emitter, "and", *operands))
+            return
+        lhs, rhs = (self.zero_extended(emitter, each, bits, width) for each in operands)
+        total = self.arithmetic(emitter, "add", width, lhs, rhs)
+        plain = self.zero_extended(emitter, total, bits, width)
+        emitter.define(op.results[0], self.wrap(emitter, total, bits, width))
+        emitter.define(op.results[1], self.compared(emitter, "ult", width, plain, lhs))
+
+    def comparison(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.cmpi`."""
+        (first, second), (result,) = operands_of(op), op.results
+        predicate, width = INT_PREDICATES[integer(op, "predicate")], emitter.width(first.type)
+        lhs, rhs = self.operands(emitter, (first, second))
+        if width > 1:
+            emitter.define(result, self.compared(emitter, predicate, width, lhs, rhs))
+        elif predicate in ("eq", "ne"):
+            emitter.define(result, self.logical(emitter, predicate, lhs, rhs))
+        else:
+            if predicate in ("slt", "sle", "ugt", "uge"):  # true is -1 where there is a sign
+                lhs, rhs = rhs, lhs
+            is_strict = predicate.endswith("t")
+            emitter.define(result, self.logical(emitter, "not_and" if is_strict else "not_or", lhs, rhs))
+
+    def choice(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.select` of scalars, and of memrefs in one storage."""
+        (test, then, other), (result,) = operands_of(op), op.results
+        condition = emitter.get(test)
+        if emitter.width(test.type) != 1:
+            raise emitter.error("arith.select takes an i1")
+        if not isinstance(result.type, MemRefType):
+            chosen = self.select(emitter, result.type, condition, emitter.get(then), emitter.get(other))
+            emitter.define(result, chosen)
+            return
+        roots, index = emitter.roots([then]), IndexType()
+        emitter.same_roots(roots, [other])
+        pairs = zip(emitter.parts([then]), emitter.parts([other]), strict=True)
+        emitter.take([result], [a if a == b else self.select(emitter, index, condition, a, b) for a, b in pairs], roots)
+
+    def rows(self) -> dict[str, Callable[[E, Operation], None]]:
+        """Return the lowerings by operation."""
+        return {
+            "arith.constant": self.constant,
+            "arith.addi": self.of_indices("add"),
+            "arith.subi": self.of_indices("sub"),
+            "arith.muli": self.of_indices("mul"),
+            "arith.andi": self.binary("and"),
+            "arith.ori": self.binary("or"),
+            "arith.xori": self.binary("xor"),
+            "arith.divsi": self.division(Division(is_signed=True, is_quotient=True)),
+            "arith.divui": self.division(Division(is_signed=False, is_quotient=True)),
+            "arith.remsi": self.division(Division(is_signed=True, is_quotient=False)),
+            "arith.remui": self.division(Division(is_signed=False, is_quotient=False)),
+            "arith.floordivsi": self.rounded(up=False, is_signed=True),
+            "arith.ceildivsi": self.rounded(up=True, is_signed=True),
+            "arith.ceildivui": self.rounded(up=True, is_signed=False),
+            "arith.shli": self.shift(Shift(is_left=True, is_signed=True)),
+            "arith.shrsi": self.shift(Shift(is_left=False, is_signed=True)),
+            "arith.shrui": self.shift(Shift(is_left=False, is_signed=False)),
+            "arith.minsi": self.extreme_of(Extreme(is_signed=True, is_larger=False)),
+            "arith.maxsi": self.extreme_of(Extreme(is_signed=True, is_larger=True)),
+            "arith.minui": self.extreme_of(Extreme(is_signed=False, is_larger=False)),
+            "arith.maxui": self.extreme_of(Extreme(is_signed=False, is_larger=True)),
+            "arith.mulsi_extended": self.wide_product(is_signed=True),
+            "arith.mului_extended": self.wide_product(is_signed=False),
+            "arith.addui_extended": self.sum_with_carry,
+            "arith.cmpi": self.comparison,
+            "arith.select": self.choice,
+        }
+
+
+INDEX_ARITHMETIC: dict[str, Callable[[Any, Index, Index], Index]] = {
+    "add": ShaderFunction.plus, "sub": ShaderFunction.minus, "mul": ShaderFunction.times,
+}  # fmt: skip
+"""Arithmetic of indices, which folds, and reuses values of the current block."""
+
+FOLDS: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+LOGICAL = {"add": "ne", "sub": "ne", "mul": "and", "and": "and", "or": "or", "xor": "ne"}
+"""The operation on truth values that an operation on i1 is."""
+
+
+def _neutral(kind: str, lhs: Index, rhs: Index) -> Index | None:
+    """Return the other operand where one is neutral, else None."""
+    if kind == "mul":
+        return rhs if known(lhs) and lhs == 1 else lhs if known(rhs) and rhs == 1 else None
+    if known(rhs) and rhs == 0:
+        return lhs
+    return rhs if kind == "add" and known(lhs) and lhs == 0 else None
