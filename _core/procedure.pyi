@@ -6,9 +6,12 @@ from pydispatch._core.items import OnError
 from pydispatch._core.profile import Profile
 from pydispatch._core.program import Module
 from pydispatch._core.public import PublicFunction
+from pydispatch._core.state import State
 
 class Procedure(PublicFunction):
-    def __init__(self, module: Module, index: int, verify: Callable[[str, list[Any]], None]) -> None: ...
+    def __init__(
+        self, module: Module, index: int, verify: Callable[[str, list[Any]], None], state: State | None = None
+    ) -> None: ...
     def __call__(self, *args: Any, out: Any = None, workers: Any = None, **named: Any) -> Any: ...
     def on_device(self, args: tuple[Any, ...]) -> list[Any]: ...
     def prepare(

@@ -70,13 +70,13 @@ cdef class Procedure(PublicFunction):
     memory procedures use, `on_device` takes and returns buffers.
     """
 
-    def __init__(self, Module module not None, uint32_t index, verify):
-        """verify: called as verify(name, [((kind, location, types, atol, rtol), values)]) with what checks observed."""
+    def __init__(self, Module module not None, uint32_t index, verify, State state=None):
+        """state: the globals that it uses, those of the module by default. verify: called as verify(name, [((kind, location, types, atol, rtol), values)]) with what checks observed."""
         cdef const pyd_program_function_t* info = pyd_program_procedure(module.program, index)
         if self.module is not None or info == NULL or not isinstance(module.state, State):
             raise Error("a Procedure is made once, of a program that is linked")
         self.describe(module, index, info)
-        self.state, self.verify = module.state, verify
+        self.state, self.verify = module.state if state is None else state, verify
 
     def __call__(self, *args, out=None, workers=None, **named):
         """Runs; the value is an array or number for one result, a tuple for several, None for none."""

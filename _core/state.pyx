@@ -28,15 +28,18 @@ cdef void fork_child(void* self) noexcept nogil:
 @cython.final
 @cython.no_gc
 cdef class State:
-    """Globals and plans of a loaded program. Made when everything is linked; runs the initializers."""
+    """Globals and plans of a loaded program. Made when everything is linked; runs the initializers.
 
-    def __init__(self, Module module not None):
+    is_session: whether it keeps the module, whose own state goes before it.
+    """
+
+    def __init__(self, Module module not None, bint is_session=False):
         cdef pyd_status_t status
         cdef Caller caller
         cdef const pyd_interrupt_t* interrupt
         if self.state != NULL:
             raise Error("a State is made once")
-        self.sched, self.pool = module.sched, module.pool
+        self.sched, self.pool, self.owner = module.sched, module.pool, module if is_session else None
         check(pyd_state_create(module.program, module.sched.sched, module.pool.pool, &self.state))
         check(pyd_process_atfork_add(self.state, fork_prepare, fork_done, fork_child))
         enter(module.sched.callers, &caller)

@@ -28,6 +28,8 @@ from pydispatch.errors import (
 from pydispatch.runtime.device import device, devices
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from typing_extensions import Unpack
 
     from pydispatch._core.future import Future
@@ -178,6 +180,7 @@ __all__ = [
     "i64",
     "imported",
     "index",
+    "jax_source",
     "kernel",
     "load",
     "local_id",
@@ -322,7 +325,9 @@ def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
 
     Args:
         source: MLIR text, the path of a `.mlir` file or of a model (`.onnx`, `.pt2`), a parsed module, a kernel or
-            program in Python or a list of these, or any object that a frontend reads.
+            program in Python or a list of these, or any object that a frontend reads. Several sources for one artifact
+            are a mapping: `{"prefill": source, "decode": source}`; each public function has its key as its name (of a
+            source with several functions: "key_name"), and equal weights and states are stored once.
         targets: "cpu" for this machine, or "x86_64", "aarch64", "riscv64", "vulkan", "webgpu", "cuda", "sm_80" and the
             like; one or several. Default: the module's `hal.device.targets`, else this machine's CPU.
         cpu: "generic", "native", "x86-64-v3" and the like; of several, each becomes a variant. Default: "generic",
@@ -394,6 +399,37 @@ def from_jax(function: Any, *args: Any, params: Any = None, **options: Unpack[Co
         from pydispatch.integrations.jax import from_jax as from_jax_
     with running("compiling", "compiler", CompileError):
         return from_jax_(function, *args, params=params, **options)
+
+
+def jax_source(
+    function: Any, *args: Any, params: Any = None, kernels: Mapping[str, Any] | None = None, weights: str = "embed"
+) -> Any:
+    """Trace a function of JAX, and return its program as a source for `compile`, alone or with others in one artifact.
+
+    Args:
+        function: A function that `jax.jit` accepts.
+        args: Example arguments: arrays, or `jax.ShapeDtypeStruct`, also with symbolic sizes.
+        params: A tree of arrays that is passed as the first argument and stored in the artifact as weights.
+        kernels: As for `compile`.
+        weights: As for `compile`.
+
+    Returns:
+        A module; its text is MLIR.
+
+    Raises:
+        CompileError: JAX cannot export the function, or an operation has no implementation.
+
+    Example:
+        >>> prefill = pd.jax_source(model.prefill, tokens, params=params)
+        >>> decode = pd.jax_source(model.decode, token, cache, params=params)
+        >>> artifact = pd.compile({"prefill": prefill, "decode": decode})   # one copy of the weights
+    """
+    from pydispatch.packages import importing, running
+
+    with importing("compiling", "compiler", CompileError):
+        from pydispatch.integrations.jax import jax_source as jax_source_
+    with running("compiling", "compiler", CompileError):
+        return jax_source_(function, *args, params=params, kernels=kernels, weights=weights)
 
 
 def from_torch(

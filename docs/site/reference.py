@@ -17,8 +17,8 @@ from pydispatch.cli.__main__ import _parser
 HEADERS = Path(__file__).parents[2] / "csrc" / "include" / "pydispatch"
 ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-f]+")
 SECTIONS = {
-    "Compile": "compile CompileOptions Artifact from_jax from_torch CFunction CustomOperation WholeKernel get_include "
-    "get_cython_include",
+    "Compile": "compile CompileOptions Artifact from_jax jax_source from_torch CFunction CustomOperation WholeKernel "
+    "get_include get_cython_include",
     "Devices and buffers": "device devices Device Buffer dlpack",
     "Programs and calls": "Program Function Prepared Future Batched Request trace",
     "Frameworks": "to_jax to_torch vjp",

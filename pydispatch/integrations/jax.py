@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from xdsl.dialects.builtin import ModuleOp
+
 from pydispatch import ir
 from pydispatch.compiler.driver import arguments
 from pydispatch.errors import InvalidArgumentError
@@ -22,9 +24,23 @@ def from_jax(
 ) -> Artifact:  # fmt: skip
     """Compile a function of JAX for arguments like `args`: arrays, or `jax.ShapeDtypeStruct`s, also of symbolic sizes.
 
-    params: a tree of arrays that is the function's first argument; they become weights of the artifact, named by their
-    place in the tree ("dense.kernel"). weights, kernels and further options as for `pydispatch.compile`; a kernel has
-    the name of an `ffi_call`. The artifact's function is `main`; its arguments are the leaves of `args`.
+    params, weights, kernels: as of `jax_source`. Further options as for `pydispatch.compile`. The artifact's function
+    is `main`; its arguments are the leaves of `args`.
+
+    Raises CompileError for what cannot be compiled, and whatever JAX raises when it traces the function.
+    """
+    module = jax_source(function, *args, params=params, kernels=kernels, weights=weights)
+    return compile_tuned(module, kernels=kernels, **options)
+
+
+def jax_source(
+    function: Callable[..., Any], *args: Any, params: Any = None, kernels: Mapping[str, Any] | None = None,
+    weights: str = "embed",
+) -> ModuleOp:  # fmt: skip
+    """Trace a function of JAX for arguments like `args`, and return its program as a source for `compile`.
+
+    params: a tree of arrays that is the function's first argument; they become weights, named by their place in the
+    tree ("dense.kernel"). weights, kernels: as for `pydispatch.compile`; a kernel has the name of an `ffi_call`.
 
     Raises CompileError for what cannot be compiled, and whatever JAX raises when it traces the function.
     """
@@ -38,12 +54,11 @@ def from_jax(
     bound = [(_name(path), np.asarray(leaf)) for path, leaf in leaves]
     text = _text(jax, function, examples)
     read = arguments.read_options(kernels, weights)
-    module = module_of(text, getattr(function, "__name__", "jax"), ReadOptions(weights, read.kernels, bound))
-    return compile_tuned(module, kernels=kernels, **options)
+    return module_of(text, getattr(function, "__name__", "jax"), ReadOptions(weights, read.kernels, bound))
 
 
 @translated()
-def module_of(text: str, name: str, options: ReadOptions) -> Any:
+def module_of(text: str, name: str, options: ReadOptions) -> ModuleOp:
     """Read the program of StableHLO text. name: of the function, for messages."""
     return FRONTEND.read(ir.parse(text, name), options)
 

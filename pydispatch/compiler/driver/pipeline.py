@@ -217,9 +217,8 @@ def _prepare(
         dump=None if dump is None else dump_into(arguments.dump_folder("dump", dump)),
         reading=read_options or ReadOptions(),
     )
-    module, path = load_source(source, options=read_options)
-    if path is not None:
-        options = replace(options, source_folders=(str(path.parent),))
+    module, paths = load_source(source, options=read_options)
+    options = replace(options, source_folders=tuple(dict.fromkeys(str(path.parent) for path in paths)))
     return options, module
 
 

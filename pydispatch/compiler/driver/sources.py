@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 
 from pydispatch import ir
+from pydispatch.compiler.driver.combine import combine
+from pydispatch.errors import InvalidArgumentError
 from pydispatch.files import open_binary
 from pydispatch.frontends.mlir.frontend import DialectFrontend
 from pydispatch.frontends.mlir.read import is_text, path_from, read_file
@@ -19,25 +22,48 @@ _TRACED = frozenset({"builtin", "check", "func", "interpreter"})
 """Dialects that may be in a module that one frontend reads as a whole."""
 
 
-def load_source(source: Any, what: str = "source", options: ReadOptions | None = None) -> tuple[ModuleOp, Path | None]:
-    """Load the module of a source, and return it with its file when it came from one. The caller may change the module.
-    Operations of StableHLO and TOSA are still in it: see `lower_input`.
+SOURCE = "pyd.source"
+"""An attribute of a module in a module: it is one of several sources, named by its key."""
 
-    source: MLIR text, a path, a module, or what a frontend reads. what: the parameter, for messages.
-    InvalidArgumentError for what is no source, CompileError for one that is wrong.
+
+def load_source(source: Any, what: str = "source", options: ReadOptions | None = None) -> tuple[ModuleOp, list[Path]]:
+    """Load the module of a source, and return it with the files that it came from. The caller may change the module.
+    Operations of StableHLO and TOSA are still in it, and several sources are modules of their own: see `lower_input`.
+
+    source: MLIR text, a path, a module, what a frontend reads, or a mapping from names to these. what: the parameter,
+    for messages. InvalidArgumentError for what is no source, CompileError for one that is wrong.
     """
     options = options or ReadOptions()
+    if isinstance(source, Mapping):
+        return _load_several(source, what, options)
     if isinstance(source, ModuleOp):
-        return source.clone(), None
+        return source.clone(), []
     if is_text(source):
-        return ir.parse(source), None
+        return ir.parse(source), []
     if not isinstance(source, (str, os.PathLike)):
         for frontend in frontends():
             if frontend.reads_object(source):
-                return frontend.read(source, options), None
+                return frontend.read(source, options), []
     path = path_from(what, source)
     reader = reader_of(path)
-    return (read_file(path) if reader is None else reader.read(path, options)), path
+    return (read_file(path) if reader is None else reader.read(path, options)), [path]
+
+
+def _load_several(sources: Mapping[Any, Any], what: str, options: ReadOptions) -> tuple[ModuleOp, list[Path]]:
+    if not sources:
+        raise InvalidArgumentError(f"{what}: an empty mapping; expected sources by the names of their functions")
+    if options.inputs or options.constants:
+        raise InvalidArgumentError("inputs= and constants= are for one source, and there are several")
+    modules, paths = [], []
+    for name, source in sources.items():
+        if not isinstance(name, str) or not name.isidentifier():
+            raise InvalidArgumentError(f"{what}: {name!r} is no name of a function; expected an identifier")
+        module, files = load_source(source, f"{what}[{name!r}]", options)
+        module.sym_name = StringAttr(name)
+        module.attributes[SOURCE] = UnitAttr()
+        modules.append(module)
+        paths += files
+    return ModuleOp(modules), paths
 
 
 def reader_of(path: Path) -> Frontend | None:
@@ -49,11 +75,20 @@ def reader_of(path: Path) -> Frontend | None:
 
 
 def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
-    """Lower operations of frontends' dialects, and return the module without them; it may be another one.
+    """Lower operations of frontends' dialects, combine several sources, and return the program, maybe as a new module.
 
     A module of one such dialect is read by its frontend as a whole; in one with other dialects as well each operation
     is lowered where it is stored.
     """
+    sources = [op for op in module.ops if isinstance(op, ModuleOp) and SOURCE in op.attributes]
+    if sources:
+        programs = {}
+        for source in sources:
+            source.detach()
+            del source.attributes[SOURCE]
+            assert source.sym_name is not None
+            programs[source.sym_name.data] = lower_input(source, options)
+        return combine(programs)
     used = frozenset(op.name.partition(".")[0] for op in walk(module))
     readers = [frontend for frontend in frontends() if not frontend.dialects.isdisjoint(used)]
     if not readers:

@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
@@ -140,7 +141,7 @@ def rewrites_of(
     pdl_spec: Source | Sequence[Source] | Mapping[str, Source] | None,
     patterns: Iterable[Any],
     require_match: bool,
-    load: Callable[[Any, str], tuple[ModuleOp, Any]],
+    load: Callable[[Any, str], tuple[ModuleOp, Sequence[Path]]],
 ) -> tuple[Rewrites, list[str]]:
     """Load the rewrites of the compiler's options. Return them, and the folders of the specs, which are searched for
     objects.
@@ -149,11 +150,10 @@ def rewrites_of(
     folders: list[str] = []
     for kind, spec in (("transform", transform_spec), ("pdl", pdl_spec)):
         for stated, source in _attached(spec):
-            module, path = load(source, f"{kind}_spec")
+            module, paths = load(source, f"{kind}_spec")
             phase = stated or ("input" if _names_input(module) else "preprocessing")
-            if path is not None:
-                folders.append(os.fspath(path.parent))
-            rewrites.rewrites.append(Rewrite(kind, phase, module, "" if path is None else path.name))
+            folders += [os.fspath(path.parent) for path in paths]
+            rewrites.rewrites.append(Rewrite(kind, phase, module, paths[0].name if paths else ""))
     rewrites.rewrites += patterns_of(patterns)
     return rewrites, folders
 

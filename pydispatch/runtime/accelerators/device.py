@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pydispatch._core.program import Module
+    from pydispatch._core.state import State
     from pydispatch.formats.artifact.artifact import Artifact
     from pydispatch.runtime.accelerators.context import Context
     from pydispatch.runtime.accelerators.execute import Executor
@@ -244,9 +245,15 @@ class AcceleratorProgram(Program):
     FUNCTION: type[AcceleratorFunction] = AcceleratorFunction
     PROCEDURE: type[AcceleratorProcedure] = AcceleratorProcedure
 
-    def __init__(self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any) -> None:
+    def __init__(
+        self, module: Module, name: str, device: AcceleratorDevice, executor: Executor, imports: Any,
+        state: State | None = None,
+    ) -> None:  # fmt: skip
         self._device, self._executor = device, executor
-        super().__init__(module, name, imports)
+        super().__init__(module, name, imports, state)
+
+    def _with_state(self, state: State | None) -> Self:
+        return type(self)(self._module, self._name, self._device, self._executor, self._imports, state)
 
     def _make(self, module: Module) -> dict[str, Any]:
         functions: dict[str, Any] = {
@@ -257,6 +264,6 @@ class AcceleratorProgram(Program):
 
             for index, entry in module.procedures():
                 functions[entry] = self.PROCEDURE(
-                    Procedure(module, index, _verify), self._device, self._executor, module.flops
+                    Procedure(module, index, _verify, self._state), self._device, self._executor, module.flops
                 )
         return functions

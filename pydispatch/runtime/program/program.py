@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from pydispatch._core.function import Function
 from pydispatch._core.program import Module
 from pydispatch._core.tables import paragraph, table
-from pydispatch.errors import InvalidArgumentError
+from pydispatch.errors import Error, InvalidArgumentError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pydispatch._core.procedure import Procedure
+    from pydispatch._core.state import State
     from pydispatch.runtime.program.imports import Import
     from pydispatch.runtime.program.parameters import BoundParameter
 
@@ -37,11 +38,15 @@ class Program:
     thread may call any function; the GIL is released while kernels run.
     """
 
-    def __init__(self, module: Module, name: str, imports: Sequence[Import] = ()) -> None:
+    def __init__(
+        self, module: Module, name: str, imports: Sequence[Import] = (), state: State | None = None
+    ) -> None:  # fmt: skip
         self._module = module
+        self._state = state  # of a session; otherwise the module's
         self._name = name
         self._imports = tuple(imports)
         self.origin: tuple[Any, ...] | None = None  # what loads it again: a function and its arguments
+        self._is_session = False
         functions = self._make(module)
         self._functions = functions
         # Instance attributes are the fastest lookup; a function never replaces a method of the same name.
@@ -56,7 +61,8 @@ class Program:
         if module.state is not None:
             from pydispatch._core.procedure import Procedure
 
-            functions.update({entry: Procedure(module, index, _verify) for index, entry in module.procedures()})
+            procedures = {entry: Procedure(module, index, _verify, self._state) for index, entry in module.procedures()}
+            functions.update(procedures)
         return functions
 
     @property
@@ -104,9 +110,37 @@ class Program:
             )
         return self.origin
 
+    def session(self) -> Self:
+        """Return a program with the code and weights of this one, and globals of its own.
+
+        Its globals begin with their initial values, and its initializers run now. It can be used as long as this
+        program is open; closing it does not close this one. A session of a program without state only has plans of its
+        own.
+
+        Example:
+            >>> first, second = program.session(), program.session()
+            >>> first.step(token)                    # the cache of `second` is unchanged
+        """
+        state = None
+        if self._module.state is not None:
+            from pydispatch._core.state import State
+
+            if self._module.closed:
+                raise Error(f"{self!r} is closed; load it again")
+            state = State(self._module, True)
+        session = self._with_state(state)
+        session.origin, session._is_session = self.origin, True
+        return session
+
+    def _with_state(self, state: State | None) -> Self:
+        return type(self)(self._module, self._name, self._imports, state)
+
     def close(self) -> None:
-        """Release code, constants and plans. Running calls finish; later calls raise Error."""
-        self._module.close()
+        """Release code, constants and plans; a session releases its own plans. Running calls finish, later calls raise
+        Error.
+        """
+        if not self._is_session:
+            self._module.close()
         for function in self._functions.values():
             function.close()
 

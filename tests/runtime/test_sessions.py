@@ -1,0 +1,107 @@
+"""Sessions on every device: own globals, shared code and weights."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pydispatch as pd
+
+COUNTER = """
+util.global private mutable @total = dense<1.0> : tensor<4xf32>
+util.global private @step : tensor<4xf32>
+util.initializer {
+  %c = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %s = arith.mulf %c, %c : tensor<4xf32>
+  util.global.store %s, @step : tensor<4xf32>
+  util.return
+}
+func.func @advance(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %old = util.global.load @total : tensor<4xf32>
+  %step = util.global.load @step : tensor<4xf32>
+  %a = arith.addf %old, %step : tensor<4xf32>
+  %new = arith.addf %a, %x : tensor<4xf32>
+  util.global.store %new, @total : tensor<4xf32>
+  return %new : tensor<4xf32>
+}
+func.func @plain(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = arith.addf %x, %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+"""
+SQUARES = np.float32([1, 4, 9, 16])
+
+
+DEVICES = {"cpu": "cpu", "vulkan:0": "vulkan", "webgpu:0": "webgpu", "ptx-interpreter": "cuda"}
+
+
+@functools.cache
+def compiled(target: str) -> Any:
+    return pd.compile(COUNTER, targets=target)
+
+
+@pytest.fixture(params=DEVICES)
+def counter(request: pytest.FixtureRequest) -> Any:
+    """The program on each device in turn."""
+    return pd.device(request.param).load(compiled(DEVICES[request.param]))
+
+
+def test_globals_of_sessions_are_their_own(counter: Any) -> None:
+    x = np.float32([1, 0, 0, 2])
+    np.testing.assert_array_equal(counter.advance(x), 1 + SQUARES + x)
+    first, second = counter.session(), counter.session()
+    np.testing.assert_array_equal(first.advance(x), 1 + SQUARES + x)
+    np.testing.assert_array_equal(first.advance(x), 1 + 2 * (SQUARES + x))
+    np.testing.assert_array_equal(second.advance(x), 1 + SQUARES + x)
+    np.testing.assert_array_equal(counter.advance(x), 1 + 2 * (SQUARES + x))
+    np.testing.assert_array_equal(second.session().advance(x), 1 + SQUARES + x)
+    np.testing.assert_array_equal(first.plain(x), 2 * x)
+    assert list(first.functions) == list(counter.functions)
+
+
+def test_a_session_is_closed_without_its_program(counter: Any) -> None:
+    x = np.zeros(4, np.float32)
+    session = counter.session()
+    session.advance(x)
+    session.close()
+    np.testing.assert_array_equal(counter.advance(x), 1 + SQUARES)
+    other = counter.session()
+    counter.close()
+    with pytest.raises(pd.Error, match="closed"):
+        other.advance(x)
+    with pytest.raises(pd.Error, match="closed"):
+        counter.session()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_session_outlives_the_name_of_its_program(device: str) -> None:
+    session = pd.device(device).load(compiled(DEVICES[device])).session()
+    gc.collect()
+    x = np.zeros(4, np.float32)
+    np.testing.assert_array_equal(session.advance(x), 1 + SQUARES)
+    advance = session.advance
+    del session
+    gc.collect()
+    np.testing.assert_array_equal(advance(x), 1 + 2 * SQUARES)
+
+
+def test_sessions_of_several_threads(counter: Any) -> None:
+    x, results = np.zeros(4, np.float32), {}
+
+    def run(index: int) -> None:
+        session = counter.session()
+        for _ in range(index):
+            results[index] = np.array(session.advance(x))
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(1, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for index in range(1, 6):
+        np.testing.assert_array_equal(results[index], 1 + index * SQUARES)
