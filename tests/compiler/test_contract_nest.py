@@ -19,7 +19,7 @@ from pydispatch.compiler.backends.cpu.target import BACKEND
 from pydispatch.compiler.driver.pipeline import compile_to
 from pydispatch.compiler.kernel_ir.kernel import Target
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.matmul import cpu, windows
+from pydispatch.compiler.kernels.matmul import cpu, gpu, windows
 from pydispatch.compiler.kernels.matmul.cpu.kernel import contraction_in
 from pydispatch.compiler.kernels.matmul.cpu.nest import Blocks, BlockStep, Loop, Nest, Span, TileStep
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, variants
@@ -110,8 +110,8 @@ def test_the_last_block_overlaps_its_neighbour(build: Builder) -> None:
 
 
 def classes() -> Iterator[type[Any]]:
-    """The classes that the folders of CPU kernels define."""
-    for package in (cpu, windows):
+    """The classes that the folders of kernels define."""
+    for package in (cpu, gpu, windows):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
                 if cls.__module__ == module.name:

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
-from pydispatch.compiler.kernels.matmul.gpu.load import LINE, PRIVATE, storage
+from pydispatch.compiler.kernels.matmul.gpu.load import ACCESS_BYTES, PRIVATE, storage
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.tiles.parts import element_of, put, shape_of
 from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, lane_layout, run_of
@@ -36,14 +36,14 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
     else:
         form, unit = "fma", (4 * run_of(wide), 8 * run_of(wide))
         fits = element == total
-    fits = fits and all(size * bits % (LINE * 8) == 0 for size in (steps, columns))
+    fits = fits and all(size * bits % (ACCESS_BYTES * 8) == 0 for size in (steps, columns))
     groups = _groups(rows, columns, unit, invocations) if fits else None
     memories = [_allocation(allocation) for allocation in (op.a, op.b, op.c)]
     if groups is None or None in memories:
         return False
     for allocation in memories:
         assert allocation is not None
-        allocation.properties["alignment"] = IntegerAttr(max(LINE, _alignment(allocation)), i64)
+        allocation.properties["alignment"] = IntegerAttr(max(ACCESS_BYTES, _alignment(allocation)), i64)
     _Writer(op, form, groups, invocations).run(build)
     return True
 

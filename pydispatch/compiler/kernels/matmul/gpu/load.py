@@ -1,16 +1,17 @@
-"""Tiles of the factors on their way into workgroup memory: every invocation takes some elements to its own memory,
-and puts them into the tile when the others are done with what is there.
+"""Staging of the tiles of factors: every invocation loads some elements into private memory, and stores them into the
+tile in workgroup memory once the previous tile has been multiplied.
 
-Beyond the end of rows and columns lie others' elements once more, which no result needs; beyond the last step zeros.
+Invocations beyond the end of rows and columns load the last ones again, whose sums are never read; beyond the last step
+they store elements that add nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
-from xdsl.dialects import arith, memref, scf
+from xdsl.dialects import arith, memref, scf, tensor
 from xdsl.dialects.builtin import (
     AnyFloat,
     FloatAttr,
@@ -24,7 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.cpu.packing import factor_at
-from pydispatch.compiler.kernels.matmul.gpu.plan import Plan, Side, joined
+from pydispatch.compiler.kernels.matmul.gpu.plan import Operand, Plan, Tile, collapsed_size
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
@@ -34,223 +35,284 @@ from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts, where_padded
 
 PRIVATE = 5
-"""The memory space of an invocation by itself."""
+"""The memory space of a single invocation."""
 
-LINE = 16
-"""Bytes by which the rows of a tile are longer than they need to be, so that they begin in different banks."""
+ACCESS_BYTES = 16
+"""Bytes of the widest access. Rows of a tile are padded by so many, so that they begin in different banks."""
 
 
 def storage(build: Builder, element: Attribute, size: int, space: int) -> SSAValue:
-    """Allocate memory of the workgroup or of an invocation, aligned for 16 bytes at a time."""
-    made = memref.AllocOp if space == WORKGROUP else memref.AllocaOp
-    op = made.get(element, LINE, shape=[size])
+    """Allocate memory of the workgroup or of an invocation, aligned for the widest access."""
+    allocation = memref.AllocOp if space == WORKGROUP else memref.AllocaOp
+    op = allocation.get(element, ACCESS_BYTES, shape=[size])
     op.results[0]._type = MemRefType(element, [size], NoneAttr(), IntegerAttr(space, 64))
     return build.add(op)
 
 
-def state_alignment(op: Operation, bytes_: int) -> None:
-    """Say that the address of a load or store is a multiple of so many bytes, 16 at most."""
-    op.attributes["alignment"] = IntegerAttr(min(LINE, bytes_), 64)
+def state_alignment(op: Operation, alignment: int) -> None:
+    """State the alignment in bytes of the address of a load or store, at most that of the widest access."""
+    op.attributes["alignment"] = IntegerAttr(min(ACCESS_BYTES, alignment), 64)
 
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbours that an invocation moves: the place of the first in the tile, and their number in its memory."""
+    """Neighbouring elements that an invocation moves at once.
+
+    Attributes:
+        row, step: Indices of the first element in the tile.
+        row_run, step_run: `row` and `step` in units of a run.
+        slot: Ordinal of the run in the invocation's memory.
+    """
 
     row: Index
     step: Index
+    row_run: Index
+    step_run: Index
     slot: int
 
 
+@dataclass(frozen=True)
+class Location:
+    """The tile of a workgroup: indices of the outer dimensions, and of the tile along rows and columns."""
+
+    outer: Mapping[int, Index]
+    row: Index
+    column: Index
+
+
+@dataclass(frozen=True)
 class Staging:
-    """The tile of one factor. pitch: elements from row to row of the tile; its rows are of steps where the products
-    are tensor cores' and the operand's rows are, else they are steps."""
+    """Emitter of the staging of one factor.
 
-    def __init__(self, elements: Elements, plan: Plan, side: Side, extent: int, pad_negative: bool) -> None:
-        self.e, self.plan, self.side, self.extent = elements, plan, side, extent
+    Attributes:
+        elements: Tensors of the dispatch function.
+        plan: The plan.
+        operand: The factor.
+        extent: Rows, or columns, of the tile.
+        is_row_major: Whether the tile is stored by rows, for tensor cores, not by steps.
+        pitch: Elements between rows, or steps, of the tile.
+        runs: Runs that an invocation moves.
+        buffer: The tile, in workgroup memory.
+        private: Memory of an invocation.
+        is_negative: Whether the element that adds nothing is -0, not 0.
+    """
+
+    elements: Elements
+    plan: Plan
+    operand: Operand
+    extent: int
+    is_row_major: bool
+    pitch: int
+    runs: int
+    buffer: SSAValue
+    private: SSAValue
+    is_negative: bool
+
+    @staticmethod
+    def of(elements: Elements, plan: Plan, operand: Operand, extent: int, is_negative: bool) -> Staging:
+        """Allocate the memory of a factor's tile."""
         tile, bits = plan.tile, bit_width(plan.element) or 64
-        self.by_rows = plan.form == "tensor" and side.steps
-        long, short = (tile.depth, extent) if self.by_rows else (extent, tile.depth)
-        self.pitch = long + max(1, LINE * 8 // bits)
-        self.threads = tile.invocations
-        self.runs = -(-extent * tile.depth // side.run // self.threads)
-        self.buffer = storage(elements.entry, plan.element, short * self.pitch, WORKGROUP)
-        self.own = storage(elements.entry, plan.element, self.runs * side.run, PRIVATE)
-        self.negative = pad_negative
+        is_row_major = plan.form == "tensor" and operand.runs_along_k
+        inner, outer = (tile.depth, extent) if is_row_major else (extent, tile.depth)
+        pitch = inner + max(1, ACCESS_BYTES * 8 // bits)
+        runs = -(-extent * tile.depth // operand.run // tile.invocations)
+        buffer = storage(elements.entry, plan.element, outer * pitch, WORKGROUP)
+        private = storage(elements.entry, plan.element, runs * operand.run, PRIVATE)
+        return Staging(elements, plan, operand, extent, is_row_major, pitch, runs, buffer, private, is_negative)
 
-    def place(self, build: Builder, row: Index, step: Index) -> Index:
+    @property
+    def tile(self) -> Tile:
+        return self.plan.tile
+
+    def offset(self, build: Builder, row: Index, step: Index) -> Index:
         """Return the offset of an element in the tile, in elements."""
-        long, short = (row, step) if self.by_rows else (step, row)
-        return build.plus(build.times(long, self.pitch), short)
+        outer, inner = (row, step) if self.is_row_major else (step, row)
+        return build.plus(build.times(outer, self.pitch), inner)
 
     @property
     def strides(self) -> tuple[int, int]:
-        """Of rows and steps."""
-        return (self.pitch, 1) if self.by_rows else (1, self.pitch)
+        """The strides of rows and of steps."""
+        return (self.pitch, 1) if self.is_row_major else (1, self.pitch)
 
-    def _runs(self, build: Builder, point: Index, body: Callable[[Builder, Run, Index, Index], None]) -> None:
-        """`body` with each run of an invocation, and the number of its first row and step in runs."""
-        side, tile = self.side, self.plan.tile
-        fast, slow = (tile.depth, self.extent) if side.steps else (self.extent, tile.depth)
-        fast //= side.run
-        for number in range(self.runs):
-            if self.threads >= fast:
-                inner = build.remainder(point, fast)
-                outer = build.plus(build.quotient(point, fast), number * (self.threads // fast))
+    def _for_each_run(self, build: Builder, invocation: Index, body: Callable[[Builder, Run], None]) -> None:
+        """Emit `body` for each run of an invocation."""
+        operand, tile, invocations = self.operand, self.tile, self.tile.invocations
+        fast, slow = (tile.depth, self.extent) if operand.runs_along_k else (self.extent, tile.depth)
+        fast //= operand.run
+        has_spare_slots = fast * slow < invocations * self.runs
+
+        def emit(exists: SSAValue | bool, run: Run) -> None:
+            build.when(exists, lambda inner: body(inner, run))
+
+        for slot in range(self.runs):
+            if invocations >= fast:
+                inner = build.remainder(invocation, fast)
+                outer = build.plus(build.quotient(invocation, fast), slot * (invocations // fast))
             else:
-                inner = build.plus(point, number % (fast // self.threads) * self.threads)
-                outer = number // (fast // self.threads)
-            run = build.times(inner, side.run)
-            found = Run(outer, run, number) if side.steps else Run(run, outer, number)
-            units = (outer, inner) if side.steps else (inner, outer)
+                inner = build.plus(invocation, slot % (fast // invocations) * invocations)
+                outer = slot // (fast // invocations)
+            first = build.times(inner, operand.run)
+            if operand.runs_along_k:
+                run = Run(outer, first, outer, inner, slot)
+            else:
+                run = Run(first, outer, inner, outer, slot)
+            emit(build.less(outer, slow) if has_spare_slots else True, run)
 
-            def one(builder: Builder, found: Run = found, units: tuple[Index, Index] = units) -> None:
-                body(builder, found, *units)
+    # Loads
 
-            spare = fast * slow < self.threads * self.runs
-            build.when(build.less(outer, slow) if spare else True, one)
-
-    # From memory
-
-    def take(self, build: Builder, point: Index, low: Index, turn: Index, at: dict[int, Index],
-             sizes: Sequence[Index]) -> None:  # fmt: skip
+    def load(
+        self, build: Builder, invocation: Index, tile: Index, iteration: Index, location: Location,
+        sizes: Sequence[Index],
+    ) -> None:  # fmt: skip
         """Emit loads of the elements that an invocation moves in one iteration, into its private memory.
 
         Args:
             build: The builder of the invocation's code.
-            point: The number of the invocation.
-            low: The number of the tile along its rows.
-            turn: The number of the iteration over K.
-            at: Indices of the outer dimensions.
+            invocation: Index of the invocation.
+            tile: Index of the tile along its rows or columns.
+            iteration: Index of the iteration over K.
+            location: The tile of the workgroup.
             sizes: Sizes of all loop dimensions.
         """
-        side, tile = self.side, self.plan.tile
-        rows, steps = joined(build, sizes, side.dims), joined(build, sizes, self.plan.steps)
+        operand, steps = self.operand, self.plan.steps
+        extents = collapsed_size(build, sizes, operand.dims), collapsed_size(build, sizes, steps)
 
-        def run(builder: Builder, found: Run, row: Index, step: Index) -> None:
-            row_run, step_run = (1, side.run) if side.steps else (side.run, 1)
-            first, _ = self._unit(builder, low, self.extent, row, row_run, rows)
-            k, inside = self._unit(builder, turn, tile.depth, step, step_run, steps)
-            places: list[list[Index]] = []
-            for part in range(side.run):
-                own_row = first if side.steps else builder.linear(first, side.run, part)
-                own_step = builder.linear(k, side.run, part) if side.steps else k
-                where = dict(at)
-                where.update(zip(side.dims, builder.split(own_row, [sizes[d] for d in side.dims]), strict=True))
-                where.update(
-                    zip(self.plan.steps, builder.split(own_step, [sizes[d] for d in self.plan.steps]), strict=True)
-                )
-                places.append(self._coordinates(builder, where))
-            if side.run > 1:
-                main = self.plan.c.generic.inputs[side.factor.main]
-                for place, value in zip(places, self._neighbours(builder, main, places), strict=True):
-                    builder.remember((main, tuple(place)), value)
-            for part, place in enumerate(places):
-                value = fitted(builder, factor_at(self.e, builder, self.plan.c, side.factor, place), self.plan.element)
-                if isinstance(inside, SSAValue):
-                    value = builder.pure(arith.SelectOp(inside, value, self._nothing(builder)))
-                elif not inside:
-                    value = self._nothing(builder)
-                builder.add(memref.StoreOp.get(value, self.own, [builder.index(found.slot * side.run + part)]))
+        def load_run(inner: Builder, run: Run) -> None:
+            row_length, step_length = (1, operand.run) if operand.runs_along_k else (operand.run, 1)
+            row, _ = self._clamped_run(inner, tile, self.extent, run.row_run, row_length, extents[0])
+            step, exists = self._clamped_run(inner, iteration, self.tile.depth, run.step_run, step_length, extents[1])
+            points: list[list[Index]] = []
+            for i in range(operand.run):
+                own_row = row if operand.runs_along_k else inner.linear(row, operand.run, i)
+                own_step = inner.linear(step, operand.run, i) if operand.runs_along_k else step
+                indices = dict(location.outer)
+                for dims, index in ((operand.dims, own_row), (steps, own_step)):
+                    indices.update(zip(dims, inner.split(index, [sizes[d] for d in dims]), strict=True))
+                points.append(self._coordinates(inner, indices))
+            self._store_private(inner, run, points, exists)
 
         fence = Builder(build.block, build.source, build, guarded=True)
-        self._runs(fence, point, run)
+        self._for_each_run(fence, invocation, load_run)
 
-    def _unit(
-        self, build: Builder, tile: Index, extent: int, number: Index, run: int, size: Index
+    def _store_private(self, build: Builder, run: Run, points: Sequence[list[Index]], exists: SSAValue | bool) -> None:
+        """Emit stores of the elements of a run into private memory. points: their coordinates; exists: whether K has
+        the steps."""
+        operand, contraction = self.operand, self.plan.contraction
+        if operand.run > 1:
+            main = contraction.generic.inputs[operand.factor.main]
+            for point, value in zip(points, self._contiguous(build, main, points), strict=True):
+                build.remember((main, tuple(point)), value)
+        for i, point in enumerate(points):
+            value = factor_at(self.elements, build, contraction, operand.factor, point)
+            value = converted(build, value, self.plan.element)
+            if isinstance(exists, SSAValue):
+                value = build.pure(arith.SelectOp(exists, value, self._neutral(build)))
+            elif not exists:
+                value = self._neutral(build)
+            build.add(memref.StoreOp.get(value, self.private, [build.index(run.slot * operand.run + i)]))
+
+    def _clamped_run(
+        self, build: Builder, tile: Index, extent: int, index: Index, length: int, size: Index
     ) -> tuple[Index, SSAValue | bool]:
-        """Return the number of a run along a dimension, that of the last one for those beyond the end; and whether the
+        """Return the index of a run along a dimension, that of the last one for runs beyond the end; and whether the
         run exists.
-        """
-        count = build.quotient(size, run)
-        per = extent // run
-        if isinstance(number, SSAValue):
-            build.bounded(number, per)
-        at = build.linear(tile, per, number)
-        if isinstance(size, int) and size % extent == 0:
-            return at, True
-        inside = build.less(at, count)
-        return build.least(at, build.minus(count, 1)), inside
 
-    def _coordinates(self, build: Builder, where: dict[int, Index]) -> list[Index]:
-        found: list[Index] = []
-        for coordinate in self.side.factor.coordinates:
+        Args:
+            build: The builder.
+            tile: Index of the tile.
+            extent: Extent of a tile.
+            index: Index of the run in the tile.
+            length: Length of a run.
+            size: Size of the dimension.
+        """
+        count = build.quotient(size, length)
+        per_tile = extent // length
+        if isinstance(index, SSAValue):
+            build.bounded(index, per_tile)
+        run = build.linear(tile, per_tile, index)
+        if isinstance(size, int) and size % extent == 0:
+            return run, True
+        exists = build.less(run, count)
+        return build.least(run, build.minus(count, 1)), exists
+
+    def _coordinates(self, build: Builder, indices: Mapping[int, Index]) -> list[Index]:
+        """Return the coordinates of the factor at indices of the dimensions."""
+        coordinates: list[Index] = []
+        for coordinate in self.operand.factor.coordinates:
             total: Index = coordinate.constant
             for dim, times in coordinate.terms:
-                total = build.plus(total, build.times(where[dim], times))
-            found.append(total)
-        return found
+                total = build.plus(total, build.times(indices[dim], times))
+            coordinates.append(total)
+        return coordinates
 
-    def _neighbours(self, build: Builder, value: SSAValue, places: Sequence[list[Index]]) -> list[SSAValue]:
-        """Load the elements of a run together, and return them; those of a padded tensor are all under one
-        condition.
-        """
+    def _contiguous(self, build: Builder, value: SSAValue, points: Sequence[list[Index]]) -> list[SSAValue]:
+        """Load the elements of a run at once, and return them; those of a padded tensor are all under one condition."""
         value = source_of(value)
         if not isinstance(value, OpResult):
-            found = [self.e.at(build, value, place) for place in places]
-            load = found[0].owner
+            values = [self.elements.at(build, value, point) for point in points]
+            load = values[0].owner
             assert isinstance(load, memref.LoadOp)
-            state_alignment(load, self.side.run * (bit_width(found[0].type) or 64) // 8)
-            return found
-        op: Any = value.op
-        inside = where_padded(self.e, build, op, places[0])
-        low, _ = pad_amounts(self.e, op)
-        blocks, results = (Block(), Block()), []
-        for block, exists in zip(blocks, (True, False), strict=True):
-            b = build.nested(block, guarded=True)
-            if exists:
-                own = [[b.minus(i, before) for i, before in zip(place, low, strict=True)] for place in places]
-                results.append(self._neighbours(b, op.source, own))
-            else:
-                results.append([self._padding(b, op, place) for place in places])
-            b.add(scf.YieldOp(*results[-1]))
-        if not isinstance(inside, SSAValue):
-            inside = build.pure(arith.ConstantOp(IntegerAttr(int(inside), 1)))
-        choice = scf.IfOp(inside, [v.type for v in results[0]], Region(blocks[0]), Region(blocks[1]))
+            state_alignment(load, self.operand.run * (bit_width(values[0].type) or 64) // 8)
+            return values
+        pad = value.op
+        assert isinstance(pad, tensor.PadOp)
+        exists = where_padded(self.elements, build, pad, points[0])
+        low, _ = pad_amounts(self.elements, pad)
+        then, other = Block(), Block()
+        inner = build.nested(then, guarded=True)
+        unpadded = [[inner.minus(i, before) for i, before in zip(point, low, strict=True)] for point in points]
+        values = self._contiguous(inner, pad.source, unpadded)
+        inner.add(scf.YieldOp(*values))
+        inner = build.nested(other, guarded=True)
+        inner.add(scf.YieldOp(*(self._padding(inner, pad, point) for point in points)))
+        if not isinstance(exists, SSAValue):
+            exists = build.pure(arith.ConstantOp(IntegerAttr(int(exists), 1)))
+        choice = scf.IfOp(exists, [v.type for v in values], Region(then), Region(other))
         build.add(choice)
         return list(choice.results)
 
-    def _padding(self, build: Builder, op: Any, place: Sequence[Index]) -> SSAValue:
-        block = op.regions[0].block
-        mapping = {argument: build.value(i) for argument, i in zip(block.args, place, strict=True)}
-        return clone_block(self.e, build, block, mapping, [])[0]
+    def _padding(self, build: Builder, pad: tensor.PadOp, point: Sequence[Index]) -> SSAValue:
+        block = pad.region.block
+        mapping: dict[SSAValue, SSAValue] = {
+            argument: build.value(i) for argument, i in zip(block.args, point, strict=True)
+        }
+        return clone_block(self.elements, build, block, mapping, [])[0]
 
-    def _nothing(self, build: Builder) -> SSAValue:
-        """Return the element of this side for a product that adds nothing: -0 by 0 on floats, so that a sum of -0 stays
-        what it is.
-        """
+    def _neutral(self, build: Builder) -> SSAValue:
+        """Return the element for a product that adds nothing: -0 by 0 on floats, so that a sum of -0 is unchanged."""
         element = self.plan.element
-        if self.negative and not isinstance(element, IntegerType):
+        if self.is_negative and not isinstance(element, IntegerType):
             return build.pure(arith.ConstantOp(FloatAttr(-0.0, cast(AnyFloat, element))))
         return build.pure(arith.ConstantOp(zero_attribute(element)))
 
-    # Into the tile
+    # Stores
 
-    def put(self, build: Builder, point: Index) -> None:
-        """Emit stores of the elements that `take` loaded, from private memory into the tile in workgroup memory."""
-        side, bits = self.side, bit_width(self.plan.element) or 64
+    def store(self, build: Builder, invocation: Index) -> None:
+        """Emit stores of the elements that `load` loaded, from private memory into the tile in workgroup memory."""
+        operand, bits = self.operand, bit_width(self.plan.element) or 64
 
-        def run(builder: Builder, found: Run, row: Index, step: Index) -> None:
-            first, apart = self.place(builder, found.row, found.step), self.strides[side.steps]
-            for part in range(side.run):
-                value = builder.add(memref.LoadOp.get(self.own, [builder.index(found.slot * side.run + part)]))
-                store = memref.StoreOp.get(value, self.buffer, [builder.value(builder.plus(first, part * apart))])
-                if part == 0 and apart == 1:
-                    state_alignment(store, side.run * bits // 8)
-                builder.add(store)
+        def store_run(inner: Builder, run: Run) -> None:
+            first, stride = self.offset(inner, run.row, run.step), self.strides[operand.runs_along_k]
+            for i in range(operand.run):
+                slot = inner.index(run.slot * operand.run + i)
+                value = inner.add(memref.LoadOp.get(self.private, [slot]))
+                offset = inner.value(inner.plus(first, i * stride))
+                store = memref.StoreOp.get(value, self.buffer, [offset])
+                if i == 0 and stride == 1:
+                    state_alignment(store, operand.run * bits // 8)
+                inner.add(store)
 
         fence = Builder(build.block, build.source, build, guarded=True)
-        self._runs(fence, point, run)
+        self._for_each_run(fence, invocation, store_run)
 
 
-def fitted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return an element in the type that workgroup memory has for it, or a sum in the type that the program has."""
+def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
+    """Return an element in the type of workgroup memory, or a sum in the type of the program."""
     if value.type == to:
         return value
     if isinstance(to, IntegerType):
-        have = value.type
-        assert isinstance(have, IntegerType | IndexType)
-        wider = isinstance(have, IntegerType) and have.width.data < to.width.data
-        return build.pure(arith.ExtSIOp(value, to) if wider else arith.TruncIOp(value, to))
-    wider = (bit_width(value.type) or 64) < (bit_width(to) or 64)
-    return build.pure(arith.ExtFOp(value, to) if wider else arith.TruncFOp(value, to))
+        assert isinstance(value.type, IntegerType | IndexType)
+        is_wider = isinstance(value.type, IntegerType) and value.type.width.data < to.width.data
+        return build.pure(arith.ExtSIOp(value, to) if is_wider else arith.TruncIOp(value, to))
+    is_wider = (bit_width(value.type) or 64) < (bit_width(to) or 64)
+    return build.pure(arith.ExtFOp(value, to) if is_wider else arith.TruncFOp(value, to))

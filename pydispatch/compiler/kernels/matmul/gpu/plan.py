@@ -23,26 +23,33 @@ from pydispatch.compiler.tensor_ops.registry import looks_through
 from pydispatch.compiler.tensor_ops.rules.joins import pad_amounts
 from pydispatch.ir.dialects.pyd.mma import LANES
 
-NARROWEST, SHORTEST = 8, 4
-"""Rows and columns, and steps, below which blocks of elements do (blocks_gpu)."""
+MIN_EXTENT, MIN_STEPS = 8, 4
+"""Rows and columns, and steps, below which blocks of elements are faster (`kernels/loops/gpu/blocks.py`)."""
 
 CORES = 100
-"""Workgroups that a typical device runs side by side. Tiles depend on it, so it is the same for all devices."""
+"""Workgroups that a typical device runs at once. Tiles depend on it, so it is the same for all devices."""
 
-UNKNOWN = 512
+ASSUMED_EXTENT = 512
 """Rows or columns that tiles are chosen for where only the call knows how many there are."""
 
-FEW_ROWS = 16
-"""Rows that tiles are at least high."""
+SKINNY_ROWS = 16
+"""Rows of the lowest tiles; with a dynamic number of rows, up to so many have a plan of their own."""
 
-CACHED = (8, 4, 2)
-"""Tiles of rows that go through the columns together, so that the second-level cache serves both operands."""
+BAND_HEIGHTS = (8, 4, 2)
+"""Tiles of rows that pass through the columns together, so that the second-level cache serves both operands."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """height x width: of a workgroup's tile; depth: steps at a time; rows x columns: of 32 invocations' block; pace:
-    what a core does of it, beside the best."""
+    """Tile of a workgroup.
+
+    Attributes:
+        height, width: Rows and columns.
+        depth: Steps of K at a time.
+        rows, columns: Block of 32 invocations.
+        pace: Products that a core computes per time, relative to the fastest tile.
+        workgroups_per_core: Workgroups that a core should hold.
+    """
 
     height: int
     width: int
@@ -50,7 +57,7 @@ class Tile:
     rows: int
     columns: int
     pace: float
-    together: int = 2  # workgroups that a core should hold
+    workgroups_per_core: int = 2
 
     @property
     def invocations(self) -> int:
@@ -65,56 +72,74 @@ class Tile:
 # Multiply-adds of an invocation for each 16 bytes that it reads of the tile: 16 with 32x64 blocks, 10.7 with 32x32,
 # 5.3 with 16x32. Products of 8x8 elements take 64 registers for sums, 16 for the step, and leave room for two
 # workgroups of 256 on a core of 64 K registers.
-WORDS = (
+TILES_32 = (
     Tile(128, 128, 8, 32, 64, 1.0), Tile(128, 64, 8, 32, 64, 0.9, 4), Tile(64, 128, 8, 32, 64, 0.9, 4),
     Tile(64, 64, 16, 32, 32, 0.75, 4), Tile(32, 64, 16, 16, 32, 0.5, 4), Tile(32, 32, 16, 16, 32, 0.4, 4),
     Tile(16, 64, 16, 16, 32, 0.35, 4),
 )  # fmt: skip
-LONG_WORDS = (
+"""Tiles of 32-bit elements."""
+
+TILES_64 = (
     Tile(64, 64, 16, 32, 32, 1.0), Tile(32, 64, 16, 16, 32, 0.8), Tile(32, 32, 16, 16, 16, 0.6, 4),
     Tile(16, 32, 16, 8, 16, 0.4, 4),
 )  # fmt: skip
-HALVES = (
+"""Tiles of 64-bit elements."""
+
+TENSOR_TILES = (
     Tile(128, 128, 32, 64, 64, 1.0), Tile(128, 64, 32, 64, 32, 0.8), Tile(64, 64, 32, 32, 32, 0.6, 4),
     Tile(32, 64, 32, 16, 32, 0.4, 4), Tile(32, 32, 32, 16, 16, 0.3, 4), Tile(16, 64, 32, 16, 16, 0.3, 4),
 )  # fmt: skip
-"""For tensor cores."""
+"""Tiles for tensor cores."""
 
-SINGLES = HALVES[2]
-"""The largest for tensor cores where the elements of both operands come one by one."""
+LARGEST_SCALAR_TILE = TENSOR_TILES[2]
+"""The largest tile for tensor cores where the elements of both operands are loaded one by one."""
 
 
 @dataclass(frozen=True)
-class Side:
+class Operand:
     """Factor of a product, with the dimensions that are collapsed into its rows or columns.
 
-    dims: the collapsed dimensions, outer first. run: number of neighbouring elements that an invocation moves
-    together. steps: whether these neighbours are steps of K instead of rows or columns.
+    Attributes:
+        factor: The factor.
+        dims: The collapsed dimensions, outer first.
+        run: Number of neighbouring elements that an invocation moves at once.
+        runs_along_k: Whether these neighbours are steps of K instead of rows or columns.
     """
 
     factor: Factor
     dims: tuple[int, ...]
     run: int
-    steps: bool
+    runs_along_k: bool
 
 
 @dataclass(frozen=True)
 class Plan:
-    """element: the type in workgroup memory; sums: of accumulators; outer: dimensions of batches."""
+    """Plan of a contraction.
 
-    c: Contraction
+    Attributes:
+        contraction: The contraction.
+        tile: The tile of a workgroup.
+        form: How products are computed: "tensor" or "fma", see `pyd.mma`.
+        element: Type of elements in workgroup memory.
+        sums: Type of accumulators.
+        a, b: The operands.
+        outer: Dimensions of batches.
+        steps: Reduced dimensions, which are collapsed into K.
+    """
+
+    contraction: Contraction
     tile: Tile
     form: str
     element: Attribute
     sums: Attribute
-    a: Side
-    b: Side
+    a: Operand
+    b: Operand
     outer: tuple[int, ...]
     steps: tuple[int, ...]
 
 
 def plans_of(contraction: Contraction, elements: Elements, architecture: int) -> list[Plan]:
-    """Return the plans of a contraction: one, or with a dynamic number of rows a second one for at most `FEW_ROWS`.
+    """Return the plans of a contraction: one, or with a dynamic number of rows a second one for at most `SKINNY_ROWS`.
 
     The list is empty for a contraction without tiles, or one that is too small for them.
     """
@@ -122,22 +147,23 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
     if plan is None:
         return []
     sizes = loop_sizes(elements, contraction.generic)
-    if all(isinstance(sizes[d], int) for d in plan.a.dims) or plan.tile.height <= FEW_ROWS or plan.element == i64:
+    if all(isinstance(sizes[d], int) for d in plan.a.dims) or plan.tile.height <= SKINNY_ROWS or plan.element == i64:
         return [plan]
     warps = plan.tile.invocations // LANES
-    tensor = plan.form == "tensor"
-    columns = 16 if tensor and warps >= 4 else 32
-    low = Tile(FEW_ROWS, warps * columns, 32 if tensor else 16, FEW_ROWS, columns, 0)
-    return [plan, plan_of(contraction, elements, architecture, low) or plan]
+    uses_tensor_cores = plan.form == "tensor"
+    columns = 16 if uses_tensor_cores and warps >= 4 else 32
+    lowest = Tile(SKINNY_ROWS, warps * columns, 32 if uses_tensor_cores else 16, SKINNY_ROWS, columns, 0)
+    return [plan, plan_of(contraction, elements, architecture, lowest) or plan]
 
 
-def few(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
-    """Return whether the rows are as few as the second plan is for."""
-    return build.less(joined(build, sizes, plan.a.dims), FEW_ROWS + 1)
+def has_skinny_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAValue | bool:
+    """Return whether there are at most as many rows as the second plan is for."""
+    return build.less(collapsed_size(build, sizes, plan.a.dims), SKINNY_ROWS + 1)
 
 
 def plan_of(contraction: Contraction, elements: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
-    """Choose types and tiles; None for what has no tiles, or is too small for them. tile: one that is chosen."""
+    """Choose types and tiles, and return the plan; None for a contraction without tiles, or one that is too small for
+    them. tile: the tile; None for the fastest."""
     if contraction.m is None or contraction.n is None:
         return None
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(elements, contraction.generic)]
@@ -149,29 +175,29 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     outer = tuple(d for d in contraction.outer if d not in rows and d not in columns)
     steps = (*contraction.reductions, contraction.k)
     height, width, depth = (_size(sizes, dims) for dims in (rows, columns, steps))
-    if any(n is not None and n < NARROWEST for n in (height, width)) or (depth is not None and depth < SHORTEST):
+    if any(n is not None and n < MIN_EXTENT for n in (height, width)) or (depth is not None and depth < MIN_STEPS):
         return None
     types = _types(contraction, architecture)
     if types is None:
         return None
     form, element, sums, a, b = types
     bits = bit_width(element) or 64
-    table = HALVES if form == "tensor" else LONG_WORDS if bits == 64 else WORDS
-    tile = tile or choose(table, height, width, prod(sizes[d] or 1 for d in outer))
-    left, right = _sides(elements, contraction, (a, b), (rows, columns), tile, sizes)
-    if form == "tensor" and min(left.run, right.run) == 1:  # single elements take many registers on their way
-        if left.run == right.run and tile.height * tile.width > SINGLES.height * SINGLES.width:
-            tile = SINGLES
+    table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
+    tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
+    left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
+    if form == "tensor" and min(left.run, right.run) == 1:  # scalar loads take many registers
+        if left.run == right.run and tile.height * tile.width > LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width:
+            tile = LARGEST_SCALAR_TILE
         tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, 32))
-        left, right = _sides(elements, contraction, (a, b), (rows, columns), tile, sizes)
+        left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)
     return Plan(contraction, tile, form, element, sums, left, right, outer, steps)
 
 
-def choose(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
-    """Return the tile with which a device is done first: whole waves of its cores."""
+def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
+    """Return the tile with the shortest time: whole waves of workgroups on the cores of a device."""
 
     def time(tile: Tile) -> float:
-        tiles = -(-(height or UNKNOWN) // tile.height) * -(-(width or UNKNOWN) // tile.width) * outer
+        tiles = -(-(height or ASSUMED_EXTENT) // tile.height) * -(-(width or ASSUMED_EXTENT) // tile.width) * outer
         return -(-tiles // CORES) * tile.height * tile.width / tile.pace
 
     return min(table, key=time)
@@ -184,15 +210,11 @@ def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
 
 
 def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:
-    """(form, elements in workgroup memory, sums, value of A's elements, and of B's)."""
+    """Return (form, type in workgroup memory, type of sums, value of A's elements, and of B's)."""
     a, b = contraction.a.value, contraction.b.value
     if isinstance(contraction.acc, Float16Type | BFloat16Type | Float32Type):
-        halves = [_half(f) for f in (contraction.a, contraction.b)]
-        left, right = halves
-        alike = left is not None and right is not None and left.type == right.type
-        cores = architecture >= 80 or (architecture == 75 and left is not None and isinstance(left.type, Float16Type))
-        if alike and cores:
-            assert left is not None and right is not None
+        left, right = (_half_precision(f) for f in (contraction.a, contraction.b))
+        if left is not None and right is not None and _has_tensor_cores(architecture, left.type, right.type):
             return "tensor", left.type, Float32Type(), left, right
         return "fma", Float32Type(), Float32Type(), a, b
     if isinstance(contraction.acc, Float64Type):
@@ -203,8 +225,13 @@ def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute,
     return None
 
 
-def _half(factor: Factor) -> SSAValue | None:
-    """Return the value of 16 bits that a factor is, itself or made wider."""
+def _has_tensor_cores(architecture: int, left: Attribute, right: Attribute) -> bool:
+    """Return whether an architecture multiplies f16 or bf16 of these types in tensor cores."""
+    return left == right and (architecture >= 80 or (architecture == 75 and isinstance(left, Float16Type)))
+
+
+def _half_precision(factor: Factor) -> SSAValue | None:
+    """Return the f16 or bf16 that a factor is, or is extended from."""
     value = factor.value
     if isinstance(value.type, Float16Type | BFloat16Type):
         return value
@@ -215,9 +242,9 @@ def _half(factor: Factor) -> SSAValue | None:
     return None
 
 
-def moved(elements: Elements, value: SSAValue) -> BlockArgument | None:
-    """Return the argument that a value is, or is a part of, under padding of other dimensions than the last: neighbours
-    in the value are neighbours in memory, or all of them padding.
+def _contiguous_argument(elements: Elements, value: SSAValue) -> BlockArgument | None:
+    """Return the argument that a value is, without views and padding of other dimensions than the last: neighbours in
+    the value are neighbours in memory, or all of them padding. None for other values.
     """
     while isinstance(value, OpResult) and not elements.is_materialized(value):
         if looks_through(value.op):
@@ -232,79 +259,80 @@ def moved(elements: Elements, value: SSAValue) -> BlockArgument | None:
     return value if isinstance(value, BlockArgument) else None
 
 
-def _sides(
+def _operands(
     elements: Elements,
     contraction: Contraction,
     values: tuple[SSAValue, SSAValue],
     dims: tuple[tuple[int, ...], tuple[int, ...]],
     tile: Tile,
     sizes: Sequence[int | None],
-) -> tuple[Side, Side]:
+) -> tuple[Operand, Operand]:
     assert contraction.m is not None and contraction.n is not None
-    left = _side(
+    left = _operand(
         elements, contraction, replace(contraction.a, value=values[0]), dims[0], tile.height, tile, sizes, contraction.m
     )
-    return left, _side(
+    return left, _operand(
         elements, contraction, replace(contraction.b, value=values[1]), dims[1], tile.width, tile, sizes, contraction.n
     )
 
 
-def _side(
+def _operand(
     elements: Elements, contraction: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile,
     sizes: Sequence[int | None], last: int,
-) -> Side:  # fmt: skip
-    """Return the side of a factor: which neighbours an invocation moves together, 16 bytes where they are known to be
-    aligned.
+) -> Operand:  # fmt: skip
+    """Return the operand of a factor, with the neighbours that an invocation moves at once: 16 bytes where they are
+    known to be aligned.
     """
     value = contraction.generic.inputs[factor.main]
-    plain_steps = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
-    steps = plain_steps or not factor.is_last(last)
-    dim, room = (contraction.k, tile.depth) if steps else (last, extent)
+    is_row_major = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
+    runs_along_k = is_row_major or not factor.is_last(last)
+    dim, length = (contraction.k, tile.depth) if runs_along_k else (last, extent)
     run = 1
-    if isinstance(value.type, TensorType) and moved(elements, value) is not None and factor.is_last(dim):
+    if isinstance(value.type, TensorType) and _contiguous_argument(elements, value) is not None and factor.is_last(dim):
         bits = max(8, bit_width(value.type.element_type) or 64)
-        whole = value.type.get_shape()[-1]
-        plain = factor.coordinates[-1].is_identity(dim)
-        size = sizes[dim]
+        row = value.type.get_shape()[-1]
+        has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row > 0
         run = next(
             r for r in (16, 8, 4, 2, 1)
-            if r == 1 or (r * bits <= 128 and plain and whole > 0 and whole % r == 0 and size == whole
-                          and extent * tile.depth // r >= tile.invocations and room % r == 0)
+            if r == 1 or (r * bits <= 128 and has_whole_rows and row % r == 0
+                          and extent * tile.depth // r >= tile.invocations and length % r == 0)
         )  # fmt: skip
-    return Side(factor, dims, run, steps)
+    return Operand(factor, dims, run, runs_along_k)
 
 
-def counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
-    """(sizes of batches, tiles of rows, tiles of columns)."""
-    rows = build.ceil_quotient(joined(build, sizes, plan.a.dims), plan.tile.height)
-    columns = build.ceil_quotient(joined(build, sizes, plan.b.dims), plan.tile.width)
+def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
+    """Return (sizes of batches, tiles of rows, tiles of columns)."""
+    rows = build.ceil_quotient(collapsed_size(build, sizes, plan.a.dims), plan.tile.height)
+    columns = build.ceil_quotient(collapsed_size(build, sizes, plan.b.dims), plan.tile.width)
     return [sizes[d] for d in plan.outer], rows, columns
 
 
-def joined(build: Builder, sizes: Sequence[Index], dims: Sequence[int]) -> Index:
+def collapsed_size(build: Builder, sizes: Sequence[Index], dims: Sequence[int]) -> Index:
     """Return the size of several dimensions as one."""
     return build.product([sizes[d] for d in dims])
 
 
-def groups(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
+def workgroups_of(plan: Plan, build: Builder, sizes: Sequence[Index]) -> Index:
     """Return the number of workgroups of a plan."""
-    outer, rows, columns = counts(plan, build, sizes)
+    outer, rows, columns = _tile_counts(plan, build, sizes)
     return build.product([*outer, rows, columns])
 
 
-def grid(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
+def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) -> Index:
     """Return the number of workgroups of the plan that the number of rows selects."""
-    many, *others = (groups(plan, build, sizes) for plan in plans)
-    if not others:
-        return many
-    condition = few(plans[0], build, sizes)
+    total, *skinny = (workgroups_of(plan, build, sizes) for plan in plans)
+    if not skinny:
+        return total
+    condition = has_skinny_rows(plans[0], build, sizes)
     assert isinstance(condition, SSAValue)
-    return build.pure(arith.SelectOp(condition, build.value(others[0]), build.value(many)))
+    return build.pure(arith.SelectOp(condition, build.value(skinny[0]), build.value(total)))
 
 
-def tile_of(plan: Plan, build: Builder, number: Index, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
+def tile_of(
+    plan: Plan, build: Builder, workgroup_id: Index, sizes: Sequence[Index]
+) -> tuple[list[Index], Index, Index]:
     """Return (indices of batches, row and column of the tile) of a workgroup."""
-    outer, rows, columns = counts(plan, build, sizes)
-    band = next((b for b in CACHED if isinstance(rows, int) and rows % b == 0), 1)
-    *batch, high, column, low = build.split(number, [*outer, build.quotient(rows, band), columns, band])
+    outer, rows, columns = _tile_counts(plan, build, sizes)
+    band = next((b for b in BAND_HEIGHTS if isinstance(rows, int) and rows % b == 0), 1)
+    *batch, high, column, low = build.split(workgroup_id, [*outer, build.quotient(rows, band), columns, band])
     return batch, build.linear(high, band, low), column
