@@ -153,7 +153,7 @@ def test_out_of_device_memory(device: Any) -> None:
     finally:
         pool.calls = real
     assert (device.upload(np.arange(5)).download() == np.arange(5)).all()
-    real, pool.whole = pool.whole, 100 << 20  # lavapipe itself would never refuse
+    real, pool.total = pool.total, 100 << 20  # lavapipe itself would never refuse
     try:
         held = []
         with pytest.raises(pd.OutOfMemoryError, match=r"no memory for 20971520 bytes; \d+ are in use \(the device has"):
@@ -163,7 +163,7 @@ def test_out_of_device_memory(device: Any) -> None:
         del held[:]
         device.empty(20 << 20, np.uint8)
     finally:
-        pool.whole = real
+        pool.total = real
 
 
 def test_files_that_cannot_be_read(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

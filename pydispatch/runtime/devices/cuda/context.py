@@ -295,17 +295,17 @@ class Context(base.Context):
             self._events.append(event)  # who waits has taken note of it: it may be recorded again
 
     def tidy(self) -> None:
-        """Destroys what is left to destroy, and lets go of memory of others that nothing uses any more."""
-        lent = self.pool.lent
-        if not (lent or self._leaving or self.garbage):
+        """Destroy unused objects of the driver, and release borrowed memory that no call uses any more."""
+        unborrowed = self.pool.unborrowed
+        if not (unborrowed or self._leaving or self.garbage):
             return
         driver = self.driver
         with self.lock, self.current:
             self._destroy_garbage()
-            if lent:
+            if unborrowed:
                 event, blocks = self.event(), []
-                while lent:
-                    blocks.append(lent.popleft())
+                while unborrowed:
+                    blocks.append(unborrowed.popleft())
                 self.check(driver.cuEventRecord(event, self.stream), "cuEventRecord")
                 self._leaving.append((event, blocks))
             while self._leaving and not driver.cuEventQuery(self._leaving[0][0])[0]:

@@ -1,8 +1,7 @@
-"""Runs the plans of one program: single dispatches straight on the stream, the others as graphs that are kept."""
+"""Runs the plans of one program: single dispatches straight on the stream, other plans as cached graphs."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from pydispatch.runtime.accelerators.execute import Executable, Executor
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
 from pydispatch.runtime.accelerators.ptx_parts import CUBIN, PtxParts
+from pydispatch.runtime.accelerators.recordings import RecordingCache
 from pydispatch.runtime.devices.cuda import driver as cuda
 from pydispatch.runtime.devices.cuda.context import StepName
 from pydispatch.runtime.devices.cuda.graph import Graph
@@ -26,7 +26,8 @@ from pydispatch.runtime.devices.cuda.timing import Stopwatch
 if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context
 
-KEPT = 4  # graphs of one plan
+MAX_GRAPHS = 4
+"""Graphs of one plan. A loop over more sets of blocks updates the least recently used graph at each run."""
 
 
 class PlanState:
@@ -36,7 +37,7 @@ class PlanState:
 
     def __init__(self, function: str, single: Dispatch | None, is_empty: bool) -> None:
         self.function, self.single, self.is_empty = function, single, is_empty
-        self.graphs: OrderedDict[Any, Graph] = OrderedDict()
+        self.graphs: RecordingCache[Graph] = RecordingCache(MAX_GRAPHS)
 
 
 class CudaExecutor(Executor):
@@ -132,14 +133,14 @@ class CudaExecutor(Executor):
         one, updated.
         """
         key = (tuple(addresses), constants, tuple(patterns))
-        graph = state.graphs.pop(key, None)
+        graph = state.graphs.take(key)
         if graph is None:
-            if len(state.graphs) < KEPT:
+            if len(state.graphs) < MAX_GRAPHS:
                 graph = self._new_graph(record, state.function, addresses, constants, patterns)
             else:
-                _, graph = state.graphs.popitem(last=False)
+                graph = state.graphs.take_oldest()
                 graph.update(self._with_scratch(addresses, graph.scratch), constants, patterns)
-        state.graphs[key] = graph
+        state.graphs.put(key, graph)
         return graph
 
     def _new_graph(
@@ -219,16 +220,18 @@ class Fixed:
         self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
     ) -> None:
         self.executor, self.record, self.context = executor, record, executor.context
-        self.given = self._given(blocks, constants, patterns)
+        self.arguments = self._addressed(blocks, constants, patterns)
         self.graph: Graph | None = None
         self.update(blocks, constants, patterns)
 
-    def _given(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> tuple[list[int], bytes, list[int]]:
+    def _addressed(
+        self, blocks: Blocks, constants: bytes, patterns: Sequence[int]
+    ) -> tuple[list[int], bytes, list[int]]:
         return [0 if block is None else block.address for block in blocks], constants, list(patterns)
 
     def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """Take other memory, constants or patterns; updates the graph nodes that use them."""
-        values = self.given = self._given(blocks, constants, patterns)
+        values = self.arguments = self._addressed(blocks, constants, patterns)
         context, executor = self.context, self.executor
         context.tidy()
         if context.is_checked:
@@ -246,4 +249,4 @@ class Fixed:
         with context.lock:
             context.require_usable()
             state = self.record.state or self.executor._state(self.record)
-            self.executor._run_checked(self.record, state, *self.given)
+            self.executor._run_checked(self.record, state, *self.arguments)

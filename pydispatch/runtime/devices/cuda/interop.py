@@ -145,7 +145,7 @@ def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
     if is_out and not array.flags.writeable and not _is_writable(_interface(value)):
         raise InvalidArgumentError(_fixed(value, read_only_text(array)))
     element = element_of(array.dtype)
-    return _lent(context, int(array.__array_interface__["data"][0]), array.shape, element, array.nbytes, array)
+    return _borrowed(context, int(array.__array_interface__["data"][0]), array.shape, element, array.nbytes, array)
 
 
 def _interface(value: Any) -> dict[str, Any] | None:
@@ -185,11 +185,11 @@ def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> 
     stream = interface.get("stream")
     if stream is not None:
         context.follow(int(stream))
-    return _lent(context, address, shape, element_of(dtype), nbytes, value)
+    return _borrowed(context, address, shape, element_of(dtype), nbytes, value)
 
 
-def _lent(context: Context, address: int, shape: tuple[int, ...], element: Any, nbytes: int, owner: Any) -> Buffer:
-    block = context.pool.lend(address, nbytes, owner)
+def _borrowed(context: Context, address: int, shape: tuple[int, ...], element: Any, nbytes: int, owner: Any) -> Buffer:
+    block = context.pool.borrow(address, nbytes, owner)
     return CudaBuffer(DeviceMemory(context, block, nbytes), shape, element, nbytes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,10 @@ from pydispatch._core.commands import Custom, Dispatch
 from pydispatch._core.profile import Timing
 from pydispatch._core.trace import Kind
 from pydispatch.errors import CommandError
-from pydispatch.runtime.accelerators import execute, traced
+from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
+from pydispatch.runtime.accelerators.recordings import FixedRecording, RecordingExecutor
 from pydispatch.runtime.devices.vulkan.pipelines import Executables, SpirvParts
 from pydispatch.runtime.devices.vulkan.record import CommandBufferRecorder, RecordedBuffer
 from pydispatch.runtime.devices.vulkan.spirv import check_writes
@@ -22,16 +22,12 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executable
     from pydispatch.runtime.devices.vulkan.context import Context
 
-KEPT = 8  # recordings of one plan
 
-
-class Executor(execute.Executor):
-    """The pipelines and constants of one program. `state` of a record holds its recordings."""
+class Executor(RecordingExecutor[RecordedBuffer]):
+    """Executor of one program; owns its pipelines and constants."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        with context.lock:
-            context.executors.add(self)
         self.executables = Executables(context)
 
     def forget(self) -> None:
@@ -54,30 +50,19 @@ class Executor(execute.Executor):
         Recordings are cached by their blocks.
         """
         context = self.context
-        key: Any = tuple([block.number if block is not None else 0 for block in blocks])
-        if record.has_deferred:
-            key = (key, constants, tuple(patterns))
-        if record.state is None:
-            with context.lock:
-                record.state = record.state or OrderedDict()
-        recordings: OrderedDict[Any, RecordedBuffer] = record.state
+        key = self.key_of(record, blocks, constants, patterns)
+        recordings = self.recordings(record)
 
         def prepare() -> RecordedBuffer:
-            recording = recordings.pop(key, None)
+            recording = recordings.take(key)
             if recording is None or recording.epoch != context.pool.epoch:
                 recording = self.record(record, blocks, constants, patterns)
             return recording
 
-        recordings[key] = context.run(prepare)
-        if len(recordings) > KEPT:
-            with context.lock:
-                if len(recordings) > KEPT:
-                    recordings.popitem(last=False)
+        recordings.put(key, context.run(prepare))
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        fixed = Fixed(self, record)
-        fixed.update(blocks, constants, patterns)
-        return fixed
+        return Fixed(self, record, blocks, constants, patterns)
 
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
@@ -116,14 +101,14 @@ class Executor(execute.Executor):
         """See Executor.surroundings: work is complete when `run` returns. buffer: the VkCommandBuffer recorded."""
         context, ffi = self.context, self.context.ffi
 
-        def number(handle: Any) -> int:
+        def handle_bits(handle: Any) -> int:
             return int(ffi.cast("uintptr_t", handle))
 
-        def place(block: Any, at: int) -> tuple[int, int]:
-            return number(block.buffer), block.offset + at
+        def address_of(block: Any, at: int) -> tuple[int, int]:
+            return handle_bits(block.buffer), block.offset + at
 
-        recorded = None if buffer is None else number(buffer)
-        return Surroundings("vulkan", context, place, None, recorded, number(context.handle))
+        recorded = None if buffer is None else handle_bits(buffer)
+        return Surroundings("vulkan", context, address_of, None, recorded, handle_bits(context.handle))
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         context, ffi = self.context, self.context.ffi
@@ -154,16 +139,8 @@ class Executor(execute.Executor):
         return label(command, self.executables.kernel_of(command).label if isinstance(command, Dispatch) else "")
 
 
-class Fixed:
+class Fixed(FixedRecording[RecordedBuffer]):
     """Command buffer over fixed memory; implements `pydispatch.runtime.accelerators.execute.Fixed`."""
-
-    def __init__(self, executor: Executor, plan: Record) -> None:
-        self.executor, self.context, self.plan = executor, executor.context, plan
-        self.words: Any = None
-        self.recorded: RecordedBuffer | None = None
-
-    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        self.words, self.recorded = (blocks, constants, patterns), None
 
     def run(self) -> None:
         """Submit the command buffer once, and wait until it is complete."""
@@ -171,5 +148,5 @@ class Fixed:
 
     def _prepare(self) -> RecordedBuffer:
         if self.recorded is None or self.recorded.epoch != self.context.pool.epoch:
-            self.recorded = self.executor.record(self.plan, *self.words)
+            self.recorded = self.executor.record(self.plan, *self.arguments)
         return self.recorded

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from bisect import insort
-from collections import deque
 from typing import Any
 
 from pydispatch.errors import DeviceUnavailableError, OutOfMemoryError
+from pydispatch.runtime.accelerators.pool import BlockPool
 from pydispatch.runtime.devices.vulkan import api
 
 GRANULE = 256
@@ -66,68 +65,37 @@ class Block:
         return self.chunk.address + self.offset if self.chunk.address else 0
 
 
-class ChunkPool:
-    """Blocks of one kind of memory. Blocks that come back are handed out again first, so that a loop of the same calls
-    sees the same blocks. Any thread; `release` never blocks, so that it may be called by the garbage collector."""
+class ChunkPool(BlockPool[Block]):
+    """Pool of one kind of memory, whose blocks are ranges of chunks.
 
-    def __init__(self, device: Any, calls: Any, kind: int, mapped: bool, name: str, limit: int, whole: int) -> None:
-        """kind: index of the memory type. limit: bytes of the largest buffer. whole: bytes of all of them together."""
-        self.whole = whole
+    epoch: counts destroyed chunks; recordings of an earlier epoch may refer to their buffers, and are void.
+    """
+
+    granule = GRANULE
+
+    def __init__(self, device: Any, calls: Any, kind: int, mapped: bool, name: str, limit: int, total: int) -> None:
+        """kind: index of the memory type. limit: bytes of the largest buffer. total: bytes of all of them together."""
+        super().__init__()
         self.ffi, _ = api.binding()
-        self.device, self.calls, self.kind, self.mapped, self.name, self.limit = (
-            device,
-            calls,
-            kind,
-            mapped,
-            name,
-            limit,
-        )
-        self.lock = threading.Lock()
+        self.device, self.calls, self.kind, self.mapped = device, calls, kind, mapped
+        self.name, self.limit, self.total = name, limit, total
         self.chunks: list[Chunk] = []
-        self.ready: dict[int, list[Block]] = {}
-        self.returned: deque[Block] = deque()
-        self.numbers, self.destroyed = 0, False
-        self.live_bytes = self.peak_bytes = self.live_blocks = 0
-        self.epoch = 0  # counts chunks that went: what refers to their buffers is void
+        self.is_destroyed = False
+        self.epoch = 0
         self.name_buffer: Any = None
 
-    def acquire(self, size: int) -> Block:
-        """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
-        size = -(-max(size, 1) // GRANULE) * GRANULE
-        with self.lock:
-            if self.returned:
-                self._drain()
-            free_blocks = self.ready.get(size)
-            block = free_blocks.pop() if free_blocks else self._cut(size)
-            self.live_bytes += size
-            self.live_blocks += 1
-            if self.live_bytes > self.peak_bytes:
-                self.peak_bytes = self.live_bytes
-            return block
-
-    def release(self, block: Block) -> None:
-        self.returned.append(block)
-
-    def _drain(self) -> None:
-        while self.returned:
-            block = self.returned.popleft()
-            self.ready.setdefault(block.size, []).append(block)
-            self.live_bytes -= block.size
-            self.live_blocks -= 1
-
-    def _cut(self, size: int) -> Block:
-        if self.destroyed:
+    def _allocate(self, size: int) -> Block:
+        if self.is_destroyed:
             raise DeviceUnavailableError(f"{self.name} was closed")
-        place = self._find(size)
-        if place is None and self.ready:
+        location = self._find(size)
+        if location is None and self.free:
             self._merge()
-            place = self._find(size)
-        if place is None:
-            self.chunks.append(self._allocate(size))
-            place = self._find(size)
-        assert place is not None
-        self.numbers += 1
-        return Block(self, *place, size, self.numbers)
+            location = self._find(size)
+        if location is None:
+            self.chunks.append(self._new_chunk(size))
+            location = self._find(size)
+        assert location is not None
+        return Block(self, *location, size, self._next_number())
 
     def _find(self, size: int) -> tuple[Chunk, int] | None:
         for chunk in self.chunks:
@@ -137,13 +105,15 @@ class ChunkPool:
         return None
 
     def _merge(self) -> None:
-        """Release the blocks that are cached for reuse to the free ranges of their chunks."""
-        for blocks in self.ready.values():
+        """Return free blocks to the free ranges of their chunks."""
+        for blocks in self.free.values():
             for block in blocks:
                 block.chunk.give(block.offset, block.size)
-        self.ready.clear()
+        self.free.clear()
+        self.free_bytes = 0
 
-    def _allocate(self, size: int) -> Chunk:
+    def _new_chunk(self, size: int) -> Chunk:
+        """Allocate a chunk with room for `size` bytes. OutOfMemoryError."""
         if size > self.limit:
             raise OutOfMemoryError(f"{self.name}: {size} bytes in one buffer, the device has at most {self.limit}")
         for bytes_ in dict.fromkeys((max(size, min(CHUNK_BYTES, self.limit)), size)):
@@ -151,7 +121,7 @@ class ChunkPool:
                 return self._chunk(bytes_)
             except OutOfMemoryError:
                 continue
-        self._trim()
+        self._free_blocks()
         try:
             return self._chunk(size)
         except OutOfMemoryError as error:
@@ -160,8 +130,8 @@ class ChunkPool:
             ) from None
 
     def _chunk(self, size: int) -> Chunk:
-        if sum(chunk.size for chunk in self.chunks) + size > self.whole:
-            raise OutOfMemoryError(f"the device has {self.whole}")
+        if sum(chunk.size for chunk in self.chunks) + size > self.total:
+            raise OutOfMemoryError(f"the device has {self.total}")
         ffi, calls, arena = self.ffi, self.calls, api.Arena()
         buffer, memory, address = ffi.new("VkBuffer*"), ffi.new("VkDeviceMemory*"), ffi.new("void**")
         create = arena.new("VkBufferCreateInfo", size=size, usage=_USAGE)
@@ -184,43 +154,31 @@ class ChunkPool:
             self.name_buffer(buffer[0], f"{self.name}, chunk {len(self.chunks)}")
         return Chunk(buffer[0], memory[0], size, int(ffi.cast("uintptr_t", address[0])) if self.mapped else 0)
 
-    def trim(self) -> None:
-        """Give chunks without a block in use back to the driver. Nothing may run on them."""
-        with self.lock:
-            self._drain()
-            self._trim()
-
-    def _trim(self) -> None:
+    def _free_blocks(self) -> None:
         self._merge()
-        kept = []
+        used = []
         for chunk in self.chunks:
             if chunk.free == [(0, chunk.size)]:
                 self.calls.vkDestroyBuffer(self.device, chunk.buffer, self.ffi.NULL)
                 self.calls.vkFreeMemory(self.device, chunk.memory, self.ffi.NULL)
                 self.epoch += 1
             else:
-                kept.append(chunk)
-        self.chunks = kept
+                used.append(chunk)
+        self.chunks = used
 
     def destroy(self) -> None:
         """Free all memory, blocks in use included; the device must be idle. No block can be acquired afterwards."""
         with self.lock:
-            self.destroyed = True
-            self.ready.clear()
-            self.returned.clear()
+            self.is_destroyed = True
+            self.free.clear()
+            self.released.clear()
         for chunk in self.chunks:
             self.calls.vkDestroyBuffer(self.device, chunk.buffer, self.ffi.NULL)
             self.calls.vkFreeMemory(self.device, chunk.memory, self.ffi.NULL)
         self.chunks = []
 
-    def stats(self) -> dict[str, int]:
-        with self.lock:
-            self._drain()
-            total = sum(chunk.size for chunk in self.chunks)
-            return {
-                "live_bytes": self.live_bytes, "free_bytes": total - self.live_bytes, "peak_bytes": self.peak_bytes,
-                "live_blocks": self.live_blocks,
-            }  # fmt: skip
+    def _stats(self) -> dict[str, int]:
+        return {**super()._stats(), "free_bytes": sum(chunk.size for chunk in self.chunks) - self.live_bytes}
 
 
 def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydispatch._core.commands import Command, Custom, Dispatch
 from pydispatch._core.profile import Timing
-from pydispatch.runtime.accelerators import execute
 from pydispatch.runtime.accelerators.host_calls import Surroundings
 from pydispatch.runtime.accelerators.plan import Blocks, Record, label
+from pydispatch.runtime.accelerators.recordings import FixedRecording, RecordingExecutor
 from pydispatch.runtime.devices.webgpu.kernels import Kernels, WgslParts
 from pydispatch.runtime.devices.webgpu.plan import Plan
 from pydispatch.runtime.devices.webgpu.record import PassRecorder, RecordedPlan
@@ -22,16 +21,12 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executable
     from pydispatch.runtime.devices.webgpu.context import Context
 
-KEPT = 8  # recordings of one plan
 
-
-class Executor(execute.Executor):
-    """The pipelines and constants of one program. `state` of a record holds its recordings."""
+class Executor(RecordingExecutor[RecordedPlan]):
+    """Executor of one program; owns its pipelines and constants."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        with context.lock:
-            context.executors.add(self)
         self.kernels = Kernels(context)
 
     def forget(self) -> None:
@@ -73,27 +68,17 @@ class Executor(execute.Executor):
                 self.context.release(block)
 
     def _run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        context = self.context
-        key: Any = tuple([block.number if block is not None else 0 for block in blocks])
-        if record.has_deferred:
-            key = (key, constants, tuple(patterns))
-        with context.lock:
-            recordings: OrderedDict[Any, RecordedPlan] | None = record.state
-            if recordings is None:
-                recordings = record.state = OrderedDict()
-            recorded = recordings.pop(key, None)
-            if recorded is None:
+        key = self.key_of(record, blocks, constants, patterns)
+        recordings = self.recordings(record)
+        recorded = recordings.take(key)
+        if recorded is None:
+            with self.context.lock:
                 recorded = self.record(record, blocks, constants, patterns)
         self.submit(recorded, record, blocks, constants)
-        with context.lock:
-            recordings[key] = recorded
-            if len(recordings) > KEPT:
-                recordings.popitem(last=False)
+        recordings.put(key, recorded)
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        fixed = Fixed(self, record)
-        fixed.update(blocks, constants, patterns)
-        return fixed
+        return Fixed(self, record, blocks, constants, patterns)
 
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
@@ -121,12 +106,17 @@ class Executor(execute.Executor):
         """See Executor.surroundings. encoder: the WGPUCommandEncoder that commands record into."""
         context, ffi = self.context, self.context.ffi
 
-        def number(handle: Any) -> int:
+        def handle_bits(handle: Any) -> int:
             return int(ffi.cast("uintptr_t", handle))
 
-        recorded = None if encoder is None else number(encoder)
+        recorded = None if encoder is None else handle_bits(encoder)
         return Surroundings(
-            "webgpu", context, lambda block, at: (number(block.buffer), at), None, recorded, number(context.device)
+            "webgpu",
+            context,
+            lambda block, at: (handle_bits(block.buffer), at),
+            None,
+            recorded,
+            handle_bits(context.device),
         )
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
@@ -146,31 +136,25 @@ class _Host:
 
     def __init__(self, executor: Executor, function: int, blocks: Blocks, constants: bytes) -> None:
         assert executor.calls is not None
-        self.executor, self.calls, self.words = executor, executor.calls, (function, blocks, constants)
+        self.executor, self.calls, self.arguments = executor, executor.calls, (function, blocks, constants)
 
     def waits(self, command: Custom) -> bool:
         return self.calls.commands[command.command].synchronous
 
     def call(self, command: Custom, encoder: Any) -> None:
-        function, blocks, constants = self.words
+        function, blocks, constants = self.arguments
         self.calls.call(function, command, blocks, constants, self.executor.surroundings(encoder is None, encoder))
 
 
-class Fixed:
+class Fixed(FixedRecording[RecordedPlan]):
     """Recording over fixed memory; implements `pydispatch.runtime.accelerators.execute.Fixed`."""
 
-    def __init__(self, executor: Executor, plan: Record) -> None:
-        self.executor, self.context, self.plan = executor, executor.context, plan
-        self.words: Any = None
-        self.recorded: RecordedPlan | None = None
-
-    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        self.words, self.recorded = (blocks, constants, patterns), None
+    executor: Executor
 
     def run(self) -> None:
-        """Submit it."""
+        """Submit the recording once."""
         recorded = self.recorded
         if recorded is None:
             with self.context.lock:
-                recorded = self.recorded = self.executor.record(self.plan, *self.words)
-        self.executor.submit(recorded, self.plan, self.words[0], self.words[1])
+                recorded = self.recorded = self.executor.record(self.plan, *self.arguments)
+        self.executor.submit(recorded, self.plan, self.arguments[0], self.arguments[1])

@@ -1,0 +1,105 @@
+"""Pool of device memory: blocks by size, of which the most recently released one is handed out first."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict, deque
+from typing import Any, Generic, Protocol, TypeVar
+
+
+class SizedBlock(Protocol):
+    """A block of a pool. size: in bytes, a multiple of the granule of the pool."""
+
+    size: int
+
+
+BlockT = TypeVar("BlockT", bound=SizedBlock)
+
+
+class BlockPool(ABC, Generic[BlockT]):
+    """Pool of one kind of device memory; a device implements how blocks are allocated and freed.
+
+    A loop of equal calls gets equal blocks, because the most recently released block of a size is handed out first.
+    Any thread may call it. `release` only appends to a queue, because the garbage collector may call it.
+
+    Attributes:
+        granule: Bytes that the sizes of blocks are multiples of.
+        free: Free blocks by size; the sizes that were released most recently are last.
+        free_bytes: Bytes of the free blocks.
+        released: Blocks that `release` queued and that are not in `free` yet.
+        last_number: Number of the newest block. Numbers are not reused, so that they identify blocks.
+    """
+
+    granule = 256
+
+    def __init__(self, lock: Any = None) -> None:
+        """lock: guards the pool, its own lock by default."""
+        self.lock = threading.Lock() if lock is None else lock
+        self.free: OrderedDict[int, list[BlockT]] = OrderedDict()
+        self.released: deque[BlockT] = deque()
+        self.last_number = 0
+        self.live_bytes = self.peak_bytes = self.live_blocks = self.free_bytes = 0
+
+    @abstractmethod
+    def _allocate(self, size: int) -> BlockT:
+        """Allocate a new block of `size` bytes, a multiple of the granule. OutOfMemoryError names the bytes."""
+
+    @abstractmethod
+    def _free_blocks(self) -> None:
+        """Return the memory of all free blocks to the driver."""
+
+    def acquire(self, size: int) -> BlockT:
+        """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
+        size = -(-max(size, 1) // self.granule) * self.granule
+        with self.lock:
+            if self.released:
+                self._collect()
+            blocks = self.free.get(size)
+            if blocks:
+                block = blocks.pop()
+                self.free_bytes -= size
+            else:
+                block = self._allocate(size)
+            self.live_bytes += size
+            self.live_blocks += 1
+            if self.live_bytes > self.peak_bytes:
+                self.peak_bytes = self.live_bytes
+            return block
+
+    def release(self, block: BlockT) -> None:
+        """Queue a block for reuse. The next call that takes the lock collects it."""
+        self.released.append(block)
+
+    def trim(self) -> None:
+        """Return the memory of free blocks to the driver. No work may be running on them."""
+        with self.lock:
+            self._collect()
+            self._free_blocks()
+
+    def stats(self) -> dict[str, int]:
+        """Return the bytes in use, free for reuse and at peak, and the number of blocks in use."""
+        with self.lock:
+            self._collect()
+            return self._stats()
+
+    def _stats(self) -> dict[str, int]:
+        """Do the work of `stats`, under the lock."""
+        return {
+            "live_bytes": self.live_bytes, "free_bytes": self.free_bytes, "peak_bytes": self.peak_bytes,
+            "live_blocks": self.live_blocks,
+        }  # fmt: skip
+
+    def _next_number(self) -> int:
+        self.last_number += 1
+        return self.last_number
+
+    def _collect(self) -> None:
+        """Move released blocks to the free blocks of their size."""
+        while self.released:
+            block = self.released.popleft()
+            self.free.setdefault(block.size, []).append(block)
+            self.free.move_to_end(block.size)
+            self.live_bytes -= block.size
+            self.free_bytes += block.size
+            self.live_blocks -= 1

@@ -1,0 +1,93 @@
+"""Recordings of plans: command buffers and graphs, cached by the memory that they refer to."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from pydispatch.runtime.accelerators.execute import Executor
+from pydispatch.runtime.accelerators.plan import Blocks, Record
+
+R = TypeVar("R")
+
+
+class RecordingCache(Generic[R]):
+    """Recordings of one plan, of which the least recently used one is dropped.
+
+    A recording is taken out while it is used, so that no other thread submits it. Each method is one operation of a
+    dictionary, so none needs a lock.
+
+    capacity: recordings of one plan. A loop over more sets of blocks records each time; each recording holds memory of
+    the driver.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._recordings: OrderedDict[Any, R] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._recordings)
+
+    def take(self, key: Any) -> R | None:
+        """Take out and return the recording of a key, or return None."""
+        return self._recordings.pop(key, None)
+
+    def take_oldest(self) -> R:
+        """Take out and return the least recently used recording."""
+        return self._recordings.popitem(last=False)[1]
+
+    def put(self, key: Any, recording: R) -> None:
+        """Insert a recording as the most recently used one, and drop those beyond the capacity."""
+        self._recordings[key] = recording
+        if len(self._recordings) > self.capacity:
+            self._recordings.popitem(last=False)
+
+
+class RecordingExecutor(Executor, Generic[R]):
+    """Executor that records a plan once for each set of blocks. `state` of a plan is its `RecordingCache`."""
+
+    CAPACITY = 8
+    """Recordings of one plan: enough for double-buffered loops over a few inputs and outputs."""
+
+    def __init__(self, context: Any) -> None:
+        super().__init__(context)
+        with context.lock:
+            context.executors.add(self)
+
+    @abstractmethod
+    def record(
+        self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
+    ) -> R:
+        """Record the commands of a plan over blocks; under the context's lock. timed: with a time stamp for each."""
+
+    def recordings(self, record: Record) -> RecordingCache[R]:
+        """Return the recordings of a plan."""
+        if record.state is None:
+            with self.context.lock:
+                if record.state is None:
+                    record.state = RecordingCache(self.CAPACITY)
+        cache: RecordingCache[R] = record.state
+        return cache
+
+    @staticmethod
+    def key_of(record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Any:
+        """Return the key of a recording: the numbers of its blocks, and the constants that only a call decides."""
+        numbers = tuple([block.number if block is not None else 0 for block in blocks])
+        return (numbers, constants, tuple(patterns)) if record.has_deferred else numbers
+
+
+class FixedRecording(Generic[R]):
+    """Recording over fixed memory, recorded at its first run; a base of `execute.Fixed` implementations."""
+
+    def __init__(
+        self, executor: RecordingExecutor[R], plan: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
+    ) -> None:
+        self.executor, self.context, self.plan = executor, executor.context, plan
+        self.recorded: R | None = None
+        self.update(blocks, constants, patterns)
+
+    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+        """Take other memory, constants or patterns; the next run records again."""
+        self.arguments, self.recorded = (blocks, constants, patterns), None
