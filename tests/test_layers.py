@@ -268,6 +268,59 @@ def include_errors(path: Path) -> list[str]:
     return wrong
 
 
+DEFINED = re.compile(r"^(?!static)[A-Za-z_][\w\s*]*?[\s*](pyd_\w+)\([^;{]*\)\s*\{", re.MULTILINE)
+NAMED = re.compile(r"\bpyd_\w+")
+ORDERED = {
+    "api": "internal.h", "elf": "view.h", "program/call": "call.h", "program/plan": "plan.h",
+    "program/procedure": "invocation.h", "sched": "internal.h",
+}  # fmt: skip
+"""Folders of csrc whose files call each other -> the header that states their order."""
+STATED = re.compile(r"^//   (\w+\.c) {2,}\S", re.MULTILINE)
+AGAINST = re.compile(r"^//   (\w+\.c) -> (\w+\.c) {2,}\S", re.MULTILINE)
+
+
+def calls_between_files(folder: Path) -> dict[str, set[str]]:
+    """The files of a folder of csrc that each file calls: those whose functions it names."""
+    texts = {path.name: re.sub(r"//.*", "", path.read_text()) for path in folder.glob("*.c")}
+    defined = {name: set(DEFINED.findall(text)) for name, text in texts.items()}
+    named = {name: set(NAMED.findall(text)) for name, text in texts.items()}
+    return {name: {other for other in texts if other != name and named[name] & defined[other]} for name in texts}
+
+
+def order_errors(calls: dict[str, set[str]], header: str) -> list[str]:
+    """What contradicts the order of files that a header states, with the calls against it that it permits."""
+    order, permitted = STATED.findall(header), set(AGAINST.findall(header))
+    if sorted(order) != sorted(calls):
+        return [f"the order lists {order}, the folder has {sorted(calls)}"]
+    upwards = {(name, other) for name in order for other in calls[name] if order.index(other) > order.index(name)}
+    return [
+        *(f"{name} calls {other}, which comes after it" for name, other in sorted(upwards - permitted)),
+        *(
+            f"{name} -> {other} is stated as a call against the order, and is none"
+            for name, other in permitted - upwards
+        ),
+    ]
+
+
+def test_c_files_of_a_folder_call_in_the_stated_order() -> None:
+    for folder, header in ORDERED.items():
+        calls = calls_between_files(ROOT / "csrc" / folder)
+        assert order_errors(calls, (ROOT / "csrc" / folder / header).read_text()) == [], f"csrc/{folder}/{header}"
+    stated = "//   a.c  first\n//   b.c  second\n//   a.c -> b.c  a reason\n"
+    assert order_errors({"a.c": {"b.c"}, "b.c": {"a.c"}}, stated) == []
+    assert order_errors({"a.c": set(), "b.c": {"a.c"}}, stated) == [
+        "a.c -> b.c is stated as a call against the order, and is none"
+    ]
+    assert order_errors({"a.c": {"b.c"}, "b.c": set()}, stated[:40]) == ["a.c calls b.c, which comes after it"]
+
+
+def test_only_folders_with_a_stated_order_have_circles_of_c_files() -> None:
+    """Files of platform/ define the same functions, one for each system."""
+    for folder in {path.parent for path in C_FILES} - {ROOT / "csrc" / "platform"}:
+        if folder.relative_to(ROOT / "csrc").as_posix() not in ORDERED:
+            assert circles(calls_between_files(folder)) == [], folder
+
+
 def test_core_imports_nothing_above_it() -> None:
     for path in (ROOT / "_core").glob("*.p[yx][xd]"):
         for name in re.findall(r"^\s*(?:from|cimport|import)\s+(pydispatch[\w.]*)", path.read_text(), re.M):

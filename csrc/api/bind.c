@@ -6,6 +6,13 @@
 
 static const char* name_of(const pyd_api_call_t* call) { return call->entry->info.name; }
 
+pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* function) {
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                         "%s: this call of '%s' is running in another thread or in flight; "
+                         "prepare one for each",
+                         function, name_of(call));
+}
+
 static bool is_busy(const pyd_api_call_t* call) { return atomic_load_explicit(&call->is_busy, memory_order_relaxed); }
 
 // ---- binding

@@ -209,13 +209,6 @@ pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scal
 
 // ---- running
 
-pyd_status_t pyd_api_call_refuse_busy(const pyd_api_call_t* call, const char* function) {
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                         "%s: this call of '%s' is running in another thread or in flight; "
-                         "prepare one for each",
-                         function, name_of(call));
-}
-
 pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   if (!call) return pyd_api_null(function, "call");
   if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire))
@@ -253,19 +246,6 @@ static pyd_status_t run(pyd_api_call_t* call, const char* function, const pyd_in
 }
 
 pyd_status_t pyd_api_call_run(pyd_api_call_t* call) { return run(call, "call_run", NULL); }
-
-pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given,
-                                  pyd_interrupt_t* out_interrupt) {
-  // An older caller may know less of the structure; this is its first and so far its only form.
-  if (given->size < sizeof(*given) || !given->is_wanted) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
-                           "%s: the interrupt has %s; set its size to sizeof(pyd_api_interrupt_t) and its "
-                           "is_wanted to a function",
-                           function, given->size < sizeof(*given) ? "too small a size" : "no function to ask");
-  }
-  *out_interrupt = (pyd_interrupt_t){given->is_wanted, given->context};
-  return PYD_STATUS_OK;
-}
 
 pyd_status_t pyd_api_call_run_until(pyd_api_call_t* call, const pyd_api_interrupt_t* interrupt) {
   if (!interrupt) return run(call, "call_run_until", NULL);

@@ -59,7 +59,7 @@ void pyd_api_call_unbind(pyd_api_call_t* call);
 // Copies tensors whose memory cannot be used in place.
 void pyd_api_call_copy_in(const pyd_api_call_t* call);
 void pyd_api_call_copy_out(const pyd_api_call_t* call);
-// |*out_interrupt| is what the caller's structure, which may be NULL, asks.
+// handle.c: |*out_interrupt| is what the caller's structure, which may be NULL, asks.
 pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given,
                                   pyd_interrupt_t* out_interrupt);
 

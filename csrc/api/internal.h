@@ -1,4 +1,16 @@
 // The handles of api.h.
+//
+// Order of the files. Each calls those above it alone:
+//   handle.c      counts of references, and arguments that are no handle
+//   device.c      devices and loops on them; owns pyd_api_device_t
+//   memory.c      memory of the embedder; owns pyd_api_memory_t
+//   program.c     programs and their functions; owns pyd_api_program_t
+//   bind.c        memory of a call's tensors; owns pyd_api_buffer_t
+//   procedure.c   calls of procedures
+//   call.c        calls; owns pyd_api_call_t
+//   event.c       calls and loops in flight
+//   inspect.c     what programs and calls are made of
+//   table.c       the table of all functions
 #ifndef PYD_API_INTERNAL_H_
 #define PYD_API_INTERNAL_H_
 

@@ -97,16 +97,6 @@ static const char* status_name(pyd_status_t status, uint32_t kind, uint32_t inde
   return kind <= PYD_STATUS_CAUSE ? pyd_status_name(status, (pyd_status_name_t)kind, index) : NULL;
 }
 
-pyd_status_t pyd_api_null(const char* function, const char* what) {
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s is NULL", function, what);
-}
-
-void pyd_api_retain(atomic_uint* references) { atomic_fetch_add_explicit(references, 1, memory_order_relaxed); }
-
-bool pyd_api_drop(atomic_uint* references) {
-  return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
-}
-
 void pyd_api_fill(pyd_api_t* out_table) {
   *out_table = (pyd_api_t){
       .version = PYD_API_VERSION,

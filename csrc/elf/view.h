@@ -1,5 +1,17 @@
 // A validated reading of an ELF file's bytes. Whoever holds a view may follow every pointer and range in it without
 // another check: tables are inside the file, ranges inside loaded segments, sizes are multiples of their records.
+//
+// Order of the files. Each calls those above it alone:
+//   view.c      segments and stored bytes of a view
+//   module.c    addresses that a loaded module holds
+//   mapping.c   views become protected memory; owns pyd_elf_mapping_t
+//   symbols.c   symbols that a view must not have, and lookup in a module
+//   hash.c      the number of symbols
+//   reloc.c     relocations, by meaning
+//   dynamic.c   what the dynamic section points at
+//   parse.c     bytes become a view; owns pyd_elf_view_t
+//   debug.c     the full symbol table, for debuggers
+//   load.c      a view becomes running code; owns pyd_elf_module_t
 #ifndef PYD_ELF_VIEW_H_
 #define PYD_ELF_VIEW_H_
 

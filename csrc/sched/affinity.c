@@ -1,6 +1,7 @@
 // Workers and the CPUs of the machine: how many there are by default, where each runs, and whom it steals from first.
 #include <stdlib.h>
 
+#include "platform/cpu.h"
 #include "platform/topology.h"
 #include "sched/internal.h"
 
@@ -9,6 +10,8 @@ static pyd_topology_cpu_t* read_topology(uint32_t* out_count) {
   *out_count = cpus ? pyd_topology_read("", cpus, PYD_TOPOLOGY_MOST) : 0;
   return cpus;
 }
+
+uint32_t pyd_sched_available_cpus(void) { return pyd_cpu_available(); }
 
 uint32_t pyd_sched_default_workers(void) {
   uint32_t count;

@@ -1,13 +1,31 @@
 // What the files of the task system share. Nothing here is public.
 //
-//   scheduler.c  create, destroy, fork     pool.c  the life of a pool thread: look, spin, park, be woken
-//   job.c        pyd_sched_run             work.c  taking part in a published job: chunks, stealing, failures
-//   lend.c       threads of an embedder in the pool
-//   destroy.c    destruction by one of the scheduler's own threads
-//   affinity.c   workers and the CPUs of the machine   placement.c  no two threads on one CPU while another one is idle
-//   task.c       submitted tasks: order, waiting, end   queue.c  those that wait for a thread   share.c  their jobs,
-//   without a caller permit.c     how many threads compute at once   blocking.c   threads for tasks that may sleep
-//   trace.c      the recorder of pydispatch/trace.h, which knows nothing of the others   events.c  what they record
+// Order of the files. Each calls those above it alone:
+//   permit.c      how many threads compute at once; owns pyd_permits_t
+//   trace.c       the recorder of pydispatch/trace.h; owns pyd_trace_t
+//   events.c      what the task system records
+//   placement.c   no two threads on one CPU while another one is idle; owns pyd_placement_t
+//   affinity.c    workers and the CPUs of the machine
+//   queue.c       tasks that wait for a thread; owns pyd_task_queue_t
+//   wake.c        waking pool threads, and the caller of a job
+//   start.c       starting pool threads
+//   work.c        taking part in a published job: chunks, stealing, failures; owns pyd_sched_cell_t
+//   job.c         pyd_sched_run; owns pyd_sched_slot_t
+//   blocking.c    threads for tasks that may sleep; owns pyd_blocking_pool_t
+//   task.c        submitted tasks: dependencies, waiting, end; owns pyd_task_t
+//   share.c       the jobs of tasks, which have no caller
+//   pool.c        the life of a pool thread: look, spin, park
+//   destroy.c     destruction by one of the scheduler's own threads
+//   lend.c        threads of an embedder in the pool
+//   scheduler.c   create, stop, destroy, fork; owns pyd_sched_t
+//
+// Calls against the order, all of them by threads or for new ones:
+//   start.c -> destroy.c        the function that a pool thread runs
+//   queue.c -> blocking.c       a queued task that may sleep needs a thread
+//   blocking.c -> task.c        such a thread runs tasks
+//   blocking.c -> scheduler.c   the thread that released the last reference frees the scheduler
+//   destroy.c -> scheduler.c    the same for a pool thread
+//   lend.c -> scheduler.c       the same for a thread of an embedder
 //
 // How threads meet. A caller fills a slot, opens it (slot.state, release) and shows it in sched.open. A pool thread
 // sees the bit, joins (slot.state, acquire), works, leaves (release). The caller closes the slot and waits until the
@@ -238,7 +256,7 @@ void pyd_sched_yield(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_sched_meter
 // work.c: when all have left: whether one that left early has left indices, which nobody else has found.
 bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot);
 
-// pool.c: leaves the job of a caller.
+// wake.c: leaves the job of a caller, and wakes it after the last participant.
 void pyd_sched_leave(pyd_sched_slot_t* slot);
 
 // job.c, for jobs with and without a caller. Runs here what is not worth sharing: the whole job, or its first indices
@@ -265,7 +283,7 @@ void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, ui
 
 // pool.c
 void pyd_sched_pool_main(void* thread);
-// Wakes up to |count| parked threads of the first |among|; returns how many.
+// wake.c: wakes up to |count| parked threads of the first |among|; returns how many.
 uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count);
 // A task is in the queue: sees to it that a thread looks.
 void pyd_sched_wake_for_tasks(pyd_sched_t* sched);
@@ -312,7 +330,10 @@ pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched);
 // lend.c, under the lifecycle mutex while closing: waits until no thread is lent.
 void pyd_sched_await_lent(pyd_sched_t* sched);
 
-// scheduler.c: restarts the threads that a fork removed. False when there are none.
+// start.c, under the lifecycle mutex: starts the threads that are missing; keeps those it got when one is refused.
+// Returns the error of the system, 0 for none.
+int pyd_sched_start_threads(pyd_sched_t* sched);
+// Restarts the threads that a fork removed. False when there are none.
 bool pyd_sched_ensure_started(pyd_sched_t* sched);
 // From now on the pool has a thread for each worker.
 pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched);

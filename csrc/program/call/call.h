@@ -1,4 +1,13 @@
 // A call: the memory that kernels of one execution are handed. See program.h for who may use it.
+//
+// Order of the files. Each calls those above it alone:
+//   call.c     making and filling a call; owns pyd_call_t
+//   chain.c    running dispatches tile by tile
+//   traced.c   running commands while a trace is on
+//   run.c      running a call on the caller's thread
+//   timed.c    running a call one command after another, with times
+//   submit.c   a call as a task
+//   batch.c    many calls as one task
 #ifndef PYD_PROGRAM_CALL_H_
 #define PYD_PROGRAM_CALL_H_
 

@@ -1,4 +1,15 @@
 // A plan: a function specialized for sizes. Immutable, apart from what the task system learns about costs.
+//
+// Order of the files. Each calls those above it alone:
+//   describe.c   questions about a plan, and its commands in words
+//   learned.c    costs of workgroups from earlier plans
+//   arena.c      the layout of transients
+//   stage.c      copies of bindings that are not aligned
+//   contract.c   what generated kernels rely on, checked for each dispatch
+//   written.c    what commands write of a result in place
+//   chain.c      dispatches that run tile by tile
+//   commands.c   instructions become commands
+//   plan.c       sizes become a plan; owns pyd_plan_t
 #ifndef PYD_PROGRAM_PLAN_H_
 #define PYD_PROGRAM_PLAN_H_
 

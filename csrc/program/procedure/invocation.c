@@ -1,4 +1,4 @@
-// What remains of a call of a procedure.
+// The slots of a call of a procedure, and what remains of the call.
 #include "program/procedure/invocation.h"
 
 #include <stdlib.h>
@@ -57,4 +57,10 @@ bool pyd_invocation_observed(const pyd_invocation_t* invocation, uint32_t index,
   const pyd_observation_t* observation = &invocation->observations[index];
   describe(&observation->cells[value], observation->types[value].dtype, out_value);
   return true;
+}
+
+pyd_status_t pyd_frame_read(const pyd_frame_t* frame, uint32_t slot, pyd_cell_t** out_cell) {
+  *out_cell = &frame->slots[slot];
+  if ((*out_cell)->is_set) return PYD_STATUS_OK;
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "slot %u is read but holds nothing", slot);
 }

@@ -1,4 +1,15 @@
 // One call of a procedure.
+//
+// Order of the files. Each calls those above it alone:
+//   tensor.c       memory with sizes, shared by count; owns pyd_tensor_t
+//   plans.c        plans and calls that a loaded program keeps
+//   change.c       updates of globals in place, inside the gate
+//   state.c        what a loaded program keeps between calls; owns pyd_state_t
+//   invocation.c   slots and results of a call; owns pyd_invocation_t
+//   function.c     the step that runs a function
+//   steps.c        the other steps, apart from jumps
+//   call.c         steps one after another; owns pyd_frame_t
+//   submit.c       a call as a task
 #ifndef PYD_PROGRAM_INVOCATION_H_
 #define PYD_PROGRAM_INVOCATION_H_
 

@@ -6,12 +6,6 @@
 
 typedef long long ll_t;
 
-pyd_status_t pyd_frame_read(const pyd_frame_t* frame, uint32_t slot, pyd_cell_t** out_cell) {
-  *out_cell = &frame->slots[slot];
-  if ((*out_cell)->is_set) return PYD_STATUS_OK;
-  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "slot %u is read but holds nothing", slot);
-}
-
 static pyd_status_t move(pyd_frame_t* frame, const pyd_step_t* step) {
   uint32_t count = frame->p->pool[step->a];
   const uint32_t* pairs = frame->p->pool + step->a + 1;

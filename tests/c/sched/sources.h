@@ -11,8 +11,10 @@
 #include "sched/queue.c"
 #include "sched/scheduler.c"
 #include "sched/share.c"
+#include "sched/start.c"
 #include "sched/task.c"
 #include "sched/trace.c"
+#include "sched/wake.c"
 #ifndef HAS_OWN_WORK  // the test includes it by itself
 #include "sched/work.c"
 #endif

@@ -1,0 +1,25 @@
+// What the functions of all handles share: counts of references, and arguments that are no handle.
+#include "api/call.h"
+
+pyd_status_t pyd_api_null(const char* function, const char* what) {
+  return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s is NULL", function, what);
+}
+
+void pyd_api_retain(atomic_uint* references) { atomic_fetch_add_explicit(references, 1, memory_order_relaxed); }
+
+bool pyd_api_drop(atomic_uint* references) {
+  return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
+}
+
+pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given,
+                                  pyd_interrupt_t* out_interrupt) {
+  // An older caller may know less of the structure; this is its first and so far its only form.
+  if (given->size < sizeof(*given) || !given->is_wanted) {
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
+                           "%s: the interrupt has %s; set its size to sizeof(pyd_api_interrupt_t) and its "
+                           "is_wanted to a function",
+                           function, given->size < sizeof(*given) ? "too small a size" : "no function to ask");
+  }
+  *out_interrupt = (pyd_interrupt_t){given->is_wanted, given->context};
+  return PYD_STATUS_OK;
+}
