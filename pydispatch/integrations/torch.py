@@ -12,10 +12,17 @@ from pydispatch.faults import translated
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.frontends.torch import fx
 from pydispatch.frontends.torch.archive import Model
-from pydispatch.frontends.torch.json_value import Fault
+from pydispatch.frontends.torch.json_value import ProgramFault
 from pydispatch.frontends.torch.nodes import CONVERSIONS
 from pydispatch.frontends.torch.read import module_of
-from pydispatch.frontends.torch.schema import ExportedProgram, Graph, GraphInput, GraphOutput, Name, Symbolic
+from pydispatch.frontends.torch.schema import (
+    ExportedGraph,
+    ExportedProgram,
+    GraphInput,
+    GraphOutput,
+    Symbolic,
+    ValueName,
+)
 from pydispatch.integrations.torch_views import computed, shared_roots
 from pydispatch.packages import importing
 from pydispatch.runtime.device import device
@@ -139,20 +146,22 @@ def _traced(module: Any) -> _Traced:
     """Read a graph of AOTAutograd. Sizes of tensors, which are inputs of the graph, are no arguments of the program."""
     try:
         graph, constants = fx.graph_of(module)
-    except Fault as fault:
+    except ProgramFault as fault:
         raise CompileError(str(fault), Location(_NAME, 0, 0)) from None
-    names = [value.name for value in graph.inputs if isinstance(value, Name) and value.name not in constants]
+    names = [value.name for value in graph.inputs if isinstance(value, ValueName) and value.name not in constants]
     sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}
     tokens = {node.positional[0] for node in graph.nodes if node.target.endswith("higher_order.with_effects")}
     inputs, passed = [], []
     for place, name in enumerate(names):
         value = graph.numbers.get(name)
         is_size = isinstance(value, Symbolic) and value in sizes
-        kind = "token" if Name(name) in tokens else "size" if is_size else "user_input"  # calls pass None for tokens
-        inputs.append(GraphInput(kind, Name(name)))
+        kind = (
+            "token" if ValueName(name) in tokens else "size" if is_size else "user_input"
+        )  # calls pass None for tokens
+        inputs.append(GraphInput(kind, ValueName(name)))
         if kind == "user_input":
             passed.append(place)
-    inputs += [GraphInput("tensor_constant", Name(name), name) for name in constants]
+    inputs += [GraphInput("tensor_constant", ValueName(name), name) for name in constants]
     nodes = list(_outputs(module))
     roots = shared_roots([node for node in nodes if hasattr(node, "meta")])
     hidden = [node for node in dict.fromkeys(roots.values()) if node not in nodes]
@@ -175,8 +184,8 @@ def _outputs(module: Any) -> Sequence[Any]:
     return node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
 
 
-def _result(output: Any, names: Sequence[str], graph: Graph, node: Any) -> _Result:
-    if not isinstance(output, Name):
+def _result(output: Any, names: Sequence[str], graph: ExportedGraph, node: Any) -> _Result:
+    if not isinstance(output, ValueName):
         return _Result("constant", value=output)
     if output.name in graph.tensors:
         return _Result("tensor", layout=_layout(node.meta["val"]))

@@ -13,7 +13,7 @@ from pydispatch import files
 from pydispatch.errors import CompileError, Location
 from pydispatch.formats.storage.stored_zip import ZipFault, members_of
 from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.torch.json_value import Fault, Value, parse
+from pydispatch.frontends.torch.json_value import JsonValue, ProgramFault, parse
 from pydispatch.frontends.torch.schema import ExportedProgram, TensorMeta, read_program, read_tensor_meta
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _MAX_EXPANDED = 1 << 30
 
 
 @dataclass(frozen=True)
-class Array:
+class StoredArray:
     """A weight. dtype: what the elements are; array: a view of the file, of the type `dtype.numpy`."""
 
     dtype: DType
@@ -37,8 +37,8 @@ class Model:
 
     name: str
     program: ExportedProgram
-    weights: dict[str, Array]
-    constants: dict[str, Array]
+    weights: dict[str, StoredArray]
+    constants: dict[str, StoredArray]
 
 
 def read(source: str | os.PathLike[str] | bytes, name: str = "model.pt2") -> Model:
@@ -53,7 +53,7 @@ def read(source: str | os.PathLike[str] | bytes, name: str = "model.pt2") -> Mod
             data = b"" if empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         return _read(memoryview(data), Path(name).stem)
-    except (Fault, ZipFault) as fault:
+    except (ProgramFault, ZipFault) as fault:
         raise CompileError(str(fault), Location(name, 0, 0)) from None
     except RecursionError:
         raise CompileError("graphs are inside of graphs too many times", Location(name, 0, 0)) from None
@@ -66,33 +66,33 @@ class _Archive:
         members = members_of(data)
         roots = {name.partition("/")[0] for name in members}
         if len(roots) != 1:
-            raise Fault(f"expected one folder in the archive, got {len(roots)}: it is no .pt2 file")
+            raise ProgramFault(f"expected one folder in the archive, got {len(roots)}: it is no .pt2 file")
         (root,) = roots
         self.members = {name[len(root) + 1 :]: content for name, content in members.items()}
 
     def member(self, name: str) -> memoryview:
         if name not in self.members:
-            raise Fault(f"the archive has no member '{name:.120}': it is no .pt2 file, or broken")
+            raise ProgramFault(f"the archive has no member '{name:.120}': it is no .pt2 file, or broken")
         return self.members[name]
 
     def text(self, name: str) -> str:
         return bytes(self.member(name)[:40]).decode("ascii", "replace").strip()
 
-    def json(self, name: str) -> Value:
+    def json(self, name: str) -> JsonValue:
         return parse(self.member(name), name)
 
 
 def _read(data: memoryview, name: str) -> Model:
     archive = _Archive(data)
     if (kind := archive.text("archive_format")) != "pt2":
-        raise Fault(f"the archive is of the format '{kind}', not pt2")
+        raise ProgramFault(f"the archive is of the format '{kind}', not pt2")
     if (version := archive.text("archive_version")) != "0":
-        raise Fault(f"the archive has version '{version}'; 0 is known")
+        raise ProgramFault(f"the archive has version '{version}'; 0 is known")
     if (order := archive.text("byteorder")) != "little":
-        raise Fault(f"its byte order is '{order}'; export the model on a little-endian machine")
+        raise ProgramFault(f"its byte order is '{order}'; export the model on a little-endian machine")
     models = sorted(n for n in archive.members if n.startswith("models/") and n.endswith(".json"))
     if len(models) != 1:
-        raise Fault(f"the archive has {len(models)} models ({', '.join(models)[:200]}); expected one")
+        raise ProgramFault(f"the archive has {len(models)} models ({', '.join(models)[:200]}); expected one")
     model = models[0][len("models/") : -len(".json")]
     return Model(
         name,
@@ -102,11 +102,11 @@ def _read(data: memoryview, name: str) -> Model:
     )
 
 
-def _arrays(archive: _Archive, config: str) -> dict[str, Array]:
+def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
     """Return the arrays that a table names. Equal views of one storage are one array."""
     folder = config.rpartition("/")[0]
-    views: dict[tuple[str, TensorMeta], Array] = {}
-    arrays: dict[str, Array] = {}
+    views: dict[tuple[str, TensorMeta], StoredArray] = {}
+    arrays: dict[str, StoredArray] = {}
     for name, entry in archive.json(config).get("config").items():
         if entry.get("use_pickle").truth() or entry.maybe("tensor_meta") is None:
             raise entry.fault("it is a pickled object, which is not loaded: that would run code of the file")
@@ -119,7 +119,7 @@ def _arrays(archive: _Archive, config: str) -> dict[str, Array]:
     return arrays
 
 
-def _view(storage: memoryview, meta: TensorMeta, where: Value) -> Array:
+def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArray:
     """Return the elements that sizes, strides and an offset choose from a storage. Fault when they lie outside."""
     import numpy as np
 
@@ -132,7 +132,7 @@ def _view(storage: memoryview, meta: TensorMeta, where: Value) -> Array:
     item = meta.dtype.numpy.itemsize
     count, there = math.prod(sizes), len(storage) // item
     if count == 0:
-        return Array(meta.dtype, np.zeros(_within(sizes, where), meta.dtype.numpy))
+        return StoredArray(meta.dtype, np.zeros(_within(sizes, where), meta.dtype.numpy))
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if last >= there:
         raise where.fault(f"its last element is number {last} of a storage of {there}")
@@ -141,10 +141,10 @@ def _view(storage: memoryview, meta: TensorMeta, where: Value) -> Array:
     kind = np.dtype(np.uint8) if meta.dtype.is_bool else meta.dtype.numpy
     flat = np.frombuffer(storage, kind, there)[offset:]
     view = np.lib.stride_tricks.as_strided(flat, sizes, [s * item for s in strides], writeable=False)
-    return Array(meta.dtype, view != 0 if meta.dtype.is_bool else view)
+    return StoredArray(meta.dtype, view != 0 if meta.dtype.is_bool else view)
 
 
-def _within(sizes: list[int], where: Value) -> list[int]:
+def _within(sizes: list[int], where: JsonValue) -> list[int]:
     """Return sizes of which one may be 0. Fault when the product of the other sizes is out of range."""
     if math.prod(n for n in sizes if n) >= 1 << 59:
         raise where.fault(f"the sizes {sizes} are out of range")

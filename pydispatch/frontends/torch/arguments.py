@@ -14,8 +14,8 @@ from typing import Any
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.torch.memory import Memory
-from pydispatch.frontends.torch.schema import Graph, Other
+from pydispatch.frontends.torch.memory import TensorMemory
+from pydispatch.frontends.torch.schema import ExportedGraph, OpaqueArgument
 
 IGNORED = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "implicit",
                      "cudnn_enable", "cudnn_enabled", "generator"})  # fmt: skip
@@ -49,7 +49,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "Operand": lambda v: isinstance(v, Tensor) or _is_number(v),
     "Operands": _each(lambda v: isinstance(v, Tensor) or _is_number(v)),
     "Number": _is_number,
-    "Memory": lambda v: isinstance(v, Memory),
+    "TensorMemory": lambda v: isinstance(v, TensorMemory),
     "Size": _is_size,
     "Sizes": _each(_is_size),
     "int": _is_int,
@@ -59,7 +59,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "bool": lambda v: isinstance(v, bool),
     "str": lambda v: isinstance(v, str),
     "DType": lambda v: isinstance(v, DType),
-    "Graph": lambda v: isinstance(v, Graph),
+    "ExportedGraph": lambda v: isinstance(v, ExportedGraph),
     "Any": lambda v: True,
 }
 """What annotations stand for."""
@@ -72,15 +72,19 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 @cache
 def takes_memory(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the names of the parameters that take a `Memory`, not a tensor."""
-    return frozenset(n for n, p in _signature(function).parameters.items() if str(p.annotation).startswith("Memory"))
+    """Return the names of the parameters that take a `TensorMemory`, not a tensor."""
+    return frozenset(
+        n for n, p in _signature(function).parameters.items() if str(p.annotation).startswith("TensorMemory")
+    )
 
 
 def bind(
     function: Callable[..., Any], tracer: Any, positional: Sequence[Any], keywords: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """Bind the arguments of a call to the parameters of a conversion. A `Memory` becomes its current tensor where a
-    parameter takes a tensor. ArgumentError for arguments that do not fit.
+    """Bind the arguments of a call to the parameters of a conversion.
+
+    A `TensorMemory` becomes its current tensor where a parameter takes a tensor. ArgumentError for arguments that
+    do not fit.
     """
     signature = _signature(function)
     kept = {name: value for name, value in keywords.items() if name not in IGNORED or name in signature.parameters}
@@ -91,7 +95,7 @@ def bind(
     for name, value in list(bound.arguments.items())[1:]:
         parameter = signature.parameters[name]
         annotation = str(parameter.annotation)
-        value = value if annotation.startswith("Memory") else _read(value)
+        value = value if annotation.startswith("TensorMemory") else _read(value)
         if parameter.kind is parameter.VAR_POSITIONAL:
             fits = all(_fits(annotation, item) for item in value)
         else:
@@ -108,17 +112,17 @@ def _fits(annotation: str, value: Any) -> bool:
 
 
 def _read(value: Any) -> Any:
-    if isinstance(value, Memory):
+    if isinstance(value, TensorMemory):
         return value.tensor
     return tuple(_read(item) for item in value) if isinstance(value, tuple) else value
 
 
 def shown(value: Any) -> str:
     """Return an argument as text for messages."""
-    value = value.tensor if isinstance(value, Memory) else value
-    if isinstance(value, Graph):
+    value = value.tensor if isinstance(value, TensorMemory) else value
+    if isinstance(value, ExportedGraph):
         return "a graph"
-    if isinstance(value, Other):
+    if isinstance(value, OpaqueArgument):
         return f"{value.kind} {value.text}"
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(shown(item) for item in value[:8])}{', ...' if len(value) > 8 else ''}]"

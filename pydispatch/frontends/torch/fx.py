@@ -8,9 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydispatch.frontends.graph.dtypes import DTYPES, DType
-from pydispatch.frontends.torch.archive import Array
-from pydispatch.frontends.torch.json_value import Fault
-from pydispatch.frontends.torch.schema import Argument, Graph, Name, Node, Other, SizeText, Symbolic, TensorMeta
+from pydispatch.frontends.torch.archive import StoredArray
+from pydispatch.frontends.torch.json_value import ProgramFault
+from pydispatch.frontends.torch.schema import (
+    Argument,
+    ExportedGraph,
+    ExportedNode,
+    OpaqueArgument,
+    SizeText,
+    Symbolic,
+    TensorMeta,
+    ValueName,
+)
 
 _DTYPES = {
     "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16", "float32": "f32",
@@ -27,61 +36,61 @@ def dtype_of(dtype: Any) -> DType:
     """Return the element type that PyTorch calls `dtype`."""
     name = str(dtype).removeprefix("torch.")
     if name not in _DTYPES:
-        raise Fault(f"element type {name} is not supported")
+        raise ProgramFault(f"element type {name} is not supported")
     return DTYPES[_DTYPES[name]]
 
 
-def graph_of(module: Any) -> tuple[Graph, dict[str, Array]]:
+def graph_of(module: Any) -> tuple[ExportedGraph, dict[str, StoredArray]]:
     """Return the graph of a `torch.fx.GraphModule`, and the tensors that the module holds for it.
 
     Nodes must have their values (`node.meta["val"]`). A tensor of the module is an input of the graph, after those of
     the module's `forward`, and the dictionary has its elements by the name of that input.
     """
-    reader = _Reader(module)
+    reader = _GraphReader(module)
     return reader.graph(), reader.constants
 
 
-def name_of(node: Any) -> Name:
+def name_of(node: Any) -> ValueName:
     """Return the name that the graph has for the tensor of a node."""
     source: Any = node.args[0] if node.args else None
     if isinstance(getattr(source, "meta", {}).get("val"), (tuple, list)):  # one of several results
-        return Name(f"{source.name}.{node.args[1]}")
-    return Name(node.name)
+        return ValueName(f"{source.name}.{node.args[1]}")
+    return ValueName(node.name)
 
 
-class _Reader:
+class _GraphReader:
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.constants: dict[str, Array] = {}
+        self.constants: dict[str, StoredArray] = {}
         self.parts: dict[Any, Argument] = {}  # nodes that take one of several results -> its name
         self.tensors: dict[str, TensorMeta] = {}
         self.numbers: dict[str, SizeText] = {}
 
-    def graph(self) -> Graph:
+    def graph(self) -> ExportedGraph:
         inputs: list[Argument] = []
         outputs: Argument = ()
-        nodes: list[Node] = []
+        nodes: list[ExportedNode] = []
         for node in self.module.graph.nodes:
             if node.op == "placeholder":
                 self._describe(node.name, node.meta.get("val"))
-                inputs.append(Name(node.name))
+                inputs.append(ValueName(node.name))
             elif node.op == "output":
                 outputs = self._argument(node.args[0])
             elif node.op == "call_function" and node not in self.parts:
                 nodes.append(self._node(node))
             elif node.op not in ("get_attr", "call_function"):
-                raise Fault(f"node '{node.name}' is a '{node.op}', which is not supported")
-        inputs += map(Name, self.constants)
+                raise ProgramFault(f"node '{node.name}' is a '{node.op}', which is not supported")
+        inputs += map(ValueName, self.constants)
         listed = outputs if isinstance(outputs, tuple) else (outputs,)
-        return Graph(tuple(inputs), listed, tuple(nodes), self.tensors, self.numbers)
+        return ExportedGraph(tuple(inputs), listed, tuple(nodes), self.tensors, self.numbers)
 
-    def _node(self, node: Any) -> Node:
+    def _node(self, node: Any) -> ExportedNode:
         stack = node.meta.get("nn_module_stack") or {}
         path = next(reversed(stack.values()))[0] if stack else ""
         lines = str(node.meta.get("stack_trace") or "").splitlines()
         frames = [line.strip() for line in lines if line.lstrip().startswith("File ")]
         positional = tuple(self._argument(a) for a in node.args)
-        return Node(
+        return ExportedNode(
             _target(node.target), positional, _parameters(node.target, len(positional)),
             {key: self._argument(a) for key, a in node.kwargs.items()}, self._results(node), node.name,
             module=_module_path(path), line=frames[-1] if frames else "",
@@ -94,13 +103,15 @@ class _Reader:
         value = node.meta.get("val")
         if not isinstance(value, (tuple, list)):
             self._describe(node.name, value)
-            return (Name(node.name),)
-        names = tuple(Name(f"{node.name}.{n}") for n in range(len(value)))
+            return (ValueName(node.name),)
+        names = tuple(ValueName(f"{node.name}.{n}") for n in range(len(value)))
         for name, item in zip(names, value, strict=True):
             self._describe(name.name, item)
         for user in node.users:
             if _target(user.target) != "_operator.getitem":
-                raise Fault(f"node '{user.name}' takes all results of '{node.name}' at once, which is not supported")
+                raise ProgramFault(
+                    f"node '{user.name}' takes all results of '{node.name}' at once, which is not supported"
+                )
             self.parts[user] = names[user.args[1]]
         returns: Sequence[Any] = getattr(getattr(node.target, "_schema", None), "returns", ())
         is_list = len(returns) == 1 and "List" in str(returns[0].type)
@@ -128,11 +139,11 @@ class _Reader:
             return dtype_of(value)
         if kind == "SymInt" and isinstance(size := _size(value), int):
             return size
-        return Other(kind, str(value))
+        return OpaqueArgument(kind, str(value))
 
     def _of_node(self, node: Any) -> Argument:
         if node.op != "get_attr":
-            return self.parts.get(node) or Name(node.name)
+            return self.parts.get(node) or ValueName(node.name)
         attribute = self.module
         for part in node.target.split("."):
             attribute = getattr(attribute, part)
@@ -140,22 +151,22 @@ class _Reader:
             graph, constants = graph_of(attribute)
             if constants:
                 name = next(iter(constants))
-                raise Fault(f"node '{node.name}' is a graph that holds a tensor, '{name}'; make it an operand")
+                raise ProgramFault(f"node '{node.name}' is a graph that holds a tensor, '{name}'; make it an operand")
             return graph
         if node.name not in self.constants:
             self._describe(node.name, attribute)
             self.constants[node.name] = _elements(attribute)
-        return Name(node.name)
+        return ValueName(node.name)
 
 
-def _elements(tensor: Any) -> Array:
+def _elements(tensor: Any) -> StoredArray:
     """Return a copy of the elements of a tensor of PyTorch."""
     dtype, torch = dtype_of(tensor.dtype), importlib.import_module("torch")
     modes = importlib.import_module("torch.utils._python_dispatch")
     with modes._disable_current_modes():  # backends are called in a mode in which tensors have no elements
         flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
         raw = flat.view(torch.uint8).numpy().copy()
-    return Array(dtype, raw.view(dtype.numpy).reshape(tuple(tensor.shape)))
+    return StoredArray(dtype, raw.view(dtype.numpy).reshape(tuple(tensor.shape)))
 
 
 def _size(n: Any) -> SizeText:

@@ -10,16 +10,16 @@ _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a truth value
           type(None): "null"}  # fmt: skip
 
 
-class Fault(ValueError):
+class ProgramFault(ValueError):
     """Error in the contents of a JSON file; the caller adds the name of the file."""
 
 
-class Value:
+class JsonValue:
     """A value in a JSON text. Every method raises Fault where the value is something else."""
 
     __slots__ = ("_key", "_parent", "raw")
 
-    def __init__(self, raw: Any, key: str | int, parent: Value | None = None) -> None:
+    def __init__(self, raw: Any, key: str | int, parent: JsonValue | None = None) -> None:
         self.raw = raw
         self._key = key
         self._parent = parent
@@ -33,9 +33,9 @@ class Value:
             return f"{self._parent.where}[{self._key}]"
         return f"{self._parent.where}{': ' if self._parent._parent is None else '.'}{self._key:.80}"
 
-    def fault(self, message: str) -> Fault:
+    def fault(self, message: str) -> ProgramFault:
         """Return a Fault whose message says where this value is in the file."""
-        return Fault(f"{self.where}: {message}")
+        return ProgramFault(f"{self.where}: {message}")
 
     def _expect(self, kind: type) -> Any:
         # bool is an int to Python, and no number to JSON.
@@ -45,34 +45,34 @@ class Value:
 
     # -- objects
 
-    def get(self, key: str) -> Value:
+    def get(self, key: str) -> JsonValue:
         """Return the value of a key. Fault when the key is missing."""
         if key not in self._expect(dict):
             raise self.fault(f"'{key}' is missing")
-        return Value(self.raw[key], key, self)
+        return JsonValue(self.raw[key], key, self)
 
-    def maybe(self, key: str) -> Value | None:
+    def maybe(self, key: str) -> JsonValue | None:
         """Return the value of a key; None when it is absent or null."""
         raw = self._expect(dict).get(key)
-        return None if raw is None else Value(raw, key, self)
+        return None if raw is None else JsonValue(raw, key, self)
 
-    def items(self) -> Iterator[tuple[str, Value]]:
+    def items(self) -> Iterator[tuple[str, JsonValue]]:
         """Yield every key with its value."""
         for key, raw in self._expect(dict).items():
-            yield key, Value(raw, key, self)
+            yield key, JsonValue(raw, key, self)
 
-    def tagged(self) -> tuple[str, Value]:
+    def tagged(self) -> tuple[str, JsonValue]:
         """Return the only key of this object, and its value. Fault when it has another number of keys."""
         if len(self._expect(dict)) != 1:
             raise self.fault(f"expected an object with one key, got {len(self.raw)}")
         ((key, raw),) = self.raw.items()
-        return key, Value(raw, key, self)
+        return key, JsonValue(raw, key, self)
 
     # -- lists and plain values
 
-    def elements(self) -> list[Value]:
+    def elements(self) -> list[JsonValue]:
         """Return the elements of this value. Fault unless it is a list."""
-        return [Value(raw, i, self) for i, raw in enumerate(self._expect(list))]
+        return [JsonValue(raw, i, self) for i, raw in enumerate(self._expect(list))]
 
     def text(self) -> str:
         """Return this value as text. Fault unless it is a string."""
@@ -103,12 +103,12 @@ class Value:
         return float(self.integer()) if type(self.raw) is int else self._expect(float)
 
 
-def parse(data: memoryview, name: str) -> Value:
+def parse(data: memoryview, name: str) -> JsonValue:
     """Return the value of a JSON text. name: of the member that it is. Raises Fault for text that is no JSON."""
     try:
-        return Value(json.loads(str(data, "utf-8"), object_pairs_hook=_object, parse_constant=_constant), name)
+        return JsonValue(json.loads(str(data, "utf-8"), object_pairs_hook=_object, parse_constant=_constant), name)
     except (ValueError, RecursionError) as error:
-        raise Fault(f"{name}: it is no JSON: {error!s:.200}") from None
+        raise ProgramFault(f"{name}: it is no JSON: {error!s:.200}") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ Put = Callable[[Tensor, Tensor], Tensor]
 """put(tensor, written): the tensor after a view of it was written."""
 
 
-class Memory:
+class TensorMemory:
     """The memory of one tensor."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -41,7 +41,7 @@ class Memory:
         return self._tensor
 
     @property
-    def whole(self) -> Memory:
+    def whole(self) -> TensorMemory:
         """The memory that this is surely a view of, or itself."""
         return self
 
@@ -51,7 +51,7 @@ class Memory:
         self._writes += 1
 
 
-class View(Memory):
+class TensorView(TensorMemory):
     """View of a part of another tensor's memory.
 
     `put` is None where PyTorch decides by the strides whether the operator returns a view or a copy. An access for
@@ -59,7 +59,7 @@ class View(Memory):
     """
 
     def __init__(
-        self, base: Memory, tensor: Tensor, take: Take, put: Put | None, unclear: Callable[[], CompileError]
+        self, base: TensorMemory, tensor: Tensor, take: Take, put: Put | None, unclear: Callable[[], CompileError]
     ) -> None:
         super().__init__(tensor)
         self._base = base
@@ -73,7 +73,7 @@ class View(Memory):
         return self._base.writes
 
     @property
-    def whole(self) -> Memory:
+    def whole(self) -> TensorMemory:
         return self if self._put is None else self._base.whole
 
     @property

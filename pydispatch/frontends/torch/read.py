@@ -12,12 +12,12 @@ from pydispatch.frontends.graph.dtypes import F32, I64
 from pydispatch.frontends.graph.sizes import Expr, Size, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.source import ReadOptions
-from pydispatch.frontends.torch.archive import Array, Model
+from pydispatch.frontends.torch.archive import Model, StoredArray
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
-from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes import CONVERSIONS, VIEWS
 from pydispatch.frontends.torch.promotion import as_tensor
-from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, Name, Range, SizeText
+from pydispatch.frontends.torch.schema import GraphInput, GraphOutput, SizeText, SymbolRange, ValueName
 from pydispatch.frontends.torch.trace import Tracer, writes
 
 _NOT_TRIED = 2
@@ -41,21 +41,23 @@ class _Program:
         self.b = builder
         self.symbols: dict[str, Size] = {}
         self.tracer = Tracer(builder, CONVERSIONS, VIEWS, self.symbols, kernels)
-        self.state: dict[int, tuple[Tensor, Memory]] = {}
+        self.state: dict[int, tuple[Tensor, TensorMemory]] = {}
         self.updated = {o.target for o in self.program.outputs if o.kind in ("buffer_mutation", "parameter_mutation")}
         self.in_place = any(writes(node.target) for node in self.program.graph.nodes)
 
     def write(self) -> None:
         """Write the function."""
-        users = [spec for spec in self.program.inputs if spec.kind == "user_input" and isinstance(spec.argument, Name)]
-        arguments = [Memory(x) if isinstance(x, Tensor) else x for x in self._begin(users)]
+        users = [
+            spec for spec in self.program.inputs if spec.kind == "user_input" and isinstance(spec.argument, ValueName)
+        ]
+        arguments = [TensorMemory(x) if isinstance(x, Tensor) else x for x in self._begin(users)]
         remaining = iter(arguments)
         values: list[Any] = []
         if len(self.program.inputs) != len(self.program.graph.inputs):
             raise self.b.fail("the signature and the graph have different inputs")
         for spec, argument in zip(self.program.inputs, self.program.graph.inputs, strict=True):
             if spec.kind == "user_input":
-                values.append(next(remaining) if isinstance(spec.argument, Name) else spec.argument)
+                values.append(next(remaining) if isinstance(spec.argument, ValueName) else spec.argument)
             elif spec.kind == "size":
                 values.append(evaluate(self.program.graph.numbers[_name(spec)], self.symbols))
             elif spec.kind == "constant_input":
@@ -64,7 +66,7 @@ class _Program:
                 values.append(self.b.constant([], F32))
             else:
                 values.append(self._weight(spec))
-            if isinstance(spec.argument, Name) and isinstance(argument, Name) and spec.argument != argument:
+            if isinstance(spec.argument, ValueName) and isinstance(argument, ValueName) and spec.argument != argument:
                 raise self.b.fail(
                     f"input '{argument.name:.120}' of the graph is '{spec.argument.name:.120}' in the signature"
                 )
@@ -72,7 +74,7 @@ class _Program:
         results = {
             _name(spec): memory.tensor
             for spec, memory in zip(users, arguments, strict=True)
-            if isinstance(memory, Memory) and memory.writes
+            if isinstance(memory, TensorMemory) and memory.writes
         }
         self._outputs(outputs, results)
         for weight, memory in self.state.values():
@@ -123,7 +125,7 @@ class _Program:
             if term is not None:
                 self.b.require_equal(size, term, f"{what}, and {term} is {{b}}: PyTorch exported them as equal")
             return
-        limits = self.program.ranges.get(name, Range(None, None))
+        limits = self.program.ranges.get(name, SymbolRange(None, None))
         within = size
         if limits.least is not None and limits.least > _NOT_TRIED:
             within = maximum(within, limits.least)
@@ -138,7 +140,7 @@ class _Program:
         if name is not None:
             self.symbols.setdefault(name, size)
 
-    def _weight(self, spec: GraphInput) -> Tensor | Memory:
+    def _weight(self, spec: GraphInput) -> Tensor | TensorMemory:
         """Return the tensor of a parameter or buffer; tied ones share their memory, and small constants are part of the
         program.
         """
@@ -153,10 +155,10 @@ class _Program:
             return self.b.constant(array.array, array.dtype)
         if id(array) not in self.state:
             tensor = self.b.weight(spec.target, array.array, array.dtype)
-            self.state[id(array)] = tensor, Memory(tensor)
+            self.state[id(array)] = tensor, TensorMemory(tensor)
         return self.state[id(array)][1]
 
-    def _array(self, spec: GraphInput) -> Array:
+    def _array(self, spec: GraphInput) -> StoredArray:
         for arrays in (self.model.weights, self.model.constants):
             if spec.target in arrays:
                 return arrays[spec.target]
@@ -173,7 +175,7 @@ class _Program:
         if len(specs) != len(values):
             raise self.b.fail("the signature and the graph have different outputs")
         for spec, value in zip(specs, values, strict=True):
-            if isinstance(value, Memory):
+            if isinstance(value, TensorMemory):
                 value = value.tensor
             if value is None or spec.kind == "token":
                 continue
@@ -182,7 +184,7 @@ class _Program:
             if spec.kind in ("buffer_mutation", "parameter_mutation"):
                 self._updated(spec, as_tensor(self.tracer, value))
                 continue
-            name = spec.argument.name if isinstance(spec.argument, Name) else "constant"
+            name = spec.argument.name if isinstance(spec.argument, ValueName) else "constant"
             results[_unused(spec.target or name, results)] = as_tensor(self.tracer, value)
 
     def _updated(self, spec: GraphOutput, value: Tensor) -> None:
@@ -196,7 +198,7 @@ class _Program:
 
 
 def _name(spec: GraphInput) -> str:
-    assert isinstance(spec.argument, Name)
+    assert isinstance(spec.argument, ValueName)
     return spec.argument.name
 
 

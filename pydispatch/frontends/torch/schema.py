@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Union
 
 from pydispatch.frontends.graph.dtypes import DTYPES, DType
-from pydispatch.frontends.torch.json_value import Fault, Value
+from pydispatch.frontends.torch.json_value import JsonValue, ProgramFault
 
 MAJOR = 8
 
@@ -26,14 +26,14 @@ _STRIDED = 7  # the layout of ordinary tensors
 
 
 @dataclass(frozen=True)
-class Name:
+class ValueName:
     """A value that an input or a node of the graph has: a tensor, or a number that depends on sizes."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Other:
+class OpaqueArgument:
     """An argument that says nothing about what is computed: a memory format, a layout, a device; or an operator's name.
 
     kind: the tag that the file has for it.
@@ -51,7 +51,18 @@ class Symbolic:
 
 
 Argument = Union[
-    None, bool, int, float, complex, str, DType, Name, Other, "Graph", "tuple[Argument, ...]", "dict[str, Argument]"
+    None,
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    DType,
+    ValueName,
+    OpaqueArgument,
+    "ExportedGraph",
+    "tuple[Argument, ...]",
+    "dict[str, Argument]",
 ]
 SizeText = int | Symbolic
 
@@ -67,7 +78,7 @@ class TensorMeta:
 
 
 @dataclass(frozen=True)
-class Node:
+class ExportedNode:
     """A call of an operator.
 
     target: the operator. positional, keywords: its arguments. parameters: the names of the positional ones. results:
@@ -86,12 +97,12 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Graph:
+class ExportedGraph:
     """A function. tensors: what its values are like, by name."""
 
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
-    nodes: tuple[Node, ...]
+    nodes: tuple[ExportedNode, ...]
     tensors: dict[str, TensorMeta]
     numbers: dict[str, SizeText]
 
@@ -123,7 +134,7 @@ class GraphOutput:
 
 
 @dataclass(frozen=True)
-class Range:
+class SymbolRange:
     """Bounds of a size; None means unbounded."""
 
     least: int | None
@@ -134,16 +145,16 @@ class Range:
 class ExportedProgram:
     """Contents of models/model.json; `names` has the names of the arguments if the file states them."""
 
-    graph: Graph
+    graph: ExportedGraph
     inputs: tuple[GraphInput, ...]
     outputs: tuple[GraphOutput, ...]
-    ranges: dict[str, Range]
+    ranges: dict[str, SymbolRange]
     guards: tuple[str, ...]
     names: tuple[str, ...]
     torch_version: str
 
 
-def read_program(json: Value) -> ExportedProgram:
+def read_program(json: JsonValue) -> ExportedProgram:
     """Read an exported program. Raises Fault for another version, and for a value that is not a program."""
     version = json.get("schema_version")
     major, minor = version.get("major").integer(), version.get("minor").integer()
@@ -164,12 +175,12 @@ def read_program(json: Value) -> ExportedProgram:
     )
 
 
-def _range(value: Value) -> Range:
+def _range(value: JsonValue) -> SymbolRange:
     least, most = value.maybe("min_val"), value.maybe("max_val")
-    return Range(least.integer() if least else None, most.integer() if most else None)
+    return SymbolRange(least.integer() if least else None, most.integer() if most else None)
 
 
-def _argument_names(module: Value) -> tuple[str, ...]:
+def _argument_names(module: JsonValue) -> tuple[str, ...]:
     """Return the names of the arguments of the model's function; none where the file does not state them."""
     for entry in module.get("module_call_graph").elements():
         if entry.get("fqn").text() == "" and (signature := entry.maybe("signature")):
@@ -181,9 +192,9 @@ def _argument_names(module: Value) -> tuple[str, ...]:
 # -- graphs
 
 
-def read_graph(value: Value) -> Graph:
+def read_graph(value: JsonValue) -> ExportedGraph:
     """Read a graph, with its nested graphs."""
-    return Graph(
+    return ExportedGraph(
         inputs=tuple(read_argument(a) for a in value.get("inputs").elements()),
         outputs=tuple(read_argument(a) for a in value.get("outputs").elements()),
         nodes=tuple(_node(n, i) for i, n in enumerate(value.get("nodes").elements())),
@@ -195,7 +206,7 @@ def read_graph(value: Value) -> Graph:
 _POSITIONAL, _KEYWORD = 1, 2
 
 
-def _node(value: Value, index: int) -> Node:
+def _node(value: JsonValue, index: int) -> ExportedNode:
     target = value.get("target").text()
     try:
         positional: list[Argument] = []
@@ -213,11 +224,11 @@ def _node(value: Value, index: int) -> Node:
                 positional.append(argument)
                 parameters.append(name)
         results = tuple(read_argument(o) for o in value.get("outputs").elements())
-    except Fault as fault:
-        raise Fault(f"{fault} (a call of {target:.120})") from None
+    except ProgramFault as fault:
+        raise ProgramFault(f"{fault} (a call of {target:.120})") from None
     metadata = value.get("metadata")
     own_name = value.maybe("name")
-    return Node(
+    return ExportedNode(
         target, tuple(positional), tuple(parameters), keywords, results,
         name=own_name.text() if own_name else _first_name(results) or f"node {index}",
         module=_module(metadata), line=_line(metadata),
@@ -225,10 +236,10 @@ def _node(value: Value, index: int) -> Node:
 
 
 def _first_name(results: tuple[Argument, ...]) -> str:
-    return next((r.name for r in results if isinstance(r, Name)), "")
+    return next((r.name for r in results if isinstance(r, ValueName)), "")
 
 
-def _module(metadata: Value) -> str:
+def _module(metadata: JsonValue) -> str:
     """Return the path of the innermost module, `layer1.0.conv2`. The text has `key,path,class` for each one, `;`
     between.
     """
@@ -241,14 +252,14 @@ def _module(metadata: Value) -> str:
     return parts[1].partition("@")[0]
 
 
-def _line(metadata: Value) -> str:
+def _line(metadata: JsonValue) -> str:
     """Return the innermost line of the stack trace in the model's sources; "" without a trace."""
     trace = metadata.maybe("stack_trace")
     frames = [line.strip() for line in trace.text().splitlines() if line.lstrip().startswith("File ")] if trace else []
     return frames[-1] if frames else ""
 
 
-def read_tensor_meta(value: Value) -> TensorMeta:
+def read_tensor_meta(value: JsonValue) -> TensorMeta:
     """Return the type of a tensor, and the layout of its elements in the storage."""
     layout = value.get("layout").integer()
     if layout != _STRIDED:
@@ -262,14 +273,14 @@ def read_tensor_meta(value: Value) -> TensorMeta:
     return meta
 
 
-def _dtype(value: Value) -> DType:
+def _dtype(value: JsonValue) -> DType:
     name = _SCALAR_TYPES.get(value.integer())
     if name is None:
         raise value.fault(f"element type {value.integer()} is not supported")
     return DTYPES[name]
 
 
-def _size(value: Value) -> SizeText:
+def _size(value: JsonValue) -> SizeText:
     tag, inner = value.tagged()
     if tag == "as_int":
         return inner.size()
@@ -281,7 +292,7 @@ def _size(value: Value) -> SizeText:
 # -- arguments
 
 
-def read_argument(value: Value) -> Argument:
+def read_argument(value: JsonValue) -> Argument:
     """Read a tagged value. Raises Fault for an unknown tag."""
     tag, inner = value.tagged()
     read = _ARGUMENTS.get(tag)
@@ -290,66 +301,68 @@ def read_argument(value: Value) -> Argument:
     return read(inner)
 
 
-def _name(value: Value) -> Name:
-    return Name(value.get("name").text())
+def _name(value: JsonValue) -> ValueName:
+    return ValueName(value.get("name").text())
 
 
-def _symbol(value: Value) -> Argument:
+def _symbol(value: JsonValue) -> Argument:
     """Read a number: the name of a computed number, or a constant."""
     tag, inner = value.tagged()
     if tag == "as_name":
-        return Name(inner.text())
-    return {"as_int": Value.integer, "as_float": Value.number, "as_bool": Value.truth}.get(tag, _unknown)(inner)
+        return ValueName(inner.text())
+    return {"as_int": JsonValue.integer, "as_float": JsonValue.number, "as_bool": JsonValue.truth}.get(tag, _unknown)(
+        inner
+    )
 
 
-def _unknown(value: Value) -> Argument:
+def _unknown(value: JsonValue) -> Argument:
     raise value.fault("the value is tagged with a kind that is not known")
 
 
-def _optional_tensor(value: Value) -> Argument:
+def _optional_tensor(value: JsonValue) -> Argument:
     tag, inner = value.tagged()
     return None if tag == "as_none" else _name(inner)
 
 
-def _all(read: Callable[[Value], Argument]) -> Callable[[Value], Argument]:
+def _all(read: Callable[[JsonValue], Argument]) -> Callable[[JsonValue], Argument]:
     return lambda v: tuple(read(item) for item in v.elements())
 
 
-def _other(kind: str) -> Callable[[Value], Argument]:
-    return lambda v: Other(kind, str(v.raw)[:80])
+def _other(kind: str) -> Callable[[JsonValue], Argument]:
+    return lambda v: OpaqueArgument(kind, str(v.raw)[:80])
 
 
-_ARGUMENTS: dict[str, Callable[[Value], Argument]] = {
+_ARGUMENTS: dict[str, Callable[[JsonValue], Argument]] = {
     "as_none": lambda v: None,
     "as_tensor": _name,
     "as_tensors": _all(_name),
-    "as_int": Value.integer,
-    "as_ints": _all(Value.integer),
-    "as_float": Value.number,
-    "as_floats": _all(Value.number),
-    "as_string": Value.text,
-    "as_strings": _all(Value.text),
+    "as_int": JsonValue.integer,
+    "as_ints": _all(JsonValue.integer),
+    "as_float": JsonValue.number,
+    "as_floats": _all(JsonValue.number),
+    "as_string": JsonValue.text,
+    "as_strings": _all(JsonValue.text),
     "as_sym_int": _symbol,
     "as_sym_ints": _all(_symbol),
     "as_scalar_type": _dtype,
     "as_memory_format": _other("memory format"),
     "as_layout": _other("layout"),
     "as_device": _other("device"),
-    "as_bool": Value.truth,
-    "as_bools": _all(Value.truth),
+    "as_bool": JsonValue.truth,
+    "as_bools": _all(JsonValue.truth),
     "as_sym_bool": _symbol,
     "as_sym_bools": _all(_symbol),
     "as_graph": lambda v: read_graph(v.get("graph")),
     "as_optional_tensors": _all(_optional_tensor),
-    "as_custom_obj": lambda v: Other("object", v.get("class_fqn").text()),
-    "as_operator": lambda v: Other("operator", v.text()),
+    "as_custom_obj": lambda v: OpaqueArgument("object", v.get("class_fqn").text()),
+    "as_operator": lambda v: OpaqueArgument("operator", v.text()),
     "as_sym_float": _symbol,
     "as_sym_floats": _all(_symbol),
     "as_optional_tensor": _optional_tensor,
     "as_complex": lambda v: complex(v.get("real").number(), v.get("imag").number()),
     "as_nested_tensors": _all(_all(_name)),
-    "as_int_lists": _all(_all(Value.integer)),
-    "as_float_lists": _all(_all(Value.number)),
+    "as_int_lists": _all(_all(JsonValue.integer)),
+    "as_float_lists": _all(_all(JsonValue.number)),
     "as_string_to_argument": lambda v: {key: read_argument(item) for key, item in v.items()},
 }
 
@@ -357,12 +370,12 @@ _ARGUMENTS: dict[str, Callable[[Value], Argument]] = {
 # -- the signature
 
 
-def _input(value: Value) -> GraphInput:
+def _input(value: JsonValue) -> GraphInput:
     kind, spec = value.tagged()
     if kind == "user_input":
         return GraphInput(kind, read_argument(spec.get("arg")))
     if kind == "constant_input":
-        return GraphInput(kind, Name(spec.get("name").text()), value=read_argument(spec.get("value")))
+        return GraphInput(kind, ValueName(spec.get("name").text()), value=read_argument(spec.get("value")))
     if kind == "token":
         return GraphInput(kind, _name(spec.get("arg")))
     if kind in _WEIGHTS:
@@ -373,7 +386,7 @@ def _input(value: Value) -> GraphInput:
 _WEIGHTS = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
 
 
-def _output(value: Value) -> GraphOutput:
+def _output(value: JsonValue) -> GraphOutput:
     kind, spec = value.tagged()
     if kind in ("user_output", "loss_output"):
         argument = spec.get("arg")

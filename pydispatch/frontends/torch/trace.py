@@ -15,8 +15,8 @@ from pydispatch.frontends.ops import elementwise, shapes
 from pydispatch.frontends.ops.custom import custom_call
 from pydispatch.frontends.torch.arguments import ArgumentError, bind, shown
 from pydispatch.frontends.torch.expressions import evaluate, symbol_name
-from pydispatch.frontends.torch.memory import Memory, View
-from pydispatch.frontends.torch.schema import Argument, Graph, Name, Node, TensorMeta
+from pydispatch.frontends.torch.memory import TensorMemory, TensorView
+from pydispatch.frontends.torch.schema import Argument, ExportedGraph, ExportedNode, TensorMeta, ValueName
 
 Conversion = Callable[..., Any]
 """function(tracer, arguments of the operator...) -> what the node gives: a tensor, a number, or several of them."""
@@ -49,13 +49,13 @@ class Tracer:
         self.symbols = symbols
         self.kernels = frozenset(kernels)
 
-    def graph(self, graph: Graph, inputs: Sequence[Any]) -> list[Any]:
+    def graph(self, graph: ExportedGraph, inputs: Sequence[Any]) -> list[Any]:
         """Write a graph. inputs: a tensor, memory or number for each of its inputs. Gives its outputs, with memory."""
         values: dict[str, Any] = {}
         for argument, value in zip(graph.inputs, inputs, strict=True):
-            if isinstance(argument, Name):
-                memory = Memory(value) if isinstance(value, Tensor) else value
-                if isinstance(memory, Memory):
+            if isinstance(argument, ValueName):
+                memory = TensorMemory(value) if isinstance(value, Tensor) else value
+                if isinstance(memory, TensorMemory):
                     memory.layout = graph.tensors.get(argument.name)
                 values[argument.name] = memory
         for node in graph.nodes:
@@ -63,9 +63,11 @@ class Tracer:
                 self._node(graph, node, values)
         return [self._value(output, values, graph) for output in graph.outputs]
 
-    def tensors(self, graph: Graph, inputs: Sequence[Any]) -> list[Tensor]:
+    def tensors(self, graph: ExportedGraph, inputs: Sequence[Any]) -> list[Tensor]:
         """Write a graph whose outputs are all tensors, and return its outputs. CompileError for other outputs."""
-        outputs = [output.tensor if isinstance(output, Memory) else output for output in self.graph(graph, inputs)]
+        outputs = [
+            output.tensor if isinstance(output, TensorMemory) else output for output in self.graph(graph, inputs)
+        ]
         for output in outputs:
             if not isinstance(output, Tensor):
                 raise self.b.fail(f"a graph gives {shown(output)}; expected a tensor")
@@ -73,7 +75,7 @@ class Tracer:
 
     # -- nodes
 
-    def _node(self, graph: Graph, node: Node, values: dict[str, Any]) -> None:
+    def _node(self, graph: ExportedGraph, node: ExportedNode, values: dict[str, Any]) -> None:
         """Write a node. Whatever a file can make wrong in it is a CompileError that names it."""
         operator = node.target.removeprefix(_ATEN)
         positional = [self._value(argument, values, graph) for argument in node.positional]
@@ -94,12 +96,12 @@ class Tracer:
         results = converted if isinstance(converted, tuple) else (converted,)
         if in_place:
             memory = positional[0] if positional else None
-            if not isinstance(memory, Memory):
+            if not isinstance(memory, TensorMemory):
                 raise ArgumentError("its first argument is no tensor that could be written")
             memory.write(self._as_written(results[0], memory.tensor))
             return (memory,)
         name = _without_overload(operator)
-        if name in self.views and positional and isinstance(positional[0], Memory):
+        if name in self.views and positional and isinstance(positional[0], TensorMemory):
             return self._as_views(name, conversion, positional[0], bound.args, bound.kwargs, results)
         return results
 
@@ -128,19 +130,19 @@ class Tracer:
         return _qualified(name) in self.kernels or (name not in self.conversions and operator not in self.conversions)
 
     def _custom(
-        self, graph: Graph, node: Node, positional: Sequence[Any], keywords: Mapping[str, Any]
+        self, graph: ExportedGraph, node: ExportedNode, positional: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         """Call a user's kernel, and return the results with the types that the file states."""
         name = _qualified(_without_overload(node.target))
         arguments = {**dict(zip(node.parameters, positional, strict=True)), **keywords}
-        tensors = {key: value.tensor for key, value in arguments.items() if isinstance(value, Memory)}
+        tensors = {key: value.tensor for key, value in arguments.items() if isinstance(value, TensorMemory)}
         numbers = {key: value for key, value in arguments.items() if isinstance(value, (bool, int, float))}
         for key, value in arguments.items():
             if key not in tensors and key not in numbers and value is not None:
                 raise self.b.fail(f"operator {name}: '{key}' is {shown(value)}; kernels take tensors and numbers")
         results = []
         for target in node.results:
-            meta = graph.tensors.get(target.name) if isinstance(target, Name) else None
+            meta = graph.tensors.get(target.name) if isinstance(target, ValueName) else None
             if meta is None:
                 raise self.b.fail(f"operator {name} gives what is no tensor")
             shape = [evaluate(n, self.symbols) for n in meta.sizes]
@@ -153,14 +155,14 @@ class Tracer:
         return shapes.broadcast_to(self.b, elementwise.convert(self.b, value, there.dtype), there.shape)
 
     def _as_views(
-        self, name: str, conversion: Conversion, base: Memory, args: Sequence[Any], kwargs: Mapping[str, Any],
+        self, name: str, conversion: Conversion, base: TensorMemory, args: Sequence[Any], kwargs: Mapping[str, Any],
         results: Sequence[Any],
     ) -> tuple[Any, ...]:  # fmt: skip
         """Return the results of an operator as views of its first argument."""
         inverse, rest = self.views[name], args[2:]
         several = len(results) == 1 and isinstance(results[0], list)
 
-        def view(output_index: int, tensor: Tensor) -> View:
+        def view(output_index: int, tensor: Tensor) -> TensorView:
             def take(whole: Tensor) -> Tensor:
                 outputs = conversion(self, whole, *rest, **kwargs)
                 return outputs[output_index] if isinstance(outputs, (list, tuple)) else outputs
@@ -168,7 +170,7 @@ class Tracer:
             put = None if inverse is None else (
                 lambda whole, written: inverse(self, whole, written, output_index, *rest, **kwargs)
             )  # fmt: skip
-            return View(base, tensor, take, put, self._unclear)
+            return TensorView(base, tensor, take, put, self._unclear)
 
         if several:
             return ([view(n, tensor) for n, tensor in enumerate(results[0])],)
@@ -182,8 +184,8 @@ class Tracer:
 
     # -- values
 
-    def _value(self, argument: Argument, values: Mapping[str, Any], graph: Graph) -> Any:
-        if isinstance(argument, Name):
+    def _value(self, argument: Argument, values: Mapping[str, Any], graph: ExportedGraph) -> Any:
+        if isinstance(argument, ValueName):
             if argument.name not in values:
                 later = any(_names(node.results, argument.name) for node in graph.nodes)
                 why = "a later node computes it: nodes must be in order, without cycles" if later else "nothing does"
@@ -196,14 +198,14 @@ class Tracer:
             return tuple(self._value(item, values, graph) for item in argument)
         return argument
 
-    def _define(self, graph: Graph, node: Node, results: Sequence[Any], values: dict[str, Any]) -> None:
+    def _define(self, graph: ExportedGraph, node: ExportedNode, results: Sequence[Any], values: dict[str, Any]) -> None:
         """Give the results of a node their names. Their types are those that the file states."""
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
         for index, (target, result) in enumerate(zip(node.results, results, strict=False)):
             if isinstance(result, Saved):
                 result = self._saved(graph, target, result.tensor)
-            if result is None and isinstance(target, Name):
+            if result is None and isinstance(target, ValueName):
                 values[target.name] = _NotConverted(node.target.removeprefix(_ATEN), index)
             elif isinstance(target, tuple):
                 if not isinstance(result, (list, tuple)) or len(target) != len(result):
@@ -213,24 +215,24 @@ class Tracer:
             elif target is not None:
                 self._name(graph, target, result, values)
 
-    def _saved(self, graph: Graph, target: Argument, tensor: Tensor) -> Tensor | None:
+    def _saved(self, graph: ExportedGraph, target: Argument, tensor: Tensor) -> Tensor | None:
         """Return a saved result in the type that the graph states; None where the graph states another shape."""
-        meta = graph.tensors.get(target.name) if isinstance(target, Name) else None
+        meta = graph.tensors.get(target.name) if isinstance(target, ValueName) else None
         converted = tensor if meta is None else elementwise.convert(self.b, tensor, meta.dtype)
         return converted if meta is None or _agrees(converted, meta) else None
 
-    def _name(self, graph: Graph, name: Argument, result: Any, values: dict[str, Any]) -> None:
-        if not isinstance(name, Name):
+    def _name(self, graph: ExportedGraph, name: Argument, result: Any, values: dict[str, Any]) -> None:
+        if not isinstance(name, ValueName):
             return  # a number that was known when the model was exported
         if name.name in values:
             raise ArgumentError(f"'{name.name:.120}' is computed twice")
         meta = graph.tensors.get(name.name)
         if meta is not None:
-            tensor = result.tensor if isinstance(result, Memory) else result
+            tensor = result.tensor if isinstance(result, TensorMemory) else result
             if not isinstance(tensor, Tensor) or not _agrees(tensor, meta):
                 raise ArgumentError(f"it gives {shown(result)}, and the file says {_meta_text(meta)}")
-            if not isinstance(result, Memory):
-                result = Memory(self._with_sizes(tensor, meta))
+            if not isinstance(result, TensorMemory):
+                result = TensorMemory(self._with_sizes(tensor, meta))
             result.layout = meta
         values[name.name] = result
 
@@ -284,7 +286,7 @@ def _qualified(name: str) -> str:
 
 
 def _names(results: Sequence[Argument], name: str) -> bool:
-    return any(r == Name(name) or (isinstance(r, tuple) and Name(name) in r) for r in results)
+    return any(r == ValueName(name) or (isinstance(r, tuple) and ValueName(name) in r) for r in results)
 
 
 def _agrees(tensor: Tensor, meta: TensorMeta) -> bool:

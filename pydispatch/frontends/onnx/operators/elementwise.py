@@ -11,6 +11,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
+from pydispatch.frontends.ops import activations
 from pydispatch.frontends.ops import elementwise as ops
 from pydispatch.frontends.ops.formulas import Element, formula
 
@@ -213,60 +214,13 @@ def _identity(call: Call, x: Tensor) -> Tensor:
 # -- activations
 
 
-def elu(value: Element, alpha: float) -> Element:
-    """v, or an exponential of it below 0 that ends at -alpha."""
-    return (value < 0.0).where(value.unary("expm1") * alpha, value)
-
-
-def _celu(value: Element, alpha: float) -> Element:
-    return value.max(0.0) + ((value / alpha).unary("expm1") * alpha).min(0.0)
-
-
-def _selu(value: Element, alpha: float, gamma: float) -> Element:
-    return (value > 0.0).where(value, value.unary("expm1") * alpha) * gamma
-
-
-def leaky_relu(value: Element, alpha: float) -> Element:
-    """v, or a part of it below 0."""
-    return (value < 0.0).where(value * alpha, value)
-
-
-def hard_sigmoid(value: Element, alpha: float, beta: float) -> Element:
-    """Return alpha * v + beta, clamped to the range from 0 to 1."""
-    return (value * alpha + beta).max(0.0).min(1.0)
-
-
-def softplus(value: Element) -> Element:
-    """log(1 + exp(v)), without an exponential that overflows."""
-    return value.max(0.0) + (-value.unary("abs")).unary("exp").unary("log1p")
-
-
-def softsign(value: Element) -> Element:
-    """v, brought between -1 and 1."""
-    return value / (value.unary("abs") + 1.0)
-
-
-def _shrink(value: Element, bias: float, limit: float) -> Element:
-    return (value < -limit).where(value + bias, (value > limit).where(value - bias, 0))
-
-
-def gelu(value: Element) -> Element:
-    """v times the normal distribution's function of v."""
-    return value * 0.5 * ((value * math.sqrt(0.5)).unary("erf") + 1.0)
-
-
-def tanh_gelu(value: Element) -> Element:
-    """Return the approximation of `gelu` by tanh."""
-    return value * 0.5 * (((value + value * value * value * 0.044715) * math.sqrt(2 / math.pi)).unary("tanh") + 1.0)
-
-
 def _gelu(call: Call, x: Tensor) -> Tensor:
     approximate = call.text("approximate", "none", ("none", "tanh")) == "tanh"
-    return formula(call.b, tanh_gelu if approximate else gelu, x)
+    return formula(call.b, activations.tanh_gelu if approximate else activations.gelu, x)
 
 
 def _prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
-    return formula(call.b, lambda v, s: (v < 0).where(v * s, v), x, slope)
+    return formula(call.b, activations.leaky_relu, x, slope)
 
 
 def _dropout(call: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
@@ -298,20 +252,22 @@ TABLE: dict[str, Conversion] = {
     **{name: _variadic(function) for name, function in {"Max": "max", "Min": "min", "Sum": "add"}.items()},
     **{name: _formula(written) for name, written in {
         "Reciprocal": lambda v: 1.0 / v,
-        "Relu": lambda v: v.max(0),
-        "HardSwish": lambda v: v * hard_sigmoid(v, 1 / 6, 0.5),
-        "Softplus": softplus,
-        "Softsign": softsign,
-        "Mish": lambda v: v * softplus(v).unary("tanh"),
+        "Relu": activations.relu,
+        "HardSwish": activations.hard_swish,
+        "Softplus": activations.softplus,
+        "Softsign": activations.softsign,
+        "Mish": activations.mish,
     }.items()},
-    "LeakyRelu": _with_floats(leaky_relu, alpha=0.01),
-    "Elu": _with_floats(elu, alpha=1.0),
-    "Celu": _with_floats(_celu, alpha=1.0),
-    "Selu": _with_floats(_selu, alpha=1.6732632423543772848170429916717, gamma=1.0507009873554804934193349852946),
-    "ThresholdedRelu": _with_floats(lambda v, alpha: (v > alpha).where(v, 0.0), alpha=1.0),
-    "HardSigmoid": _with_floats(hard_sigmoid, alpha=0.2, beta=0.5),
-    "Shrink": _with_floats(_shrink, bias=0.0, lambd=0.5),
-    "Swish": _with_floats(lambda v, alpha: v * (v * alpha).unary("logistic"), alpha=1.0),
+    "LeakyRelu": _with_floats(activations.leaky_relu, alpha=0.01),
+    "Elu": _with_floats(activations.elu, alpha=1.0),
+    "Celu": _with_floats(activations.celu, alpha=1.0),
+    "Selu": _with_floats(
+        activations.elu, alpha=1.6732632423543772848170429916717, gamma=1.0507009873554804934193349852946
+    ),
+    "ThresholdedRelu": _with_floats(activations.thresholded_relu, alpha=1.0),
+    "HardSigmoid": _with_floats(activations.hard_sigmoid, alpha=0.2, beta=0.5),
+    "Shrink": _with_floats(activations.shrink, bias=0.0, lambd=0.5),
+    "Swish": _with_floats(activations.swish, alpha=1.0),
     "Mean": _mean,
     "Mod": _mod,
     "Pow": _pow,

@@ -8,10 +8,9 @@ from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
-from pydispatch.frontends.onnx.operators import elementwise as activations
 from pydispatch.frontends.onnx.operators.products import accumulator
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import control, elementwise, products, reductions, shapes
+from pydispatch.frontends.ops import activations, control, elementwise, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
 Activation = Callable[[Element], Element]
@@ -21,12 +20,12 @@ Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
 _UNROLLED = 512  # time steps that are written one by one
 
 _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
-    "relu": (lambda v: v.max(0.0), ()),
+    "relu": (activations.relu, ()),
     "tanh": (lambda v: v.unary("tanh"), ()),
     "sigmoid": (lambda v: v.unary("logistic"), ()),
     "affine": (lambda v, alpha, beta: v * alpha + beta, (1.0, 0.0)),
     "leakyrelu": (activations.leaky_relu, (0.01,)),
-    "thresholdedrelu": (lambda v, alpha: (v > alpha).where(v, 0.0), (1.0,)),
+    "thresholdedrelu": (activations.thresholded_relu, (1.0,)),
     "scaledtanh": (lambda v, alpha, beta: (v * beta).unary("tanh") * alpha, (1.0, 1.0)),
     "hardsigmoid": (activations.hard_sigmoid, (0.2, 0.5)),
     "elu": (activations.elu, (1.0,)),
@@ -42,14 +41,14 @@ def _activations(call: Call, defaults: Sequence[str], directions: int) -> list[l
     if len(names) != len(defaults) * directions:
         raise call.fail(f"{len(names)} activations are given; expected {len(defaults) * directions}")
     limit = call.real("clip") if call.has("clip") else None
-    activations: list[Activation] = []
+    functions: list[Activation] = []
     for name in names:
         if name.lower() not in _ACTIVATIONS:
             raise call.fail(f"activation '{name:.40}' is not known")
         function, numbers = _ACTIVATIONS[name.lower()]
         parameters = [(alphas, betas)[n].pop(0) if (alphas, betas)[n] else default for n, default in enumerate(numbers)]
-        activations.append(_bound(function, parameters, limit))
-    return [activations[n * len(defaults) : (n + 1) * len(defaults)] for n in range(directions)]
+        functions.append(_bound(function, parameters, limit))
+    return [functions[n * len(defaults) : (n + 1) * len(defaults)] for n in range(directions)]
 
 
 def _bound(function: Callable[..., Element], numbers: Sequence[float], limit: float | None) -> Activation:

@@ -13,7 +13,7 @@ from pydispatch.frontends.ops import reductions, shapes
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 
 
-class _Batch:
+class _FeatureAxis:
     """A tensor and the axis of its features."""
 
     def __init__(self, tracer: StablehloTracer, op: Operation, x: Tensor) -> None:
@@ -45,12 +45,12 @@ class _Batch:
 
 def _inference(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tensor:
     x, *features = operands
-    return _Batch(tracer, op, x).normalized(*features)
+    return _FeatureAxis(tracer, op, x).normalized(*features)
 
 
 def _training(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     x, scale, offset = operands
-    batch = _Batch(tracer, op, x)
+    batch = _FeatureAxis(tracer, op, x)
     mean = batch.mean(x)
     variance = reductions.variance(tracer.b, x, batch.others)
     return batch.normalized(scale, offset, mean, variance), mean, variance
@@ -58,7 +58,7 @@ def _training(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) ->
 
 def _gradient(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Results:
     x, scale, mean, variance, above = operands
-    batch = _Batch(tracer, op, x)
+    batch = _FeatureAxis(tracer, op, x)
     b = tracer.b
 
     def root(s: Any, value: Any) -> Any:

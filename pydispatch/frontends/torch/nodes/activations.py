@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.values import Tensor
+from pydispatch.frontends.ops import activations, normalization, shapes
 from pydispatch.frontends.ops import elementwise as ew
-from pydispatch.frontends.ops import normalization, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.torch.nodes.pointwise import clamp, in_floats
 from pydispatch.frontends.torch.promotion import Number, as_tensor
@@ -20,19 +19,16 @@ def relu(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def gelu(tracer: Tracer, self: Tensor, *, approximate: str = "none") -> Tensor:
-    if approximate == "tanh":
-        k = math.sqrt(2 / math.pi)
-        return in_floats(tracer, lambda e: e * 0.5 * (((e + e * e * e * 0.044715) * k).unary("tanh") + 1.0), self)
-    return in_floats(tracer, lambda e: e * 0.5 * ((e * math.sqrt(0.5)).unary("erf") + 1.0), self)
+    return in_floats(tracer, activations.tanh_gelu if approximate == "tanh" else activations.gelu, self)
 
 
 def leaky_relu(tracer: Tracer, self: Tensor, negative_slope: Number = 0.01) -> Tensor:
-    return in_floats(tracer, lambda e: (e > 0.0).where(e, e * negative_slope), self)
+    return in_floats(tracer, lambda e: activations.leaky_relu(e, float(negative_slope)), self)  # type: ignore[arg-type]
 
 
 def elu(tracer: Tracer, self: Tensor, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1) -> Tensor:
-    a, s, i = float(alpha), float(scale), float(input_scale)  # type: ignore[arg-type]
-    return in_floats(tracer, lambda e: (e > 0.0).where(e * s, (e * i).unary("expm1") * (a * s)), self)
+    factors = [float(n) for n in (alpha, scale, input_scale)]  # type: ignore[arg-type]
+    return in_floats(tracer, lambda e: activations.elu(e, *factors), self)
 
 
 def selu(tracer: Tracer, self: Tensor) -> Tensor:
@@ -40,7 +36,7 @@ def selu(tracer: Tracer, self: Tensor) -> Tensor:
 
 
 def celu(tracer: Tracer, self: Tensor, alpha: Number = 1.0) -> Tensor:
-    return elu(tracer, self, alpha, 1, 1.0 / float(alpha))  # type: ignore[arg-type]
+    return in_floats(tracer, lambda e: activations.celu(e, float(alpha)), self)  # type: ignore[arg-type]
 
 
 def hardtanh(tracer: Tracer, self: Tensor, min_val: Number = -1, max_val: Number = 1) -> Tensor:
@@ -58,14 +54,9 @@ def _of_floats(written: Callable[[Element], Element]) -> Conversion:
     return convert
 
 
-def _softplus(e: Element) -> Element:
-    """log(1 + exp(x)) without overflow."""
-    return e.max(0.0) + (-e.unary("abs")).unary("exp").unary("log1p")
-
-
 def softplus(tracer: Tracer, self: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
     k, limit = float(beta), float(threshold)  # type: ignore[arg-type]
-    return in_floats(tracer, lambda e: (e * k > limit).where(e, _softplus(e * k) / k), self)
+    return in_floats(tracer, lambda e: (e * k > limit).where(e, activations.softplus(e * k) / k), self)
 
 
 def threshold(tracer: Tracer, self: Tensor, threshold: Number, value: Number) -> Tensor:
@@ -86,7 +77,7 @@ def prelu(tracer: Tracer, self: Tensor, weight: Tensor) -> Tensor:
     else:
         slopes = shapes.reshape(tracer.b, weight, [1] * self.rank)
     assert slopes is not None
-    return in_floats(tracer, lambda e, n: (e > 0.0).where(e, e * n), self, slopes)
+    return in_floats(tracer, activations.leaky_relu, self, slopes)
 
 
 def softmax(tracer: Tracer, self: Tensor, dim: int, dtype: DType | bool | None = None) -> Tensor:
@@ -126,11 +117,11 @@ ACTIVATIONS: dict[str, Conversion] = {
     "aten.glu": glu,
     "aten.threshold": threshold,
     "aten.softplus": softplus,
-    "aten.silu": _of_floats(lambda e: e * e.unary("logistic")),
-    "aten.mish": _of_floats(lambda e: e * _softplus(e).unary("tanh")),
-    "aten.hardsigmoid": _of_floats(lambda e: (e + 3.0).max(0.0).min(6.0) / 6.0),
-    "aten.hardswish": _of_floats(lambda e: e * (e + 3.0).max(0.0).min(6.0) / 6.0),
-    "aten.log_sigmoid": _of_floats(lambda e: -_softplus(-e)),
+    "aten.silu": _of_floats(activations.silu),
+    "aten.mish": _of_floats(activations.mish),
+    "aten.hardsigmoid": _of_floats(lambda e: activations.relu6(e + 3.0) / 6.0),
+    "aten.hardswish": _of_floats(activations.hard_swish),
+    "aten.log_sigmoid": _of_floats(activations.log_sigmoid),
     "aten.softmax": softmax,
     "aten._softmax": softmax,
     "aten._safe_softmax": safe_softmax,

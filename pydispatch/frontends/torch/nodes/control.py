@@ -7,12 +7,12 @@ from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import control, shapes
 from pydispatch.frontends.torch.promotion import Operand, Operands, as_tensor
-from pydispatch.frontends.torch.schema import Graph
+from pydispatch.frontends.torch.schema import ExportedGraph
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 
 def cond(
-    tracer: Tracer, predicate: Operand, then: Graph, otherwise: Graph, operands: Operands = ()
+    tracer: Tracer, predicate: Operand, then: ExportedGraph, otherwise: ExportedGraph, operands: Operands = ()
 ) -> tuple[Tensor, ...]:
     condition = as_tensor(tracer, predicate, BOOL)
     tensors = list(operands)
@@ -22,7 +22,9 @@ def cond(
     return tuple(results)
 
 
-def while_loop(tracer: Tracer, test: Graph, body: Graph, carried: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+def while_loop(
+    tracer: Tracer, test: ExportedGraph, body: ExportedGraph, carried: Operands, extra: Operands = ()
+) -> tuple[Tensor, ...]:
     first, more = [as_tensor(tracer, x) for x in carried], list(extra)
 
     def holds(now: list[Tensor]) -> Tensor:
@@ -32,18 +34,18 @@ def while_loop(tracer: Tracer, test: Graph, body: Graph, carried: Operands, extr
     return tuple(control.while_(tracer.b, first, holds, lambda now: tracer.tensors(body, [*now, *more])))
 
 
-def scan(tracer: Tracer, body: Graph, init: Operands, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+def scan(tracer: Tracer, body: ExportedGraph, init: Operands, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     """body(carried..., a slice of each x..., extra...) -> the next carried, then a slice of each result."""
     carried, rows, more = [as_tensor(tracer, x) for x in init], [as_tensor(tracer, x) for x in xs], list(extra)
     return _over_rows(tracer, body, carried, rows, more)
 
 
-def map_(tracer: Tracer, body: Graph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
+def map_(tracer: Tracer, body: ExportedGraph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     return _over_rows(tracer, body, [], [as_tensor(tracer, x) for x in xs], list(extra))
 
 
 def _over_rows(
-    tracer: Tracer, body: Graph, carried: list[Tensor], rows: list[Tensor], more: list[Operand]
+    tracer: Tracer, body: ExportedGraph, carried: list[Tensor], rows: list[Tensor], more: list[Operand]
 ) -> tuple[Tensor, ...]:
     if not rows:
         raise tracer.b.fail("a scan over nothing")

@@ -11,7 +11,7 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import factors, gathers, jacobi, linear, products, reductions, shapes
 from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes.creation import eye, triangle
 from pydispatch.frontends.torch.nodes.parts import diagonal
 from pydispatch.frontends.torch.nodes.shapes import adjoint
@@ -131,7 +131,7 @@ def _exchanges(tracer: Tracer, pivots: Tensor, dtype: DType) -> Tensor:
     return ew.convert(tracer.b, reductions.reduce(tracer.b, "mul", signs, [-1]), dtype)
 
 
-def _factors(tracer: Tracer, A: Memory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+def _factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
     """Return LU, pivots and the first pivot that is 0, as the gradients of determinants take them: of the transpose of
     a real matrix that is contiguous."""
     matrix = A.tensor
@@ -140,17 +140,17 @@ def _factors(tracer: Tracer, A: Memory) -> tuple[Tensor, Tensor, Tensor]:  # noq
     return factors.lu(tracer.b, matrix)
 
 
-def det_with_factors(tracer: Tracer, A: Memory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
+def det_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
     LU, pivots, _ = _factors(tracer, A)  # noqa: N806
     whole = reductions.reduce(tracer.b, "mul", diagonal(tracer, LU, 0, -2, -1), [-1])
     return ew.binary(tracer.b, "mul", whole, _exchanges(tracer, pivots, LU.dtype)), LU, pivots
 
 
-def det(tracer: Tracer, A: Memory) -> Tensor:  # noqa: N803
+def det(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
     return det_with_factors(tracer, A)[0]
 
 
-def slogdet_with_factors(tracer: Tracer, A: Memory) -> tuple[Tensor, ...]:  # noqa: N803
+def slogdet_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, ...]:  # noqa: N803
     LU, pivots, _ = _factors(tracer, A)  # noqa: N806
     pivot = diagonal(tracer, LU, 0, -2, -1)
     signs = reductions.reduce(tracer.b, "mul", ew.unary(tracer.b, "sign", pivot), [-1])
@@ -159,12 +159,12 @@ def slogdet_with_factors(tracer: Tracer, A: Memory) -> tuple[Tensor, ...]:  # no
     return sign, reductions.reduce(tracer.b, "add", logs, [-1]), LU, pivots
 
 
-def slogdet(tracer: Tracer, A: Memory) -> Pair:  # noqa: N803
+def slogdet(tracer: Tracer, A: TensorMemory) -> Pair:  # noqa: N803
     results = slogdet_with_factors(tracer, A)
     return results[0], results[1]
 
 
-def logdet(tracer: Tracer, A: Memory) -> Tensor:  # noqa: N803
+def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
     """Return the logarithm of the determinant: NaN where it is negative, and the principal value of a complex one."""
     sign, log = slogdet(tracer, A)
     if sign.dtype.is_complex:

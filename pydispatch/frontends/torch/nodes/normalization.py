@@ -9,7 +9,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, reductions, shapes
 from pydispatch.frontends.ops.formulas import formula
-from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.trace import Conversion, Saved, Tracer
 
 Sizes = Sequence[Size]
@@ -102,15 +102,15 @@ def _by_statistics(
 
 
 def batch_norm(
-    tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
-    running_var: Memory | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
+    tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
+    running_var: TensorMemory | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
     return _legit(tracer, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 def _legit(
-    tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Memory | None,
-    running_var: Memory | None, training: bool, momentum: float, eps: float,
+    tracer: Tracer, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
+    running_var: TensorMemory | None, training: bool, momentum: float, eps: float,
 ) -> Normalized:  # fmt: skip
     """Write the running statistics in training."""
     memory = (running_mean, running_var)

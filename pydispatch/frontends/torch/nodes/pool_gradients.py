@@ -11,7 +11,7 @@ from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import normalization, products, reductions, scatters, shapes, windows
 from pydispatch.frontends.ops.formulas import Element, formula
-from pydispatch.frontends.torch.nodes.windows import Pool, elements_in_windows
+from pydispatch.frontends.torch.nodes.windows import PoolWindows, elements_in_windows
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Ints = Sequence[int]
@@ -29,7 +29,7 @@ def _max_pool(spatial: int) -> Conversion:
         ceil_mode: bool,
         indices: Tensor,
     ) -> Tensor:
-        p = Pool(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         inner = normalization.wide(self.dtype)
         grad, positions = ew.convert(tracer.b, p.batched(grad_output), inner), p.batched(indices)
         gradient = windows.sum_over_windows(tracer.b, grad, p.x.shape[2:], p.kernel, p.window, positions)
@@ -50,7 +50,7 @@ def _avg_pool(spatial: int) -> Conversion:
         count_include_pad: bool,
         divisor_override: int | None,
     ) -> Tensor:
-        p = Pool(tracer, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
         inner = normalization.wide(self.dtype)
         if divisor_override is not None:
             divisor = tracer.b.constant(divisor_override, inner)

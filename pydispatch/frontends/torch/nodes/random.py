@@ -13,7 +13,7 @@ from pydispatch.frontends.ops import ordering, random, scans, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars
-from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.nodes import pointwise
 from pydispatch.frontends.torch.nodes.activations import leaky_relu
 from pydispatch.frontends.torch.nodes.ordering import searchsorted
@@ -202,7 +202,12 @@ def rrelu(tracer: Tracer, self: Tensor, lower: Number = 0.125, upper: Number = 1
 
 
 def rrelu_with_noise(
-    tracer: Tracer, self: Tensor, noise: Memory, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
+    tracer: Tracer,
+    self: Tensor,
+    noise: TensorMemory,
+    lower: Number = 0.125,
+    upper: Number = 1 / 3,
+    training: bool = False,
 ) -> Tensor:
     """Apply a leaky ReLU; in training, its random slopes for negative elements are also written to `noise`."""
     result, slopes = _leaky(tracer, self, lower, upper, training)

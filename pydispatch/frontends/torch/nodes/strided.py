@@ -15,7 +15,7 @@ from pydispatch.frontends.ops import reductions, scatters, shapes
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 from pydispatch.frontends.torch.expressions import evaluate
-from pydispatch.frontends.torch.memory import Memory
+from pydispatch.frontends.torch.memory import TensorMemory
 from pydispatch.frontends.torch.trace import Conversion, Inverse, Tracer
 
 Sizes = Sequence[Size]
@@ -26,7 +26,7 @@ def _row_major(shape: Sequence[Size]) -> list[Size]:
     return [product(shape[d + 1 :]) for d in range(len(shape))]
 
 
-def _layout(tracer: Tracer, memory: Memory) -> tuple[list[Size], Size]:
+def _layout(tracer: Tracer, memory: TensorMemory) -> tuple[list[Size], Size]:
     """Return the strides and the offset of a tensor in its storage, in elements."""
     meta, shape = memory.layout, memory.tensor.shape
     if meta is None:
@@ -38,14 +38,14 @@ def _layout(tracer: Tracer, memory: Memory) -> tuple[list[Size], Size]:
     return layout[:-1], layout[-1]
 
 
-def is_contiguous(tracer: Tracer, memory: Memory) -> bool:
+def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool:
     """Return whether PyTorch stores a tensor row by row without gaps."""
     strides, _ = _layout(tracer, memory)
     shape = memory.tensor.shape
     return all(n == 1 or step == dense for n, step, dense in zip(shape, strides, _row_major(shape), strict=True))
 
 
-def _elements(tracer: Tracer, memory: Memory) -> tuple[Tensor, list[int], Size]:
+def _elements(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[int], Size]:
     """Return the elements of a storage as a vector, the order of axes in it, and the offset of the vector in the
     storage.
     """
@@ -65,7 +65,7 @@ def _elements(tracer: Tracer, memory: Memory) -> tuple[Tensor, list[int], Size]:
 
 
 def _first(
-    tracer: Tracer, memory: Memory, flat: Tensor, offset: Size, size: Sizes, stride: Sizes, start: Size | None
+    tracer: Tracer, memory: TensorMemory, flat: Tensor, offset: Size, size: Sizes, stride: Sizes, start: Size | None
 ) -> Size:
     """Return the index of the first element in the vector of a storage. Accesses beyond the vector are refused."""
     if len(size) != len(stride):
@@ -84,7 +84,9 @@ def _first(
     return first
 
 
-def as_strided(tracer: Tracer, self: Memory, size: Sizes, stride: Sizes, storage_offset: Size | None = None) -> Tensor:
+def as_strided(
+    tracer: Tracer, self: TensorMemory, size: Sizes, stride: Sizes, storage_offset: Size | None = None
+) -> Tensor:
     flat, _, offset = _elements(tracer, self)
     first = _first(tracer, self, flat, offset, size, stride, storage_offset)
     shape: Shape = tuple(size)
@@ -106,7 +108,7 @@ def as_strided(tracer: Tracer, self: Memory, size: Sizes, stride: Sizes, storage
 
 
 def as_strided_scatter(
-    tracer: Tracer, self: Memory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
+    tracer: Tracer, self: TensorMemory, src: Tensor, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
     """Return the tensor with the elements that `as_strided` reads replaced by those of `src`."""
     b, whole = tracer.b, self.whole

@@ -14,7 +14,7 @@ from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.torch.arguments import shown
 from pydispatch.frontends.torch.nodes.pointwise import floor_divide, remainder
 from pydispatch.frontends.torch.promotion import Operand, as_tensor, together
-from pydispatch.frontends.torch.schema import Other
+from pydispatch.frontends.torch.schema import OpaqueArgument
 from pydispatch.frontends.torch.trace import Conversion, Tracer
 
 Sizes = Sequence[Size]
@@ -127,7 +127,7 @@ def with_effects(tracer: Tracer, token: Tensor, op: Any, *args: Any, **keywords:
     """Return the token of an assertion that is ordered by tokens; the assertion is not checked, like all assertions.
     CompileError for other effects.
     """
-    name = op.text.removeprefix("torch.ops.") if isinstance(op, Other) else shown(op)
+    name = op.text.removeprefix("torch.ops.") if isinstance(op, OpaqueArgument) else shown(op)
     if name.rpartition(".")[0] not in _ASSERTIONS and name not in _ASSERTIONS:
         raise tracer.b.fail(f"operator {name} has effects that are ordered by tokens, which is not supported")
     return token, None

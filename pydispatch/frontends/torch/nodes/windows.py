@@ -22,7 +22,7 @@ def _each(values: Any, count: int) -> tuple[int, ...]:
     return per_axis * count if len(per_axis) == 1 else per_axis
 
 
-class Pool:
+class PoolWindows:
     """A pooling over the last `spatial` axes of a tensor, which may come without an axis of batches."""
 
     def __init__(
@@ -61,7 +61,7 @@ def _max_pool(spatial: int) -> Conversion:
         tracer: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> Tensor:  # fmt: skip
-        p = Pool(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         return p.done(windows.pool(tracer.b, "max", p.x, p.kernel, p.window, p.out))
 
     return convert
@@ -72,7 +72,7 @@ def _max_pool_with_indices(spatial: int) -> Conversion:
         tracer: Tracer, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,),
         ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        p = Pool(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         values, positions = windows.max_pool_with_indices(tracer.b, p.x, p.kernel, p.window, p.out)
         return p.done(values), p.done(positions)
 
@@ -90,7 +90,7 @@ def _avg_pool(spatial: int) -> Conversion:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:
-        p = Pool(tracer, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
+        p = PoolWindows(tracer, self, spatial, kernel_size, stride, padding, (1,), ceil_mode)
         inner = normalization.wide(p.x.dtype)
         total = windows.pool(tracer.b, "add", ew.convert(tracer.b, p.x, inner), p.kernel, p.window, p.out)
         if divisor_override is not None:
@@ -102,7 +102,7 @@ def _avg_pool(spatial: int) -> Conversion:
     return convert
 
 
-def elements_in_windows(tracer: Tracer, pool: Pool, padding_counts: bool, dtype: Any) -> Tensor:
+def elements_in_windows(tracer: Tracer, pool: PoolWindows, padding_counts: bool, dtype: Any) -> Tensor:
     """Return the number of elements of each window, as a tensor that broadcasts to the result."""
     total = tracer.b.constant(1, I64)
     for d, (out, n) in enumerate(zip(pool.out, pool.x.shape[2:], strict=True)):

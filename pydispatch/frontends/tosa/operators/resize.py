@@ -18,7 +18,7 @@ from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _ResizeAxis:
     """Interpolation positions along a resized axis.
 
     Each element lies between the elements `lower` and `upper`, at the fraction `rest` / `scale` after `lower`.
@@ -31,7 +31,7 @@ class _Axis:
     rest: Tensor
 
 
-def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset: int, border: int) -> _Axis:
+def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset: int, border: int) -> _ResizeAxis:
     room = (size - 1) * numerator - offset + border
     if not isinstance(room, Expr) and (room < 0 or room % denominator):
         raise builder.fail(
@@ -51,7 +51,7 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
     whole = binary("div", ew.binary(builder, "sub", at, rest), numerator)
     last = maximum(size - 1, 0)
     lower, upper = (binary("min", binary("max", n, 0), last) for n in (whole, binary("add", whole, 1)))
-    return _Axis(out, numerator, lower, upper, rest)
+    return _ResizeAxis(out, numerator, lower, upper, rest)
 
 
 def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ def _along(builder: Builder, x: Tensor, axis: int) -> Tensor:
     return shapes.reshape(builder, x, [x.shape[0] if d == axis else 1 for d in range(4)])
 
 
-def _nearest(builder: Builder, axis: _Axis) -> Tensor:
+def _nearest(builder: Builder, axis: _ResizeAxis) -> Tensor:
     def nearer(low: Element, high: Element, rest: Element) -> Element:
         return (rest * 2 >= axis.scale).where(high, low)
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from pydispatch.frontends.graph.dtypes import F32, I64
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx.call import Call
-from pydispatch.frontends.onnx.operators import elementwise as activations
 from pydispatch.frontends.onnx.operators import products, quantization
 from pydispatch.frontends.onnx.operators.microsoft import sub_byte_weights
 from pydispatch.frontends.onnx.trace import Conversion
-from pydispatch.frontends.ops import elementwise, gathers, normalization, reductions, shapes
+from pydispatch.frontends.ops import activations, elementwise, gathers, normalization, reductions, shapes
 from pydispatch.frontends.ops import products as ops
 from pydispatch.frontends.ops.formulas import Element, formula
 
@@ -29,12 +28,12 @@ def _with_bias(written: Callable[[Element], Element]) -> Conversion:
 
 def _quick_gelu(call: Call, x: Tensor) -> Tensor:
     alpha = call.real("alpha", 1.702)
-    return formula(call.b, lambda v: v * (v * alpha).unary("logistic"), x)
+    return formula(call.b, lambda v: activations.swish(v, alpha), x)
 
 
 _ACTIVATIONS: dict[str, Callable[..., Element]] = {
     "": lambda v: v,
-    "Relu": lambda v: v.max(0.0),
+    "Relu": activations.relu,
     "Tanh": lambda v: v.unary("tanh"),
     "Sigmoid": lambda v: v.unary("logistic"),
     "LeakyRelu": lambda v, alpha=0.01: activations.leaky_relu(v, alpha),
