@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from pydispatch.compiler.emit.shaders.iterations import Iterations
 from pydispatch.compiler.emit.shaders.values import (
     MAX_PRIVATE,
+    Index,
     MemRef,
     Root,
     flatten,
@@ -171,6 +172,49 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 f"an invocation needs {count * size} bytes of its own for {memref}, the limit is {MAX_PRIVATE}",
                 "use workgroup memory (memref.alloc with #gpu.address_space<workgroup>) or another binding",
             )
+
+    def part_types(self, values: Sequence[SSAValue]) -> list[Any]:
+        """Return the types, of the language, of the parts that values are passed as."""
+        raise NotImplementedError
+
+    # Control flow
+
+    def uniform(self, op: Operation, handle: V, value: SSAValue) -> V:
+        """Return a value that decides how often regions of `op` run, in a form that is equal in all invocations where
+        the language demands it.
+        """
+        return handle
+
+    def equals(self, lhs: V, rhs: V) -> V:
+        """Emit a comparison of indices."""
+        raise NotImplementedError
+
+    def choose(
+        self, condition: V, then: Callable[[], list[V]], other: Callable[[], list[V]], types: Sequence[Any]
+    ) -> list[V]:
+        """Emit two ways of which one runs, and return their merged results."""
+        raise NotImplementedError
+
+    def loop(
+        self,
+        bounds: tuple[Index, Index, Index],
+        carried: Sequence[tuple[Any, V]],
+        body: Callable[[V, list[V]], list[V]],
+        width: int,
+        is_unsigned: bool = False,
+        most: int | None = None,
+    ) -> list[V]:
+        """Emit a counted loop, and return the carried values after it.
+
+        Args:
+            bounds: From, to, by.
+            carried: (type, value before the loop) of each value that iterations pass on.
+            body: Gets the counter and the carried values, and returns the next ones.
+            width: Bits of the counter.
+            is_unsigned: Whether the counter is compared without sign.
+            most: Iterations that there are at most, where the bounds do not say it.
+        """
+        raise NotImplementedError
 
     # Regions
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import Float32Type, MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.emit.shaders.iterations import UNKNOWN_COPIES
-from pydispatch.compiler.emit.shaders.values import flatten, is_native_float, known
+from pydispatch.compiler.emit.shaders.values import is_native_float, known, open_parts
 from pydispatch.compiler.emit.spirv.index import BlockArithmetic
 from pydispatch.compiler.emit.spirv.kernels import Kernels
 from pydispatch.compiler.emit.spirv.module import Code, Id
@@ -105,35 +105,31 @@ class FunctionEmitter(BlockArithmetic):
 
     # Loops and branches
 
+    def equals(self, lhs: Id, rhs: Id) -> Id:
+        return self.code.let("IEqual", self.m.bool(), lhs, rhs)
+
     def loop(
         self,
-        lower: Index,
-        upper: Index,
-        step: Index,
+        bounds: tuple[Index, Index, Index],
         carried: Sequence[tuple[Id, Id]],
         body: Callable[[Id, list[Id]], list[Id]],
-        counter_type: Id | None = None,
-        less: str = "SLessThan",
-        width: int = 0,
+        width: int,
+        is_unsigned: bool = False,
         most: int | None = None,
     ) -> list[Id]:
-        """Emit a counted loop, and return the carried values after it. carried: (type, value before it); body: gets the
-        counter and the carried values, returns the next. most: iterations that there are at most, where the bounds do
-        not say it.
-        """
+        lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:
             most = max(0, -(-(upper - lower) // step))
         copies = 1
-        if known(step) and less == "SLessThan":
+        if known(step) and not is_unsigned:
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
             elif known(lower) and lower >= 0 and carried and self.iterations.is_first:
                 copies = UNKNOWN_COPIES  # an invocation runs all of it
         if copies == 1 or not known(step):
             with self.iterations.inside(most):
-                return self._loop(lower, upper, step, carried, body, counter_type, less, width)
-        width = width or self.index_width
-        kind = counter_type or self.m.int(width)
+                return self.plain_loop(bounds, carried, body, width, is_unsigned)
+        kind = self.m.int(width)
         last: Index
         if known(upper):
             last = upper - (copies - 1) * step
@@ -152,32 +148,28 @@ class FunctionEmitter(BlockArithmetic):
 
         first = lower if isinstance(lower, Id) else self.m.integer(lower, width)
         with self.iterations.inside(None if most is None else most // copies):
-            *values, reached = self._loop(
-                lower, last, copies * step, [*carried, (kind, first)], several, kind, less, width
-            )
+            unrolled = (lower, last, copies * step)
+            *values, reached = self.plain_loop(unrolled, [*carried, (kind, first)], several, width, is_unsigned)
         rest = list(zip((type_ for type_, _ in carried), values, strict=True))
         with self.iterations.inside(copies - 1):
-            return self._loop(reached, upper, step, rest, body, kind, less, width)
+            return self.plain_loop((reached, upper, step), rest, body, width, is_unsigned)
 
-    def _loop(
+    def plain_loop(
         self,
-        lower: Index,
-        upper: Index,
-        step: Index,
+        bounds: tuple[Index, Index, Index],
         carried: Sequence[tuple[Id, Id]],
         body: Callable[[Id, list[Id]], list[Id]],
-        counter_type: Id | None,
-        less: str,
         width: int,
+        is_unsigned: bool,
     ) -> list[Id]:
-        code, m = self.code, self.m
-        width = width or self.index_width
-        type_ = counter_type or m.int(width)
+        """Emit a counted loop that is not unrolled. Arguments and results are those of `loop`."""
+        code, m, less = self.code, self.m, "ULessThan" if is_unsigned else "SLessThan"
+        type_ = m.int(width)
 
         def as_id(value: Index) -> Id:
             return value if isinstance(value, Id) else m.integer(value, width)
 
-        before, first, last, stride = code.label, as_id(lower), as_id(upper), as_id(step)
+        before, (first, last, stride) = code.label, map(as_id, bounds)
         head, test, inside, again, after = (m.id() for _ in range(5))
         counter, following = m.id(), m.id()
         phis = [m.id() for _ in carried]
@@ -205,7 +197,6 @@ class FunctionEmitter(BlockArithmetic):
     def choose(
         self, condition: Id, then: Callable[[], list[Id]], other: Callable[[], list[Id]], types: Sequence[Id]
     ) -> list[Id]:
-        """Emit two ways of which one runs, and return their merged results."""
         code, m = self.code, self.m
         labels = m.id(), m.id()
         after = m.id()
@@ -223,11 +214,11 @@ class FunctionEmitter(BlockArithmetic):
             code.phi(type_, made[-1], [(values[number], label) for values, label in ends])
         return made
 
-    def part_types(self, values: Sequence[SSAValue], like: Sequence[SSAValue]) -> list[Id]:
+    def part_types(self, values: Sequence[SSAValue]) -> list[Id]:
         found: list[Id] = []
-        for value, source in zip(values, like, strict=True):
+        for value in values:
             if isinstance(value.type, MemRefType):
-                found += [self.index_type()] * len(flatten(self.memref(source), value.type))
+                found += [self.index_type()] * open_parts(value.type)
             else:
                 found.append(self.type(value.type))
         return found

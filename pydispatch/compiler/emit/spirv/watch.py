@@ -25,8 +25,8 @@ def watch(emitter: FunctionEmitter) -> None:
     variable, pointer = m.once(("loops", binding), make), m.pointer("StorageBuffer", word)  # type: ignore[arg-type]
     limit = code.let("Load", word, code.let("AccessChain", pointer, variable, zero, one))
     bounds = (zero, limit, one)
-    (count,) = emitter._loop(
-        *bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], word, "SLessThan", 32
+    (count,) = emitter.plain_loop(
+        bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], 32, is_unsigned=False
     )
 
     def note() -> list[int]:

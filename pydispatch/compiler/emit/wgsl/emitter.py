@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pydispatch.compiler.emit.shaders import views
+from pydispatch.compiler.emit.shaders import control_flow, views
 from pydispatch.compiler.emit.shaders.function import Definitions
 from pydispatch.compiler.emit.wgsl import buffers
 from pydispatch.compiler.emit.wgsl.function import ZERO, FunctionEmitter, Lowering
@@ -26,7 +26,7 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_ker
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
 
-SUBJECTS = (arith, floats, casts, math, memref, atomics, views, scf, simt, calls, hal)
+SUBJECTS = (arith, floats, casts, math, memref, atomics, views, control_flow, scf, simt, calls, hal)
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,6 @@ class FunctionEmitter(ShaderFunction[Name]):
     def choose(
         self, condition: Name, then: Callable[[], list[Name]], other: Callable[[], list[Name]], types: Sequence[str]
     ) -> list[Name]:
-        """Emit two ways of which one runs, and return their merged results."""
         results = [self.var(type_) for type_ in types]
 
         def way(make: Callable[[], list[Name]]) -> None:
@@ -248,31 +247,33 @@ class FunctionEmitter(ShaderFunction[Name]):
             return f"{self.module.library('pyd_u64_lt' if unsigned else 'pyd_i64_lt')}({lhs}, {rhs})"
         return f"{as_unsigned(lhs)} < {as_unsigned(rhs)}" if unsigned else f"{lhs} < {rhs}"
 
+    def uniform(self, op: Operation, handle: Name, value: SSAValue) -> Name:
+        return self.agreed(handle, value, self.type(value.type)) if self.uniformity.has_barrier(op) else handle
+
+    def equals(self, lhs: Name, rhs: Name) -> Name:
+        return self.let(f"{lhs} == {rhs}" if self.index_width == 32 else f"all({lhs} == {rhs})")
+
     def loop(
         self,
         bounds: tuple[Index, Index, Index],
         carried: Sequence[tuple[str, Name]],
         body: Callable[[Name, list[Name]], list[Name]],
         width: int,
-        unsigned: bool = False,
+        is_unsigned: bool = False,
         most: int | None = None,
     ) -> list[Name]:
-        """Emit a counted loop from, to, by, and return the carried values after it. carried: (type, value before it);
-        body: gets the counter and the carried values, returns the next. most: iterations that there are at most, where
-        the bounds do not say it.
-        """
         lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:  # type: ignore[operator]
             most = max(0, -(-(upper - lower) // step))  # type: ignore[operator]
         copies = 1
-        if type(step) is int and not unsigned and width == 32:
+        if type(step) is int and not is_unsigned and width == 32:
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
             elif type(lower) is int and lower >= 0 and carried and self.iterations.is_first:
                 copies = UNKNOWN_COPIES  # an invocation runs all of it
         if copies == 1:
             with self.iterations.inside(most):
-                return self._loop(bounds, carried, body, width, unsigned)
+                return self._loop(bounds, carried, body, width, is_unsigned)
         assert isinstance(step, int)
         last: Index
         if type(upper) is int:
@@ -290,11 +291,11 @@ class FunctionEmitter(ShaderFunction[Name]):
 
         with self.iterations.inside(None if most is None else most // copies):
             start = ("i32", lower if isinstance(lower, Name) else integer(lower))
-            made = self._loop((lower, last, copies * step), [*carried, start], several, width, unsigned)
+            made = self._loop((lower, last, copies * step), [*carried, start], several, width, is_unsigned)
         *values, reached = made
         rest = list(zip((type_ for type_, _ in carried), values, strict=True))
         with self.iterations.inside(copies - 1):
-            return self._loop((reached, upper, step), rest, body, width, unsigned)
+            return self._loop((reached, upper, step), rest, body, width, is_unsigned)
 
     def _loop(
         self,
@@ -326,7 +327,6 @@ class FunctionEmitter(ShaderFunction[Name]):
             self.do(f"{variable} = {value};")
 
     def part_types(self, values: Sequence[SSAValue]) -> list[str]:
-        """Return the types of the parts that values are passed as."""
         found: list[str] = []
         for value in values:
             if isinstance(value.type, MemRefType):

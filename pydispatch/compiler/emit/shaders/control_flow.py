@@ -1,0 +1,104 @@
+"""Structured control flow of scf, in every shader language; cf has no structure and is refused by name.
+
+`scf.while` is a loop with a test in its middle, which each language writes in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.emit.shaders.values import Index, Root, known
+from pydispatch.compiler.kernel_ir.kernel import MOST
+from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, op_name, operands_of
+
+Emitter = ShaderFunction[Any]
+
+
+def _if(emitter: Emitter, op: Operation) -> None:
+    """Lower an `scf.if`, whose else region may be absent."""
+    roots: list[Root | None] = []
+    results, (operand,) = op.results, operands_of(op)
+    condition = emitter.uniform(op, emitter.get(operand), operand)
+    made = emitter.choose(
+        condition,
+        lambda: emitter.yielded(op.regions[0], roots),
+        lambda: emitter.yielded(op.regions[1], roots),
+        emitter.part_types(results),
+    )
+    emitter.take(results, made, roots or [None] * len(results))
+
+
+def _index_switch(emitter: Emitter, op: Operation) -> None:
+    """Lower an `scf.index_switch` to a sequence of conditions, which suits few cases and 64-bit selectors."""
+    cases, (operand,) = integers(op, "cases"), operands_of(op)
+    selector = emitter.uniform(op, emitter.get(operand), operand)
+    results, roots = list(op.results), list[Root | None]()
+    types = emitter.part_types(results)
+
+    def way(number: int) -> list[Any]:
+        if number == len(cases):
+            return emitter.yielded(op.regions[0], roots)
+        here = emitter.equals(selector, emitter.idx(cases[number]))
+        region = op.regions[number + 1]
+        return emitter.choose(here, lambda: emitter.yielded(region, roots), lambda: way(number + 1), types)
+
+    emitter.take(results, way(0), roots or [None] * len(results))
+
+
+def _execute_region(emitter: Emitter, op: Operation) -> None:
+    roots: list[Root | None] = []
+    parts = emitter.yielded(op.regions[0], roots)
+    emitter.take(list(op.results), parts, roots or [None] * len(op.results))
+
+
+def _for(emitter: Emitter, op: Operation) -> None:
+    """Lower an `scf.for` with its loop-carried values."""
+    lower, upper, step, *inits = operands_of(op)
+    block, width = op.regions[0].block, emitter.width(lower.type)
+    arguments, roots = list(block.args[1:]), emitter.roots(inits)
+
+    def bound(operand: Any) -> Index:
+        value = emitter.index(operand)
+        return value if known(value) else emitter.uniform(op, value, operand)
+
+    def body(counter: Any, carried: list[Any]) -> list[Any]:
+        emitter.define(block.args[0], counter)
+        emitter.take(arguments, carried, roots)
+        return emitter.yielded(op.regions[0], list(roots) if roots else None)
+
+    bounds = bound(lower), bound(upper), bound(step)
+    carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))
+    most, is_unsigned = integer(op, MOST, -1), attribute(op, "unsignedCmp") is not None
+    made = emitter.loop(bounds, carried, body, width, is_unsigned, None if most < 0 else most)
+    emitter.take(list(op.results), made, roots)
+
+
+def _unstructured(emitter: Emitter, op: Operation) -> None:
+    raise emitter.error(
+        f"{op_name(op)} cannot be compiled into a kernel for this target", "write it with scf.if, scf.for and scf.while"
+    )
+
+
+def _assert(emitter: Emitter, op: Operation) -> None:
+    message = getattr(attribute(op, "msg"), "data", "")
+    raise emitter.error(
+        f"cf.assert cannot be compiled into a kernel for this target ('{message}')",
+        "a shader has no way to fail: check on the host, or clamp in the kernel",
+    )
+
+
+ROWS: dict[str, Callable[[Emitter, Operation], None]] = {
+    "scf.if": _if,
+    "scf.index_switch": _index_switch,
+    "scf.execute_region": _execute_region,
+    "memref.alloca_scope": _execute_region,
+    "scf.for": _for,
+    "cf.br": _unstructured,
+    "cf.cond_br": _unstructured,
+    "cf.switch": _unstructured,
+    "cf.assert": _assert,
+}
