@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from pydispatch.compiler.analysis.sizes import equal_sizes, size_of, sizes_of, term_of
 from pydispatch.compiler.tensor_ops.terms import Product, Sum, Term, add, multiply
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import Dim
 
@@ -82,8 +83,7 @@ class Sizes:
         value = self.value(term, before)
         if value is not op.results[0]:
             op.results[0].replace_all_uses_with(value)
-            op.detach()
-            op.erase()
+            erase_op(op)
 
     def value(self, term: Term, before: Operation) -> SSAValue:
         """Return an index value equal to `term`, in the block of `before` or around it; it is created where there is

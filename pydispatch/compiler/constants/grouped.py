@@ -21,6 +21,7 @@ from pydispatch.compiler.kernels.matmul.cpu.arithmetic import Arithmetic, arithm
 from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC
 from pydispatch.ir.values import shape_of
@@ -183,8 +184,7 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     assert parent is not None
     parent.insert_op_before(new, old)
     old.results[0].replace_all_uses_with(new.results[0])
-    old.detach()
-    old.erase()
+    erase_op(old)
     _erase_unused(grouped.made)
 
 
@@ -211,5 +211,4 @@ def _erase_unused(ops: Sequence[Operation]) -> None:
     """ops: producers first."""
     for op in reversed(ops):
         if not any(result.uses.get_length() for result in op.results):
-            op.detach()
-            op.erase()
+            erase_op(op)

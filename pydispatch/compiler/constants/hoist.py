@@ -19,6 +19,7 @@ from pydispatch.compiler.constants.relay import matrix_of, transposed, transpose
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.functions import FUNCTIONS
 from pydispatch.ir.op_info import Cost
@@ -88,8 +89,7 @@ def _erase_unused(ops: Iterable[Operation]) -> None:
     """ops: producers first."""
     for op in reversed(list(ops)):
         if not any(r.uses.get_length() for r in op.results):
-            op.detach()
-            op.erase()
+            erase_op(op)
 
 
 def _chosen(known: Known, function: Operation) -> list[OpResult]:

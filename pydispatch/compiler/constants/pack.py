@@ -27,6 +27,7 @@ from pydispatch.compiler.kernels.matmul.cpu.tiles import Level
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.panels import PANEL_BYTES, Layout, from_panels, into_panels
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.pyd.derived import DerivedAttr
@@ -271,8 +272,7 @@ def _erase_unused(value: SSAValue) -> None:
     """Erase what nothing reads of a view and its source."""
     while isinstance(value, OpResult) and not value.uses.get_length():
         op, operands = value.op, list(value.op.operands)
-        op.detach()
-        op.erase()
+        erase_op(op)
         if not operands:
             return
         value = operands[0]

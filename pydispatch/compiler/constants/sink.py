@@ -21,6 +21,7 @@ from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.maps import copied, padded, pads_simply, read_through_copies
 from pydispatch.compiler.fusion.orders import computed_in, transposed
 from pydispatch.ir.affine_maps import is_identity
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.structured import Structured, structured
 from pydispatch.ir.values import reordered_type, shape_of
 
@@ -43,8 +44,7 @@ def replace(op: Operation, copy: SSAValue) -> None:
 
 def _put(op: Operation, value: SSAValue) -> SSAValue:
     op.results[0].replace_all_uses_with(value)
-    op.detach()
-    op.erase()
+    erase_op(op)
     return value
 
 

@@ -15,6 +15,7 @@ from xdsl.traits import IsTerminator
 from pydispatch import ir
 from pydispatch.errors import InternalError
 from pydispatch.faults import internal_error, is_fault, origin_of, with_source
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.functions import FUNCTIONS
 
 TRIES = 300
@@ -122,8 +123,7 @@ def _symbols(module: ModuleOp) -> list[Operation]:
 
 def _erase(ops: Sequence[Operation]) -> None:
     for op in reversed(ops):
-        op.detach()
-        op.erase()
+        erase_op(op)
 
 
 def _functions(module: ModuleOp) -> list[tuple[Operation, Block]]:
@@ -157,8 +157,7 @@ def _replace_by_arguments(ops: Sequence[Operation]) -> None:
         for result in op.results:
             if result.uses:
                 result.replace_all_uses_with(block.insert_arg(result.type, len(block.args)))
-        op.detach()
-        op.erase()
+        erase_op(op)
         _set_type(function)
 
 

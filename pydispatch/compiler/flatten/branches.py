@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.op_info import info_of
 
 
@@ -69,8 +70,7 @@ def _select(op: scf.IfOp) -> None:
         for inner in list(region.block.ops):
             if inner.next_op is None and inner.name == "scf.yield":
                 yields.append(list(inner.operands))
-                inner.detach()
-                inner.erase()
+                erase_op(inner)
             else:
                 inner.detach()
                 block.insert_op_before(inner, op)
@@ -79,8 +79,7 @@ def _select(op: scf.IfOp) -> None:
         set_location(chosen, op)
         block.insert_op_before(chosen, op)
         result.replace_all_uses_with(chosen.result)
-    op.detach()
-    op.erase(safe_erase=False)
+    erase_op(op, safe_erase=False)
 
 
 # -- scf to blocks
@@ -346,8 +345,7 @@ def _merge(region: Region) -> None:
             if target is not region.blocks.first and target is not block and jumps[target] == 1:
                 for argument, value in zip(target.args, last.arguments, strict=True):
                     argument.replace_all_uses_with(value)
-                last.detach()
-                last.erase()
+                erase_op(last)
                 for op in list(target.ops):
                     op.detach()
                     block.add_op(op)

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal.device import BufferViewType
 from pydispatch.ir.dialects.hal.tensor import TensorExportOp, TensorImportOp
@@ -66,7 +67,7 @@ def _return_tensors(function: Operation) -> None:
     function.properties["function_type"] = FunctionType.from_lists([a.type for a in blocks[0].args], outputs)
     for op in list(function.regions[0].walk(reverse=True)):
         if op.name == EXPORT and not list(op.results[0].uses):
-            _erase(op)
+            erase_op(op)
 
 
 def _exported(value: SSAValue) -> SSAValue | None:
@@ -99,7 +100,7 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
             (new,) = _put(call, TensorExportOp(operands=[new, []], result_types=[old.type]))
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
-    _erase(call)
+    erase_op(call)
 
 
 def _import_of_export(op: Operation, value: SSAValue) -> None:
@@ -115,7 +116,7 @@ def _import_of_export(op: Operation, value: SSAValue) -> None:
                                "import it with its type")  # fmt: skip
         (value,) = _put(op, tensor.CastOp(value, type))
     op.results[0].replace_all_uses_with(value)
-    _erase(op)
+    erase_op(op)
 
 
 def _argument(block: Block, argument: SSAValue) -> None:
@@ -148,7 +149,7 @@ def _argument(block: Block, argument: SSAValue) -> None:
         else:
             raise CompileError(f"'{op.name}' is not supported in host code", location_of(op),
                                "of a buffer view only its sizes and the tensor can be asked for")  # fmt: skip
-        _erase(op)
+        erase_op(op)
     block.erase_arg(cast(Any, argument))
 
 
@@ -171,8 +172,3 @@ def _dim(op: Operation, value: SSAValue) -> None:
     assert isinstance(axis, IntegerAttr)
     (size,) = _put(op, tensor.DimOp(value, _index(op, axis.value.data)))
     op.results[0].replace_all_uses_with(size)
-
-
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow.calls import CallOp
 from pydispatch.ir.functions import CALLS, callee_name
@@ -110,11 +111,7 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     command = command_call(call.operands, argument_dims, result_dims, [r.type for r in call.results], properties)
     set_location(command, call)
     block.insert_op_before(command, call)
-    for old, new in zip(call.results, command.results, strict=True):
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
-    call.detach()
-    call.erase()
+    replace_op(call, *command.results)
 
 
 def command_call(

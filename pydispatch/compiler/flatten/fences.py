@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal.device import FenceType
 from pydispatch.ir.dialects.hal.tensor import TensorAliasOp, TensorImportOp
@@ -36,7 +37,7 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
                 _without_fences(op)
     for op in reversed(creations):
         if not any(list(result.uses) for result in op.results):
-            _erase(op)
+            erase_op(op)
     for function in functions.values():
         for block in function.regions[0].blocks:
             for value in (*block.args, *(result for op in block.ops for result in op.results)):
@@ -61,7 +62,7 @@ def _without_fences(op: Operation) -> None:
         op.parent.insert_op_before(reached, op)
         _replace(op, reached.result)
     elif op.name == "hal.fence.signal":
-        _erase(op)
+        erase_op(op)
     elif op.name == "hal.tensor.barrier":
         _replace(op, *(v for v in op.operands if not _is_fence(v)))
     elif isinstance(op, TensorImportOp | TensorAliasOp) and op.wait_fence is not None:
@@ -117,9 +118,4 @@ def _is_fence(value: SSAValue) -> bool:
 def _replace(op: Operation, *values: SSAValue) -> None:
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)
-    _erase(op)
-
-
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()
+    erase_op(op)

@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
@@ -56,8 +57,7 @@ def fold_globals(module: ModuleOp) -> None:
         assert block is not None
         block.insert_op_before(new, op)
         op.results[0].replace_all_uses_with(new.results[0])
-        op.detach()
-        op.erase()
+        erase_op(op)
 
 
 def _missing(op: Operation, known: list[str]) -> CompileError:

@@ -22,6 +22,7 @@ from pydispatch.compiler.flatten.fences import remove_fences
 from pydispatch.compiler.flatten.globals import fold_globals
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.util import dialect as util
 from pydispatch.ir.functions import CALLS, FUNCTIONS, RETURNS, callee_name, symbol_name
@@ -56,8 +57,7 @@ def inline_calls(module: ModuleOp) -> None:
             simplify(function.regions[0])
     for name, function in functions.items():
         if name not in roots:
-            function.detach()
-            function.erase(safe_erase=False)
+            erase_op(function, safe_erase=False)
     fold_globals(module)
 
 
@@ -203,8 +203,7 @@ def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
             set_location(new, old)
         block.insert_op_before(copy, call)
         copies.append(copy)
-    call.detach()
-    call.erase()
+    erase_op(call)
     return copies
 
 
@@ -230,8 +229,7 @@ def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
         if last is not None and last.name in RETURNS:
             jump = cf.BranchOp(after, *last.operands)
             set_location(jump, last)
-            last.detach()
-            last.erase()
+            erase_op(last)
             inner.add_op(jump)
     call.erase()
     return [op for inner in blocks for op in inner.ops]

@@ -17,10 +17,10 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
-from pydispatch.compiler.fusion.grouping import replace
 from pydispatch.compiler.kernels.matmul.legality import MOST_ORDERINGS
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.compiler.tensor_ops.registry import source_of
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
 from pydispatch.ir.values import shape_of
@@ -86,4 +86,4 @@ def _rewrite(op: GenericOp, contraction: Contraction) -> None:
         [result.type for result in op.results],
     )  # fmt: skip
     before(generic, op)
-    replace(op, generic)
+    replace_op(op, generic.results[0])

@@ -16,6 +16,7 @@ from pydispatch.compiler.analysis.kinds import (
 )
 from pydispatch.compiler.fusion.joining import Groups
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 
 
@@ -61,7 +62,7 @@ def _place_connector(groups: Groups, op: Operation) -> None:
             continue
         _copy_into(groups, op, group, readers)
     if not left:
-        _erase(op)
+        erase_op(op)
     elif not view:
         groups.add(op)
 
@@ -97,7 +98,7 @@ def _drop_fills(groups: Groups) -> None:
     """Fill that every reader has a copy of go."""
     for op in reversed(list(groups.block.ops)):
         if is_fill(op) and op not in groups.home and not op.results[0].uses.get_length():
-            _erase(op)
+            erase_op(op)
 
 
 def _add_fills(groups: Groups) -> None:
@@ -159,8 +160,3 @@ def _note_extracted(groups: Groups, op: Operation) -> None:
         source = groups.producer(source.operands[0])
     if source is not None and groups.home.get(source) != groups.home[op]:
         groups.refused[source, op] = reasons.ELEMENT
-
-
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()

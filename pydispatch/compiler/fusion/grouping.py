@@ -13,19 +13,13 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import size_operands
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import structured
 from pydispatch.ir.values import shape_of
 
 Groups = list[list[int]]
 """Dimensions of a tensor by those of the tensor in which some are one."""
-
-
-def replace(op: Operation, by: Operation) -> None:
-    by.results[0].name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(by.results[0])
-    op.detach()
-    op.erase()
 
 
 def sink(expand: tensor.ExpandShapeOp, groups: Groups) -> None:
@@ -77,7 +71,7 @@ def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp 
     dims = list(expand.dynamic_output_shape)
     result = tensor.ExpandShapeOp(before(stage, user), dims, expand.reassociation, list(type_.get_shape()), type_)
     before(result, user)
-    replace(user, result)
+    replace_op(user, result.results[0])
     return result
 
 

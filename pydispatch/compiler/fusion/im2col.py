@@ -26,10 +26,11 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import is_constant
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
-from pydispatch.compiler.fusion.grouping import Groups, collapsed, replace, run_of, sink
+from pydispatch.compiler.fusion.grouping import Groups, collapsed, run_of, sink
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import Structured
 from pydispatch.ir.values import shape_of
@@ -216,7 +217,7 @@ def _rewrite(convolution: Convolution) -> None:
     product = before(GenericOp(inputs, [start], op.body.clone(), affine_maps(maps), kinds, [start.type]), op)
     expand = tensor.ExpandShapeOp(product, dims, reassociation(groups), list(type_.get_shape()), type_)
     before(expand, op)
-    replace(op, expand)
+    replace_op(op, expand.results[0])
     sink(expand, groups)
 
 

@@ -20,6 +20,7 @@ from pydispatch.compiler.analysis.kinds import KEPT_ORDER
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.ir.affine_maps import is_permutation
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import reordered_type, shape_of
@@ -253,8 +254,7 @@ def generic_like(
         else:
             zero = before(arith.ConstantOp.from_int_and_width(0, IndexType()), inner)
             inner.results[0].replace_all_uses_with(zero)
-            inner.detach()
-            inner.erase()
+            erase_op(inner)
     new = GenericOp(inputs, outputs, body, affine_maps(maps), iterator_types(iterators), [outputs[0].type])
     new.attributes.update(op.attributes)
     result = before(new, place or op)

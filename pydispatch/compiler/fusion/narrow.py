@@ -23,6 +23,7 @@ from pydispatch.compiler.fusion.build import affine_maps, iterator_types
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
 from pydispatch.errors import CompileWarning
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
@@ -80,7 +81,7 @@ def _split(op: tensor.ConcatOp, most_tensors: int) -> None:
         shape[axis] = DYNAMIC_INDEX if any(n < 0 for n in sizes) else sum(sizes)
         concatenations.append(before(tensor.ConcatOp(operands, axis, TensorType(whole.element_type, shape)), op))
     new = tensor.ConcatOp(concatenations, axis, whole)
-    _replace(op, [before(new, op)])
+    replace_op(op, before(new, op))
     if not _fits(new, most_tensors):
         _split(new, most_tensors)
 
@@ -118,7 +119,7 @@ class _TakenApart:
                 output = tensor.EmptyOp(self._sizes(), TensorType(result.type, shape))
                 self.tensors[result] = self._generic(result, before(output, self.op), self.loops), self.loops
         outputs = zip(end.operands, self.g.outputs, self.g.output_maps, strict=True)
-        _replace(self.op, [self._generic(value, output, map_) for value, output, map_ in outputs])
+        replace_op(self.op, *[self._generic(value, output, map_) for value, output, map_ in outputs])
 
     def _sizes(self) -> list[SSAValue]:
         """Return the trip counts of the loops that no type states."""
@@ -163,11 +164,3 @@ def _is_copied(op: Operation) -> bool:
     no tensors.
     """
     return not op.operands or any(isinstance(r.type, IndexType) for r in op.results)
-
-
-def _replace(op: Operation, values: Sequence[SSAValue]) -> None:
-    for old, new in zip(op.results, values, strict=True):
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
-    op.detach()
-    op.erase()

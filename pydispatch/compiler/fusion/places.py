@@ -18,8 +18,9 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
-from pydispatch.compiler.fusion.grouping import Groups, collapsed, replace, sink
+from pydispatch.compiler.fusion.grouping import Groups, collapsed, sink
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import Structured, is_reduction
 from pydispatch.ir.values import shape_of
@@ -123,5 +124,5 @@ def _rewrite(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
     assert isinstance(type_, TensorType)
     expand = tensor.ExpandShapeOp(product, [], reassociation(out), list(type_.get_shape()), type_)
     before(expand, op)
-    replace(op, expand)
+    replace_op(op, expand.results[0])
     sink(expand, out)

@@ -29,6 +29,7 @@ from pydispatch.compiler.fusion.orders import elementwise_of_copy, pad_before_co
 from pydispatch.compiler.fusion.reshapes import collapse_after
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.dense import splat as splat_constant
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.op_info import info_of
@@ -57,8 +58,7 @@ def simplify(function: Operation) -> None:
                 if value is not None and value.type == op.results[0].type:
                     value.name_hint = value.name_hint or op.results[0].name_hint
                     op.results[0].replace_all_uses_with(value)
-                    op.detach()
-                    op.erase()
+                    erase_op(op)
                     changed = True
                     break
         changed = erase_unused(function) or changed
@@ -70,8 +70,7 @@ def erase_unused(function: Operation) -> bool:
     for op in reversed(list(walk(function))):
         useless = op.results and all(not list(r.uses) for r in op.results)
         if useless and op.parent is not None and not has_effects(op) and op.name != "flow.dispatch":
-            op.detach()
-            op.erase(safe_erase=False)
+            erase_op(op, safe_erase=False)
             changed = True
     return changed
 
@@ -99,8 +98,7 @@ def _equal_operations(block: Block, known: dict[object, Operation]) -> None:
         if first is not op:
             for old, new in zip(op.results, first.results, strict=True):
                 old.replace_all_uses_with(new)
-            op.detach()
-            op.erase()
+            erase_op(op)
 
 
 def _free_outputs(op: Operation) -> None:

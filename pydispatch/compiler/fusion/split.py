@@ -19,6 +19,7 @@ from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reasso
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Grouping, identity_of, info_of
 from pydispatch.ir.structured import Structured, structured
@@ -99,10 +100,7 @@ def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -
         iterator_types(kinds), [out_type],
     )  # fmt: skip
     result = before(final, op)
-    result.name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(result)
-    op.detach()
-    op.erase()
+    replace_op(op, result)
 
 
 def _short_runs(op: GenericOp) -> int | None:
@@ -149,10 +147,7 @@ def _without_rest(op: GenericOp, loop: int, over: int, reassociate: bool) -> Non
     whole = g.extent(loop) - over
     rest = _steps(op, loop, whole, over, op.outputs[0])
     most = _steps(op, loop, 0, whole, rest.results[0])
-    most.results[0].name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(most.results[0])
-    op.detach()
-    op.erase()
+    replace_op(op, most.results[0])
     _split(most, reassociate)
 
 

@@ -19,6 +19,7 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 from pydispatch.ir.affine_maps import dims_in
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import is_reduction, structured
@@ -90,11 +91,9 @@ def _widen_result(op: GenericOp, index: int) -> None:
     )
     block.insert_op_before(total, combine)
     combine.results[0].replace_all_uses_with(total.results[0])
-    combine.detach()
-    combine.erase()
+    erase_op(combine)
     if isinstance(added, OpResult) and added.op.parent is block and not added.uses.get_length():
-        added.op.detach()
-        added.op.erase()
+        erase_op(added.op)
     block.erase_arg(old)
     op.operands[place] = _widened(op, op.operands[place])
     result = op.results[index]

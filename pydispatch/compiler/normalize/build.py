@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow.calls import CallOp
@@ -128,13 +129,11 @@ class Build:
             new.name_hint = new.name_hint or old.name_hint
             old.replace_all_uses_with(new)
         operands = list(self.op.operands)
-        self.op.detach()
-        self.op.erase()
+        erase_op(self.op)
         for value in operands:  # What only gave a shape.
             owner = value.owner
             if isinstance(owner, tensor.EmptyOp) and owner.parent is not None and not list(owner.tensor.uses):
-                owner.detach()
-                owner.erase()
+                erase_op(owner)
 
 
 def _groups(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]]:

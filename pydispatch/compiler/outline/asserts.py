@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, Region
 
 from pydispatch.compiler.outline.executables import tied_operands
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -109,8 +110,7 @@ def _check(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
     for old, result in zip(dispatch.results, checked_dispatch.results, strict=False):
         result.name_hint = old.name_hint
         old.replace_all_uses_with(result)
-    replaced.detach()
-    replaced.erase()
+    erase_op(replaced)
 
 
 def _kept(dispatch: flow.DispatchOp) -> dict[str, Attribute]:

@@ -20,6 +20,7 @@ from pydispatch.compiler.outline.export_config import answer_sizes
 from pydispatch.compiler.outline.regions import DISPATCHES, RegionKernel
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import iree_tensor_ext
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -131,8 +132,7 @@ def _inline(region: Operation) -> list[Operation]:
     for op in moved:
         op.detach()
         block.insert_op_before(op, region)
-    region.detach()
-    region.erase(safe_erase=False)
+    erase_op(region, safe_erase=False)
     return moved
 
 
@@ -143,8 +143,7 @@ def _replace(old: Operation, new: Operation) -> None:
     block.insert_op_before(new, old)
     for before, after in zip(old.results, new.results, strict=True):
         before.replace_all_uses_with(after)
-    old.detach()
-    old.erase()
+    erase_op(old)
 
 
 def _as_region(op: flow.DispatchWorkgroupsOp) -> flow.DispatchRegionOp:
@@ -198,8 +197,7 @@ class _Unfolding:
             if not isinstance(argument.type, iree_tensor_ext.DispatchTensorType):
                 argument.replace_all_uses_with(operand)
         for inner in reversed(views):
-            inner.detach()
-            inner.erase(safe_erase=False)
+            erase_op(inner, safe_erase=False)
         for argument in reversed(list(body.args)):
             body.erase_arg(argument, safe_erase=False)
         regions = [op.body, op.count]

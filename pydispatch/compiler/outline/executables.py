@@ -37,6 +37,7 @@ from pydispatch.compiler.target.backend import architecture, config_string, requ
 from pydispatch.compiler.target.select import apply_levels, canonical
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -76,8 +77,7 @@ def expand_executables(module: ModuleOp, selection: Selection) -> None:
         )
         set_location(new, op)
         module.body.block.insert_op_before(new, op)
-        op.detach()
-        op.erase(safe_erase=False)
+        erase_op(op, safe_erase=False)
 
 
 def check_variants(module: ModuleOp) -> None:
@@ -324,8 +324,7 @@ def _with_device(count: Region, export: Operation) -> Region:
     end = hal.ReturnOp(operands=[list(terminator.operands)])
     set_location(end, terminator)
     copy.block.insert_op_before(end, terminator)
-    terminator.detach()
-    terminator.erase()
+    erase_op(terminator)
     return copy
 
 

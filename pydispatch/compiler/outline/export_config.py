@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 
 _ASKS = ("flow.dispatch.workgroup.size", "stream.dispatch.workgroup.size")
@@ -55,5 +56,4 @@ def answer_sizes(dispatch: Operation) -> None:
         assert block is not None
         block.insert_op_before(constant, op)
         op.results[0].replace_all_uses_with(constant.result)
-        op.detach()
-        op.erase()
+        erase_op(op)

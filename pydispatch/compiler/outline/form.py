@@ -32,6 +32,7 @@ from pydispatch.compiler.outline.equal import Made
 from pydispatch.compiler.outline.explain import Report
 from pydispatch.compiler.outline.outline import Outline
 from pydispatch.compiler.outline.regions import outline_regions
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.functions import FUNCTIONS, symbol_name
 
@@ -151,8 +152,7 @@ def drop_unused(block: Block) -> None:
     """Erase operations without effects that nothing uses."""
     for op in reversed(list(block.ops)):
         if op.results and not has_effects(op) and not op.regions and all(not list(r.uses) for r in op.results):
-            op.detach()
-            op.erase()
+            erase_op(op)
 
 
 def sort_topologically(block: Block) -> None:

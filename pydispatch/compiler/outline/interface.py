@@ -13,6 +13,7 @@ from pydispatch.compiler.kernel_ir.readers import KERNEL_RETURNS
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -91,11 +92,7 @@ def _replace(op: Operation, new: Operation) -> None:
     assert block is not None
     set_location(new, op)
     block.insert_op_before(new, op)
-    for old, result in zip(op.results, new.results, strict=True):
-        result.name_hint = old.name_hint
-        old.replace_all_uses_with(result)
-    op.detach()
-    op.erase()
+    replace_op(op, *new.results)
 
 
 def _subspan(op: stream.BindingSubspanOp, ordinals: dict[object, int], layout: Layout) -> None:

@@ -27,6 +27,7 @@ from pydispatch.compiler.outline.export_config import size_attribute
 from pydispatch.compiler.outline.slices import Body
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import iree_tensor_ext, stream
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -57,8 +58,7 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
             module.body.block.insert_op_before(executable, function)
         for op in list(walk(function)):
             if op.name == "tensor.empty" and not list(op.results[0].uses):
-                op.detach()
-                op.erase()
+                erase_op(op)
 
 
 class Kernel(Body):
@@ -111,8 +111,7 @@ class Kernel(Body):
             new.name_hint = old.name_hint
             old.replace_all_uses_with(new)
         executable = self._executable(count)
-        self.op.detach()
-        self.op.erase(safe_erase=False)
+        erase_op(self.op, safe_erase=False)
         return executable
 
     def _executable(self, count: Region) -> stream.ExecutableOp:

@@ -13,6 +13,7 @@ from pydispatch.compiler.kernel_ir.types import alignment
 from pydispatch.compiler.outline.explain import Report
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
@@ -77,8 +78,7 @@ def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
     block.insert_op_before(joined, first)
     done: Sequence[Operation] = executables
     for executable in done:
-        executable.detach()
-        executable.erase()
+        erase_op(executable)
 
 
 def _rename(module: ModuleOp, reports: Sequence[Report], renamed: Mapping[str, str]) -> None:

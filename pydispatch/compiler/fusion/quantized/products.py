@@ -24,6 +24,7 @@ from pydispatch.compiler.fusion.simplify import erase_unused
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
 from pydispatch.ir.core.locations import set_location
+from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured
 from pydispatch.ir.values import shape_of
@@ -65,10 +66,7 @@ def _rewrite(contraction: Contraction, products: str) -> bool:
     for operand_op in tensors.made:
         set_location(operand_op, op)
     op.parent.insert_ops_before(tensors.made, op)
-    new.name_hint = op.results[0].name_hint
-    op.results[0].replace_all_uses_with(new)
-    op.detach()
-    op.erase()
+    replace_op(op, new)
     return True
 
 

@@ -10,8 +10,8 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernels.matmul.cpu.tiles import level_of
 from pydispatch.compiler.kernels.ops.builder import Builder
 from pydispatch.compiler.kernels.tiles import cpu, gpu, lanes
-from pydispatch.compiler.kernels.tiles.parts import taken_away
 from pydispatch.compiler.target.backend import require_backend
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.hal.dialect import ExecutableTargetAttr
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
@@ -48,7 +48,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
                 gpu.multiply(build, op, invocations)
             _replace(op, build.block)
         for read in alone:
-            taken_away(read)
+            erase_op(read)
 
 
 def _replace(op: ReadTileOp | MatmulOp, block: Block) -> None:
@@ -57,4 +57,4 @@ def _replace(op: ReadTileOp | MatmulOp, block: Block) -> None:
     for lowered in list(block.ops):
         lowered.detach()
         around.insert_op_before(lowered, op)
-    taken_away(op)
+    erase_op(op)

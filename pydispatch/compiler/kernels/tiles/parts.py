@@ -154,8 +154,3 @@ def converted(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
 
 def put(build: Builder, value: SSAValue, tile: SSAValue, row: Index, column: Index) -> None:
     build.add(memref.StoreOp.get(value, tile, [build.value(row), build.value(column)]))
-
-
-def taken_away(op: Operation) -> None:
-    op.detach()
-    op.erase()

@@ -10,6 +10,7 @@ from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from pydispatch.compiler.analysis.kinds import is_pure
 from pydispatch.compiler.match.edit.symbols import references, symbol_of
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 
 _DISPATCHES = ("flow.dispatch", "hal.dispatch.extern")
@@ -24,8 +25,7 @@ def eliminate_dead(root: Operation) -> None:
             continue
         makers = [v.op for v in op.operands if isinstance(v, OpResult)]
         inside = [v.op for inner in walk(op) for v in inner.operands if isinstance(v, OpResult)]
-        op.detach()
-        op.erase()
+        erase_op(op)
         pending += [m for m in (*makers, *inside) if m.parent is not None]
     if isinstance(root, ModuleOp):
         eliminate_symbols(root)
@@ -55,8 +55,7 @@ def eliminate_symbols(module: ModuleOp) -> None:
                 live.append(op)
     for op in ops:
         if op not in seen:
-            op.detach()
-            op.erase(safe_erase=False)
+            erase_op(op, safe_erase=False)
 
 
 def eliminate_common(root: Operation) -> None:

@@ -10,6 +10,7 @@ from xdsl.ir.core import ParametrizedAttribute
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 
 _ORIGIN = "pyd.imported"
@@ -79,8 +80,7 @@ def import_symbol(
                 f"the program has a symbol '@{name}' of its own", location_of(at),
                 "rename the one in the spec, or write 'if undefined' to use the one of the program",
             )  # fmt: skip
-        known[name].detach()
-        known[name].erase(safe_erase=False)
+        erase_op(known[name], safe_erase=False)
     copy = clone(source[name])
     first = program.body.block.first_op
     if first is None:

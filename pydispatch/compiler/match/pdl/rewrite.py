@@ -14,6 +14,7 @@ from pydispatch.compiler.match.pdl.match import Bound, PdlPattern, constant_of
 from pydispatch.compiler.match.pdl.native import REWRITES
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.verifier import verify_operation
 from pydispatch.ir.core.walk import walk
 
@@ -76,8 +77,7 @@ class Rewriting:
 
     def _check(self) -> None:
         if self.root.parent is not None and all(not list(r.uses) for r in self.root.results):
-            self.root.detach()
-            self.root.erase()
+            erase_op(self.root)
 
 
 def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
@@ -194,8 +194,7 @@ def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
         following = target.next_op
         assert following is not None
         self.place = following
-    target.detach()
-    target.erase()
+    erase_op(target)
 
 
 def _apply(self: Rewriting, op: pdl.ApplyNativeRewriteOp) -> None:

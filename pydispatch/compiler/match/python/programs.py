@@ -13,6 +13,7 @@ from pydispatch.compiler.match.graph.view import source_of
 from pydispatch.compiler.match.python.same_sizes import SameSizes
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.structured import as_structured
 from pydispatch.patterns import Pattern
 
@@ -25,8 +26,7 @@ def function_of(pattern: Pattern) -> FuncOp:
     for op in list(copy.body.block.ops):
         if op.name == "flow.tensor.tie_shape":
             op.results[0].replace_all_uses_with(op.operands[0])
-            op.detach()
-            op.erase()
+            erase_op(op)
     return copy
 
 

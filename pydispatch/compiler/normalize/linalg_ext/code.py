@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.compiler.normalize.bodies import Body
 from pydispatch.compiler.normalize.build import Build
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 
@@ -125,8 +126,7 @@ def host_loop(
     inner = Build(end, build.reassociate)
     index, *values = block.args
     results = body(inner, index, list(values))
-    end.detach()
-    end.erase()
+    erase_op(end)
     block.add_op(scf.YieldOp(*results))
     loop = scf.ForOp(build.index(0), count, build.index(1), list(carried), Region(block))
     return list(build.add(loop).results)

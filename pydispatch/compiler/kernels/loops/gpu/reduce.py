@@ -18,6 +18,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.generics import are_sums, body_at, loop_sizes
 from pydispatch.compiler.kernels.ops.sums import afresh
+from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
 
@@ -102,8 +103,7 @@ def _parallel(
         combine = result.op
         values.append(next(o for o in combine.operands if o is not standin))
         regions.append(_combiner(combine, standin.type))
-        combine.detach()
-        combine.erase(safe_erase=False)
+        erase_op(combine, safe_erase=False)
     for standin in reversed(standins):
         block.erase_arg(standin, safe_erase=False)
     inner.add(scf.ReduceOp(values, regions))
