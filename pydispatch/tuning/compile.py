@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pydispatch.compiler.driver import kept
+from pydispatch.compiler.driver import artifact_cache
 from pydispatch.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def compile(source: Any, *, tune: float | None = None, tune_on: Any = None, **op
     if tune is None:
         if tune_on is not None:
             raise InvalidArgumentError("tune_on: there is nothing to measure without tune=SECONDS")
-        return kept.compile(source, **options)
+        return artifact_cache.compile(source, **options)
     if not isinstance(tune, (int, float)) or isinstance(tune, bool) or not 0 <= tune < math.inf:
         raise InvalidArgumentError(f"tune: expected seconds, 0 or more, got {tune!r}")
     if hasattr(source, "for_shapes"):  # a kernel with configurations
@@ -32,4 +32,4 @@ def compile(source: Any, *, tune: float | None = None, tune_on: Any = None, **op
     from pydispatch.tuning.bench import Bench
     from pydispatch.tuning.tuner import Tuner
 
-    return kept.compile(source, chooser=Tuner(float(tune), Bench(tune_on)), **options)
+    return artifact_cache.compile(source, chooser=Tuner(float(tune), Bench(tune_on)), **options)

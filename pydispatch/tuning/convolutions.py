@@ -11,7 +11,7 @@ from xdsl.ir import OpResult
 from pydispatch import ir
 from pydispatch.compiler.driver.pipeline import Options, Pipeline
 from pydispatch.compiler.fusion.im2col import Convolution, pays
-from pydispatch.compiler.fusion.words import place_of
+from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.compiler.match import Rewrites
 from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.errors import CompileError
@@ -27,7 +27,7 @@ class ConvolutionTunable(Tunable):
     """program: of the convolution alone, with the padding of its image. columns: what is chosen."""
 
     def __init__(self, convolution: Convolution, program: ModuleOp, key: str, calls: int) -> None:
-        self.subject, self.program, self.key, self.calls = place_of(convolution.op), program, key, calls
+        self.subject, self.program, self.key, self.calls = describe_location(convolution.op), program, key, calls
         self.columns = pays(convolution)
         self.default = COLUMNS if self.columns else DIRECT
 

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from pydispatch import ir
 from pydispatch.compiler.driver.pipeline import Options, compile_formed
 from pydispatch.compiler.match import Rewrites
-from pydispatch.compiler.outline.explain import Report
+from pydispatch.compiler.outline.explain import FusionReport
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -72,7 +72,7 @@ class Programs(TrialBuilder):
     def _program(self, wanted: Sequence[tuple[DispatchTunable, str]]) -> Sequence[Trial | None]:
         if not wanted:
             return []
-        module, report = ModuleOp([]), Report("trials")
+        module, report = ModuleOp([]), FusionReport("trials")
         for trial, (tunable, config) in enumerate(wanted):
             executable = tunable.executable.clone()
             tunable.prepare(executable, config)

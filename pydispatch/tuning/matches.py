@@ -8,7 +8,7 @@ from dataclasses import replace
 from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch.compiler.driver.pipeline import Options, Pipeline
-from pydispatch.compiler.fusion.words import place_of
+from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.compiler.match import Rewrites, patterns_of
 from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.errors import CompileError
@@ -27,7 +27,7 @@ class MatchTunable(Tunable):
 
     def __init__(self, candidate: Candidate, program: ModuleOp, calls: int) -> None:
         self.candidate, self.program, self.calls = candidate, program, calls
-        self.subject = f"{place_of(candidate.match.root)}, matched by {candidate.pattern.name}"
+        self.subject = f"{describe_location(candidate.match.root)}, matched by {candidate.pattern.name}"
         self.default = candidate.kernel
         self.is_replaced = True
 

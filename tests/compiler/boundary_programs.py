@@ -6,7 +6,7 @@ import re
 
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import MOST_SCALARS, MOST_TENSORS
-from pydispatch.compiler.fusion.joining import MOST_OPERATIONS
+from pydispatch.compiler.fusion.merging import MOST_OPERATIONS
 
 TYPES = {
     "M": "tensor<8x16xf32>", "N": "tensor<16x8xf32>", "Q": "tensor<8x8xf32>", "R": "tensor<8xf32>",
@@ -36,7 +36,7 @@ SUMS = "(i, j) -> (i + j); (i, j) -> (j); (i, j) -> (i)"
 """Sums of three neighbours of 8, in the words of `generic`."""
 
 PROGRAMS: dict[str, tuple[str, str, str]] = {
-    reasons.circle("splat"): ("%x: M, %i: index", "M", """
+    reasons.cycle("splat"): ("%x: M, %i: index", "M", """
       %a = math.exp %x : M
       %e = tensor.extract %a[%i, %i] : M
       %b = linalg.fill ins(%e : f32) outs(%em : M) -> M

@@ -14,9 +14,9 @@ from pydispatch import ir
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.driver.pipeline import Options, Pipeline
 from pydispatch.compiler.driver.sources import load_source
-from pydispatch.compiler.fusion import order
+from pydispatch.compiler.fusion import group_order
 from pydispatch.compiler.outline.boundaries import jumps_of, origins
-from pydispatch.compiler.outline.explain import Report
+from pydispatch.compiler.outline.explain import FusionReport
 from pydispatch.compiler.outline.form import host_functions
 from pydispatch.formats.artifact.dispatches import Boundary
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -29,7 +29,7 @@ from random_programs import TYPES, Program  # noqa: E402
 V, M = "tensor<16xf32>", "tensor<8x16xf32>"
 
 
-def formed(source: ModuleOp) -> tuple[ModuleOp, list[Report]]:
+def formed(source: ModuleOp) -> tuple[ModuleOp, list[FusionReport]]:
     pipeline = Pipeline(source, Options(targets=("cpu",)))
     pipeline.run_to("dispatches")
     return pipeline.module, pipeline.reports
@@ -73,7 +73,7 @@ def test_operations_that_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
       %o = arith.addf %a, %p6 : M""",
     )
     assert reasons.TOO_FAR not in {b.reason for b in boundaries(*program)}
-    monkeypatch.setattr(order, "MOST_VISITED", 4)
+    monkeypatch.setattr(group_order, "MOST_VISITED", 4)
     (found,) = [b for b in boundaries(*program) if b.reason == reasons.TOO_FAR]
     assert found.producer.endswith("exp") and found.consumer.endswith("addf")
 
@@ -131,7 +131,7 @@ def test_a_dispatch_that_the_program_states() -> None:
     assert found.producer.endswith("absf") and found.reason == reasons.STATED
 
 
-def _listed(module: ModuleOp, reports: list[Report]) -> None:
+def _listed(module: ModuleOp, reports: list[FusionReport]) -> None:
     """Every pair is there, and no reason is missing. Equal dispatches have one name: any of them may have the pair."""
     for function, report in zip(host_functions(module), reports, strict=True):
         assert all(b.reason != reasons.UNTRIED for d in report.dispatches for b in d.apart)

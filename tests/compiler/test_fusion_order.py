@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from pydispatch.compiler.fusion import order as order_module
-from pydispatch.compiler.fusion.order import Order, TooFarError
+from pydispatch.compiler.fusion import group_order as order_module
+from pydispatch.compiler.fusion.group_order import GroupOrder, TooFarError
 
 
 class Reference:
@@ -34,7 +34,7 @@ class Reference:
 @pytest.mark.parametrize("seed", range(40))
 def test_merges_of_random_graphs(seed: int) -> None:
     rng = random.Random(seed)
-    order, reference = Order(), Reference()
+    order, reference = GroupOrder(), Reference()
     reach = rng.choice([3, 10, 1000])
     refused = merged = 0
     for number in range(rng.randrange(20, 90)):
@@ -59,7 +59,7 @@ def test_merges_of_random_graphs(seed: int) -> None:
 
 
 def test_a_merge_that_closes_a_circle_is_a_fault() -> None:
-    order = Order()
+    order = GroupOrder()
     for number in range(3):
         order.add(number, {number - 1} & {0, 1})
     assert order.needs([1], [0, 2])
@@ -69,7 +69,7 @@ def test_a_merge_that_closes_a_circle_is_a_fault() -> None:
 
 def test_long_searches_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order_module, "MOST_VISITED", 10)
-    order = Order()
+    order = GroupOrder()
     for number in range(30):
         order.add(number, {number - 1} if number > 1 else ())
     with pytest.raises(TooFarError):
@@ -83,7 +83,7 @@ def test_long_searches_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("count", [500, 1000])
 def test_a_chain_of_merges_visits_few_nodes(count: int) -> None:
-    order = Order()
+    order = GroupOrder()
     for number in range(count):
         order.add(number, {order.node(number - 1)} if number else ())
         if number % 50:

@@ -254,7 +254,7 @@ def test_a_process_without_packages_is_an_error(
     """Also for the second job, and for those that wait: none of them gets a message that never comes."""
     boot = llvm_process._BOOT.replace("from ", f"{broken}; from ", 1)
     monkeypatch.setattr(llvm_process, "_BOOT", boot)
-    monkeypatch.setattr(llvm_process, "POOL", llvm_process.Pool(size))
+    monkeypatch.setattr(llvm_process, "POOL", llvm_process.WorkerPool(size))
 
     def message(_: int) -> str:
         with pytest.raises(pd.CompileError) as caught:
@@ -271,7 +271,7 @@ def test_a_process_without_packages_is_an_error(
 
 def test_a_job_takes_what_is_free_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """A job does not wait for a process that is started for it where another becomes free before."""
-    pool = llvm_process.Pool(2)
+    pool = llvm_process.WorkerPool(2)
     monkeypatch.setattr(llvm_process, "POOL", pool)
     first = llvm_process.call(os.getpid)
     never = threading.Event()

@@ -74,14 +74,14 @@ def test_strength_reduction_is_for_code_without_register_blocks(
     no_cache: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[bool, list[str]] = {True: [], False: []}
-    real = llvm.Module.object
+    real = llvm.LlvmModule.object
 
-    def object_(module: llvm.Module, reduce_strength: bool = True) -> bytes:
+    def object_(module: llvm.LlvmModule, reduce_strength: bool = True) -> bytes:
         asked[reduce_strength].append(module.text())
         return real(module, reduce_strength)
 
     monkeypatch.setenv(llvm_process.VARIABLE, "0")
-    monkeypatch.setattr(llvm.Module, "object", object_)
+    monkeypatch.setattr(llvm.LlvmModule, "object", object_)
     check(pd.compile(chain(*SIZES)), *SIZES)
     assert len(asked[False]) == len(SIZES) - 1
     assert all("query" in text for text in asked[True])
@@ -95,7 +95,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     real = llvm.opened
 
-    def opened(text: str, machine: llvm.Described) -> AbstractContextManager[llvm.Module]:
+    def opened(text: str, machine: llvm.Described) -> AbstractContextManager[llvm.LlvmModule]:
         texts.append(text)
         return real(text, machine)
 
@@ -106,7 +106,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A process that no other test uses: what is done to it stays with it."""
-    pool = llvm_process.Pool(1)
+    pool = llvm_process.WorkerPool(1)
     monkeypatch.setattr(llvm_process, "POOL", pool)
     yield
     pool.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.compiler.backends.cuda.llvm import Generated, generate
+from pydispatch.compiler.backends.cuda.llvm import GeneratedPtx, generate
 from pydispatch.compiler.emit.llvm.nvptx.platform import entry_symbol
 from pydispatch.compiler.kernel_ir.kernel import Binding, Export, Layout, ObjectFile, Target, Variant
 from pydispatch.ir import parse
@@ -19,7 +19,7 @@ class Loaded:
     """A module on the interpreter. Buffers are changed in place."""
 
     def __init__(
-        self, made: Generated, exports: Sequence[str], words: int, races: bool = False, ptx: str | None = None
+        self, made: GeneratedPtx, exports: Sequence[str], words: int, races: bool = False, ptx: str | None = None
     ) -> None:
         from pydispatch.runtime.simulators.ptx.machine import Machine
 
@@ -76,7 +76,7 @@ def variant(
     return Variant("executable", "variant", target, made, parse(source, "kernel.mlir"), tuple(objects), keys)
 
 
-def emit(source: str, *, arch: str = ARCH, **options: Any) -> Generated:
+def emit(source: str, *, arch: str = ARCH, **options: Any) -> GeneratedPtx:
     """The PTX of a module."""
     return generate(variant(source, arch=arch, **options), arch)
 

@@ -48,13 +48,13 @@ MOST_TENSORS = 16  # bindings that every Vulkan device in use has; on a CPU more
 
 
 @dataclass(frozen=True)
-class Arguments:
+class DispatchArguments:
     """Values that a group of operations reads from outside the group: tensors, and scalars other than constants."""
 
     tensors: frozenset[SSAValue]
     scalars: frozenset[SSAValue]
 
-    def joined(self, other: Arguments, is_inside: Callable[[Operation], bool]) -> Arguments:
+    def joined(self, other: DispatchArguments, is_inside: Callable[[Operation], bool]) -> DispatchArguments:
         """Return the values that two groups of operations read together. is_inside: whether an operation is in one of
         the two.
         """
@@ -62,7 +62,7 @@ class Arguments:
         def outside(values: frozenset[SSAValue]) -> frozenset[SSAValue]:
             return frozenset(v for v in values if not (isinstance(v, OpResult) and is_inside(v.op)))
 
-        return Arguments(outside(self.tensors | other.tensors), outside(self.scalars | other.scalars))
+        return DispatchArguments(outside(self.tensors | other.tensors), outside(self.scalars | other.scalars))
 
     def too_many(self, results: int, most_tensors: int) -> str | None:
         """Return why a dispatch with these arguments would have more constants or bindings than fit, or None.
@@ -75,7 +75,7 @@ class Arguments:
         return reasons.too_many_scalars(MOST_SCALARS) if len(self.scalars) + sizes > MOST_SCALARS else None
 
 
-def arguments_of(ops: Sequence[Operation]) -> Arguments:
+def arguments_of(ops: Sequence[Operation]) -> DispatchArguments:
     """Return the values that operations read and that are computed before them.
 
     The dispatch gets a copy of each fill, so fills are not among them.
@@ -96,7 +96,7 @@ def arguments_of(ops: Sequence[Operation]) -> Arguments:
             tensors.add(value)
         elif not (isinstance(owner, Operation) and owner.name == "arith.constant"):
             scalars.add(value)
-    return Arguments(frozenset(tensors), frozenset(scalars))
+    return DispatchArguments(frozenset(tensors), frozenset(scalars))
 
 
 def is_read_outside(value: SSAValue, is_inside: Callable[[Operation], bool]) -> bool:
@@ -151,7 +151,7 @@ def size_operands(op: Operation) -> Sequence[SSAValue]:
     return () if rule is None else rule.size_operands(op)
 
 
-def is_connector(op: Operation) -> bool:
+def is_duplicable(op: Operation) -> bool:
     """Return whether the operation is copied into every group that reads it: a view, or an inexpensive operation that
     makes a large tensor of a small one.
     """

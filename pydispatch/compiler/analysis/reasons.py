@@ -5,9 +5,9 @@ from __future__ import annotations
 # -- of every group
 
 
-def circle(place: str) -> str:
-    """place: the operation that needs one part of the dispatch and is needed by another."""
-    return f"a value would leave the dispatch for {place} and come back into it; that would have to join, too"
+def cycle(location: str) -> str:
+    """Return the reason that merging would close a cycle through the operation at `location`."""
+    return f"a value would leave the dispatch for {location} and come back into it; that would have to join, too"
 
 
 def too_many_operations(most: int) -> str:

@@ -24,10 +24,10 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER
-from pydispatch.compiler.constants.known import Known, known_of
+from pydispatch.compiler.constants.known import KnownConstants, known_of
 from pydispatch.compiler.constants.sink import in_order, replace
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
-from pydispatch.compiler.fusion.orders import permuted_fill, transposed
+from pydispatch.compiler.fusion.dim_orders import permuted_fill, transposed
 from pydispatch.compiler.fusion.simplify import erase_unused, simplify
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
@@ -53,7 +53,7 @@ FORMED = ("flow.dispatch.region", "flow.dispatch.workgroups")
 
 
 @dataclass(frozen=True)
-class Windows:
+class WindowReduction:
     """An operation on windows of an image with channels before places, or a product with all places of one.
 
     channel: the dimension of the image that has its channels; row: that of the result. pays: alone, transposed at its
@@ -108,7 +108,7 @@ def _in_groups(op: GenericOp) -> bool:
     return any(isinstance(r, AffineDimExpr) and r.position in c.generic.loops for m in images for r in m.results)
 
 
-def _windows(op: GenericOp, known: Known, floats: bool) -> Windows | None:
+def _windows(op: GenericOp, known: KnownConstants, floats: bool) -> WindowReduction | None:
     g = structured(op)
     if not g.reduces or len(op.results) != 1 or not is_projected_permutation(g.maps[-1]) or not _sizes_known(g):
         return None
@@ -126,7 +126,9 @@ def _sizes_known(generic: Structured) -> bool:
     )  # fmt: skip
 
 
-def _convolution(op: GenericOp, contraction: Contraction, known: Known, floats: bool) -> Windows | None:
+def _convolution(
+    op: GenericOp, contraction: Contraction, known: KnownConstants, floats: bool
+) -> WindowReduction | None:
     """Return the windows of a sum over windows and channels of an image, times a filter with its rows first; None for
     others.
     """
@@ -155,7 +157,7 @@ def _convolution(op: GenericOp, contraction: Contraction, known: Known, floats: 
             pays = min(sizes[row], size) >= MANY and (window or count <= FEW_PLACES)
         else:
             return None
-        return Windows(op, g.inputs[image.main], channels[0], out.index(row), pays)
+        return WindowReduction(op, g.inputs[image.main], channels[0], out.index(row), pays)
     return None
 
 
@@ -172,7 +174,7 @@ def _bytes(contraction: Contraction, image: Factor) -> bool:
     return contraction.acc == i32 and isinstance(element, IntegerType) and element.width.data == 8
 
 
-def _each_channel(op: GenericOp, generic: Structured) -> Windows | None:
+def _each_channel(op: GenericOp, generic: Structured) -> WindowReduction | None:
     """Return the windows of an operation on each channel alone (pooling, a depthwise convolution), which pay where
     others do; None for others.
     """
@@ -189,14 +191,14 @@ def _each_channel(op: GenericOp, generic: Structured) -> Windows | None:
     if not channels or shape_of(images[0])[channels[-1]] < FEWEST:
         return None
     row = out.index(cast(AffineDimExpr, exprs[channels[-1]]).position)
-    return None if row == len(out) - 1 else Windows(op, images[0], channels[-1], row, False)
+    return None if row == len(out) - 1 else WindowReduction(op, images[0], channels[-1], row, False)
 
 
 def _moves(map_: AffineMap) -> bool:
     return any(not isinstance(r, AffineDimExpr) for r in map_.results)
 
 
-def _order_filter(op: GenericOp, known: Known) -> None:
+def _order_filter(op: GenericOp, known: KnownConstants) -> None:
     """Store a constant filter that is multiplied with windows of a channels-last image with its channels last.
 
     The filter's dimensions are ordered as the image's dimensions that it is reduced with, followed by the result's.
@@ -222,7 +224,7 @@ def _order_filter(op: GenericOp, known: Known) -> None:
     op.properties["indexing_maps"] = affine_maps(maps)
 
 
-def _rewrite(windows: Windows) -> None:
+def _rewrite(windows: WindowReduction) -> None:
     """Write the operation so, where its sums begin with equal values."""
     op, g = windows.op, structured(windows.op)
     out, image = g.maps[-1], g.inputs.index(windows.image)

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.kinds import CONSTANTS, inputs_of
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
-from pydispatch.compiler.constants.known import Known, bytes_of, known_of
+from pydispatch.compiler.constants.known import KnownConstants, bytes_of, known_of
 from pydispatch.compiler.constants.relay import matrix_of, transposed, transposed_by
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
@@ -35,8 +35,8 @@ REDUCED = 16
 """How much smaller than what it is made of a sum over constants is at least, to be worth having at any size."""
 
 TABLE_BYTES = 1 << 20
-"""Of a result of dear steps (divisions, functions) that is larger than what it is computed from, such as the sines and
-cosines of positions."""
+"""Largest result of expensive operations (divisions, functions) that is stored although it is larger than its operands,
+such as the sines and cosines of positions."""
 
 
 def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
@@ -65,7 +65,7 @@ def _fold(host: Operation) -> None:
     _erase_unused(known.sources)
 
 
-def _is_small(known: Known, value: OpResult) -> bool:
+def _is_small(known: KnownConstants, value: OpResult) -> bool:
     """Return whether a value is worth computing now: small, and no larger than its sources, or expensive to compute."""
     cost = known.costs[value.op]
     if cost is Cost.FREE or not isinstance(value.type, TensorType):
@@ -92,7 +92,7 @@ def _erase_unused(ops: Iterable[Operation]) -> None:
             erase_op(op)
 
 
-def _chosen(known: Known, function: Operation) -> list[OpResult]:
+def _chosen(known: KnownConstants, function: Operation) -> list[OpResult]:
     """Return the values to derive: used by operations that do not compute on constants alone, or inputs of operations
     that are not derived.
     """
@@ -112,7 +112,7 @@ def _chosen(known: Known, function: Operation) -> list[OpResult]:
     return list(chosen)
 
 
-def _is_read(known: Known, value: OpResult, function: Operation) -> bool:
+def _is_read(known: KnownConstants, value: OpResult, function: Operation) -> bool:
     """Return whether something other than an operation on constants alone uses a value."""
     for use in value.uses:
         user: Operation | None = use.operation
@@ -123,7 +123,7 @@ def _is_read(known: Known, value: OpResult, function: Operation) -> bool:
     return False
 
 
-def _pays(known: Known, value: OpResult) -> bool:
+def _pays(known: KnownConstants, value: OpResult) -> bool:
     cost, size = known.costs[value.op], bytes_of(value)
     if cost is Cost.FREE:  # views and fills
         return False
@@ -133,7 +133,7 @@ def _pays(known: Known, value: OpResult) -> bool:
     return LEAST_BYTES <= size <= source_bytes or source_bytes >= max(LEAST_BYTES, REDUCED * size)
 
 
-def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:
+def _together(known: KnownConstants, values: Iterable[OpResult]) -> list[list[OpResult]]:
     """Return the values in groups; those that are computed by common operations are in one."""
     group_of: dict[Operation, list[OpResult]] = {}
     members: dict[int, list[Operation]] = {}
@@ -148,7 +148,7 @@ def _together(known: Known, values: Iterable[OpResult]) -> list[list[OpResult]]:
     return list({id(g): g for g in group_of.values()}.values())
 
 
-def _derive(known: Known, values: list[OpResult], functions: DerivedFunctions) -> None:
+def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFunctions) -> None:
     """Put constants in the place of values that one function derives."""
     chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
     name = _transposition(values, functions) or functions.add(*_copied(chain, values))

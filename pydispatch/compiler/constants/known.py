@@ -21,7 +21,7 @@ COMPUTED = ("arith.", "math.", "linalg.", "tensor.", "flow.tensor.reshape", "flo
 
 
 @dataclass
-class Known:
+class KnownConstants:
     """Dataflow facts about the operations that compute on constants alone.
 
     sources: the constants that each operation depends on, without scalars, splats and small constants, which are parts
@@ -70,9 +70,9 @@ class Known:
         return list(order)
 
 
-def known_of(function: Operation) -> Known:
+def known_of(function: Operation) -> KnownConstants:
     """Return the operations that compute on constants alone in the blocks of a host function."""
-    known = Known()
+    known = KnownConstants()
     for block in function.regions[0].blocks:
         for op in block.ops:
             known.add(op)

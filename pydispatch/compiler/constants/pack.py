@@ -259,10 +259,10 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     columns = sizes[layout.axis]
     rest = prod(sizes) // columns
     attribute = source.op.properties["value"]
-    turned = functions.transposed.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None
-    if turned is not None and source is value:
-        return in_panels(turned, Layout(1 - axis, layout.width), packed.panels)
-    if columns != shape_of(source)[0 if axis == 0 else -1] or (isinstance(attribute, DerivedAttr) and turned is None):
+    matrix = functions.transposed.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None
+    if matrix is not None and source is value:
+        return in_panels(matrix, Layout(1 - axis, layout.width), packed.panels)
+    if columns != shape_of(source)[0 if axis == 0 else -1] or (isinstance(attribute, DerivedAttr) and matrix is None):
         return []
     rows = (columns, rest) if axis == 0 else (rest, columns)
     return in_panels(Matrix(attribute, source.type, *rows), Layout(axis, layout.width), packed.panels)

@@ -53,7 +53,7 @@ def transposed_by(op: Operation) -> OpResult | None:
 
 
 class _Code:
-    """Operations in the making."""
+    """Operations that are not inserted yet."""
 
     def __init__(self, matrix: Matrix) -> None:
         self.ops: list[Operation] = []

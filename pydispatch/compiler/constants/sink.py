@@ -18,8 +18,8 @@ from xdsl.ir.affine import AffineDimExpr
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import reassociation
+from pydispatch.compiler.fusion.dim_orders import computed_in, transposed
 from pydispatch.compiler.fusion.maps import copied, padded, pads_simply, read_through_copies
-from pydispatch.compiler.fusion.orders import computed_in, transposed
 from pydispatch.ir.affine_maps import is_identity
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.structured import Structured, structured

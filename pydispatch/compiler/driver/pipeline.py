@@ -40,7 +40,7 @@ from pydispatch.compiler.match.custom import patterns_for
 from pydispatch.compiler.normalize import normalize
 from pydispatch.compiler.outline.asserts import report_asserts
 from pydispatch.compiler.outline.executables import Selection, expand_executables
-from pydispatch.compiler.outline.explain import Report, listing
+from pydispatch.compiler.outline.explain import FusionReport, listing
 from pydispatch.compiler.outline.extern import outline_externs
 from pydispatch.compiler.outline.form import form_dispatches, host_functions
 from pydispatch.compiler.outline.share import share_executables
@@ -141,7 +141,7 @@ def compile(
 
 
 @translated()
-def compile_formed(module: ModuleOp, options: Options, reports: Sequence[Report]) -> Artifact:
+def compile_formed(module: ModuleOp, options: Options, reports: Sequence[FusionReport]) -> Artifact:
     """Compile a program whose dispatches are formed already, and return its artifact. The program is changed.
     reports: of its functions.
     """
@@ -261,7 +261,7 @@ class Pipeline:
         if options.chooser is not None:
             options.rewrites.decide = partial(options.chooser.matches, self)
         self.done = ""
-        self.reports: list[Report] = []
+        self.reports: list[FusionReport] = []
         self.interfaces: dict[str, FunctionEntry] = {}
         self.tracker = Tracker(options.progress)
 
@@ -324,7 +324,7 @@ class Pipeline:
             pack_constants(self.module, functions, levels)
         self.reports += self._formed(list(functions.made.values()))
 
-    def _formed(self, functions: Sequence[Operation]) -> list[Report]:
+    def _formed(self, functions: Sequence[Operation]) -> list[FusionReport]:
         limits = (min(self._bindings, default=most) for most in (MOST_TENSORS, MOST_BINDINGS))
         legality = Legality(partial(why_not, chains=bool(self._levels)), space_of, *limits)
         chooser = self.options.chooser

@@ -160,8 +160,8 @@ def _callee(call: Operation, functions: dict[str, Operation], callers: Collectio
             f"functions: {', '.join('@' + n for n in functions) or 'none'}",
         )  # fmt: skip
     if name in callers:
-        circle = list(dropwhile(lambda caller: caller != name, callers))
-        way = " → ".join(f"@{n}" for n in [*circle, name])
+        cycle = list(dropwhile(lambda caller: caller != name, callers))
+        way = " → ".join(f"@{n}" for n in [*cycle, name])
         raise CompileError(f"'@{name}' calls itself", location_of(call), f"by way of {way}; host code has no recursion")
     blocks = list(functions[name].regions[0].blocks)
     if not blocks:

@@ -1,4 +1,4 @@
-"""Operations that groups copy or absorb after fusion: connectors, fills and scalars."""
+"""Operations that groups copy or absorb after fusion: duplicable operations, fills and scalars."""
 
 from __future__ import annotations
 
@@ -8,43 +8,46 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import (
-    is_connector,
+    is_duplicable,
     is_fill,
     is_scalar_code,
     is_view,
     size_operands,
 )
-from pydispatch.compiler.fusion.joining import Groups
+from pydispatch.compiler.fusion.merging import FusionGroups
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 
 
-def complete(groups: Groups) -> None:
-    """Copy or moves into each group what it reads besides its members."""
-    _add_connectors(groups)
+def complete(groups: FusionGroups) -> None:
+    """Copy or move into each group the operations that it reads and that belong to no group."""
+    _copy_duplicable(groups)
     _add_fills(groups)
     _drop_fills(groups)
     _take_in_scalars(groups)
     _add_fills(groups)
 
 
-def _add_connectors(groups: Groups) -> None:
-    """Copy connectors into the groups that read them; what others read too becomes a group where it must."""
+def _copy_duplicable(groups: FusionGroups) -> None:
+    """Copy duplicable operations into the groups that read them.
+
+    One that is also read outside of groups becomes a group where it must.
+    """
     for op in reversed(list(groups.position)):
-        if op in groups.home or op.parent is None or not is_connector(op):
+        if op in groups.group_of or op.parent is None or not is_duplicable(op):
             continue
         _place_connector(groups, op)
 
 
-def _place_connector(groups: Groups, op: Operation) -> None:
+def _place_connector(groups: FusionGroups, op: Operation) -> None:
     """Copy `op` into each group that reads it, if it leads back to the group, or needs memory otherwise."""
     view = is_view(op)
     users: dict[int | None, list[Operation]] = {}
     for result in op.results:
         for use in result.uses:
             user = groups.ancestor(use.operation)
-            users.setdefault(groups.home.get(user) if user is not None else None, []).append(use.operation)
+            users.setdefault(groups.group_of.get(user) if user is not None else None, []).append(use.operation)
     left = None in users
     for group, readers in users.items():
         if group is None:
@@ -52,13 +55,13 @@ def _place_connector(groups: Groups, op: Operation) -> None:
         if view and not _within(groups, op, group):
             left = True
             continue
-        known = view or op in groups.bridges.get(group, ())
+        known = view or op in groups.intermediates.get(group, ())
         union = groups.in_order({*groups.members[group], op})
         reason = None if known else groups.legality.of(union)
         if reason is not None:
             left = True
             for reader in readers:
-                groups.refused[op, groups.ancestor(reader) or reader] = reason
+                groups.rejected[op, groups.ancestor(reader) or reader] = reason
             continue
         _copy_into(groups, op, group, readers)
     if not left:
@@ -67,19 +70,19 @@ def _place_connector(groups: Groups, op: Operation) -> None:
         groups.add(op)
 
 
-def _within(groups: Groups, op: Operation, group: int) -> bool:
+def _within(groups: FusionGroups, op: Operation, group: int) -> bool:
     """Return whether a view shows a tensor that the group makes, or that is made inside it."""
     source = groups.producer(op.operands[0])
-    while source is not None and source not in groups.home and is_view(source):
+    while source is not None and source not in groups.group_of and is_view(source):
         source = groups.producer(source.operands[0])
     if source is None:
         return False
-    if source in groups.home:
-        return groups.home[source] == group
-    return is_connector(source) or is_fill(source)
+    if source in groups.group_of:
+        return groups.group_of[source] == group
+    return is_duplicable(source) or is_fill(source)
 
 
-def _copy_into(groups: Groups, op: Operation, group: int, readers: Iterable[Operation]) -> None:
+def _copy_into(groups: FusionGroups, op: Operation, group: int, readers: Iterable[Operation]) -> None:
     copy = op.clone()
     set_location(copy, op)
     groups.block.insert_op_before(copy, op)
@@ -91,17 +94,17 @@ def _copy_into(groups: Groups, op: Operation, group: int, readers: Iterable[Oper
                 if operand is old:
                     reader.operands[index] = new
     groups.members[group].add(copy)
-    groups.home[copy] = group
+    groups.group_of[copy] = group
 
 
-def _drop_fills(groups: Groups) -> None:
+def _drop_fills(groups: FusionGroups) -> None:
     """Fill that every reader has a copy of go."""
     for op in reversed(list(groups.block.ops)):
-        if is_fill(op) and op not in groups.home and not op.results[0].uses.get_length():
+        if is_fill(op) and op not in groups.group_of and not op.results[0].uses.get_length():
             erase_op(op)
 
 
-def _add_fills(groups: Groups) -> None:
+def _add_fills(groups: FusionGroups) -> None:
     """Copy into each group the constants, splats and empty tensors that it reads."""
     for group in list(groups.members):
         copies: dict[Operation, Operation] = {}
@@ -124,10 +127,10 @@ def _add_fills(groups: Groups) -> None:
         for source, copy in copies.items():
             groups.position[copy] = groups.position.get(source, -1)
             groups.members[group].add(copy)
-            groups.home[copy] = group
+            groups.group_of[copy] = group
 
 
-def _take_in_scalars(groups: Groups) -> None:
+def _take_in_scalars(groups: FusionGroups) -> None:
     """Scalars that are computed from elements of tensors for one group alone move into it: host code then need
     not wait for the elements."""
     chosen: dict[Operation, int] = {}
@@ -140,7 +143,7 @@ def _take_in_scalars(groups: Groups) -> None:
             if user is None or (user is use.operation and use.operation.operands[use.index] in size_operands(user)):
                 readers.add(None)
             else:
-                readers.add(groups.home.get(user, chosen.get(user)))
+                readers.add(groups.group_of.get(user, chosen.get(user)))
         if len(readers) == 1 and None not in readers:
             chosen[op] = next(group for group in readers if group is not None)
     reads: set[Operation] = set()
@@ -148,15 +151,15 @@ def _take_in_scalars(groups: Groups) -> None:
         if op in chosen and (op.name == "tensor.extract" or any(groups.producer(v) in reads for v in op.operands)):
             reads.add(op)
             groups.members[chosen[op]].add(op)
-            groups.home[op] = chosen[op]
+            groups.group_of[op] = chosen[op]
             if op.name == "tensor.extract":
                 _note_extracted(groups, op)
 
 
-def _note_extracted(groups: Groups, op: Operation) -> None:
+def _note_extracted(groups: FusionGroups, op: Operation) -> None:
     """Record that an extracted element separates the group of `op` from the group that computes the tensor."""
     source = groups.producer(op.operands[0])
-    while source is not None and source not in groups.home and is_view(source):
+    while source is not None and source not in groups.group_of and is_view(source):
         source = groups.producer(source.operands[0])
-    if source is not None and groups.home.get(source) != groups.home[op]:
-        groups.refused[source, op] = reasons.ELEMENT
+    if source is not None and groups.group_of.get(source) != groups.group_of[op]:
+        groups.rejected[source, op] = reasons.ELEMENT

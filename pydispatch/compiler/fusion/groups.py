@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation
 
-from pydispatch.compiler.analysis.kinds import has_effects, inputs_of, is_connector, may_join
+from pydispatch.compiler.analysis.kinds import has_effects, inputs_of, is_duplicable, may_join
 from pydispatch.compiler.fusion.copies import complete
-from pydispatch.compiler.fusion.joining import Groups
 from pydispatch.compiler.fusion.legality import ELEMENTWISE, Legality
+from pydispatch.compiler.fusion.merging import FusionGroups
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
     Each group is listed in an order in which it can run. Connectors and fills are copied into the groups that read
     them, so that every operation of a group belongs to it alone.
     """
-    groups = Groups(block, legality)
+    groups = FusionGroups(block, legality)
     previous: Operation | None = None
     for op in list(block.ops):
         effects = has_effects(op)
         groups.enter(op, previous if effects else None)
         previous = op if effects else previous
-        if may_join(op) and not is_connector(op):
+        if may_join(op) and not is_duplicable(op):
             groups.add(op)
     groups.join_siblings()
     groups.join_chains()
@@ -48,8 +48,8 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
     complete(groups)
     edges = [
         Edge(a, b, reason)
-        for (a, b), reason in groups.refused.items()
-        if a.parent is not None and b.parent is not None and groups.home.get(a) != groups.home.get(b)
+        for (a, b), reason in groups.rejected.items()
+        if a.parent is not None and b.parent is not None and groups.group_of.get(a) != groups.group_of.get(b)
     ]
     ordered = sorted(groups.members.values(), key=lambda ops: max(groups.position[op] for op in ops))
     return [run_order(ops, groups.position) for ops in ordered], edges

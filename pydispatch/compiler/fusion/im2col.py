@@ -26,7 +26,7 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import is_constant
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
-from pydispatch.compiler.fusion.grouping import Groups, collapsed, run_of, sink
+from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, run_of, sink
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
@@ -222,7 +222,7 @@ def _rewrite(convolution: Convolution) -> None:
 
 
 def _matrix(
-    op: Operation, value: SSAValue, ones: Groups, dims: tuple[tuple[int, ...], ...], convolution: Convolution
+    op: Operation, value: SSAValue, ones: DimGroups, dims: tuple[tuple[int, ...], ...], convolution: Convolution
 ) -> SSAValue:  # fmt: skip
     """Return a tensor whose dimensions are the batches, as in `ones`, and these two groups, as matrices."""
     n = len(ones)

@@ -18,6 +18,7 @@ from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import has_effects, is_pure
 from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, term_of
 from pydispatch.compiler.fusion.build import reassociation
+from pydispatch.compiler.fusion.dim_orders import elementwise_of_copy, pad_before_copy, write_as_computed, write_as_read
 from pydispatch.compiler.fusion.maps import (
     drop_unit_dimensions,
     elementwise_without_unit_dimensions,
@@ -25,7 +26,6 @@ from pydispatch.compiler.fusion.maps import (
     read_through_copies,
     slice_without_unit_dimensions,
 )
-from pydispatch.compiler.fusion.orders import elementwise_of_copy, pad_before_copy, write_as_computed, write_as_read
 from pydispatch.compiler.fusion.reshapes import collapse_after
 from pydispatch.compiler.kernels.ops.constants import splat_of
 from pydispatch.ir.core.dense import splat as splat_constant

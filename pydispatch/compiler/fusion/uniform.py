@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from pydispatch.compiler.analysis.kinds import Arguments, arguments_of, is_connector, is_read_outside
+from pydispatch.compiler.analysis.kinds import DispatchArguments, arguments_of, is_duplicable, is_read_outside
 
 Space = tuple[int, ...]
 """Sizes of a tensor other than 1; -1 for a dynamic one."""
@@ -18,16 +18,18 @@ class Uniform:
     """Group of operations with the same iteration space: the values that it reads, and its results read elsewhere."""
 
     space: Space
-    reads: Arguments
+    reads: DispatchArguments
     results: frozenset[SSAValue]
 
     @classmethod
     def of(cls, op: Operation, space: Space | None) -> Uniform | None:
-        """Describe the group of one operation; None when it has no space, or reads connectors, which groups copy."""
+        """Describe the group of one operation; None when it has no space, or reads duplicable operations, which groups
+        copy.
+        """
         if space is None:
             return None
         reads = arguments_of([op])
-        if any(isinstance(v, OpResult) and is_connector(v.op) for v in reads.tensors):
+        if any(isinstance(v, OpResult) and is_duplicable(v.op) for v in reads.tensors):
             return None
         return cls(space, reads, frozenset(op.results))
 

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.analysis.types import dtype_of
-from pydispatch.compiler.host.commands import Tensor
+from pydispatch.compiler.host.commands import HostTensor
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.errors import CompileError
@@ -25,11 +25,11 @@ def call(straight: Straight, op: Operation) -> None:
     name = op.callee.root_reference.data
     written = {op.tied_argument(i) for i in range(len(op.results_))} - {None}
     operands: list[HostOperand] = []
-    tensors: list[tuple[Tensor, Access]] = []
+    tensors: list[tuple[HostTensor, Access]] = []
     constants: list[int] = []
     sizes: list[int] = []
 
-    def add(tensor: Tensor, declared: TensorType, access: Access, what: str) -> None:
+    def add(tensor: HostTensor, declared: TensorType, access: Access, what: str) -> None:
         for axis, (have, said) in enumerate(zip(tensor.dims, declared.get_shape(), strict=True)):
             if said < 0:
                 sizes.append(have)
@@ -66,14 +66,14 @@ def call(straight: Straight, op: Operation) -> None:
             target = tensors[places[tied]][0]
             what = f"result {index} of '@{name}', tied to operand {tied}: size in bytes"
             straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), what, op)
-            target_tensor = Tensor(target.storage, shape, dtype, target.offset, target.length)
+            target_tensor = HostTensor(target.storage, shape, dtype, target.offset, target.length)
         straight.put(result, target_tensor)
     _check_limits(op, name, operands)
     index = straight.executables.program.add_command(HostCommand(name, tuple(operands)))
     straight.commands.host_command(index, sizes, constants, tensors)
 
 
-def _updated(straight: Straight, op: CallOp, value: SSAValue) -> Tensor:
+def _updated(straight: Straight, op: CallOp, value: SSAValue) -> HostTensor:
     """Return the tensor that the command writes in place, or a copy of it."""
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
     return straight.in_place(value, sum(1 for t in operands if t.storage is straight.tensors[value].storage))

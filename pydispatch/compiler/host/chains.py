@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import lcm
 
-from pydispatch.compiler.host.commands import Command, Storage
+from pydispatch.compiler.host.commands import ScheduledCommand, Storage
 from pydispatch.formats.program.program import BufferKind
 
 MOST_GROUPS = 1 << 16
@@ -16,7 +16,7 @@ ALIGNMENT = 64
 """What tiles of a transient are a multiple of, in bytes."""
 
 
-def form_chains(commands: Sequence[Command]) -> None:
+def form_chains(commands: Sequence[ScheduledCommand]) -> None:
     """Find the chains of a function whose regions are assigned, and the transients that only one chain uses."""
     for chain in _chains(commands):
         for place, command in enumerate(chain.commands):
@@ -29,7 +29,7 @@ def form_chains(commands: Sequence[Command]) -> None:
                 storage.tile_bytes = size
 
 
-def _chains(commands: Sequence[Command]) -> Iterator[_Chain]:
+def _chains(commands: Sequence[ScheduledCommand]) -> Iterator[_Chain]:
     chain: _Chain | None = None
     for _, group in groupby(commands, lambda c: c.region):
         region = list(group)
@@ -46,7 +46,7 @@ def _chains(commands: Sequence[Command]) -> Iterator[_Chain]:
 class _Chain:
     """Dispatches of regions that follow each other, and the workgroups that each of them has in a tile."""
 
-    def __init__(self, first: Command) -> None:
+    def __init__(self, first: ScheduledCommand) -> None:
         self.commands, self.groups = [first], [1]
 
     def bytes_of(self, storage: Storage) -> int:
@@ -58,7 +58,7 @@ class _Chain:
         }
         return sizes.pop() if len(sizes) == 1 else 0
 
-    def join(self, command: Command) -> bool:
+    def join(self, command: ScheduledCommand) -> bool:
         """Add a dispatch if every tile of what it shares with the chain is made and used by the same workgroups."""
         shared = [
             (one, other)
@@ -83,11 +83,11 @@ class _Chain:
         return True
 
 
-def _touched(commands: Sequence[Command]) -> set[Storage]:
+def _touched(commands: Sequence[ScheduledCommand]) -> set[Storage]:
     return {r.storage for c in commands for r in (*c.reads, *c.writes)}
 
 
-def _bytes(command: Command, storage: Storage) -> int:
+def _bytes(command: ScheduledCommand, storage: Storage) -> int:
     return command.tiles.bytes.get(storage, 0) if command.tiles is not None else 0
 
 

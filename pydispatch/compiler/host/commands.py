@@ -28,7 +28,7 @@ class Storage:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class HostTensor:
     """A tensor value: where it lives, the registers of its sizes, and its dtype word.
 
     offset: register of the byte where it starts in its storage, NONE for one that is all of its storage. length:
@@ -77,7 +77,7 @@ class Tiles:
 
 
 @dataclass
-class Command:
+class ScheduledCommand:
     """Command of a function: the ranges that it reads and writes, and a callback that emits it.
 
     The callback is called when buffers have numbers.
@@ -94,9 +94,9 @@ class Command:
 @dataclass
 class CommandList:
     function: Function
-    commands: list[Command] = field(default_factory=list)
+    commands: list[ScheduledCommand] = field(default_factory=list)
 
-    def range_of(self, tensor: Tensor) -> Range:
+    def range_of(self, tensor: HostTensor) -> Range:
         """Return the bytes of a tensor, as far as they are known now."""
         if not tensor.is_part:
             return Range(tensor.storage)
@@ -104,7 +104,7 @@ class CommandList:
         return Range(tensor.storage) if first is None or count is None else Range(tensor.storage, first, count)
 
     def dispatch(
-        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[tuple[Tensor, bool]],
+        self, export: int, grid: Sequence[int], constants: Sequence[int], bindings: Sequence[tuple[HostTensor, bool]],
         tiles: Sequence[int] = (),
     ) -> None:  # fmt: skip
         """bindings: tensor and whether the dispatch writes it. tiles: what a workgroup has of each, see `Tiles`; empty
@@ -123,11 +123,11 @@ class CommandList:
         self.add([t for t, write in bindings if not write], [t for t, write in bindings if write], emit)
         self.commands[-1].tiles = stated
 
-    def copy(self, source: Tensor, target: Tensor, length: int) -> None:
+    def copy(self, source: HostTensor, target: HostTensor, length: int) -> None:
         """length: register of the bytes."""
         self.copy_runs([(source, target)], length)
 
-    def copy_runs(self, runs: Sequence[tuple[Tensor, Tensor]], length: int) -> None:
+    def copy_runs(self, runs: Sequence[tuple[HostTensor, HostTensor]], length: int) -> None:
         """Copy side by side, to places that have no byte in common. length: register of the bytes of each."""
 
         def emit(function: Function) -> None:
@@ -136,7 +136,7 @@ class CommandList:
 
         self.add([source for source, _ in runs], [target for _, target in runs], emit)
 
-    def fill(self, target: Tensor, pattern: int, pattern_bytes: int) -> None:
+    def fill(self, target: HostTensor, pattern: int, pattern_bytes: int) -> None:
         """pattern: register of an element."""
         self.add(
             [], [target],
@@ -144,7 +144,7 @@ class CommandList:
         )  # fmt: skip
 
     def host_command(
-        self, command: int, sizes: Sequence[int], constants: Sequence[int], tensors: Sequence[tuple[Tensor, Access]]
+        self, command: int, sizes: Sequence[int], constants: Sequence[int], tensors: Sequence[tuple[HostTensor, Access]]
     ) -> None:
         """command: its number in the program. Host commands keep their order: they may do more than is seen here."""
 
@@ -156,11 +156,11 @@ class CommandList:
         self.add(reads, [t for t, access in tensors if access is not Access.READ], emit, is_ordered=True)
 
     def add(
-        self, reads: Iterable[Tensor], writes: Iterable[Tensor], emit: Callable[[Function], None],
+        self, reads: Iterable[HostTensor], writes: Iterable[HostTensor], emit: Callable[[Function], None],
         is_ordered: bool = False,
     ) -> None:  # fmt: skip
         ranges = [self.range_of(t) for t in reads], [self.range_of(t) for t in writes]
-        self.commands.append(Command(*ranges, emit, is_ordered))
+        self.commands.append(ScheduledCommand(*ranges, emit, is_ordered))
 
     def assign_regions(self) -> None:
         """Assign each command the earliest region after those of its dependencies."""

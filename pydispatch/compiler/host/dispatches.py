@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.analysis.types import dtype_of
-from pydispatch.compiler.host.commands import Tensor
+from pydispatch.compiler.host.commands import HostTensor
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.compiler.kernel_ir.words import bit_width, words_of
 from pydispatch.compiler.outline.executables import tied_operands
@@ -19,7 +19,7 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 
-Bindings = list[tuple[Tensor, bool]]
+Bindings = list[tuple[HostTensor, bool]]
 """The tensors that a dispatch reaches, and whether it writes each."""
 
 
@@ -72,7 +72,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
 def _tied(
     straight: Straight, op: flow.DispatchOp, export: str, tied: int, type: Attribute, shape: tuple[int, ...],
     alignment: int,
-) -> Tensor:  # fmt: skip
+) -> HostTensor:  # fmt: skip
     """Return the tensor that a result is written into, under the type of the result."""
     value = op.arguments[tied]
     source = straight.tensors[value]
@@ -87,10 +87,10 @@ def _tied(
     target = straight.in_place(value, sum(1 for t in operands if t.storage is source.storage))
     if _aligned_offset(straight, target, alignment) is None:
         target = straight.copy_of(target)
-    return Tensor(target.storage, shape, dtype, target.offset, target.length)
+    return HostTensor(target.storage, shape, dtype, target.offset, target.length)
 
 
-def _aligned_offset(straight: Straight, tensor: Tensor, alignment: int) -> int | None:
+def _aligned_offset(straight: Straight, tensor: HostTensor, alignment: int) -> int | None:
     """Return the register of the offset when it is known to fit the alignment, else None."""
     if not tensor.is_part or alignment <= 1:
         return tensor.offset
@@ -98,7 +98,7 @@ def _aligned_offset(straight: Straight, tensor: Tensor, alignment: int) -> int |
     return tensor.offset if known is not None and known % alignment == 0 else None
 
 
-def _aligned(straight: Straight, tensor: Tensor, alignment: int) -> Tensor:
+def _aligned(straight: Straight, tensor: HostTensor, alignment: int) -> HostTensor:
     """Return the tensor, or a copy of a part that may start where the executable cannot read it."""
     return tensor if _aligned_offset(straight, tensor, alignment) is not None else straight.copy_of(tensor)
 

@@ -255,7 +255,7 @@ class Executables:
             return export_register, (x, y, z)
         fallback = declaration.condition_fallback.root_reference.data
         if fallback in (*seen, export):
-            raise CompileError(f"the fallbacks of '@{export}' go round in a circle", location_of(declaration))
+            raise CompileError(f"the fallbacks of '@{export}' form a cycle", location_of(declaration))
         self._require(executable, [executable.sym_name.data, fallback], declaration)
         if self.layout(executable, fallback) != self.layout(executable, export):
             raise CompileError(

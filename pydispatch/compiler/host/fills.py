@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Operation
 
 from pydispatch.compiler.analysis.types import dtype_of
-from pydispatch.compiler.host.commands import Storage, Tensor
+from pydispatch.compiler.host.commands import HostTensor, Storage
 from pydispatch.compiler.host.constants import splat_word
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.errors import CompileError
@@ -43,7 +43,7 @@ def constant(straight: Straight, op: Operation) -> None:
         straight.commands.fill(tensor, straight.function.constant(word), max(1, element_bits(dtype) // 8))
     else:
         index = straight.constants.number(value, static, op)
-        tensor = Tensor(Storage(BufferKind.CONSTANT, 0, index), dims, dtype)
+        tensor = HostTensor(Storage(BufferKind.CONSTANT, 0, index), dims, dtype)
     straight.put(result, tensor)
 
 

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.host.chains import form_chains
-from pydispatch.compiler.host.commands import CommandList, Storage, Tensor
+from pydispatch.compiler.host.commands import CommandList, HostTensor, Storage
 from pydispatch.compiler.host.scalars import Registers, ScalarLowering
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.tensor_ops.terms import Product, Stated, Sum
@@ -49,7 +49,7 @@ class Straight:
         self.rules = rules
         self.scalars = ScalarLowering(function)
         self.registers: Registers = {}
-        self.tensors: dict[SSAValue, Tensor] = {}
+        self.tensors: dict[SSAValue, HostTensor] = {}
         self.commands = CommandList(function)
         self.position = 0
         self._origins: dict[int, str] = {}
@@ -77,7 +77,7 @@ class Straight:
                 register = self.function.emit(Op.DIM, index, axis)
                 self._origins[register] = f"dimension {axis} of argument {index} ('{name}')"
                 dims.append(register)
-            self.put(value, Tensor(Storage(BufferKind.ARGUMENT, 0, index, argument.buffer), tuple(dims), dtype))
+            self.put(value, HostTensor(Storage(BufferKind.ARGUMENT, 0, index, argument.buffer), tuple(dims), dtype))
             return
         bits = bit_width(value.type)
         if bits is None or (isinstance(value.type, IntegerType) and bits > 64):
@@ -107,7 +107,7 @@ class Straight:
             elif any(isinstance(r.type, TensorType) for r in op.results) or not self.scalars.lower(op, self.registers):
                 raise unsupported(op, self.rules)
 
-    def put(self, value: SSAValue, tensor: Tensor) -> None:
+    def put(self, value: SSAValue, tensor: HostTensor) -> None:
         """Say where the tensor `value` lives."""
         self.tensors[value] = tensor
         self._residents.setdefault(tensor.storage, []).append(value)
@@ -198,14 +198,14 @@ class Straight:
 
     # -- memory
 
-    def new_tensor(self, dims: tuple[int, ...], dtype: int) -> Tensor:
-        return Tensor(Storage(BufferKind.TRANSIENT, self.bytes_of(dims, dtype)), dims, dtype)
+    def new_tensor(self, dims: tuple[int, ...], dtype: int) -> HostTensor:
+        return HostTensor(Storage(BufferKind.TRANSIENT, self.bytes_of(dims, dtype)), dims, dtype)
 
-    def size(self, tensor: Tensor) -> int:
+    def size(self, tensor: HostTensor) -> int:
         """Return the register of a tensor's size in bytes."""
         return tensor.length if tensor.is_part else self.bytes_of(tensor.dims, tensor.dtype)
 
-    def copy_of(self, tensor: Tensor) -> Tensor:
+    def copy_of(self, tensor: HostTensor) -> HostTensor:
         """Emit the copy of a tensor into a new one, and return the new one."""
         copy = self.new_tensor(tensor.dims, tensor.dtype)
         self.commands.copy(tensor, copy, copy.storage.size)
@@ -213,7 +213,7 @@ class Straight:
             copy.storage.copied_from = tensor.storage
         return copy
 
-    def in_place(self, value: SSAValue, shared: int) -> Tensor:
+    def in_place(self, value: SSAValue, shared: int) -> HostTensor:
         """Return the tensor that the operation at hand may write in place of `value`: the same tensor, or a copy where
         that is needed.
 
@@ -245,7 +245,7 @@ class Straight:
                 storage = Storage(BufferKind.RESULT, size, index)
                 if tensor.storage.kind is BufferKind.ARGUMENT and not tensor.is_part:
                     storage.copied_from = tensor.storage
-                self.commands.copy(tensor, Tensor(storage, tensor.dims, tensor.dtype), size)
+                self.commands.copy(tensor, HostTensor(storage, tensor.dims, tensor.dtype), size)
             else:
                 storage.kind, storage.index, storage.size = BufferKind.RESULT, index, size
             taken.add(storage)

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.analysis.destinations import slice_of
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.analysis.views import walked_axes
-from pydispatch.compiler.host.commands import Tensor
+from pydispatch.compiler.host.commands import HostTensor
 from pydispatch.compiler.host.straight import Straight, where
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.errors import CompileError
@@ -25,9 +25,9 @@ ULE = 64 + 7 * 256
 """The modifier of an unsigned 64-bit `<=`."""
 
 
-def _view(straight: Straight, op: Operation, source: Tensor, dims: Sequence[int], dtype: int) -> None:
+def _view(straight: Straight, op: Operation, source: HostTensor, dims: Sequence[int], dtype: int) -> None:
     """Define the result of `op` as a view of all of `source` in another shape."""
-    straight.put(op.results[0], Tensor(source.storage, tuple(dims), dtype, source.offset, source.length))
+    straight.put(op.results[0], HostTensor(source.storage, tuple(dims), dtype, source.offset, source.length))
 
 
 # -- sizes
@@ -133,7 +133,7 @@ def view(straight: Straight, op: Operation) -> None:
 class _Run:
     """The run of bytes that a slice of `whole` covers; of the `walked` outer axes, the run of their first index."""
 
-    def __init__(self, straight: Straight, op: Operation, whole: Tensor, walked: int = 0) -> None:
+    def __init__(self, straight: Straight, op: Operation, whole: HostTensor, walked: int = 0) -> None:
         self.straight, self.op = straight, op
         part = slice_of(op)
         function = straight.function
@@ -222,7 +222,7 @@ def extract_slice(straight: Straight, op: Operation) -> None:
     run = _Run(straight, op, source)
     type = cast("TensorType[Any]", op.results[0].type)
     dims = [size for size, kept in zip(run.sizes, _kept(straight, op, run.sizes, type), strict=True) if kept]
-    straight.put(op.results[0], Tensor(source.storage, tuple(dims), source.dtype, run.offset, run.length))
+    straight.put(op.results[0], HostTensor(source.storage, tuple(dims), source.dtype, run.offset, run.length))
 
 
 def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorType[Any]) -> list[bool]:
@@ -267,8 +267,8 @@ def insert_slice(straight: Straight, op: Operation) -> None:
         if len(offsets) > 1:
             begin = straight.function.multiply([run.length, straight.function.constant(run_index)])
             begin = straight.add(source.offset, begin) if source.is_part else begin
-            piece = Tensor(source.storage, source.dims, source.dtype, begin, run.length)
-        runs.append((piece, Tensor(target.storage, tuple(run.sizes), target.dtype, offset, run.length)))
+            piece = HostTensor(source.storage, source.dims, source.dtype, begin, run.length)
+        runs.append((piece, HostTensor(target.storage, tuple(run.sizes), target.dtype, offset, run.length)))
     straight.commands.copy_runs(runs, run.length)
     straight.put(op.results[0], target)
 

@@ -43,7 +43,7 @@ _UNARY: dict[str, Callable[[SSAValue], Operation]] = {
 }
 
 
-class Body:
+class BodyBuilder:
     """A block that takes one element of each operand and yields one."""
 
     def __init__(self, types: Sequence[Attribute]) -> None:
@@ -119,7 +119,7 @@ def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation 
 
 def product_sum(types: Sequence[Attribute], unsigned: bool) -> Block:
     """acc + a * b; with four inputs acc + (a - za) * (b - zb)."""
-    body = Body(types)
+    body = BodyBuilder(types)
     *inputs, acc = body.block.args
     factors = [body.cast(value, acc.type, unsigned) for value in inputs]
     a, b = factors[:2]
@@ -132,7 +132,7 @@ def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
     """Build the body of a pooling, which combines the running value with an element of the image; the window only has a
     shape.
     """
-    body = Body(types)
+    body = BodyBuilder(types)
     image, _, acc = body.block.args
     name = {"sum": "add", "max": "max_unsigned" if unsigned else "max", "min": "min_unsigned" if unsigned else "min"}
     return body.finish(body.binary(name[function], acc, body.cast(image, acc.type, unsigned)))
@@ -140,7 +140,7 @@ def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
 
 def elementwise(types: Sequence[Attribute], function: str, cast: bool, unsigned: bool) -> Block:
     """Build the body that applies a named function. cast: whether the inputs may have other types than the output."""
-    body = Body(types)
+    body = BodyBuilder(types)
     *inputs, out = body.block.args
     values: list[SSAValue] = [*inputs]
     if cast:

@@ -36,6 +36,6 @@ def computed(
     """Emit a `linalg.generic`, and return its results. elements: from the body and an element of each operand, those of
     the results.
     """
-    body = bodies.Body([element_type(v.type) for v in (*inputs, *outputs)])
+    body = bodies.BodyBuilder([element_type(v.type) for v in (*inputs, *outputs)])
     body.finish(*elements(body, *body.block.args))
     return generic(build, structure, list(inputs), list(outputs), body.block)

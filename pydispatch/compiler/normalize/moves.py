@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from pydispatch.compiler.normalize.bodies import Body, elementwise
+from pydispatch.compiler.normalize.bodies import BodyBuilder, elementwise
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import generic
 from pydispatch.ir.core.elements import element_type
@@ -132,7 +132,7 @@ def _unpack(op: Operation, build: Build) -> None:
     build.replace(*moved(build, op.source, op.dest, AffineMap(rank, 0, tuple(coarse + fine))))
 
 
-def _computed(build: Build, op: PackingOp, body: Body) -> None:
+def _computed(build: Build, op: PackingOp, body: BodyBuilder) -> None:
     """Replace the operation by a generic without inputs whose body computes the index and extracts the element."""
     rank = len(shape_of(op.dest.type))
     structure = Structure((AffineMap.identity(rank),), (True,) * rank)
@@ -146,7 +146,7 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
     sizes = {d: build.dim(op.source, d) for d in tiles}
     last = {d: build.add(arith.SubiOp(size, build.index(1))).result for d, size in sizes.items()}
     values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
-    body = Body([element])
+    body = BodyBuilder([element])
     indices: list[SSAValue] = []
     inside: SSAValue | None = None
     for d in range(rank):
@@ -169,7 +169,7 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
 def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
     element = element_type(op.dest.type)
     values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
-    body = Body([element])
+    body = BodyBuilder([element])
     at = [body.add(IndexOp(d)) for d in range(len(outer))]
     coarse = [body.add(arith.DivUIOp(at[d], values[d])) if d in tiles else at[d] for d in outer]
     fine = [body.add(arith.RemUIOp(at[d], values[d])) for d in tiles]

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.compiler.normalize.bodies import Body
+from pydispatch.compiler.normalize.bodies import BodyBuilder
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import generic
 from pydispatch.ir.core.syntax import DYNAMIC
@@ -66,7 +66,7 @@ def _same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> 
 
 def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
     """i1 of count x 8 from i8 of count, the lowest bit first."""
-    body = Body([i8, i1])
+    body = BodyBuilder([i8, i1])
     place = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
     shifted = body.add(arith.ShRUIOp(body.block.args[0], place))
     body.finish(body.add(arith.TruncIOp(shifted, i1)))
@@ -77,7 +77,7 @@ def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
 
 def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
     """i8 of count from i1 of count x 8."""
-    body = Body([i1, i8])
+    body = BodyBuilder([i1, i8])
     place = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
     bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), place))
     body.finish(body.add(arith.OrIOp(body.block.args[1], bit)))

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.compiler.normalize.bodies import Body
+from pydispatch.compiler.normalize.bodies import BodyBuilder
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import computed
 from pydispatch.ir.core.syntax import DYNAMIC
@@ -52,11 +52,11 @@ def softmax(build: Build, source: SSAValue, output: SSAValue, along: Sequence[in
     return quotients
 
 
-def _exp_of_difference(body: Body, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:
+def _exp_of_difference(body: BodyBuilder, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:
     return [body.add(math.ExpOp(body.add(arith.SubfOp(x, most))))]
 
 
-def _quotient(body: Body, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
+def _quotient(body: BodyBuilder, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
     # The sum is 1 at least: its reciprocal neither overflows nor loses digits, and one division a row is enough.
     return [body.add(arith.DivfOp(x, total, arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])))]
 

@@ -9,7 +9,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import is_fill, is_view
-from pydispatch.compiler.fusion.words import place_of
+from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.ir.dialects.flow import dialect as flow
 
 MOST_CHOICES = 8
@@ -95,9 +95,9 @@ def separation(producer: Operation, consumer: Operation, between: Operation | No
         return reasons.STATED
     control = _control(producer, consumer, between)
     if control is not None:
-        return reasons.CONTROL.format(place_of(control))
+        return reasons.CONTROL.format(describe_location(control))
     if between is not None:
-        return reasons.HOST.format(place_of(between))
+        return reasons.HOST.format(describe_location(between))
     return reasons.UNTRIED
 
 

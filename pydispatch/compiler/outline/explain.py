@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from pydispatch.compiler.fusion.groups import Edge
-from pydispatch.compiler.fusion.words import place_of
+from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.compiler.outline.boundaries import jumps_of, origins, separation
 from pydispatch.compiler.outline.names import is_quiet
 from pydispatch.formats.artifact.dispatches import Boundary, DispatchEntry, Listing
@@ -20,7 +20,7 @@ from pydispatch.ir.values import constant_index
 
 
 @dataclass
-class Report:
+class FusionReport:
     """Report of dispatch formation for one host function."""
 
     function: str
@@ -32,11 +32,11 @@ class Report:
 
     def begin(self, groups: Sequence[Sequence[Operation]], edges: Sequence[Edge]) -> None:
         """Take the groups of a block and the edges between them, before they are outlined."""
-        self._pending = [tuple(dict.fromkeys(place_of(op) for op in g if not is_quiet(op))) for g in groups]
+        self._pending = [tuple(dict.fromkeys(describe_location(op) for op in g if not is_quiet(op))) for g in groups]
         dispatch_of = {op: n for n, group in enumerate(groups, len(self.dispatches)) for op in group}
         for edge in edges:
             if edge.producer in dispatch_of and edge.consumer in dispatch_of:
-                boundary = Boundary(place_of(edge.producer), place_of(edge.consumer), edge.reason)
+                boundary = Boundary(describe_location(edge.producer), describe_location(edge.consumer), edge.reason)
                 self._refused.setdefault((dispatch_of[edge.producer], dispatch_of[edge.consumer]), []).append(boundary)
 
     def outlined(self, dispatch: flow.DispatchOp) -> None:
@@ -58,7 +58,10 @@ class Report:
                 first, second = numbers[producer], numbers.get(consumer)
                 boundaries = self._refused.get((first, second)) if second is not None else None
                 if boundaries is None:
-                    ends = self._end(first, -1), self._end(second, 0) if second is not None else place_of(consumer)
+                    ends = (
+                        self._end(first, -1),
+                        self._end(second, 0) if second is not None else describe_location(consumer),
+                    )
                     boundaries = [Boundary(*ends, separation(producer, consumer, between, second is not None))]
                 apart.setdefault(first, {}).update(dict.fromkeys(boundaries))
         self.dispatches = [replace(d, apart=tuple(apart.get(n, ()))) for n, d in enumerate(self.dispatches)]
@@ -73,7 +76,7 @@ class Report:
                 continue
             ordinal = numbers.get(op)
             if ordinal is None:
-                entries.append(DispatchEntry(*_names_of(op), (f"a kernel of the program, {place_of(op)}",)))
+                entries.append(DispatchEntry(*_names_of(op), (f"a kernel of the program, {describe_location(op)}",)))
             else:
                 entries.append(self.dispatches[ordinal])
                 listed.add(ordinal)
@@ -92,7 +95,7 @@ def _names_of(dispatch: flow.DispatchOp) -> tuple[str, str]:
     return entry.root_reference.data, entry.nested_references.data[-1].data
 
 
-def listing(reports: Sequence[Report], module: ModuleOp | None = None) -> Listing:
+def listing(reports: Sequence[FusionReport], module: ModuleOp | None = None) -> Listing:
     """Return the part of the reports stored in an artifact. module: with executables expanded, for the grids."""
     grids = grids_of(module) if module is not None else {}
     return [

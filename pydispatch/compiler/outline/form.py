@@ -16,20 +16,20 @@ from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
-from pydispatch.compiler.fusion.columns import order_columns
 from pydispatch.compiler.fusion.groups import form_groups
 from pydispatch.compiler.fusion.im2col import Decide, lay_out_patches
 from pydispatch.compiler.fusion.legality import Legality
 from pydispatch.compiler.fusion.narrow import narrow_operations
-from pydispatch.compiler.fusion.places import join_places
+from pydispatch.compiler.fusion.prepack import prepack_columns
 from pydispatch.compiler.fusion.simplify import simplify
+from pydispatch.compiler.fusion.spatial_dims import collapse_spatial_dims
 from pydispatch.compiler.fusion.split import split_reductions
 from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.wide_sums import widen_sums
 from pydispatch.compiler.outline.bounds import check_bounds
 from pydispatch.compiler.outline.computed_regions import Grid, open_grid, open_regions
 from pydispatch.compiler.outline.equal import Made
-from pydispatch.compiler.outline.explain import Report
+from pydispatch.compiler.outline.explain import FusionReport
 from pydispatch.compiler.outline.outline import Outline
 from pydispatch.compiler.outline.regions import outline_regions
 from pydispatch.ir.core.rewriting import erase_op
@@ -52,7 +52,7 @@ def form_dispatches(
     reassociate: bool = True,
     functions: Sequence[Operation] | None = None,
     patches: Decide | None = None,
-) -> list[Report]:
+) -> list[FusionReport]:
     """Rewrite every host function and initializer of `module` in place; executables are inserted before it.
 
     legality: which operations may be one dispatch. reassociate: sums of floats may be
@@ -62,7 +62,7 @@ def form_dispatches(
     for function in hosts:
         open_regions(function)
     outline_regions(module, [(symbol_name(function), function) for function in hosts])
-    reports: list[Report] = []
+    reports: list[FusionReport] = []
     initializers = 0
     state = Made()
     for op in list(module.body.block.ops) if functions is None else functions:
@@ -94,7 +94,7 @@ class Former:
     executables: list[flow.ExecutableOp] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.report = Report(self.name)
+        self.report = FusionReport(self.name)
 
     def run(self) -> None:
         simplify(self.function)
@@ -102,8 +102,8 @@ class Former:
             widen_sums(self.function)
         split_reductions(self.function, self.reassociate)
         lay_out_patches(self.function, self.patches)
-        join_places(self.function)
-        order_columns(self.function)
+        collapse_spatial_dims(self.function)
+        prepack_columns(self.function)
         narrow_operations(self.function, self.legality.most_operands)
         entry: Sizes | None = None
         for block in self.function.regions[0].blocks:

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.analysis.kinds import is_fill, is_view
-from pydispatch.compiler.fusion.words import body_words, word_of
+from pydispatch.compiler.fusion.naming import body_words, op_word
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 from pydispatch.ir.op_info import info_of
@@ -40,7 +40,7 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
     after it.
     """
     loud = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
-    word = {op: word_of(op) for op in loud}
+    word = {op: op_word(op) for op in loud}
     kinds = set(word.values())
     whole = _whole(loud, outputs)
     if whole is not None:

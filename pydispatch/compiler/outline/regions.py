@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from pydispatch.compiler.analysis.destinations import ALIASES, base_of
 from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.outline.export_config import size_attribute
-from pydispatch.compiler.outline.slices import Body
+from pydispatch.compiler.outline.slices import KernelBody
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.rewriting import erase_op
@@ -61,7 +61,7 @@ def outline_regions(module: ModuleOp, functions: Sequence[tuple[str, Operation]]
                 erase_op(op)
 
 
-class Kernel(Body):
+class OutlinedKernel(KernelBody):
     """Outlining of one dispatch region into an executable.
 
     Results that are tied to no operand become the last bindings.
@@ -194,7 +194,7 @@ class Kernel(Body):
         )
 
 
-class RegionKernel(Kernel):
+class RegionKernel(OutlinedKernel):
     """`flow.dispatch.region`: the body uses values of the host function as they are."""
 
     def __init__(self, op: Operation, name: str) -> None:
@@ -352,7 +352,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
     return tuple(value.type.get_shape()) if isinstance(value.type, TensorType) else ()
 
 
-class WorkgroupsKernel(Kernel):
+class WorkgroupsKernel(OutlinedKernel):
     """`flow.dispatch.workgroups`: the body has arguments of its own, `!...dispatch.tensor` for tensors."""
 
     def is_outer(self, value: SSAValue) -> bool:

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region
 
 from pydispatch.compiler.kernel_ir.types import alignment
-from pydispatch.compiler.outline.explain import Report
+from pydispatch.compiler.outline.explain import FusionReport
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
@@ -23,7 +23,9 @@ SHARED = "dispatches"
 """The name of what is shared. Programs that use it themselves get another one."""
 
 
-def share_executables(module: ModuleOp, reports: Sequence[Report], targets: Sequence[ExecutableTargetAttr]) -> None:
+def share_executables(
+    module: ModuleOp, reports: Sequence[FusionReport], targets: Sequence[ExecutableTargetAttr]
+) -> None:
     """Join the executables that were formed, in place, where every target shares executables.
 
     Bindings are aligned by executable, so those of elements of 8 bytes and of 4 stay apart. `reports` then name the
@@ -81,7 +83,7 @@ def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
         erase_op(executable)
 
 
-def _rename(module: ModuleOp, reports: Sequence[Report], renamed: Mapping[str, str]) -> None:
+def _rename(module: ModuleOp, reports: Sequence[FusionReport], renamed: Mapping[str, str]) -> None:
     for op in walk(module):
         if isinstance(op, flow.DispatchOp):
             references = [

@@ -43,7 +43,7 @@ from pydispatch.ir.dialects import iree_codegen
 from pydispatch.ir.dialects.hal import dialect as hal
 
 
-class Body(ABC):
+class KernelBody(ABC):
     """Translator of the body of one dispatch region to kernel code. Subclasses provide the bindings.
 
     mapping: the kernel scalar that replaces each scalar of the source.

@@ -149,7 +149,7 @@ class Machine:
 
     @property
     def vector_width(self) -> int:
-        """Bits of the vectors that loops are turned into; 0: LLVM's choice."""
+        """Bits of the vectors that loops are vectorized with; 0: LLVM's choice."""
         if "avx512f" in self.has:
             return 512
         return 256 if "avx2" in self.has else 0

@@ -46,7 +46,7 @@ class Described(Protocol):
 
 
 @dataclass(frozen=True)
-class Machine:
+class LlvmMachine:
     """A machine in words, to be sent to another process."""
 
     arch: str
@@ -79,13 +79,13 @@ LESS = Effort(1, 1, False)
 x86-64 is up to 1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 to 1.03, 3x3 convolutions 1.12)."""
 
 
-def opened(text: str, machine: Described) -> AbstractContextManager[Module]:
+def opened(text: str, machine: Described) -> AbstractContextManager[LlvmModule]:
     """Open a module of LLVM IR for a machine, for the duration of a `with` block. CompileError when LLVM refuses the
     text; `llvm_process.Died`, then or from a method, when the LLVM process dies on it.
     """
     m = machine
-    spec = Machine(m.arch, m.cpu, m.triple, m.llvm_features, m.has, m.tune, m.vector_width)
-    return llvm_process.opened(Module, text, spec)
+    spec = LlvmMachine(m.arch, m.cpu, m.triple, m.llvm_features, m.has, m.tune, m.vector_width)
+    return llvm_process.opened(LlvmModule, text, spec)
 
 
 def words(machine: Described) -> tuple[object, ...]:
@@ -126,7 +126,7 @@ def _tuning(llvm: Any, effort: Effort) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def _target_machine(machine: Machine, code_level: int = FULL.code_level) -> Any:
+def _target_machine(machine: LlvmMachine, code_level: int = FULL.code_level) -> Any:
     llvm = library()
     target = llvm.Target.from_triple(machine.triple)
     model = "medium" if machine.arch == "riscv64" else "small"
@@ -142,12 +142,12 @@ def _known_features(arch: str) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=64)
-def layout(machine: Machine) -> str:
+def layout(machine: LlvmMachine) -> str:
     """LLVM's data layout."""
     return str(_target_machine(machine).target_data)
 
 
-def function_attributes(machine: Machine) -> str:
+def function_attributes(machine: LlvmMachine) -> str:
     """Return the attributes of every function that is emitted.
 
     "no-builtins": no instruction becomes a library call implicitly, and any function may be inlined into ours.
@@ -184,14 +184,14 @@ def _visible(values: list[Any]) -> set[str]:
     return {v.name for v in values if not v.is_declaration and v.linkage.name not in hidden}
 
 
-class Module:
+class LlvmModule:
     """Context manager of one LLVM module, from parsing to object code.
 
     At its end it frees all LLVM objects, in order. If the garbage collector freed them later, a module could outlive
     its context, which crashes.
     """
 
-    def __init__(self, text: str, machine: Machine) -> None:
+    def __init__(self, text: str, machine: LlvmMachine) -> None:
         self.machine = machine
         self._llvm = library()
         self._context = self._llvm.create_context()
@@ -208,7 +208,7 @@ class Module:
             note = "this is a defect of the compiler"
             raise CompileError(f"LLVM refuses the generated code: {error}", note=note) from None
 
-    def __enter__(self) -> Module:
+    def __enter__(self) -> LlvmModule:
         return self
 
     def __exit__(self, *unused: object) -> None:

@@ -203,7 +203,7 @@ class Process:
                 cast(Any, pipe).close()
 
 
-class Pool:
+class WorkerPool:
     """The processes of this one. A thread that already uses one gets the same again."""
 
     def __init__(self, size: int) -> None:
@@ -310,7 +310,7 @@ def _processes() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-POOL = Pool(_processes())
+POOL = WorkerPool(_processes())
 
 
 def size() -> int:
@@ -321,7 +321,7 @@ def size() -> int:
 def _after_fork() -> None:
     global POOL
     POOL.close(forget=True)
-    POOL = Pool(POOL.size)
+    POOL = WorkerPool(POOL.size)
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pydispatch.compiler import devlib
 from pydispatch.compiler.backends.cpu.clock import Clock
-from pydispatch.compiler.backends.cpu.units import Linked, Surroundings, Units
+from pydispatch.compiler.backends.cpu.units import Linked, UnitContext, Units
 from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL
 from pydispatch.compiler.emit.llvm.cpu.platform import MAX_BINDINGS, MAX_CONSTANTS
 from pydispatch.compiler.kernel_ir.kernel import Binary, ObjectFile, Variant
@@ -59,7 +59,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
     units = Units(variant, machine)
     emitted = units.emit(lambda: _provided(checked, modules))
-    codes = Surroundings(machine, modules, checked, clock, dump).compile(emitted)
+    codes = UnitContext(machine, modules, checked, clock, dump).compile(emitted)
     with clock("link"):
         elf = _link(codes, variant, checked, machine)
     if dump is not None:

@@ -132,7 +132,7 @@ class Units:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class UnitContext:
     """Compilation environment of units.
 
     modules: bitcode that is linked into each unit. checked: objects that are linked with the units.
@@ -200,7 +200,7 @@ class Surroundings:
         is_ours = not self.modules and not self.checked
         return llvm.LESS if unit.variant.is_fallback and is_ours else llvm.FULL
 
-    def _link(self, module: llvm.Module, unit: Unit) -> None:
+    def _link(self, module: llvm.LlvmModule, unit: Unit) -> None:
         """Add bitcode, also that of the device library, and hides what no other object needs."""
         with self.clock("bitcode"):
             for name, data, check_features in self.modules:

@@ -11,7 +11,15 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from pydispatch.compiler.backends.cuda.objects import NEWEST, Kernel, Module, Threads, of_cubin, of_ptx, open_objects
+from pydispatch.compiler.backends.cuda.objects import (
+    NEWEST,
+    CudaKernel,
+    CudaModule,
+    Threads,
+    of_cubin,
+    of_ptx,
+    open_objects,
+)
 from pydispatch.compiler.backends.cuda.target import DEFAULT, FORMAT
 from pydispatch.compiler.kernel_ir.kernel import Binary, Export, Variant
 from pydispatch.compiler.target.backend import Dump
@@ -21,7 +29,7 @@ from pydispatch.formats.ptx.parameters import parameters_of
 from pydispatch.link.ptx import link
 
 if TYPE_CHECKING:
-    from pydispatch.compiler.backends.cuda.functions import Linked
+    from pydispatch.compiler.backends.cuda.functions import LinkedKernels
 
 ALIGNMENT = 16
 """Bytes to which bindings of kernels that others wrote are aligned: they may read vectors of four floats."""
@@ -54,7 +62,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     start = time.perf_counter()
     seconds: dict[str, float] = {}
     arch = architecture_of(variant)
-    linked: Linked | None = None
+    linked: LinkedKernels | None = None
     if variant.module is not None:
         from pydispatch.compiler.backends.cuda.functions import generate
 
@@ -102,7 +110,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def _open_calls(
-    variant: Variant, modules: Sequence[Module], chosen: Sequence[tuple[int, Kernel]]
+    variant: Variant, modules: Sequence[CudaModule], chosen: Sequence[tuple[int, CudaKernel]]
 ) -> tuple[tuple[str, ...], list[dict[str, object]]]:
     """Return the functions that whole kernels call and no object has, and their calls for the manifest: they are
     resolved when the program is loaded.
@@ -138,7 +146,7 @@ def _described(variant: Variant) -> dict[str, object]:
     return {"described": [export.parameters for export in variant.exports]}
 
 
-def _generated(linked: Linked, variant: Variant) -> Module:
+def _generated(linked: LinkedKernels, variant: Variant) -> CudaModule:
     """Read generated PTX or a generated cubin as a module. CompileError where the reader refuses it, which is a defect
     of the compiler.
     """
@@ -149,7 +157,7 @@ def _generated(linked: Linked, variant: Variant) -> Module:
         raise CompileError(f"generated PTX is refused: {error}", note="this is a defect of the compiler") from None
 
 
-def _kernel(export: Export, modules: Sequence[Module], variant: Variant) -> tuple[int, Kernel]:
+def _kernel(export: Export, modules: Sequence[CudaModule], variant: Variant) -> tuple[int, CudaKernel]:
     """Return the module and kernel that an export means: the one of its name. CompileError when there is none, or
     several.
     """
@@ -186,7 +194,7 @@ def _is_mangled(symbol: str, name: str) -> bool:
     return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
 
 
-def _check_export(export: Export, kernel: Kernel, generated: Threads | None) -> Threads:
+def _check_export(export: Export, kernel: CudaKernel, generated: Threads | None) -> Threads:
     """Check that the kernel of an export fits its layout, and return the block size; CompileError where they differ.
 
     generated: the block size of a generated kernel.
@@ -215,7 +223,7 @@ def _check_export(export: Export, kernel: Kernel, generated: Threads | None) -> 
     return block
 
 
-def _block_problem(kernel: Kernel, block: Threads, shared: int) -> str | None:
+def _block_problem(kernel: CudaKernel, block: Threads, shared: int) -> str | None:
     """Return why a kernel cannot run with so many threads and bytes of dynamic workgroup memory, or None."""
     if kernel.ptx is not None:
         return interface.block_problem(kernel.ptx, block, shared)
@@ -232,7 +240,7 @@ def _block_problem(kernel: Kernel, block: Threads, shared: int) -> str | None:
     return None
 
 
-def _mismatch(export: Export, kernel: Kernel) -> str | None:
+def _mismatch(export: Export, kernel: CudaKernel) -> str | None:
     """Return why a kernel does not fit a layout, in words; None when it does."""
     constants, bindings = export.layout.constants, len(export.layout.bindings)
     if export.parameters is not None:
@@ -255,7 +263,7 @@ def _mismatch(export: Export, kernel: Kernel) -> str | None:
     return None
 
 
-def _block(export: Export, kernel: Kernel) -> Threads:
+def _block(export: Export, kernel: CudaKernel) -> Threads:
     """Return the block size of a hand-written kernel: that of the export, else the one that the kernel requires."""
     stated = export.workgroup_size if any(export.workgroup_size) else None
     if stated is None and kernel.required is None:
@@ -268,7 +276,7 @@ def _block(export: Export, kernel: Kernel) -> Threads:
     return stated or kernel.required or (1, 1, 1)
 
 
-def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
+def _constants(variant: Variant, modules: Sequence[CudaModule]) -> list[str]:
     """Return the module variable for each executable constant. CompileError when one is missing."""
     for key in variant.constants:
         if any(module.kind == "cubin" for module in modules):
@@ -291,7 +299,7 @@ def _constants(variant: Variant, modules: Sequence[Module]) -> list[str]:
     return list(variant.constants)
 
 
-def _warnings(variant: Variant, modules: Sequence[Module], linked: Linked | None) -> list[str]:
+def _warnings(variant: Variant, modules: Sequence[CudaModule], linked: LinkedKernels | None) -> list[str]:
     """Warnings."""
     warnings = [] if linked is None else list(linked.warnings)
     declared = dict(variant.target.config).get("target")

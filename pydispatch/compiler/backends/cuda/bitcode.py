@@ -1,7 +1,7 @@
 """Functions for generated CUDA kernels as bitcode for nvptx64: given, or compiled here from C or CUDA C++.
 
 LLVM has no calls of a C library on a GPU: an intrinsic such as `llvm.exp.f32`, into which compilers turn `expf`, would
-abort the process. Such intrinsics are turned back into calls of pydispatch's device library.
+abort the process. Such intrinsics are replaced by calls of pydispatch's device library.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ KINDS = (BITCODE, C, CU, PTX, *MACHINE)
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedKernels:
     """Generated kernels, linked with their objects.
 
     data, kind: PTX, or machine code ("cubin"). imports: symbols to resolve at load, with '?' before optional ones;
@@ -81,7 +81,7 @@ class Inputs:
         ]  # fmt: skip
 
 
-def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
+def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKernels:
     """Generate the kernels of a variant for an architecture, and link them with its objects. Raises CompileError."""
     from pydispatch.compiler.backends.cuda import llvm
 
@@ -112,7 +112,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
         )
     if inputs.machine:
         code = link_machine_code(text, inputs.machine, arch)
-        return Linked(code, "cubin", (), [], generated.blocks, generated.shared, generated.alignment)
+        return LinkedKernels(code, "cubin", (), [], generated.blocks, generated.shared, generated.alignment)
     _check_static(unresolved, functions, inputs)
     imports, calls = _imports(unresolved, functions, variant)
     _check_rest(unresolved, imports, variant, inputs)
@@ -122,7 +122,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> Linked:
             raise CompileError(
                 f"{where} with {', '.join(inputs.files())} is not valid PTX:\n{problem}", variant.location
             )
-    return Linked(
+    return LinkedKernels(
         text.encode(), "ptx", imports, calls, generated.blocks, generated.shared, generated.alignment, warnings
     )
 

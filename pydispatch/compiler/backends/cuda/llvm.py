@@ -50,7 +50,7 @@ PTX_VERSIONS = {
 
 
 @dataclass(frozen=True)
-class Machine:
+class NvptxMachine:
     """NVIDIA GPU that LLVM compiles for, with the fields of `cpu_levels.Machine`."""
 
     cpu: str
@@ -67,7 +67,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedPtx:
     """ptx: the text; functions of others are `.extern .func` in it. blocks: invocations of a workgroup by export;
     shared: bytes of workgroup memory to be given at launch, by export. alignment: bytes that bindings need. llvm: what
     LLVM got, for dumps."""
@@ -79,7 +79,7 @@ class Generated:
     llvm: str = ""
 
 
-def machine_of(arch: str) -> Machine:
+def machine_of(arch: str) -> NvptxMachine:
     """Return the machine that an architecture names, `sm_80` or `sm_90a`.
 
     Raises CompileError for one that LLVM lacks.
@@ -91,13 +91,13 @@ def machine_of(arch: str) -> Machine:
     version = PTX_VERSIONS[int(match[1])]
     if match[2]:
         version = max(version, 80 if match[2] == "a" else 88)
-    return Machine(arch, (f"+ptx{version}",), has=frozenset((arch,)))
+    return NvptxMachine(arch, (f"+ptx{version}",), has=frozenset((arch,)))
 
 
 def generate(
     variant: Variant, arch: str, bitcode: Sequence[tuple[str, bytes]] = (), provided: Collection[str] = (),
     keep: Callable[[str, str], object] | None = None,
-) -> Generated:  # fmt: skip
+) -> GeneratedPtx:  # fmt: skip
     """Generate the kernels of a variant as PTX for an architecture.
 
     bitcode: (name, LLVM bitcode) whose functions are inlined; provided: symbols that objects define, so that
@@ -129,7 +129,7 @@ def generate(
         raise died.over(variant, arch, keep and keep(".ll", text)) from None
     shared = {name: platform.shared[name] if name in dynamic else 0 for name in names}
     alignment = max((binding_alignment(functions[name]) for name in names), default=1)
-    return Generated(ptx, sizes, shared, alignment, text)
+    return GeneratedPtx(ptx, sizes, shared, alignment, text)
 
 
 def _functions(ops: object) -> dict[str, FuncOp]:
@@ -145,7 +145,7 @@ def _check_sizes(exports: Sequence[Export]) -> None:
             )
 
 
-def _check_shared(shared: Mapping[str, int], machine: Machine, variant: Variant) -> None:
+def _check_shared(shared: Mapping[str, int], machine: NvptxMachine, variant: Variant) -> None:
     limit = shared_limit(split(machine.cpu)[0])
     for export in variant.exports:
         if shared[export.name] > limit:
@@ -159,7 +159,7 @@ def _check_shared(shared: Mapping[str, int], machine: Machine, variant: Variant)
             )
 
 
-def _assembly(text: str, machine: Machine, bitcode: Sequence[tuple[str, bytes]], keep: Collection[str]) -> str:
+def _assembly(text: str, machine: NvptxMachine, bitcode: Sequence[tuple[str, bytes]], keep: Collection[str]) -> str:
     with opened(text, machine) as module:
         for name, data in bitcode:
             module.link(name, data)

@@ -32,7 +32,7 @@ Threads = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Kernel:
+class CudaKernel:
     """An entry of an object. where: file and line, for messages. parameters: sizes in bytes. required, maximum: the
     block size that it states (`.reqntid`, `.maxntid`). shared: bytes of workgroup memory that it has of its own."""
 
@@ -45,24 +45,24 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Module:
+class CudaModule:
     """PTX or cubin module of a variant: its bytes as stored in the artifact, and the facts read from them."""
 
     data: bytes
     kind: str  # "ptx" or "cubin"
     name: str
     target: str
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[CudaKernel, ...]
     requires: tuple[str, ...]
     file: ObjectFile | None = None
     ptx: PtxModule | None = None
     unresolved: tuple[str, ...] = ()  # functions to be resolved at load
 
-    def kernel(self, name: str) -> Kernel | None:
+    def kernel(self, name: str) -> CudaKernel | None:
         return next((kernel for kernel in self.kernels if kernel.name == name), None)
 
 
-def open_object(file: ObjectFile, arch: str) -> Module:
+def open_object(file: ObjectFile, arch: str) -> CudaModule:
     """Open an object as a module; a source is compiled for `arch`. CompileError for one that cannot be used."""
     data, name = file.data, file.name
     if file.suffix in SOURCES:
@@ -83,7 +83,7 @@ def open_object(file: ObjectFile, arch: str) -> Module:
     return module
 
 
-def open_objects(files: Sequence[ObjectFile], arch: str) -> list[Module]:
+def open_objects(files: Sequence[ObjectFile], arch: str) -> list[CudaModule]:
     """Open the objects of a variant, and return the modules that have kernels. Functions of other objects that a module
     calls are linked into it; objects that only have functions are consumed by that. CompileError as open_object.
     """
@@ -111,7 +111,7 @@ def with_kind(file: ObjectFile) -> ObjectFile:
     return replace(file, name=f"inline{kind}")
 
 
-def _library(module: Module) -> Library | None:
+def _library(module: CudaModule) -> Library | None:
     """Return the functions that a module offers to others, None when there are none."""
     if module.ptx is None or not any(f.body is not None and not f.is_entry for f in module.ptx.functions):
         return None
@@ -121,7 +121,7 @@ def _library(module: Module) -> Library | None:
         return None
 
 
-def _completed(module: Module, libraries: Sequence[Library]) -> Module:
+def _completed(module: CudaModule, libraries: Sequence[Library]) -> CudaModule:
     """Link into a module the functions that it calls of others, and check it by ptxas where there is one. Returns the
     module. Raises CompileError.
     """
@@ -149,19 +149,19 @@ def _remedy(file: ObjectFile) -> str:
     return "compile it again: nvcc -ptx -arch=sm_80 kernels.cu -o kernels.ptx"
 
 
-def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
+def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule:
     """Read a PTX text as a module. ArtifactError for a malformed one or an unknown newer version."""
     ptx = read.read(data, name)
     if problem := interface.target_problem(ptx):
         raise ArtifactError(f"{name}: {problem}")
     kernels = tuple(
-        Kernel(
+        CudaKernel(
             entry.name, f"{name}:{entry.line}", tuple(interface.parameter_sizes(entry)),
             _threads(entry, "reqntid"), _threads(entry, "maxntid"), entry,
         )
         for entry in ptx.entries
     )  # fmt: skip
-    return Module(data, "ptx", name, ptx.target, kernels, tuple(interface.requirements(ptx.target)), file, ptx)
+    return CudaModule(data, "ptx", name, ptx.target, kernels, tuple(interface.requirements(ptx.target)), file, ptx)
 
 
 def _threads(entry: Function, name: str) -> Threads | None:
@@ -172,15 +172,15 @@ def _threads(entry: Function, name: str) -> Threads | None:
     return (x, y, z)
 
 
-def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> Module:
+def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule:
     """Machine code as a module. ArtifactError for a broken file or one that is not linked."""
     facts: Cubin = cubin.read(data, name)
     if facts.relocatable:
         raise ArtifactError(f"{name} is a relocatable cubin, which has to be linked: leave out -rdc=true and -dc")
     if facts.target not in NAMES:
         raise ArtifactError(f"{name} is for {facts.target}, which this pydispatch does not know")
-    kernels = tuple(Kernel(e.name, name, e.parameters, e.required, e.maximum) for e in facts.entries)
-    return Module(data, "cubin", name, facts.target, kernels, cubin_requirements(facts.architecture), file)
+    kernels = tuple(CudaKernel(e.name, name, e.parameters, e.required, e.maximum) for e in facts.entries)
+    return CudaModule(data, "cubin", name, facts.target, kernels, cubin_requirements(facts.architecture), file)
 
 
 def cubin_requirements(arch_number: int) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from pydispatch.formats.spirv.reflect import EntryPoint, Reflection, reflect
 from pydispatch.formats.spirv.validator import validate
 
 if TYPE_CHECKING:
-    from pydispatch.compiler.backends.vulkan.functions import Generated
+    from pydispatch.compiler.backends.vulkan.functions import GeneratedSpirv
 
 FORMAT = "vulkan-spirv-fb"
 SPIRV = (".spv",)
@@ -33,7 +33,7 @@ ALIGNMENT = 4
 
 
 @dataclass
-class Module:
+class SpirvModule:
     """SPIR-V module of a variant. stem: of the name of the file that it was read from, "" for a generated module."""
 
     data: bytes
@@ -64,14 +64,14 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         return Binary(b"", ".spv", (), ALIGNMENT, notes={"dynamic": True})
     start = time.perf_counter()
     seconds: dict[str, float] = {}
-    modules: list[Module] = []
-    generated: Generated | None = None
+    modules: list[SpirvModule] = []
+    generated: GeneratedSpirv | None = None
     if variant.module is not None:
         from pydispatch.compiler.backends.vulkan.functions import generate
 
         generated = generate(variant)
         label = f"@{variant.executable}"
-        modules.append(Module(generated.data, reflect(generated.data, f"executable '{label}'"), label, ""))
+        modules.append(SpirvModule(generated.data, reflect(generated.data, f"executable '{label}'"), label, ""))
         seconds["emit"] = time.perf_counter() - start
     else:
         modules += [_given(file) for file in variant.objects]
@@ -113,7 +113,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     return Binary(data, ".spv", tuple(requires), ALIGNMENT, imports, notes)
 
 
-def _given(file: ObjectFile) -> Module:
+def _given(file: ObjectFile) -> SpirvModule:
     """Read an object that has kernels as a module: SPIR-V as it is, GLSL compiled."""
     if file.suffix in SOURCES:
         data = tools.compile_glsl(file)
@@ -140,10 +140,10 @@ def _given(file: ObjectFile) -> Module:
     problem = validate(data)
     if problem:
         raise CompileError(f"object '{file.name}' is not valid SPIR-V:\n{problem}", file.location)
-    return Module(data, reflection, file.name, PurePath(file.name).name.split(".")[0], file)
+    return SpirvModule(data, reflection, file.name, PurePath(file.name).name.split(".")[0], file)
 
 
-def _entry(export: Export, modules: Sequence[Module], variant: Variant) -> tuple[int, EntryPoint]:
+def _entry(export: Export, modules: Sequence[SpirvModule], variant: Variant) -> tuple[int, EntryPoint]:
     """Return the module and entry point that an export means.
 
     By name; else the only entry point of the object whose file is named like the export; else the only entry point of
@@ -177,7 +177,7 @@ def _is_watched(entry: EntryPoint, export: Export) -> bool:
     return interface.is_watched(entry, export.layout.constants, len(export.layout.bindings))
 
 
-def _check_export(export: Export, module: Module, entry: EntryPoint, generated: Generated | None) -> None:
+def _check_export(export: Export, module: SpirvModule, entry: EntryPoint, generated: GeneratedSpirv | None) -> None:
     """Check that the shader's interface matches the layout of its export; raise CompileError otherwise."""
     layout = export.layout
     spilled = generated is not None and are_spilled(layout.constants)
@@ -200,7 +200,7 @@ def _check_export(export: Export, module: Module, entry: EntryPoint, generated: 
         )
 
 
-def _specialization(variant: Variant, modules: Sequence[Module]) -> list[list[int]]:
+def _specialization(variant: Variant, modules: Sequence[SpirvModule]) -> list[list[int]]:
     """Return, for each word of the executable constants, the SpecIds that receive the word.
 
     A one-word constant sets the SpecIds that have its name, or else the SpecId equal to the word's number. For each

@@ -31,7 +31,7 @@ _SIZES = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) 
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedSpirv:
     """data: the module. imports: symbols to resolve at load, with '?' before optional ones; calls: the same for
     people, as the manifest has it."""
 
@@ -40,7 +40,7 @@ class Generated:
     calls: list[dict[str, object]]
 
 
-def generate(variant: Variant) -> Generated:
+def generate(variant: Variant) -> GeneratedSpirv:
     """Generate the module of the kernels of a variant, and link it with its objects. Raises CompileError."""
     assert variant.module is not None
     libraries = [_library(file) for file in variant.objects]
@@ -49,7 +49,7 @@ def generate(variant: Variant) -> Generated:
     data = emit_module(module, variant.exports, variant.constants, variant.target, watch=True)
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):
-        return Generated(data, (), [])
+        return GeneratedSpirv(data, (), [])
     try:
         linked = link.link(data, libraries, (), f"executable '@{variant.executable}'")
     except (ArtifactError, InvalidArgumentError) as error:
@@ -66,7 +66,7 @@ def generate(variant: Variant) -> Generated:
         }
         for entry in wanted
     ]
-    return Generated(linked.data, tuple(str(entry) for entry in wanted), calls)
+    return GeneratedSpirv(linked.data, tuple(str(entry) for entry in wanted), calls)
 
 
 def _library(file: ObjectFile) -> Library:

@@ -25,7 +25,7 @@ from pydispatch.link.wgsl.link import Library, link, open_library
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedWgsl:
     """text: of the module. imports: symbols to resolve at load, with '?' before optional ones; calls: the same for
     people, as the manifest has it."""
 
@@ -50,11 +50,11 @@ def libraries_of(objects: Sequence[ObjectFile]) -> list[Library]:
     return libraries
 
 
-def with_functions(text: str, module: ModuleOp, libraries: Sequence[Library], variant: Variant) -> Generated:
+def with_functions(text: str, module: ModuleOp, libraries: Sequence[Library], variant: Variant) -> GeneratedWgsl:
     """Link a generated module with the functions that the objects have. Raises CompileError."""
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):
-        return Generated(text, (), [])
+        return GeneratedWgsl(text, (), [])
     try:
         linked = link(text.encode(), libraries, (), f"executable '@{variant.executable}'")
     except (ArtifactError, InvalidArgumentError) as error:
@@ -71,7 +71,7 @@ def with_functions(text: str, module: ModuleOp, libraries: Sequence[Library], va
         }
         for entry in wanted
     ]
-    return Generated(linked.data.decode(), tuple(str(entry) for entry in wanted), calls)
+    return GeneratedWgsl(linked.data.decode(), tuple(str(entry) for entry in wanted), calls)
 
 
 def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], libraries: Sequence[Library]) -> None:

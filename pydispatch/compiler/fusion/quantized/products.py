@@ -17,9 +17,9 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType, f32, i32
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from pydispatch.compiler.fusion.quantized.numbers import Body, Dequantized, sizes_of
-from pydispatch.compiler.fusion.quantized.read import Scalars, Tensors, is_zero, place
-from pydispatch.compiler.fusion.quantized.zero_points import Sums, Taken, taken_off
+from pydispatch.compiler.fusion.quantized.dequantized import Dequantized, GenericBody, sizes_of
+from pydispatch.compiler.fusion.quantized.recognize import ScalarRecognizer, TensorRecognizer, dim_expr, is_zero
+from pydispatch.compiler.fusion.quantized.zero_points import CorrectionTerms, ShiftedFactor, zero_point_corrections
 from pydispatch.compiler.fusion.simplify import erase_unused
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.ir.affine_maps import is_projected_permutation
@@ -45,20 +45,20 @@ def multiply_integers(function: Operation, products: str) -> None:
 def _rewrite(contraction: Contraction, products: str) -> bool:
     """Make a contraction of f32 one of integers where its factors are dequantized, or one of i32 one of what is
     stored; whether it does."""
-    g, tensors = contraction.generic, Tensors()
-    scalars = Scalars(tensors, g, frozenset(range(len(g.iterators))) - frozenset(g.loops))
+    g, tensors = contraction.generic, TensorRecognizer()
+    scalars = ScalarRecognizer(tensors, g, frozenset(range(len(g.iterators))) - frozenset(g.loops))
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
     exact = a is not None and b is not None and (contraction.acc == i32 or _fits(g, (a, b)))
     if a is None or b is None or a.signed is None or b.signed is None or not exact or not _sized(g, (a, b)):
         tensors.drop()
         return False
-    taken = taken_off(contraction, a, b, products)
-    if contraction.acc == i32 and not taken and a.stored in g.inputs and b.stored in g.inputs:
+    shifted = zero_point_corrections(contraction, a, b, products)
+    if contraction.acc == i32 and not shifted and a.stored in g.inputs and b.stored in g.inputs:
         tensors.drop()
         return False
-    new = tensors.add(*_product(contraction, *(t.bytes for t in taken) if taken else (a, b)))
-    if taken:
-        new = tensors.add(*_with_zero_points(contraction, new, taken))
+    new = tensors.add(*_product(contraction, *(t.bytes for t in shifted) if shifted else (a, b)))
+    if shifted:
+        new = tensors.add(*_with_zero_points(contraction, new, shifted))
     if contraction.acc == f32:
         new = tensors.add(*_scaled(contraction, new, (a, b)))
     op = contraction.op
@@ -79,7 +79,7 @@ def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:
 
 def _sized(generic: Structured, factors: Sequence[Dequantized]) -> bool:
     """Return whether the size of each loop is that of a tensor's dimension."""
-    results = [r for map_ in (*(f.places for f in factors), generic.maps[-1]) for r in map_.results]
+    results = [r for map_ in (*(f.index for f in factors), generic.maps[-1]) for r in map_.results]
     return {r.position for r in results if isinstance(r, AffineDimExpr)} == set(range(len(generic.iterators)))
 
 
@@ -92,7 +92,7 @@ def _product(contraction: Contraction, lhs: Dequantized, rhs: Dequantized) -> li
     zero = arith.ConstantOp(IntegerAttr(0, i32))
     start_ops += [zero, tensor.SplatOp(zero.result, dims, TensorType(i32, shape_of(g.outputs[0])))]
     start = start_ops[-1].results[0] if contraction.acc == f32 else g.outputs[0]
-    body = Body()
+    body = GenericBody()
     product = body.add(arith.MuliOp(body.integer(lhs), body.integer(rhs)))
     before = body.block.insert_arg(i32, len(body.inputs))
     new = body.over(body.add(arith.AddiOp(before, product)), start, g.maps[-1], g.iterators)
@@ -104,19 +104,19 @@ def _loops(contraction: Contraction) -> AffineMap:
     """Return the map from the dimensions of a product's result to its loops."""
     g, rank = contraction.generic, len(shape_of(contraction.op.results[0]))
     at = {r.position: axis for axis, r in enumerate(g.maps[-1].results) if isinstance(r, AffineDimExpr)}
-    return AffineMap(rank, 0, tuple(place(at.get(d)) for d in range(len(g.iterators))))
+    return AffineMap(rank, 0, tuple(dim_expr(at.get(d)) for d in range(len(g.iterators))))
 
 
-def _with_zero_points(contraction: Contraction, total: SSAValue, taken: Sequence[Taken]) -> list[Operation]:
+def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequence[ShiftedFactor]) -> list[Operation]:
     """Return operations that turn the sums of products of bytes into those of the factors."""
-    loops, body, sums = _loops(contraction), Body(), Sums(contraction)
-    value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), taken, loops)
+    loops, body, sums = _loops(contraction), GenericBody(), CorrectionTerms(contraction)
+    value = sums.corrected(body, body.input(total, AffineMap.identity(loops.num_dims)), shifted, loops)
     return [*sums.made, *body.generic(value, contraction.generic.outputs[0], AffineMap.identity(loops.num_dims))]
 
 
 def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
     """Return operations that scale the sums to the product's result."""
-    g, loops, body = contraction.generic, _loops(contraction), Body()
+    g, loops, body = contraction.generic, _loops(contraction), GenericBody()
     whole = AffineMap.identity(loops.num_dims)
     value = body.add(arith.SIToFPOp(body.input(total, whole), f32))
     scales = [body.copy(scale.at(loops)) for factor in factors for scale in factor.scales]

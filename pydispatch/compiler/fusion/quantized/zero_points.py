@@ -1,7 +1,7 @@
-"""Zero points taken off after a product of bytes, where they cannot be part of the bytes, or their share is a constant.
+"""Zero-point corrections after a product of bytes, where zero points do not fit the bytes or the term is constant.
 
 A factor a = u - p of bytes u, where p is the same for all steps: sum((u - p)(v - q)) =
-sum(u v) - p sum(v) - q sum(u) + K p q, exact modulo 2^32. Where v is a constant, so is sum(v). What kernels take off by
+sum(u v) - p sum(v) - q sum(u) + K p q, exact modulo 2^32. Where v is a constant, so is sum(v). What kernels subtract by
 themselves (`kernels/matmul/cpu/products.py`) are zero points that are known, of factors that are not constant.
 """
 
@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i32
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.fusion.quantized.numbers import Body, Code, Dequantized, constant_code
+from pydispatch.compiler.fusion.quantized.dequantized import Dequantized, GenericBody, ScalarExpr, constant_expr
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.op_info import info_of
@@ -26,12 +26,12 @@ CONSTANTS = ("arith.constant", "flow.tensor.constant")
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A factor as `bytes` less `number` and `zero`; bytes may have a zero point that a kernel takes off."""
+class ShiftedFactor:
+    """A factor as `bytes - number - zero`; `bytes` may have a zero point that the kernel subtracts."""
 
     bytes: Dequantized
     number: int = 0
-    zero: Code | None = None
+    zero: ScalarExpr | None = None
 
     @property
     def is_all(self) -> bool:
@@ -39,8 +39,10 @@ class Taken:
         return self.number == 0 and self.zero is None
 
 
-def taken_off(contraction: Contraction, lhs: Dequantized, rhs: Dequantized, products: str) -> Sequence[Taken]:
-    """Return the factors a and b without the zero points that are better taken off afterwards; none where none are.
+def zero_point_corrections(
+    contraction: Contraction, lhs: Dequantized, rhs: Dequantized, products: str
+) -> Sequence[ShiftedFactor]:
+    """Return the factors without the zero points that are better subtracted after the product; none if there are none.
 
     products: see `Level.bytes`.
     """
@@ -54,21 +56,21 @@ def taken_off(contraction: Contraction, lhs: Dequantized, rhs: Dequantized, prod
         least = (0 if unsigned[0] else -128, 0 if unsigned[1] else -128)
     else:
         least = (-128, -128)
-    first, second = _apart(lhs, least[0], constant_a, constant_b), _apart(rhs, least[1], constant_b, constant_a)
+    first, second = _shifted(lhs, least[0], constant_a, constant_b), _shifted(rhs, least[1], constant_b, constant_a)
     sides = [(first, second.bytes), (second, first.bytes)]
-    needed = [factor for taken, factor in sides if not taken.is_all]
+    needed = [factor for shifted, factor in sides if not shifted.is_all]
     return (first, second) if needed and all(_is_summed(contraction, factor) for factor in needed) else ()
 
 
-def _apart(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> Taken:
+def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> ShiftedFactor:
     """least: the least of the bytes that instructions take; constant, by_constant: whether the factor, and the other
     one, are constants."""
     zero = 0 if factor.zero is None else factor.zero.number
     if zero is not None and (constant or not by_constant):
-        return Taken(factor)
+        return ShiftedFactor(factor)
     shift = least - (0 if factor.signed is False else -128)
-    bytes_ = replace(factor, zero=constant_code(-shift) if shift else None)
-    return Taken(bytes_, shift + (zero or 0), factor.zero if zero is None else None)
+    bytes_ = replace(factor, zero=constant_expr(-shift) if shift else None)
+    return ShiftedFactor(bytes_, shift + (zero or 0), factor.zero if zero is None else None)
 
 
 def _is_constant(factor: Dequantized) -> bool:
@@ -88,22 +90,24 @@ def _is_constant(factor: Dequantized) -> bool:
 
 def _is_summed(contraction: Contraction, factor: Dequantized) -> bool:
     """Return whether the loops that a factor is summed over can be loops of their own: it has the sizes of all."""
-    plain = {r.position for r in factor.places.results if isinstance(r, AffineDimExpr)}
+    plain = {r.position for r in factor.index.results if isinstance(r, AffineDimExpr)}
     sizes = all(n is not None and n >= 0 for n in (contraction.generic.extents[d] for d in contraction.generic.loops))
-    return sizes and set(contraction.generic.loops) <= plain and dims_in(factor.places) == plain
+    return sizes and set(contraction.generic.loops) <= plain and dims_in(factor.index) == plain
 
 
-class Sums:
+class CorrectionTerms:
     """Builder of the terms that zero points contribute to a contraction. made: operations for these terms, in order."""
 
     def __init__(self, contraction: Contraction) -> None:
         self.c, self.made = contraction, list[Operation]()
 
-    def corrected(self, body: Body, total: SSAValue, taken: Sequence[Taken], loops: AffineMap) -> SSAValue:
+    def corrected(
+        self, body: GenericBody, total: SSAValue, shifted: Sequence[ShiftedFactor], loops: AffineMap
+    ) -> SSAValue:
         """Add the computation of the sum of products of the factors from that of the bytes, and return its result.
         loops: by the dimensions of the result.
         """
-        first, second = taken
+        first, second = shifted
         for one, other in ((first, second), (second, first)):
             if one.zero is not None:
                 total = body.add(arith.SubiOp(total, self._share(body, one, other, loops)))
@@ -116,19 +120,19 @@ class Sums:
             total = body.add(arith.AddiOp(total, body.add(arith.MuliOp(both, count))))
         return total
 
-    def _share(self, body: Body, one: Taken, other: Taken, loops: AffineMap) -> SSAValue:
+    def _share(self, body: GenericBody, one: ShiftedFactor, other: ShiftedFactor, loops: AffineMap) -> SSAValue:
         return body.add(arith.MuliOp(_whole(body, one, loops), self._sum(body, other.bytes, 1, loops)))
 
-    def _sum(self, body: Body, factor: Dequantized, times: int, loops: AffineMap) -> SSAValue:
+    def _sum(self, body: GenericBody, factor: Dequantized, times: int, loops: AffineMap) -> SSAValue:
         """Add the computation of the sum of a factor over all steps, times a number, and return its result."""
         g = self.c.generic
-        own = [d for d in range(len(g.iterators)) if d in dims_in(factor.places) and d not in g.loops]
+        own = [d for d in range(len(g.iterators)) if d in dims_in(factor.index) and d not in g.loops]
         order = [*own, *g.loops]
         new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(g.iterators))]
         renamed = AffineMap(len(order), 0, tuple(new_dims))
         shape, dims = [], list[SSAValue]()
         for d in own:
-            axis = [isinstance(r, AffineDimExpr) and r.position == d for r in factor.places.results].index(True)
+            axis = [isinstance(r, AffineDimExpr) and r.position == d for r in factor.index.results].index(True)
             shape.append(shape_of(factor.stored)[axis])
             if shape[-1] < 0:
                 index = arith.ConstantOp.from_int_and_width(axis, IndexType())
@@ -136,19 +140,19 @@ class Sums:
                 dims.append(self.made[-1].results[0])
         zero = arith.ConstantOp(IntegerAttr(0, i32))
         start = tensor.SplatOp(zero.result, dims, TensorType(i32, shape))
-        inner = Body()
+        inner = GenericBody()
         value = inner.integer(factor.at(renamed))
         if times != 1:
             value = inner.add(arith.MuliOp(value, inner.add(arith.ConstantOp(IntegerAttr(times, i32)))))
         before = inner.block.insert_arg(i32, len(inner.inputs))
-        places = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(own))))
+        index_map = AffineMap(len(order), 0, tuple(AffineExpr.dimension(i) for i in range(len(own))))
         kinds = ["parallel"] * len(own) + ["reduction"] * len(g.loops)
-        sums = inner.over(inner.add(arith.AddiOp(before, value)), start.result, places, kinds)
+        sums = inner.over(inner.add(arith.AddiOp(before, value)), start.result, index_map, kinds)
         self.made += [zero, start, sums]
         return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in own)))
 
 
-def _whole(body: Body, taken: Taken, loops: AffineMap) -> SSAValue:
-    """Add the computation of the number that is taken off a factor, in i32, and return its result."""
-    constant = body.add(arith.ConstantOp(IntegerAttr(taken.number, i32)))
-    return constant if taken.zero is None else body.add(arith.AddiOp(body.copy(taken.zero.at(loops)), constant))
+def _whole(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -> SSAValue:
+    """Add the computation of the number that is subtracted from a factor, in i32, and return its result."""
+    constant = body.add(arith.ConstantOp(IntegerAttr(shifted.number, i32)))
+    return constant if shifted.zero is None else body.add(arith.AddiOp(body.copy(shifted.zero.at(loops)), constant))

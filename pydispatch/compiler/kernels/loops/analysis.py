@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.loops.columns import Stage, find_stages
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.tiled_transpose import turned
+from pydispatch.compiler.kernels.loops.tiled_transpose import transposed_dim
 from pydispatch.compiler.kernels.loops.updates import UpdateStep
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
@@ -30,7 +30,7 @@ Store = tuple[SSAValue, SSAValue]
 
 
 @dataclass
-class Nest:
+class LoopNest:
     """Results that are stored in one loop nest.
 
     split: dimensions before it are outer ones. rows: a workgroup takes the inner dimensions whole.
@@ -76,7 +76,7 @@ class _Trial:
     indices: list[Index]
 
 
-def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
+def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     """Find the rows, kept values and columns of nests, and return the nests; those of row results are joined with the
     rows they belong to.
     """
@@ -95,11 +95,11 @@ def analyse(frame: Frame, nests: list[Nest]) -> list[Nest]:
             trial = _try(frame, nest, None)
             nest.columns = find_stages(trial.e, trial.e.finished, trial.indices) if trial.indices else []
             if not trial.e.reduced:
-                nest.along = turned(trial.e.loads, trial.indices)
+                nest.along = transposed_dim(trial.e.loads, trial.indices)
     return [*joined, *recurrences]
 
 
-def _find_stages(frame: Frame, nest: Nest) -> bool:
+def _find_stages(frame: Frame, nest: LoopNest) -> bool:
     """Set the stages. False when one of them is not indexed by the row itself: nothing is kept then."""
     trial = _try(frame, nest, nest.split)
     outer = trial.indices[: nest.split]
@@ -113,7 +113,7 @@ def _find_stages(frame: Frame, nest: Nest) -> bool:
     return True
 
 
-def _try(frame: Frame, nest: Nest, split: int | None) -> _Trial:
+def _try(frame: Frame, nest: LoopNest, split: int | None) -> _Trial:
     """split: the row results are computed at this depth first."""
     e = probe(frame)
     dims = nest.dims(e)
@@ -136,12 +136,12 @@ def _try(frame: Frame, nest: Nest, split: int | None) -> _Trial:
     return _Trial(e, dims, levels, indices)
 
 
-def _join(frame: Frame, nests: list[Nest]) -> list[Nest]:
+def _join(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     """Results of one element per row go with the rows of a larger result, when they reduce what its rows hold, and when
     elements of neither share bytes: such nests go from byte to byte."""
     e = frame.elements
     by_rank = sorted(nests, key=lambda n: -len(n.dims(e)))
-    kept: list[Nest] = []
+    kept: list[LoopNest] = []
     for nest in by_rank:
         dims = nest.dims(e)
         reduces = any(isinstance(v, OpResult) and _reduces(v) for v, _ in nest.stores)
@@ -176,8 +176,8 @@ def _reduces(value: OpResult) -> bool:
     return False
 
 
-def _kept(frame: Frame, nest: Nest) -> dict[SSAValue, SSAValue | None]:
-    """Return which values of the rows are stored, and where; see `Nest.kept`."""
+def _kept(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue | None]:
+    """Return which values of the rows are stored, and where; see `LoopNest.kept`."""
     trial = _try(frame, nest, nest.split)
     e, dims = trial.e, trial.dims
     own = {value: buffer for value, buffer in nest.stores}
@@ -215,7 +215,7 @@ def _element(value: SSAValue) -> Attribute:
     return tensor_type(value).element_type
 
 
-def keep(frame: Frame, nest: Nest) -> None:
+def keep(frame: Frame, nest: LoopNest) -> None:
     """Tell the elements of the kernel where the rows of a nest store values."""
     e = frame.elements
     dims = nest.dims(e)

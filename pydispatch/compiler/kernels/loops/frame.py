@@ -54,7 +54,7 @@ def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
 
 
 class Frame:
-    """A kernel in the making: `build` writes its entry block, `elements` knows its tensors."""
+    """Builder of a kernel: `build` writes its entry block, `elements` knows its tensors."""
 
     def __init__(self, source: func.FuncOp, backend: Backend, reassociate: bool = True) -> None:
         self.source, self.backend = source, backend

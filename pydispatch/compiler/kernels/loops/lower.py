@@ -12,7 +12,7 @@ from typing import Any
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
+from pydispatch.compiler.kernels.loops.analysis import LoopNest, analyse, keep
 from pydispatch.compiler.kernels.loops.columns import in_blocks, run_stages, widest
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_columns, cut_elements, cut_rows, emit_inner, emit_nest
@@ -80,18 +80,18 @@ def lower_whole(frame: Frame) -> Kernel:
     return frame.finish(None)
 
 
-def _guarded(frame: Frame, nest: Nest, cut: Cut, group: Index, build: Builder) -> None:
+def _guarded(frame: Frame, nest: LoopNest, cut: Cut, group: Index, build: Builder) -> None:
     _emit(frame, nest, cut, build, group)
 
 
-def _grid(backend: Backend, nests: Sequence[Nest], elements: Elements, build: Builder) -> Index:
+def _grid(backend: Backend, nests: Sequence[LoopNest], elements: Elements, build: Builder) -> Index:
     total: Index = 0
     for nest in nests:
         total = build.most(total, _cut(backend, nest, elements, build).workgroups)
     return total
 
 
-def _can_count(frame: Frame, nests: Sequence[Nest]) -> bool:
+def _can_count(frame: Frame, nests: Sequence[LoopNest]) -> bool:
     """Return whether the grid follows from the sizes; otherwise one workgroup does everything."""
     try:
         count_region(frame.source, lambda e, b: _grid(frame.backend, nests, e, b), frame.elements)
@@ -100,7 +100,7 @@ def _can_count(frame: Frame, nests: Sequence[Nest]) -> bool:
     return True
 
 
-def _serial(frame: Frame, nest: Nest, cut: Cut) -> None:
+def _serial(frame: Frame, nest: LoopNest, cut: Cut) -> None:
     def body(inner: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
         _emit(frame, nest, cut, inner, group)
         return []
@@ -108,20 +108,20 @@ def _serial(frame: Frame, nest: Nest, cut: Cut) -> None:
     frame.build.loop(0, cut.workgroups, [], body)
 
 
-def nests_of(frame: Frame, into_empty: bool = False) -> list[Nest]:
+def nests_of(frame: Frame, into_empty: bool = False) -> list[LoopNest]:
     """into_empty: of a result that is inserted into a tensor.empty, only what is inserted is written."""
-    nests: list[Nest] = []
-    spaces: dict[object, Nest] = {}
+    nests: list[LoopNest] = []
+    spaces: dict[object, LoopNest] = {}
     for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
         if argument >= 0 or (into_empty and starts_empty(value)):
-            nests += [Nest([(value, buffer)], update) for update in updates_of(value)]
+            nests += [LoopNest([(value, buffer)], update) for update in updates_of(value)]
             continue
         recurrence = value.op if isinstance(value, OpResult) and isinstance(value.op, RecurrenceOp) else None
         key = recurrence or (tuple(frame.elements.dims(value)), packed(value))
         if key in spaces:
             spaces[key].stores.append((value, buffer))
         else:
-            spaces[key] = Nest([(value, buffer)], recurrence or value)
+            spaces[key] = LoopNest([(value, buffer)], recurrence or value)
             nests.append(spaces[key])
     return nests
 
@@ -131,7 +131,7 @@ def width_of(value: SSAValue) -> int:
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
 
-def _cut(backend: Backend, nest: Nest, elements: Elements, build: Builder) -> Cut:
+def _cut(backend: Backend, nest: LoopNest, elements: Elements, build: Builder) -> Cut:
     """Return the cut of a nest, by the bytes that its elements or rows move."""
     dims = nest.dims(elements)
     ratio = packed(nest.stores[0][0])
@@ -160,7 +160,7 @@ def _cut(backend: Backend, nest: Nest, elements: Elements, build: Builder) -> Cu
     return cut_elements(build, backend, dims, size)
 
 
-def work_of(nest: Nest, elements: Elements, build: Builder) -> tuple[int, Index]:
+def work_of(nest: LoopNest, elements: Elements, build: Builder) -> tuple[int, Index]:
     """(bytes that an element reads, bytes that the reductions before it read)."""
     seen: set[SSAValue] = set()
     pending = [value for value, _ in nest.all_stores()]
@@ -190,7 +190,7 @@ def _is_tensor(value: SSAValue) -> bool:
     return isinstance(value.type, TensorType)
 
 
-def _emit(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
+def _emit(frame: Frame, nest: LoopNest, cut: Cut, build: Builder, group: Index) -> None:
     e = frame.elements
     if isinstance(nest.space, UpdateStep):
         update = nest.space
@@ -237,7 +237,7 @@ def _loops(
     build: Builder,
     group: Index,
     cut: Cut,
-    nest: Nest,
+    nest: LoopNest,
     dims: list[Index],
     element: Any,
     elements: Elements | None = None,
@@ -276,7 +276,9 @@ def _loops(
     emit_nest(build, group, cut, dims, split, row, pipeline)
 
 
-def emit_bytes(frame: Frame, nest: Nest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int) -> None:
+def emit_bytes(
+    frame: Frame, nest: LoopNest, cut: Cut, build: Builder, group: Index, dims: list[Index], ratio: int
+) -> None:
     """Emit loops over bytes; each iteration writes the elements that share a byte."""
     e = frame.elements
     total = e.entry.product(dims)

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernels.loops.analysis import Nest
+from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.cost import is_costly
@@ -28,7 +28,9 @@ from pydispatch.ir.structured import Structured
 
 @dataclass
 class PipelinedReduction:
-    """The reduction `value` with the indices `places` (see `Nest.stages`), of the next row, in the loop of `host`."""
+    """The reduction `value` with the indices `places` (see `LoopNest.stages`), of the next row, in the loop of
+    `host`.
+    """
 
     e: Elements
     value: OpResult
@@ -77,7 +79,7 @@ class PipelinedReduction:
         return point
 
 
-def find_pipelined(elements: Elements, nest: Nest) -> PipelinedReduction | None:
+def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | None:
     """Return the first reduction of the rows of a nest, when it fits into the loop of the second."""
     if not elements.reassociate or len(nest.stages) < 2:
         return None

@@ -36,7 +36,7 @@ def block_of(dims: Sequence[Index], along: int) -> tuple[int, bool]:
     return BLOCKS[0], False
 
 
-def turned(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices: Sequence[Index]) -> int:
+def transposed_dim(loads: Sequence[tuple[SSAValue, tuple[Index, ...]]], indices: Sequence[Index]) -> int:
     """Return the dimension that a nest with the counters `indices` reads along, -1 when it is the last one or none."""
     if len(indices) < 2:
         return -1
@@ -74,7 +74,7 @@ def emit_turned(
 
     Each block is computed into workgroup memory in the order of the reads, then written in the order of the result.
     """
-    _Turned(elements, build, list(dims), along, stores).run(build, group, cut)
+    _TiledTranspose(elements, build, list(dims), along, stores).run(build, group, cut)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class _Square:
     right: Index
 
 
-class _Turned:
+class _TiledTranspose:
     """Blocks of one nest, each through a buffer that holds it column by column."""
 
     def __init__(

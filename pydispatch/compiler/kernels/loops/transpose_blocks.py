@@ -1,4 +1,4 @@
-"""Small blocks of memory that are turned in registers (`pyd.transpose`), on CPUs."""
+"""Small blocks of memory that are transposed in registers (`pyd.transpose`), on CPUs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.ir.dialects.pyd.transpose import TransposeOp
 
 SIDE = 16
-"""Steps that are turned together: whole cache lines of 32-bit elements."""
+"""Steps that are transposed together: whole cache lines of 32-bit elements."""
 
 
 def view_as(

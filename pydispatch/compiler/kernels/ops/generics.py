@@ -12,7 +12,7 @@ from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.bodies import clone_block
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
-from pydispatch.compiler.kernels.ops.sums import Level, levels_of, nest
+from pydispatch.compiler.kernels.ops.sums import LoopLevel, levels_of, nest
 from pydispatch.compiler.kernels.ops.tensors import unsupported
 from pydispatch.ir.affine_maps import dims_in, is_exact, is_projection
 from pydispatch.ir.op_info import Grouping, info_of
@@ -219,7 +219,7 @@ def reduce_at(e: Elements, build: Builder, generic: Structured, point: Sequence[
         )
 
     summed = are_sums(e, generic)
-    levels = levels_of(loops) if any(summed) else [Level(loop) for loop in range(len(loops))]
+    levels = levels_of(loops) if any(summed) else [LoopLevel(loop) for loop in range(len(loops))]
     results = nest(build, levels, loops, summed, initial, body)
     if companion is not None:
         companion.results = results[own:]

@@ -45,7 +45,7 @@ def afresh(build: Builder, carried: Carried, sums: Sequence[bool], inside: Calla
 
 
 @dataclass(frozen=True)
-class Level:
+class LoopLevel:
     """Loop of a nest, over the part of the range of `loop` that the enclosing levels leave, in steps of `step`.
 
     fresh: whether the loop body has accumulators of its own.
@@ -56,9 +56,9 @@ class Level:
     fresh: bool = False
 
 
-def levels_of(sizes: Sequence[Index]) -> list[Level]:
+def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
     """Return the loops over `sizes`, outermost first, with those that are long cut into blocks."""
-    levels: list[Level] = []
+    levels: list[LoopLevel] = []
     steps, limit, fresh, left = 1, BLOCK, False, LEVELS - 1
 
     def fits(size: Index) -> bool:
@@ -69,16 +69,16 @@ def levels_of(sizes: Sequence[Index]) -> list[Level]:
         while left and not fits(size) and (step == 1 or loop == 0):
             if steps < FEWEST:  # too little for an accumulator: a block of this loop is inside too
                 length = limit // steps
-                levels.append(Level(loop, step, fresh))
+                levels.append(LoopLevel(loop, step, fresh))
                 step, size = step * length, -(-size // length) if isinstance(size, int) else size
             steps, limit, fresh, left = 1, BLOCKS, True, left - 1
-        levels.append(Level(loop, step, fresh))
+        levels.append(LoopLevel(loop, step, fresh))
         steps, fresh = steps * max(1, size) if isinstance(size, int) else limit, False
     return levels[::-1]
 
 
 def nest(
-    build: Builder, levels: Sequence[Level], sizes: Sequence[Index], sums: Sequence[bool], carried: Carried,
+    build: Builder, levels: Sequence[LoopLevel], sizes: Sequence[Index], sums: Sequence[bool], carried: Carried,
     body: Callable[[Builder, dict[int, Index], Carried], Carried],
 ) -> Carried:  # fmt: skip
     """Emit the loops of `levels` around `body`, which receives the index of every loop, and return the

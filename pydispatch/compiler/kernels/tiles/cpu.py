@@ -17,7 +17,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.constants import WORKGROUP
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.kernels.tiles.parts import (
-    Part,
+    TileView,
     branch,
     converted,
     either,
@@ -82,7 +82,7 @@ def read(build: Builder, op: ReadTileOp) -> None:
     _read(build, part_of(op), op.tile)
 
 
-def _read(build: Builder, part: Part, tile: SSAValue) -> None:
+def _read(build: Builder, part: TileView, tile: SSAValue) -> None:
     """Emit a copy of a part of a view into `tile`, in the type of the tile. Elements beyond the view become zero."""
     then, other = branch(build), branch(build)
     _copy(then, part, tile)
@@ -90,13 +90,13 @@ def _read(build: Builder, part: Part, tile: SSAValue) -> None:
     either(build, part.inside(build, shape_of(tile)), then, other)
 
 
-def _copy(build: Builder, part: Part, tile: SSAValue) -> None:
+def _copy(build: Builder, part: TileView, tile: SSAValue) -> None:
     """Emit the copy of a part that is completely inside its view. Transposed parts are copied in square blocks."""
     rows, columns = shape_of(tile)
-    if not part.turned or element_of(part.value) != element_of(tile):
+    if not part.transposed or element_of(part.value) != element_of(tile):
         _copy_elements(build, part, tile, (0, 0), (rows, columns))
         return
-    target, source = Part(build.source, tile), Part(build.source, part.value, part.first)
+    target, source = TileView(build.source, tile), TileView(build.source, part.value, part.first)
     for row in range(0, rows, SIDE):
         for column in range(0, columns, SIDE):
             height, width = min(SIDE, rows - row), min(SIDE, columns - column)
@@ -104,7 +104,7 @@ def _copy(build: Builder, part: Part, tile: SSAValue) -> None:
             build.add(TransposeOp(operands=[block, target.view(build, row, column, (height, width))]))
 
 
-def _copy_what_exists(build: Builder, part: Part, tile: SSAValue) -> None:
+def _copy_what_exists(build: Builder, part: TileView, tile: SSAValue) -> None:
     """Zeros, and on them what there is."""
     shape = shape_of(tile)
     zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
@@ -114,7 +114,7 @@ def _copy_what_exists(build: Builder, part: Part, tile: SSAValue) -> None:
 
 
 def _copy_elements(
-    build: Builder, part: Part, tile: SSAValue, low: tuple[Index, Index], high: tuple[Index, Index]
+    build: Builder, part: TileView, tile: SSAValue, low: tuple[Index, Index], high: tuple[Index, Index]
 ) -> None:
     def one(builder: Builder, row: Index, column: Index) -> None:
         value = builder.add(memref.LoadOp.get(part.value, part.place(builder, row, column)))
@@ -143,34 +143,34 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
         if not part.is_inside(1 - index, shape_of(tile)[1 - index]):
             steps = build.least(steps, part.existing(build, 1 - index, shape_of(tile)[1 - index])[1])
         factors.append(_taken(build, op, part, tile, index))
-    _blocks(build, factors[0], factors[1], Part(op, op.c), (*shape_of(op.c), steps), level)
+    _blocks(build, factors[0], factors[1], TileView(op, op.c), (*shape_of(op.c), steps), level)
 
 
-def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, index: int) -> Part:
+def _in_type(build: Builder, op: MatmulOp, tile: SSAValue, index: int) -> TileView:
     """Return a factor in memory, in the type of the sums; copy and convert it when its tile has another type."""
     if element_of(tile) == element_of(op.c):
-        return Part(op, tile)
+        return TileView(op, tile)
     memory = _memory(op, tile, index)
-    _copy(build, Part(op, tile), memory)
-    return Part(op, memory)
+    _copy(build, TileView(op, tile), memory)
+    return TileView(op, memory)
 
 
-def _taken(build: Builder, op: MatmulOp, part: Part, tile: SSAValue, index: int) -> Part:
+def _taken(build: Builder, op: MatmulOp, part: TileView, tile: SSAValue, index: int) -> TileView:
     """Return a factor that is a part of a view: in place if its rows (of A) or columns (of B) exist, else as a copy."""
     memory = _memory(op, tile, index)
-    if element_of(part.value) != element_of(memory) or (part.turned and index == 1):
+    if element_of(part.value) != element_of(memory) or (part.transposed and index == 1):
         _read(build, part, memory)
-        return Part(op, memory)
+        return TileView(op, memory)
     size = shape_of(tile)[index]
     exists = part.is_whole(build, index, size)
     if exists is True:
         return part
     if exists is False:
         _copy_what_exists(build, part, memory)
-        return Part(op, memory)
+        return TileView(op, memory)
     then, other = branch(build), branch(build)
     _copy_what_exists(other, part, memory)
-    return part.or_copy(build, exists, then, other, Part(op, memory))
+    return part.or_copy(build, exists, then, other, TileView(op, memory))
 
 
 def _memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
@@ -201,7 +201,9 @@ def _memory(op: MatmulOp, tile: SSAValue, index: int) -> SSAValue:
     return alloc.results[0]
 
 
-def _blocks(build: Builder, lhs: Part, rhs: Part, c: Part, sizes: tuple[int, int, Index], level: Level) -> None:
+def _blocks(
+    build: Builder, lhs: TileView, rhs: TileView, c: TileView, sizes: tuple[int, int, Index], level: Level
+) -> None:
     """Emit the register blocks of a product, column by column, so that a panel of B stays in the first-level cache."""
     rows, columns, steps = sizes
     tiles = choose_tiles(

@@ -19,7 +19,7 @@ def read(build: Builder, op: ReadTileOp) -> None:
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
     def one(builder: Builder, flat: Index) -> None:
-        if part.turned:  # neighbours of the view
+        if part.transposed:  # neighbours of the view
             column, row = builder.split(flat, [columns, rows])
         else:
             row, column = builder.split(flat, [rows, columns])

@@ -29,24 +29,24 @@ def shape_of(value: SSAValue) -> tuple[int, int]:
     return rows, columns
 
 
-class Part:
+class TileView:
     """A matrix that begins somewhere in a memref: of a tile, or the part of a view that becomes one."""
 
     def __init__(
-        self, op: Operation, value: SSAValue, first: tuple[Index, Index] = (0, 0), turned: bool = False,
+        self, op: Operation, value: SSAValue, first: tuple[Index, Index] = (0, 0), transposed: bool = False,
         layout: Strided | None = None,
     ) -> None:  # fmt: skip
-        self.value, self.first, self.turned = value, first, turned
+        self.value, self.first, self.transposed = value, first, transposed
         self.layout = layout or strided(op, value)
 
     @property
     def strides(self) -> tuple[Index, Index]:
         down, right = self.layout.strides
-        return (right, down) if self.turned else (down, right)
+        return (right, down) if self.transposed else (down, right)
 
     def view(self, build: Builder, row: Index, column: Index, sizes: tuple[Index, Index]) -> SSAValue:
         """Emit a view of a block of the matrix with these sizes that begins at `row` and `column`, and return it."""
-        at = (column, row) if self.turned else (row, column)
+        at = (column, row) if self.transposed else (row, column)
         offset = self.layout.offset
         for start, own, stride in zip(self.first, at, self.layout.strides, strict=True):
             offset = build.plus(offset, build.times(build.plus(start, own), stride))
@@ -54,14 +54,14 @@ class Part:
 
     def place(self, build: Builder, row: Index, column: Index) -> list[SSAValue]:
         """Return the indices in the memref of an element of the matrix."""
-        at = (column, row) if self.turned else (row, column)
+        at = (column, row) if self.transposed else (row, column)
         return [build.value(build.plus(start, own)) for start, own in zip(self.first, at, strict=True)]
 
     def _along(self, dimension: int) -> tuple[Index, Index]:
         """Return the index in the memref at which the matrix begins along its rows or columns, and the memref's extent
         there.
         """
-        own = 1 - dimension if self.turned else dimension
+        own = 1 - dimension if self.transposed else dimension
         return self.first[own], self.layout.sizes[own]
 
     def is_inside(self, dimension: int, size: int) -> bool:
@@ -95,12 +95,12 @@ class Part:
         low = build.least(build.most(build.minus(0, start), 0), size)
         return low, build.most(build.least(build.minus(extent, start), size), 0)
 
-    def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: Part) -> Part:
+    def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: TileView) -> TileView:
         """Emit the choice between the matrix in place when the condition holds, and its copy, which `other` writes;
         return the chosen matrix.
         """
         rows, columns = shape_of(copy.value)
-        layout = StridedLayoutAttr([None, None if self.turned else 1], None)
+        layout = StridedLayoutAttr([None, None if self.transposed else 1], None)
         type_ = MemRefType(element_of(self.value), [rows, columns], layout)
         values = []
         for at, part in ((then, self), (other, copy)):
@@ -112,8 +112,8 @@ class Part:
         layout_of = LayoutOp.create(operands=[chosen], result_types=[IndexType()] * 5)
         build.add(layout_of)
         offset, _, _, down, right = layout_of.results
-        stated = down, right if self.turned else 1
-        return Part(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), stated))
+        stated = down, right if self.transposed else 1
+        return TileView(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), stated))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
         """Emit the load of an element, and return it; zero if it is outside the memref."""
@@ -125,9 +125,9 @@ class Part:
         return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, places)), lambda _: zero)
 
 
-def part_of(op: ReadTileOp) -> Part:
+def part_of(op: ReadTileOp) -> TileView:
     """Return the part of a matrix from which a tile is read."""
-    return Part(op, op.view, (op.row, op.column), op.turned is not None)
+    return TileView(op, op.view, (op.row, op.column), op.turned is not None)
 
 
 def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Builder) -> None:

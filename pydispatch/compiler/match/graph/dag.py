@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.match.graph.facts import castable
-from pydispatch.compiler.match.graph.view import Node, View, source_of
+from pydispatch.compiler.match.graph.view import GraphView, Node, source_of
 
 NAME_ONLY = "match.operation_name_only"
 ABSENT = "absent"
@@ -39,12 +39,12 @@ class Match:
     ops: set[Operation] = field(default_factory=set)
 
 
-class Pattern:
+class DagPattern:
     """The operations of a block, the last of which is the root, over the arguments of the block."""
 
     def __init__(self, block: Block, root: Operation) -> None:
         self.block, self.root = block, root
-        self.view = View()
+        self.view = GraphView()
         self.inputs = list(block.args)
         self.nodes = self.view.nodes(root)
         self._index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}
@@ -104,7 +104,7 @@ class Pattern:
         op = child.op if isinstance(child, Node) else source_of(child).owner
         return op.name if isinstance(op, Operation) and NAME_ONLY in op.attributes else None
 
-    def match(self, root: Operation, view: View) -> Match | Mismatch:
+    def match(self, root: Operation, view: GraphView) -> Match | Mismatch:
         """Compare with the operations above `root`."""
         if len(root.results) != len(self.root.results):
             want, got = len(self.root.results), len(root.results)
@@ -121,7 +121,7 @@ class Pattern:
 class _Search:
     """State of one comparison of a pattern with a program. `trail` records bindings, for backtracking."""
 
-    def __init__(self, pattern: Pattern, view: View) -> None:
+    def __init__(self, pattern: DagPattern, view: GraphView) -> None:
         self.pattern, self.view = pattern, view
         self.bound: dict[int, SSAValue | str] = {}
         self.trail: list[int] = []

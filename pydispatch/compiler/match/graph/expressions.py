@@ -61,9 +61,9 @@ def comparison(op: Operation) -> tuple[int, bool] | None:
 
 def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
     """(key of the operation without its operands, whether they may change places, whether they do)."""
-    turned = comparison(op)
-    if turned is not None:
-        return (op.name, turned[0]), turned[0] in _SYMMETRIC[op.name], turned[1]
+    swapped = comparison(op)
+    if swapped is not None:
+        return (op.name, swapped[0]), swapped[0] in _SYMMETRIC[op.name], swapped[1]
     return (op.name, *properties_key(op)), info_of(op).commutative, False
 
 
@@ -96,7 +96,7 @@ def constant_text(value: Attribute | None) -> str:
     return "a constant tensor"
 
 
-class Body:
+class ScalarBody:
     """The expressions of one block. `captured`: the values from outside that they use, in order of their first use."""
 
     def __init__(self, block: Block, name_of: Callable[[SSAValue], str] | None = None) -> None:
@@ -180,7 +180,7 @@ def region_key(op: Operation, captured: list[SSAValue]) -> list[Hashable]:
         if len(blocks) != 1:
             keys.append(id(op))
             continue
-        body = Body(blocks[0])
+        body = ScalarBody(blocks[0])
         body.captured = captured
         keys.append((tuple(a.type for a in blocks[0].args), body.yields()))
     return keys

@@ -16,7 +16,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 @dataclass(frozen=True)
-class Size:
+class SizeFacts:
     """A size between `low` and `high` (None: no bound) that is a multiple of `multiple`."""
 
     low: int = 0
@@ -66,7 +66,7 @@ def _divisors(type: TensorType[Attribute]) -> list[bool]:
     return (flags + [False] * rank)[:rank]
 
 
-def size_of(value: SSAValue, dim: int) -> Size:
+def size_of(value: SSAValue, dim: int) -> SizeFacts:
     """Return the known facts about one size of a tensor."""
     value = source_of(value)
     known = shape_of(value)[dim]
@@ -84,36 +84,36 @@ def _stated(value: SSAValue, dim: int) -> Stated | None:
     return Dim(outputs[value.index], dim) if value.index < len(outputs) else None
 
 
-def _size(stated: Stated | None) -> Size:
+def _size(stated: Stated | None) -> SizeFacts:
     if isinstance(stated, int):
-        return Size(stated, stated, stated or 1)
+        return SizeFacts(stated, stated, stated or 1)
     if isinstance(stated, Dim):
         return size_of(stated.tensor, stated.axis)
     if isinstance(stated, SSAValue):
         return size_from(stated)
     if isinstance(stated, Product):
-        product = Size(1, 1)
+        product = SizeFacts(1, 1)
         for part in stated.parts:
             product = _times(product, _size(part))
         return product
-    return Size()
+    return SizeFacts()
 
 
-def _times(lhs: Size, rhs: Size) -> Size:
+def _times(lhs: SizeFacts, rhs: SizeFacts) -> SizeFacts:
     high = None if lhs.high is None or rhs.high is None else lhs.high * rhs.high
-    return Size(lhs.low * rhs.low, high, lhs.multiple * rhs.multiple)
+    return SizeFacts(lhs.low * rhs.low, high, lhs.multiple * rhs.multiple)
 
 
-def size_from(value: SSAValue) -> Size:
+def size_from(value: SSAValue) -> SizeFacts:
     """Return the known facts about an index."""
     if not isinstance(value, OpResult):
-        return Size()
+        return SizeFacts()
     op = value.op
     if op.name == "arith.constant":
         constant = op.properties.get("value")
         if isinstance(constant, IntegerAttr):
             size = int(constant.value.data)
-            return Size(size, size, size or 1)
+            return SizeFacts(size, size, size or 1)
     if op.name == "util.assume.int":
         return _assumed(op, value.index)
     if op.name == "arith.muli":
@@ -122,7 +122,7 @@ def size_from(value: SSAValue) -> Size:
         index = size_from(op.operands[1]).static
         if index is not None:
             return size_of(op.operands[0], index)
-    return Size()
+    return SizeFacts()
 
 
 def size_identity(value: SSAValue, dim: int) -> Hashable:
@@ -150,21 +150,21 @@ def size_identity(value: SSAValue, dim: int) -> Hashable:
         value, dim = index.op.operands[0], axis
 
 
-def _assumed(op: Operation, index: int) -> Size:
+def _assumed(op: Operation, index: int) -> SizeFacts:
     rows = op.properties.get("assumptions")
     if not isinstance(rows, ArrayAttr) or index >= len(rows):
-        return Size()
+        return SizeFacts()
     row = rows.data[index]
     entries = row.data if isinstance(row, ArrayAttr) else [row]
-    assumed: list[Size] = []
+    assumed: list[SizeFacts] = []
     for entry in entries:
         if not isinstance(entry, DictionaryAttr):
-            return Size()
+            return SizeFacts()
         numbers = {k: int(v.value.data) for k, v in entry.data.items() if isinstance(v, IntegerAttr)}
-        assumed.append(Size(numbers.get("umin", 0), numbers.get("umax"), max(1, numbers.get("udiv", 1))))
+        assumed.append(SizeFacts(numbers.get("umin", 0), numbers.get("umax"), max(1, numbers.get("udiv", 1))))
     if not assumed:
-        return Size()
+        return SizeFacts()
     highs = [f.high for f in assumed]
     high = None if None in highs else max(h for h in highs if h is not None)
     multiple = assumed[0].multiple if len({f.multiple for f in assumed}) == 1 else 1
-    return Size(min(f.low for f in assumed), high, multiple)
+    return SizeFacts(min(f.low for f in assumed), high, multiple)

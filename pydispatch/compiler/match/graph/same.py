@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.match.graph.view import View
+from pydispatch.compiler.match.graph.view import GraphView
 
 
 def is_like(op: Operation, name: str) -> bool:
@@ -20,8 +20,8 @@ def is_like(op: Operation, name: str) -> bool:
     if named is None:
         return False
     try:
-        view = View()
-        mine, theirs = view.nodes(named), View().nodes(op)
+        view = GraphView()
+        mine, theirs = view.nodes(named), GraphView().nodes(op)
         return [n.key for n in mine] == [n.key for n in theirs]
     except Exception:  # The named operation does not accept such operands.
         return False

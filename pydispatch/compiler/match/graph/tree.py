@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from xdsl.ir import Operation, SSAValue
 
-from pydispatch.compiler.match.graph.view import Node, View
+from pydispatch.compiler.match.graph.view import GraphView, Node
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Tree(Generic[T]):
                 branch = branch.by_key.setdefault(key, _Branch())
         branch.here.append(item)
 
-    def find(self, op: Operation, view: View) -> list[T]:
+    def find(self, op: Operation, view: GraphView) -> list[T]:
         """Return the items for the first result of an operation, without order."""
         if not op.results:
             return []
@@ -47,7 +47,7 @@ class Tree(Generic[T]):
         self._walk(self._root, (nodes[0], None), view, matches)
         return matches
 
-    def _walk(self, branch: _Branch[T], rest: object, view: View, matches: list[T]) -> None:
+    def _walk(self, branch: _Branch[T], rest: object, view: GraphView, matches: list[T]) -> None:
         """rest: the nodes still to visit, as (first, (second, ...)): branches share it."""
         matches += branch.here
         if rest is None:

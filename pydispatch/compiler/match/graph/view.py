@@ -15,7 +15,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.graph.expressions import Body, number, operation_key
+from pydispatch.compiler.match.graph.expressions import ScalarBody, number, operation_key
 from pydispatch.errors import CompileError
 from pydispatch.ir.affine_maps import is_identity
 from pydispatch.ir.core.walk import walk
@@ -71,7 +71,7 @@ class Node:
         return self.label == "constant"
 
 
-class View:
+class GraphView:
     """The nodes of one program or pattern, created on demand."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ def source_of(value: SSAValue) -> SSAValue:
     return value
 
 
-def _nodes_of(op: Operation, view: View) -> list[Node]:
+def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
     if isinstance(op, GenericOp):
         return _of_generic(op)
     if op.name == "arith.constant":
@@ -140,7 +140,7 @@ def _nodes_of(op: Operation, view: View) -> list[Node]:
     ]
 
 
-def _splat(op: Operation, scalar: SSAValue, view: View, unread: Sequence[SSAValue]) -> Node:
+def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SSAValue]) -> Node:
     """Return the node of a tensor of equal elements: a constant when the element is one."""
     inner = view.node(scalar)
     result = op.results[0]
@@ -172,7 +172,7 @@ def _of_generic(op: GenericOp) -> list[Node]:
         for result, value in zip(op.results, last.operands, strict=True):
             nodes.append(_scalar_root(g, value, result, scalars))
         return nodes
-    body = Body(block)
+    body = ScalarBody(block)
     yields = body.yields()
     read = [o for o, a in zip(g.outputs, out_args, strict=True) if list(a.uses)]
     unread = [o for o, a in zip(g.outputs, out_args, strict=True) if not list(a.uses)]
@@ -272,7 +272,7 @@ def _is_named(op: Operation) -> bool:
     return row_of(op.name) is not None
 
 
-def _of_named(op: Operation, view: View) -> list[Node] | None:
+def _of_named(op: Operation, view: GraphView) -> list[Node] | None:
     """Return the nodes of the operation to which a named operation is normalised, over its own operands; None if
     normalisation fails or keeps the operation, or a result has no node.
     """
@@ -303,7 +303,7 @@ def _of_named(op: Operation, view: View) -> list[Node] | None:
     assert last is not None
     if any(inner.name == op.name for inner in outer.ops):  # only checked, or kept as it is
         return None
-    inside = View()
+    inside = GraphView()
     nodes: list[Node] = []
     for result, value in zip(op.results, last.operands, strict=True):
         moved = _moved(inside.node(value), inside, back, op, {})
@@ -339,7 +339,7 @@ def _inside(value: SSAValue, op: Operation) -> bool:
 
 
 def _moved(
-    node: Node, inside: View, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
+    node: Node, inside: GraphView, back: dict[SSAValue, SSAValue], op: Operation, done: dict[Node, SSAValue | Node]
 ) -> SSAValue | Node:
     """Translate a node of the scratch function into one of the program: arguments become the operands."""
     if node in done:

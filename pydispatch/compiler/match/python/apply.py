@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.match.edit import cleanup
 from pydispatch.compiler.match.graph.dag import Match, Mismatch
 from pydispatch.compiler.match.graph.tree import Tree
-from pydispatch.compiler.match.graph.view import View
+from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.python.match import Compiled, MatchInfo, compile_pattern, failed
 from pydispatch.compiler.match.python.replace import Replacer
 from pydispatch.compiler.match.report import Report
@@ -50,7 +50,7 @@ def apply_patterns(
     targets: the formats that the program is compiled for, for predicates and generators. decide: None for all.
     """
     compiled = [compile_pattern(p, i) for i, p in enumerate(patterns)]
-    view = View()
+    view = GraphView()
     ops = [op for function in module.body.block.ops if function.name in FUNCTIONS for op in walk(function)]
     accepted = _settle(_find(compiled, ops, view, targets, report))
     replacer = Replacer(module, targets)
@@ -86,7 +86,7 @@ def _decided(accepted: list[_Taken], replacer: Replacer, decide: Decide) -> list
 
 
 def _find(
-    compiled: Sequence[Compiled], ops: Sequence[Operation], view: View, targets: tuple[str, ...], report: Report
+    compiled: Sequence[Compiled], ops: Sequence[Operation], view: GraphView, targets: tuple[str, ...], report: Report
 ) -> list[tuple[tuple[int, int, int], _Taken]]:
     """Return every match with its sort key."""
     tree: Tree[Compiled] = Tree()

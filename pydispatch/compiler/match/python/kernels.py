@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pydispatch.compiler.match.python.text import OWN, Signature
+from pydispatch.compiler.match.python.text import OWN, MatchSignature
 from pydispatch.errors import CompileError
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.kernels.module import EXECUTABLE
 from pydispatch.patterns.types import TensorType
 
 
-def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) -> str:
+def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignature) -> str:
     """Generate a function that runs a kernel; its symbols are NAME and NAME_kernel. The kernel's parameters are named
     like inputs and outputs of the pattern. CompileError if they do not fit.
     """
@@ -55,13 +55,15 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: Signature) ->
     return text.replace(EXECUTABLE, "@NAME_kernel")
 
 
-def _as_called(outputs: dict[str, TensorType], signature: Signature, parameters: list[str]) -> dict[str, TensorType]:
+def _as_called(
+    outputs: dict[str, TensorType], signature: MatchSignature, parameters: list[str]
+) -> dict[str, TensorType]:
     """Return the output types by the names that the kernel uses for the outputs."""
     called = {signature.name_of(parameter): parameter for parameter in parameters if parameter in signature.others}
     return {called.get(name, name): type for name, type in outputs.items()}
 
 
-def _sizes(signature: Signature) -> list[str]:
+def _sizes(signature: MatchSignature) -> list[str]:
     """Definitions of the sizes of the pattern."""
     inputs, lines = dict(signature.inputs), []
     for size, (tensor, axis) in signature.sizes.items():

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.match.graph import facts
+from pydispatch.compiler.match.graph.dag import DagPattern as Dag
 from pydispatch.compiler.match.graph.dag import Match, Mismatch
-from pydispatch.compiler.match.graph.dag import Pattern as Dag
-from pydispatch.compiler.match.graph.view import View
+from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.programs import function_of, root_of
 from pydispatch.compiler.match.python.sizes import disagreement, to_compare
@@ -32,7 +32,7 @@ class Compiled:
         self.name = pattern.name
         self.compare = to_compare(pattern)
 
-    def match(self, op: Operation, view: View) -> Match | Mismatch:
+    def match(self, op: Operation, view: GraphView) -> Match | Mismatch:
         if self.dag is None:
             return self._call(op)
         match = self.dag.match(op, view)
@@ -46,7 +46,7 @@ class Compiled:
     def _call(self, op: Operation) -> Match | Mismatch:
         assert self.pattern.match_op is not None
         try:
-            got = self.pattern.match_op(OpInfo(op))
+            got = self.pattern.match_op(MatchedOpInfo(op))
         except Exception as error:
             raise failed("function", self.name, error, op) from error
         if got is None or isinstance(got, str):
@@ -63,7 +63,7 @@ class Compiled:
         return Match(op, list(inputs), list(outputs), {op})
 
 
-class OpInfo:
+class MatchedOpInfo:
     """An operation as a matcher function sees it."""
 
     def __init__(self, op: Operation) -> None:
@@ -76,10 +76,10 @@ class OpInfo:
         self.inputs = list(structure.inputs) if structure is not None else self.operands
         self.loops = list(structure.iterators) if structure is not None else []
 
-    def producer(self, index: int) -> OpInfo | None:
+    def producer(self, index: int) -> MatchedOpInfo | None:
         """Return the operation that makes an operand; None for an argument."""
         owner = self.operands[index].owner
-        return OpInfo(owner) if isinstance(owner, Operation) else None
+        return MatchedOpInfo(owner) if isinstance(owner, Operation) else None
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -144,7 +144,7 @@ class MatchInfo:
 
     def __init__(self, compiled: Compiled, match: Match, targets: tuple[str, ...] = ()) -> None:
         self.pattern = compiled.pattern
-        self.op = OpInfo(match.root)
+        self.op = MatchedOpInfo(match.root)
         self.symbol = f"{compiled.name}_kernel"
         self.targets = targets
         names = [n for n, _ in compiled.pattern.inputs] or [f"in{i}" for i in range(len(match.inputs))]

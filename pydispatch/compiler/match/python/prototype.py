@@ -29,7 +29,7 @@ _DTYPE_BITS = {"index": 64, "i1": 8, "bf16": 16, **{f"{kind}{n}": n for kind in 
 
 
 @dataclass(frozen=True)
-class Parameter:
+class CParameter:
     """A parameter of a C function. type: without qualifiers and `*`. is_constant: a pointer to what is only read."""
 
     name: str
@@ -53,7 +53,7 @@ class Parameter:
         return bits == dtype_bits and (is_pointer or is_number)
 
 
-def parameters_of(file: str, data: bytes, symbol: str) -> list[Parameter] | None:
+def parameters_of(file: str, data: bytes, symbol: str) -> list[CParameter] | None:
     """Return the parameters of a function of C source, bitcode or an object. None where the file does not state them:
     calls of a function of an object without debug information cannot be checked.
     """
@@ -64,7 +64,7 @@ def parameters_of(file: str, data: bytes, symbol: str) -> list[Parameter] | None
     return _parameters_of_object(data, symbol)
 
 
-def _parameters_of_source(source: bytes, symbol: str) -> list[Parameter] | None:
+def _parameters_of_source(source: bytes, symbol: str) -> list[CParameter] | None:
     """Return the parameters of the definition of a function. None where the source has no definition that is found."""
     text = _COMMENT.sub(" ", source.decode(errors="replace"))
     definition = re.search(rf"\b{re.escape(symbol)}\s*\(([^(){{}};]*)\)[^(){{}};]*{{", text)
@@ -74,7 +74,7 @@ def _parameters_of_source(source: bytes, symbol: str) -> list[Parameter] | None:
     return [] if listed in ([""], ["void"]) else [_parameter(parameter) for parameter in listed]
 
 
-def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[Parameter] | None:
+def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[CParameter] | None:
     """Return the parameters of a function that bitcode defines; None where it does not. Pointers have no element type,
     integers no sign; names are those of parameters or of debug information, and may be missing."""
     declared = bitcode_parameters(bitcode, symbol)
@@ -85,14 +85,14 @@ def _parameters_of_bitcode(bitcode: bytes, symbol: str) -> list[Parameter] | Non
         is_pointer = parameter.type.startswith("ptr") or parameter.type.endswith("*")
         type = "" if is_pointer else _LLVM_TYPES.get(parameter.type, parameter.type)
         parameters.append(
-            Parameter(
+            CParameter(
                 parameter.name, type, is_pointer, parameter.is_read_only, f"{parameter.type} {parameter.name}".rstrip()
             )
         )
     return parameters
 
 
-def _parameters_of_object(data: bytes, symbol: str) -> list[Parameter] | None:
+def _parameters_of_object(data: bytes, symbol: str) -> list[CParameter] | None:
     declared = dwarf.parameters(data, symbol)
     if declared is None:
         return None
@@ -100,23 +100,23 @@ def _parameters_of_object(data: bytes, symbol: str) -> list[Parameter] | None:
     for parameter in declared:
         type = _C_TYPES.get(parameter.type, "")
         text = f"{'const ' * parameter.is_constant}{type or '...'} {'*' * parameter.is_pointer}{parameter.name}"
-        parameters.append(Parameter(parameter.name, type, parameter.is_pointer, parameter.is_constant, text))
+        parameters.append(CParameter(parameter.name, type, parameter.is_pointer, parameter.is_constant, text))
     return parameters
 
 
-def _parameter(text: str) -> Parameter:
+def _parameter(text: str) -> CParameter:
     words = [word for word in re.findall(r"\w+", re.sub(r"\[[^\]]*\]", " ", text)) if word not in _QUALIFIERS]
     is_named = len(words) > 1 and " ".join(words) not in _BITS
     type = " ".join(words[:-1] if is_named else words)
     is_pointer = "*" in text or "[" in text
     is_constant = is_pointer and "const" in text.partition("*")[0].split()
-    return Parameter(words[-1] if is_named else "", type, is_pointer, is_constant, " ".join(text.split()))
+    return CParameter(words[-1] if is_named else "", type, is_pointer, is_constant, " ".join(text.split()))
 
 
 def bind(
     pattern: str,
     symbol: str,
-    parameters: Sequence[Parameter],
+    parameters: Sequence[CParameter],
     arguments: Sequence[str],
     values: Mapping[str, tuple[str, str]],
     outputs: Collection[str],

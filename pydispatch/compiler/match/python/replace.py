@@ -13,7 +13,7 @@ from pydispatch.compiler.match.graph.dag import Match
 from pydispatch.compiler.match.python.kernels import dispatch_of_kernel
 from pydispatch.compiler.match.python.lower import Lowering
 from pydispatch.compiler.match.python.match import Compiled, MatchInfo, failed
-from pydispatch.compiler.match.python.text import Signature, dispatch_of_c, dispatch_of_whole, signature_of
+from pydispatch.compiler.match.python.text import MatchSignature, dispatch_of_c, dispatch_of_whole, signature_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.walk import walk
@@ -106,7 +106,7 @@ class Replacer:
                            note="a generator returns C text, the bytes of an object, a CFunction, pydispatch.ptx(...), "
                            "pydispatch.shader(...) or a WholeKernel")  # fmt: skip
 
-    def _traced(self, pattern: Pattern, kernel: Traced, signature: Signature) -> str:
+    def _traced(self, pattern: Pattern, kernel: Traced, signature: MatchSignature) -> str:
         tensors = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
         values = [Value("input", type, (), i) for i, type in tensors]
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))

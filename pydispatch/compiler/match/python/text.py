@@ -25,7 +25,7 @@ OWN = -1
 
 
 @dataclass
-class Signature:
+class MatchSignature:
     """A kernel's inputs and outputs.
 
     sizes: name -> (input, axis) that has it first, in order of first use. others: further names of inputs, outputs and
@@ -62,7 +62,7 @@ class Signature:
 
 def signature_of(
     pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match, named: bool = True
-) -> Signature:
+) -> MatchSignature:
     """Return the signature of a match: as the pattern declares it, or for a matcher from the matched values.
 
     named: whether the sizes of a custom operation get names even if they are static, so that kernels can query them.
@@ -73,11 +73,13 @@ def signature_of(
     if pattern.match_op is None:
         inputs_by_name = [(n, _named(n, t)) for n, t in pattern.inputs]
         names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]
-        signature = Signature(inputs_by_name, [(n, v.type) for n, v in zip(names, pattern.outputs, strict=True)])
+        signature = MatchSignature(inputs_by_name, [(n, v.type) for n, v in zip(names, pattern.outputs, strict=True)])
     else:
         inputs_by_name = [(f"in{i}", _actual(f"in{i}", v)) for i, v in enumerate(inputs)]
         names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
-        signature = Signature(inputs_by_name, [(n, _result(v, match)) for n, v in zip(names, outputs, strict=True)])
+        signature = MatchSignature(
+            inputs_by_name, [(n, _result(v, match)) for n, v in zip(names, outputs, strict=True)]
+        )
     for name, type in signature.inputs:
         for axis, size in enumerate(type.shape or ()):
             if isinstance(size, str):
@@ -90,10 +92,10 @@ def signature_of(
     return signature
 
 
-def _custom_signature(op: CustomOp, named: bool) -> Signature:
+def _custom_signature(op: CustomOp, named: bool) -> MatchSignature:
     """Return the signature that a custom operation declares. named: see `signature_of`."""
     names = [name.data for name in op.operand_names.data]
-    signature = Signature([], [])
+    signature = MatchSignature([], [])
     for index, (name, value) in enumerate(zip(names, op.arguments, strict=True)):
         if isinstance(value.type, IndexType):
             signature.sizes[name] = (name, OWN)
@@ -160,7 +162,7 @@ def _result(value: SSAValue, match: Match) -> TensorType:
     return TensorType(str(value.type.element_type), tuple(shape))
 
 
-def _function(signature: Signature, lines: list[str], dispatch: str) -> str:
+def _function(signature: MatchSignature, lines: list[str], dispatch: str) -> str:
     """Generate the function around a dispatch; NAME stands for its name."""
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     types = [t.mlir for _, t in signature.outputs]
@@ -180,7 +182,7 @@ def _function(signature: Signature, lines: list[str], dispatch: str) -> str:
     )
 
 
-def _signature_types(signature: Signature, operands: list[str]) -> str:
+def _signature_types(signature: MatchSignature, operands: list[str]) -> str:
     tensors = [f"{t.mlir}{signature.dims(t)}" for _, t in signature.tensors]
     results = ", ".join(f"{t.mlir}{signature.dims(t)}" for _, t in signature.outputs)
     return f"({', '.join([*tensors, *operands])}) -> ({results})"
@@ -209,7 +211,7 @@ def _text(text: str) -> str:
     return f'"{escaped}"'
 
 
-def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
+def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> str:
     """Generate an executable whose workgroups call a C function, and the function that dispatches it."""
     values = _values(name, kernel, signature)
     file = kernel.source_file()
@@ -277,13 +279,13 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: Signature) -> str:
 """ + _function(signature, [], dispatch)
 
 
-def _default_arguments(kernel: CFunction, signature: Signature) -> list[str]:
+def _default_arguments(kernel: CFunction, signature: MatchSignature) -> list[str]:
     names = [n for n, _ in (*signature.tensors, *signature.scalars, *signature.outputs)]
     sizes = [size for size, (_, axis) in signature.sizes.items() if axis != OWN]
     return [*names, *sizes, *(["first"] if kernel.tile is not None else [])]
 
 
-def _values(name: str, kernel: CFunction, signature: Signature) -> dict[str, tuple[str, str]]:
+def _values(name: str, kernel: CFunction, signature: MatchSignature) -> dict[str, tuple[str, str]]:
     """Return the values that kernel arguments may name: name -> (value, type)."""
     values = {n: (f"%m_{n}", f"memref<{t.dtype}>") for n, t in (*signature.tensors, *signature.outputs)}
     values |= {n: (f"%in_{n}", t.dtype) for n, t in signature.scalars}
@@ -298,7 +300,7 @@ def _backend_of(format: str) -> str:
     return next((backend.name for backend in backends() if backend.has_format(format)), format)
 
 
-def dispatch_of_whole(name: str, kernel: WholeKernel, signature: Signature) -> str:
+def dispatch_of_whole(name: str, kernel: WholeKernel, signature: MatchSignature) -> str:
     """Generate a function around a `hal.dispatch.extern`."""
     kernel = replace(
         kernel, constants=tuple(map(signature.name_of, kernel.constants)),

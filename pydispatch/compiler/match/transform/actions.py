@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.match.edit import cleanup
 from pydispatch.compiler.match.edit.calls import Inserter, call_in_place
 from pydispatch.compiler.match.edit.symbols import import_symbol, symbol_of, table_of
-from pydispatch.compiler.match.graph.view import View
+from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.report import OUTSIDE, function_of
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter
 from pydispatch.compiler.match.transform.matchers import Absent
@@ -81,7 +81,7 @@ def _dce(run: Interpreter, op: Any, env: Env) -> None:
 def _cse(run: Interpreter, op: Any, env: Env) -> None:
     for target in run.ops(op, env):
         cleanup.eliminate_common(target)
-    run.view = View()
+    run.view = GraphView()
 
 
 def _patterns(run: Interpreter, op: Any, env: Env) -> None:
@@ -94,7 +94,7 @@ def _patterns(run: Interpreter, op: Any, env: Env) -> None:
             cleanup.canonicalize(target)
         if "apply_cse" in op.attributes:
             cleanup.eliminate_common(target)
-    run.view = View()
+    run.view = GraphView()
 
 
 def _pass(run: Interpreter, op: Any, env: Env) -> None:
@@ -105,7 +105,7 @@ def _pass(run: Interpreter, op: Any, env: Env) -> None:
                  f"passes: {', '.join(cleanup.PASSES)}")  # fmt: skip
     for target in run.ops(op, env):
         cleanup.PASSES[name](target)
-    run.view = View()
+    run.view = GraphView()
     if op.results:
         env[op.results[0]] = env[op.operands[0]]
 

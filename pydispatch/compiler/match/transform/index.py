@@ -55,7 +55,7 @@ def kind_of(op: Operation) -> Hashable:
     return (op.name, types, segments, expressions.properties_key(op), regions)
 
 
-class Index:
+class MatcherIndex:
     """Matchers by their requirement of the root: a computation, a body, a name, or unknown."""
 
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from pydispatch.compiler.match.graph.dag import Mismatch
-from pydispatch.compiler.match.graph.view import View
+from pydispatch.compiler.match.graph.view import GraphView
 from pydispatch.compiler.match.report import Report
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -37,7 +37,7 @@ class Interpreter:
     ) -> None:
         self.spec, self.program, self.report, self.name = spec, program, report, name
         self.handlers = handlers
-        self.view = View()
+        self.view = GraphView()
         self.symbols = {_symbol(op): op for op in walk(spec) if _symbol(op) and op.parent_op() is not None}
         self.top = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
         self.imported: dict[str, Operation] = {}

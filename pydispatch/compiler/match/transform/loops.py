@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
-from pydispatch.compiler.match.transform.index import Index
+from pydispatch.compiler.match.transform.index import MatcherIndex
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, no
 from pydispatch.compiler.match.transform.matchers import same_names
 from pydispatch.errors import CompileError
@@ -64,7 +64,7 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
                 "let the action take exactly what the matcher yields",
             )  # fmt: skip
         run.report.declare(f"@{matcher.sym_name.data}")
-    index = Index(run, matchers)
+    index = MatcherIndex(run, matchers)
     extras = [env[v] for v in op.operands[1:]]
     gathered: list[list[Any]] = [[] for _ in op.results[1:]]
     for root in run.ops(op, env):
@@ -106,7 +106,7 @@ def _act(run: Interpreter, op: Any, action: Any, handles: list[list[Any]], root:
                  "what may say no belongs into the matcher")  # fmt: skip
 
 
-def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index: Index) -> None:
+def explain(run: Interpreter, matchers: list[Any], roots: list[Operation], index: MatcherIndex) -> None:
     """Report near misses of matchers without matches: try them on all operations that are similar to their root."""
     unmatched = set(run.report.unmatched)
     chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:EXPLAINED]

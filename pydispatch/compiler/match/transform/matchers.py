@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType,
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.graph.dag import Match, Mismatch, Pattern
-from pydispatch.compiler.match.graph.expressions import Body
+from pydispatch.compiler.match.graph.dag import DagPattern, Match, Mismatch
+from pydispatch.compiler.match.graph.expressions import ScalarBody
 from pydispatch.compiler.match.graph.facts import castable, size_of
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, no
 from pydispatch.ir.affine_maps import is_permutation, is_projected_permutation
@@ -212,9 +212,9 @@ def _contraction(root: Operation, structure: Structured, names: list[str]) -> No
 # --- iree ---
 
 
-def pattern_of(run: Interpreter, op: Any) -> Pattern:
+def pattern_of(run: Interpreter, op: Any) -> DagPattern:
     """Return the pattern of a `cast_compatible_dag_from_root`; it is built once and cached."""
-    pattern: Pattern | None = run.patterns.get(op)
+    pattern: DagPattern | None = run.patterns.get(op)
     if pattern is None:
         block = op.body.block
         root = block.last_op
@@ -222,7 +222,7 @@ def pattern_of(run: Interpreter, op: Any) -> Pattern:
             root = root.operands[0].owner
         if not isinstance(root, Operation) or not root.results:
             run.fail(op, "the pattern has no operation", "write the operations to find after ^bb0(...):")
-        pattern = run.patterns[op] = Pattern(block, root)
+        pattern = run.patterns[op] = DagPattern(block, root)
         if pattern.unused:
             name = pattern.unused[0].name_hint or pattern.unused[0].index
             run.fail(op, f"input %{name} of the pattern is used by no operation above its root",
@@ -318,7 +318,7 @@ def _region_difference(wanted: Operation, root: Operation) -> str:
     if [a.type for a in mine.args] != [a.type for a in theirs.args]:
         want, got = (", ".join(str(a.type) for a in b.args) for b in (mine, theirs))
         return f"body: expected arguments ({want}), got ({got})"
-    a, b = Body(mine), Body(theirs)
+    a, b = ScalarBody(mine), ScalarBody(theirs)
     for i, (x, y) in enumerate(zip(mine.last_op.operands, theirs.last_op.operands, strict=False)):
         if a.key(x) != b.key(y):
             return f"body, result {i}: expected {a.text(x)}, got {b.text(y)}"

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, IntegerTyp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.normalize.bodies import Body, cast_operation, product_sum
+from pydispatch.compiler.normalize.bodies import BodyBuilder, cast_operation, product_sum
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import computed, generic
 from pydispatch.compiler.normalize.softmax import UNORDERED, softmax
@@ -103,7 +103,7 @@ class Decomposition:
         if (wider := cast_operation(scale, wide, False)) is not None:
             scale = build.add(wider).results[0]
 
-        def element(body: Body, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
+        def element(body: BodyBuilder, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
             score = self._modified(body, body.add(arith.MulfOp(score, scale)))
             if op.mask is not None:
                 score = self._masked(body, score, others[0])
@@ -115,7 +115,7 @@ class Decomposition:
         (scores,) = computed(build, self.structure(dims, *maps, dims), inputs, [self.empty(dims)], element)
         return scores
 
-    def _modified(self, body: Body, score: SSAValue) -> SSAValue:
+    def _modified(self, body: BodyBuilder, score: SSAValue) -> SSAValue:
         """Emit the body of the attention for a score, and return the modified score."""
         if self.op.body is None:
             return score
@@ -133,7 +133,7 @@ class Decomposition:
                 body.block.add_op(inner.clone(values))
         return body.cast(values.get(last.operands[0], last.operands[0]), self.wide, False)
 
-    def _masked(self, body: Body, score: SSAValue, mask: SSAValue) -> SSAValue:
+    def _masked(self, body: BodyBuilder, score: SSAValue, mask: SSAValue) -> SSAValue:
         if mask.type == IntegerType(1):
             return body.add(arith.SelectOp(mask, score, self.build.scalar(float("-inf"), self.wide)))
         return body.add(arith.AddfOp(score, body.cast(mask, self.wide, False)))
@@ -174,7 +174,7 @@ def _online_attention(op: Operation, build: Build) -> None:
 
     lowest = build.scalar(LOWEST[wide], wide)
 
-    def of_difference(body: Body, x: SSAValue, most: SSAValue) -> SSAValue:
+    def of_difference(body: BodyBuilder, x: SSAValue, most: SSAValue) -> SSAValue:
         """Return the exponential of x - most; 0 where no score was read yet and both are -inf."""
         return body.add(power(body.add(arith.SubfOp(x, body.add(arith.MaximumfOp(most, lowest))))))
 

@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.compiler.normalize.bodies import Body
+from pydispatch.compiler.normalize.bodies import BodyBuilder
 from pydispatch.compiler.normalize.build import Build
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.dialects.pyd.recurrence import RecurrenceOp
 
 
-class Code(Body):
+class LoopBody(BodyBuilder):
     """A block of scalar code."""
 
     def index(self, value: int) -> SSAValue:
@@ -79,10 +79,10 @@ class Code(Body):
 
     def loop(
         self, count: SSAValue, carried: Sequence[SSAValue],
-        body: Callable[[Code, SSAValue, list[SSAValue]], Sequence[SSAValue]],
+        body: Callable[[LoopBody, SSAValue, list[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:  # fmt: skip
         """`scf.for` from 0 to `count`."""
-        inner = Code([IndexType(), *(v.type for v in carried)])
+        inner = LoopBody([IndexType(), *(v.type for v in carried)])
         index, *values = inner.block.args
         inner.block.add_op(scf.YieldOp(*body(inner, index, list(values))))
         loop = scf.ForOp(self.index(0), count, self.index(1), list(carried), Region(inner.block))
@@ -92,8 +92,8 @@ class Code(Body):
 
 def recurrence(
     build: Build, types: Sequence[TensorType[Attribute]], sizes: Sequence[SSAValue], along: int,
-    first: Callable[[Code, list[SSAValue]], Sequence[SSAValue]],
-    step: Callable[[Code, list[SSAValue], list[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
+    first: Callable[[LoopBody, list[SSAValue]], Sequence[SSAValue]],
+    step: Callable[[LoopBody, list[SSAValue], list[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
 ) -> list[SSAValue]:  # fmt: skip
     """Emit a `pyd.recurrence`, and return its results.
 
@@ -101,10 +101,10 @@ def recurrence(
     index of an element and the values carried so far.
     """
     rank = types[0].get_num_dims()
-    start = Code([IndexType()] * (rank - 1))
+    start = LoopBody([IndexType()] * (rank - 1))
     state = first(start, list(start.block.args))
     start.finish(*state)
-    body = Code([*[IndexType()] * rank, *(v.type for v in state)])
+    body = LoopBody([*[IndexType()] * rank, *(v.type for v in state)])
     arguments: list[SSAValue] = list(body.block.args)
     carried, elements = step(body, arguments[:rank], arguments[rank:])
     body.finish(*carried, *elements)

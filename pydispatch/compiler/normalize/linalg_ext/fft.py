@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.compiler.normalize.bodies import Body
+from pydispatch.compiler.normalize.bodies import BodyBuilder
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import computed
 from pydispatch.ir.core.syntax import DYNAMIC
@@ -45,7 +45,7 @@ def _fft(op: Operation, build: Build) -> None:
     along = AffineExpr.dimension(rank - 1)
     low, high, factor, whole = read(0, along), read(1, along), AffineMap(rank, 0, (along,)), AffineMap.identity(rank)
 
-    def butterfly(body: Body, *values: SSAValue) -> list[SSAValue]:
+    def butterfly(body: BodyBuilder, *values: SSAValue) -> list[SSAValue]:
         re0, im0, re1, im1, c, s = values[:6]
         real = body.binary("sub", body.binary("mul", re1, c), body.binary("mul", im1, s))
         imaginary = body.binary("add", body.binary("mul", re1, s), body.binary("mul", im1, c))

@@ -8,7 +8,7 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import generic
-from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, require_tensors
+from pydispatch.compiler.normalize.linalg_ext.code import LoopBody, element_of, require_tensors
 from pydispatch.compiler.normalize.moves import projection
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import GatherOp, MapLoad, MapStore, MapStoreOp, Scatter, ScatterOp
 from pydispatch.ir.dialects.linalg.regions import IndexOp
@@ -44,7 +44,7 @@ def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
     """Return the indices, with those whose mask is not set replaced by -1, which is outside every tensor."""
     rank = len(shape_of(indices.type))
     element = element_of(indices)
-    body = Code([element, IntegerType(1), element])
+    body = LoopBody([element, IntegerType(1), element])
     index, wanted, _ = body.block.args
     body.finish(body.either(wanted, index, body.cast(body.index(-1), element, False)))
     whole = AffineMap.identity(rank)
@@ -60,7 +60,7 @@ def _gather(op: Operation, build: Build) -> None:
     require_tensors(op)
     source, indices, *mask = op.inputs
     windows, rank = op.windows(), len(shape_of(op.outputs[0].type))
-    body = Code([*(IntegerType(1) for _ in mask), element_of(source)])
+    body = LoopBody([*(IntegerType(1) for _ in mask), element_of(source)])
     at = [body.add(IndexOp(d)) for d in range(rank)]
     batch = at[: windows.batch]
     place: list[SSAValue | None] = [None] * len(shape_of(source.type))
@@ -96,7 +96,7 @@ def _map_load(op: Operation, build: Build) -> None:
     assert isinstance(op, MapLoad)
     require_tensors(op)
     rank = len(shape_of(op.output.type))
-    body = Code([element_of(op.output)])
+    body = LoopBody([element_of(op.output)])
     *place, padding = body.inline(op.body, [body.add(IndexOp(d)) for d in range(rank)])
     value = body.extract(op.input, place)
     for d, index in enumerate(place):

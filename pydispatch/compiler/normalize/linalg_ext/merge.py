@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernel_ir.kernel import UNPREDICTABLE
 from pydispatch.compiler.normalize.build import Build
-from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, host_loop, recurrence
+from pydispatch.compiler.normalize.linalg_ext.code import LoopBody, element_of, host_loop, recurrence
 from pydispatch.compiler.normalize.linalg_ext.rows import Mixed, as_value, blocks_of, joined_blocks, size_of
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.structure import shape_of
@@ -22,7 +22,7 @@ from pydispatch.ir.dialects.linalg.structure import shape_of
 BLOCK = 256
 """Elements of a block: its bisection costs little beside them, and long rows have many blocks."""
 
-Before = Callable[[Code, Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
+Before = Callable[[LoopBody, Sequence[SSAValue], Sequence[SSAValue]], SSAValue]
 """Whether the elements of a, one of each tensor, come before those of b."""
 
 
@@ -90,14 +90,14 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
     rows = shape_of(tensors[0].type)[0]
     dynamic = [*([build.dim(tensors[0], 0)] if rows == DYNAMIC else []), pairs]
 
-    def read(code: Code, row: SSAValue, place: SSAValue) -> list[SSAValue]:
+    def read(code: LoopBody, row: SSAValue, place: SSAValue) -> list[SSAValue]:
         return [code.extract(t, [row, place]) for t in tensors]
 
-    def first(code: Code, at: list[SSAValue]) -> list[SSAValue]:
+    def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
         start = code.times(at[1], pair)
         return [start, code.least(code.plus(start, run), size)]
 
-    def step(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         left, right = carried
         start = code.times(at[1], pair)
         middle = code.least(code.plus(start, run), size)
@@ -113,7 +113,7 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
 
 
 def _taken(
-    code: Code, read: Callable[[SSAValue], list[SSAValue]], before: Before, ours: tuple[SSAValue, SSAValue],
+    code: LoopBody, read: Callable[[SSAValue], list[SSAValue]], before: Before, ours: tuple[SSAValue, SSAValue],
     theirs: tuple[SSAValue, SSAValue],
 ) -> tuple[list[SSAValue], list[SSAValue]]:  # fmt: skip
     """Emit one step of a merge of two runs, each given by its position and end. Return the positions after the step,
@@ -157,10 +157,10 @@ def _merged(
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
     dynamic += [n for n in (blocks, block) if isinstance(n, SSAValue)]
 
-    def read(code: Code, row: SSAValue, place: SSAValue) -> list[SSAValue]:
+    def read(code: LoopBody, row: SSAValue, place: SSAValue) -> list[SSAValue]:
         return [code.extract(t, [row, place]) for t in tensors]
 
-    def first(code: Code, at: list[SSAValue]) -> list[SSAValue]:
+    def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
         row, place = at[0], code.times(at[1], length)
         pair = code.times(run, code.index(2))
         start = code.times(code.add(arith.DivUIOp(place, pair)), pair)
@@ -170,7 +170,7 @@ def _merged(
         low = code.most(code.minus(taken, code.minus(end, middle)), code.index(0))
         high = code.least(taken, code.minus(middle, start))
 
-        def bisect(inner: Code, step: SSAValue, ends: list[SSAValue]) -> list[SSAValue]:
+        def bisect(inner: LoopBody, step: SSAValue, ends: list[SSAValue]) -> list[SSAValue]:
             """Emit one step of a binary search for how many of the `taken` elements come from the first run; return the
             narrowed bounds.
             """
@@ -187,7 +187,7 @@ def _merged(
         left, _ = code.loop(code.plus(pass_index, code.index(1)), [low, high], bisect)
         return [code.plus(start, left), code.plus(middle, code.minus(taken, left)), middle, end]
 
-    def step(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         left, right, middle, end = carried
         place = code.plus(code.times(at[1], length), at[2])
         over = code.equal(place, end)

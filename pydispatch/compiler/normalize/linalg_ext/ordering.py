@@ -10,7 +10,7 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import generic
-from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, require_tensors
+from pydispatch.compiler.normalize.linalg_ext.code import LoopBody, element_of, require_tensors
 from pydispatch.compiler.normalize.linalg_ext.merge import Before, first_of_rows, sorted_rows
 from pydispatch.compiler.normalize.linalg_ext.rows import (
     Mixed,
@@ -32,7 +32,7 @@ def _by(body: Region) -> Before:
     """Return the comparison function of a comparator region, over as many tensors as its body takes pairs."""
     count = len(body.block.args) // 2
 
-    def before(code: Code, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
+    def before(code: LoopBody, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
         pairs = [v for pair in zip(lhs[:count], rhs[:count], strict=True) for v in pair]
         return code.inline(body, pairs)[0]
 
@@ -41,10 +41,10 @@ def _by(body: Region) -> Before:
 
 def _ordered(build: Build, tensors: Sequence[SSAValue], along: int, before: Before, count: Mixed) -> list[SSAValue]:
     """Order the tensors together along a dimension, and return the first `count` elements of each."""
-    turned = [along_last(build, t, along) for t in tensors]
-    shape = list(shape_of(turned[0].type))
-    outer = [build.dim(turned[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]
-    flat = [collapsed_rows(build, t) for t in turned]
+    transposed = [along_last(build, t, along) for t in tensors]
+    shape = list(shape_of(transposed[0].type))
+    outer = [build.dim(transposed[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]
+    flat = [collapsed_rows(build, t) for t in transposed]
     if isinstance(count, SSAValue) or count == shape[-1]:
         ordered = sorted_rows(build, flat, before)
     else:
@@ -78,7 +78,7 @@ def _topk(op: Operation, build: Build) -> None:
 def _positions(build: Build, values: SSAValue, along: int, element: Attribute) -> SSAValue:
     """Return a tensor of the shape of `values` that holds the index of each element along dimension `along`."""
     shape = shape_of(values.type)
-    body = Code([element])
+    body = LoopBody([element])
     body.finish(body.cast(body.add(IndexOp(along)), element, False))
     out = build.empty(TensorType(element, shape), build.dynamic_dims(values))
     structure = Structure((AffineMap.identity(len(shape)),), (True,) * len(shape))
@@ -90,7 +90,7 @@ def _converted(build: Build, value: SSAValue, type_: Attribute) -> SSAValue:
     assert isinstance(type_, TensorType)
     rank = len(shape_of(type_))
     if element_of(value) != type_.element_type:
-        body = Code([element_of(value), type_.element_type])
+        body = LoopBody([element_of(value), type_.element_type])
         body.finish(body.cast(body.block.args[0], type_.element_type, False))
         out = build.empty(TensorType(type_.element_type, shape_of(value.type)), build.dynamic_dims(value))
         structure = Structure((AffineMap.identity(rank),) * 2, (True,) * rank)
@@ -103,7 +103,7 @@ def _arg_compare(op: Operation, build: Build) -> None:
     assert isinstance(op, ArgCompareOp)
     require_tensors(op)
     rank, element = len(shape_of(op.inputs[0].type)), element_of(op.outputs[1])
-    body = Code([*(element_of(v) for v in (*op.inputs, *op.outputs))])
+    body = LoopBody([*(element_of(v) for v in (*op.inputs, *op.outputs))])
     value, *indices, best, index = body.block.args
     if indices:
         place = body.cast(indices[0], element, False)

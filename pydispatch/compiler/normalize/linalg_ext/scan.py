@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineMap
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import generic
-from pydispatch.compiler.normalize.linalg_ext.code import Code, element_of, recurrence, require_tensors
+from pydispatch.compiler.normalize.linalg_ext.code import LoopBody, element_of, recurrence, require_tensors
 from pydispatch.compiler.normalize.linalg_ext.rows import (
     blocks_of,
     collapsed_rows,
@@ -70,12 +70,12 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
     values, (out, before) = op.inputs[0], op.outputs
     assert isinstance(out.type, TensorType)
 
-    def first(code: Code, row: list[SSAValue]) -> list[SSAValue]:
+    def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
         if op.is_inclusive:
             return [code.add(arith.ConstantOp(zero_attribute(element_of(out))))]
         return [code.extract(before, row)]
 
-    def step(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         value = code.extract(values, at)
         (combined,) = code.inline(op.body, [carried[0], value])
         if not op.is_inclusive:
@@ -99,13 +99,13 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     count = blocks if isinstance(blocks, int) else DYNAMIC
     dynamic = [] if isinstance(blocks, int) else [blocks]
 
-    def value_at(code: Code, row: SSAValue, block: SSAValue, offset: SSAValue) -> SSAValue:
+    def value_at(code: LoopBody, row: SSAValue, block: SSAValue, offset: SSAValue) -> SSAValue:
         place = code.plus(code.times(block, code.index(BLOCK)), offset)
         inside = code.less(place, size)
         return code.either(inside, code.extract(values, [row, place]), code.add(arith.ConstantOp(nothing)))
 
     totals_type = TensorType(element, [rows, count])
-    total = Code([element, element])
+    total = LoopBody([element, element])
     at = [total.add(IndexOp(d)) for d in range(3)]
     (sum_,) = total.inline(op.body, [total.block.args[1], value_at(total, *at)])
     steps = build.empty(TensorType(element, [BLOCK]), [])
@@ -114,20 +114,20 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     start = build.add(tensor.SplatOp(identity, dynamic, totals_type)).result
     (totals,) = generic(build, structure, [steps], [start], total.finish(sum_))
 
-    def before_all(code: Code, row: list[SSAValue]) -> list[SSAValue]:
+    def before_all(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
         if op.is_inclusive:
             return [code.add(arith.ConstantOp(nothing))]
         return [code.extract(before, _split(code, row[0], shape_of(before.type)))]
 
-    def add_total(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+    def add_total(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         return code.inline(op.body, [carried[0], code.extract(totals, at)]), carried
 
     (starts,) = recurrence(build, [totals_type], dynamic, 1, before_all, add_total)
 
-    def first(code: Code, row: list[SSAValue]) -> list[SSAValue]:
+    def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
         return [code.extract(starts, row)]
 
-    def step(code: Code, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+    def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         combined = code.inline(op.body, [carried[0], value_at(code, *at)])
         return combined, combined if op.is_inclusive else carried
 
@@ -138,7 +138,7 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     return expanded_rows(build, results, shape, build.dynamic_dims(op.inputs[0]))
 
 
-def _split(code: Code, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
+def _split(code: LoopBody, row: SSAValue, shape: Sequence[int]) -> list[SSAValue]:
     """Return the number of a row as an index of static sizes."""
     index: list[SSAValue] = []
     for size in reversed(shape[1:]):
@@ -152,7 +152,7 @@ def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
     before = op.outputs[1]
     rank = len(shape_of(before.type))
     size = build.dim(results, op.along)
-    body = Code([element_of(before)])
+    body = LoopBody([element_of(before)])
     at: list[SSAValue] = [body.add(IndexOp(d)) for d in range(rank)]
     last = body.minus(size, body.index(1))
     value = body.extract(results, [*at[: op.along], last, *at[op.along :]])

@@ -80,7 +80,7 @@ Subscript = str | tuple[str, int, str]
 """The letter of an iteration, or (a, n, b) for a * n + b."""
 
 
-class Products:
+class WinogradProducts:
     """Products of tensors with matrices. sizes: the size of each dimension, by its letter."""
 
     def __init__(self, op: Winograd, build: Build, sizes: Mapping[str, Size]) -> None:
@@ -134,7 +134,7 @@ def _input(op: Operation, build: Build) -> None:
     assert isinstance(op, InputTransformOp)
     letters = op.transformed(op.letters())
     sizes = _sizes(build, op.outputs[0], letters)
-    products = Products(op, build, sizes)
+    products = WinogradProducts(op, build, sizes)
     image = _padded(op, build, sizes)
     _, _, matrix = matrices(op.tile, op.kernel)
     products.sizes["x"] = _sizes(build, image, op.layout)["w"]
@@ -175,7 +175,7 @@ def _padded(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SS
 def _filter(op: Operation, build: Build) -> None:
     assert isinstance(op, FilterTransformOp)
     letters = op.transformed(op.letters())
-    products = Products(op, build, _sizes(build, op.inputs[0], op.layout))
+    products = WinogradProducts(op, build, _sizes(build, op.inputs[0], op.layout))
     _, matrix, _ = matrices(op.tile, op.kernel)
     rows = products.along(op.inputs[0], op.layout, matrix, "a", "h", "awcf")
     transformed = products.along(rows, "awcf", matrix, "b", "w", letters)
@@ -185,7 +185,7 @@ def _filter(op: Operation, build: Build) -> None:
 def _output(op: Operation, build: Build) -> None:
     assert isinstance(op, OutputTransformOp)
     letters = op.transformed(op.letters())
-    products = Products(op, build, _sizes(build, op.inputs[0], letters))
+    products = WinogradProducts(op, build, _sizes(build, op.inputs[0], letters))
     matrix, _, _ = matrices(op.tile, op.kernel)
     rows = products.along(op.inputs[0], letters, matrix, "p", "a", "nhpbwc")
     apart = {"n": "n", "c": "c", "h": "hp", "w": "wq"}

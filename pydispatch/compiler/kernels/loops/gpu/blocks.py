@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from xdsl.ir import OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.kernels.loops.analysis import Nest, _try
+from pydispatch.compiler.kernels.loops.analysis import LoopNest, _try
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.vector_loads import Wide, reduce_wide, wide_inputs
 from pydispatch.compiler.kernels.loops.nests import Cut
@@ -41,7 +41,7 @@ UNROLLED = 64
 
 
 @dataclass(frozen=True)
-class Block:
+class OutputBlock:
     """value: the reduction; dim: of the nest, along which blocks lie; rows, columns: of a block; point: for each
     dimension of the nest the loop dimension of the reduction that it is; wide: inputs that are read two by two, whose
     columns then lie in pairs; empty for none."""
@@ -54,7 +54,7 @@ class Block:
     wide: tuple[Wide, ...] = ()
 
 
-def block_of(frame: Frame, nest: Nest, pairs: bool = True) -> Block | None:
+def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | None:
     """Return the block of an elementwise nest with one reduction; None where elements share nothing. pairs: whether the
     device has integers of 64 bits.
     """
@@ -87,9 +87,9 @@ def block_of(frame: Frame, nest: Nest, pairs: bool = True) -> Block | None:
         inner = view_of(frame.elements, value.op)
         wide = wide_inputs(frame.elements, inner, (point[dim], point[-1])) if whole else ()
         if wide:
-            return Block(value, dim, rows, whole, tuple(point), wide)
+            return OutputBlock(value, dim, rows, whole, tuple(point), wide)
     columns = next(c for c in COLUMNS if c == 1 or (isinstance(last, int) and last >= LANES * c))
-    return Block(value, dim, rows, columns, tuple(point))
+    return OutputBlock(value, dim, rows, columns, tuple(point))
 
 
 def _shared(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
@@ -110,7 +110,7 @@ def _shared(generic: Structured, point: Sequence[int], dims: Sequence[Index]) ->
     return best_dim
 
 
-def cut_block(block: Block, dims: Sequence[Index], build: Builder) -> Cut:
+def cut_block(block: OutputBlock, dims: Sequence[Index], build: Builder) -> Cut:
     """Return the cut of a nest into one workgroup for each block and run of lanes."""
     outer = build.product([n for i, n in enumerate(dims[:-1]) if i != block.dim])
     blocks = build.times(outer, build.ceil_quotient(dims[block.dim], block.rows))
@@ -119,7 +119,9 @@ def cut_block(block: Block, dims: Sequence[Index], build: Builder) -> Cut:
     return Cut(blocks, 1, width, tiles, build.times(blocks, tiles))
 
 
-def emit_block(elements: Elements, nest: Nest, block: Block, build: Builder, group: Index, dims: list[Index]) -> None:
+def emit_block(
+    elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, group: Index, dims: list[Index]
+) -> None:
     """Emit the code of workgroup number `group`: each invocation computes a block of elements."""
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
@@ -159,7 +161,7 @@ def emit_block(elements: Elements, nest: Nest, block: Block, build: Builder, gro
 
 
 def _emit_wide(
-    elements: Elements, nest: Nest, block: Block, build: Builder, low: Index, outer: Sequence[Index]
+    elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, low: Index, outer: Sequence[Index]
 ) -> None:
     """Emit the code of a workgroup whose rows and columns all exist, with columns in pairs.
 
@@ -187,21 +189,23 @@ def _emit_wide(
     build.parallel(0, LANES, lane, limit=LANES)
 
 
-def _point(generic: Structured, block: Block, indices: Sequence[Index]) -> list[Index]:
+def _point(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
     point: list[Index] = [0] * len(generic.iterators)
     for position, index in zip(block.point, indices, strict=True):
         point[position] = index
     return point
 
 
-def _where(elements: Elements, build: Builder, block: Block, indices: Sequence[Index]) -> list[Index]:
+def _where(elements: Elements, build: Builder, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
     """Return the indices of the reduction's result."""
     assert isinstance(block.value, OpResult)
     g = view_of(elements, block.value.op)
     return list(evaluate(build, g.output_maps[0], _point(g, block, indices)))
 
 
-def _reduce(elements: Elements, build: Builder, block: Block, places: Sequence[Sequence[Index]]) -> list[SSAValue]:
+def _reduce(
+    elements: Elements, build: Builder, block: OutputBlock, places: Sequence[Sequence[Index]]
+) -> list[SSAValue]:
     """Emit the reduction at several places, in one nest of loops, and return its results."""
     assert isinstance(block.value, OpResult)
     g = view_of(elements, block.value.op)

@@ -16,13 +16,13 @@ from xdsl.ir import Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.index_width import index_width
 from pydispatch.compiler.kernel_ir.scan import ops_by_name
-from pydispatch.compiler.kernels.loops.analysis import Nest, analyse, keep
+from pydispatch.compiler.kernels.loops.analysis import LoopNest, analyse, keep
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.gpu.blocks import emit_block
 from pydispatch.compiler.kernels.loops.gpu.plan import (
     INVOCATIONS,
     LONG_ROW,
-    Plan,
+    GpuLoopPlan,
     cut_nest,
     plan_nest,
     row_size,
@@ -106,7 +106,9 @@ def over_groups(frame: Frame, groups: Index, work: Callable[[Builder, Index], No
     build.add(scf.ForOp(first, build.value(groups), count, [], Region(block)))
 
 
-def finish(frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plans: Sequence[Plan] = ()) -> Kernel:
+def finish(
+    frame: Frame, grid: Callable[[Elements, Builder], Index] | None, plans: Sequence[GpuLoopPlan] = ()
+) -> Kernel:
     """End the function, and return its kernel, with attributes that state what the emitter may rely on."""
     kernel = frame.finish(grid)
     function = kernel.function
@@ -138,14 +140,14 @@ def _large(frame: Frame) -> bool:
     return any(prod(max(1, size) for size in shape) >= LARGE for shape in shapes)
 
 
-def _grid(frame: Frame, plans: Sequence[Plan], elements: Elements, build: Builder) -> Index:
+def _grid(frame: Frame, plans: Sequence[GpuLoopPlan], elements: Elements, build: Builder) -> Index:
     total: Index = 0
     for plan in plans:
         total = build.most(total, cut_nest(frame, plan, elements, build).workgroups)
     return total
 
 
-def _can_count(frame: Frame, plans: Sequence[Plan]) -> bool:
+def _can_count(frame: Frame, plans: Sequence[GpuLoopPlan]) -> bool:
     """Return whether the grid follows from the sizes; otherwise one workgroup does everything."""
     try:
         count_region(frame.source, lambda e, b: _grid(frame, plans, e, b), frame.elements)
@@ -154,19 +156,21 @@ def _can_count(frame: Frame, plans: Sequence[Plan]) -> bool:
     return True
 
 
-def _step(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index, carried: list[SSAValue]) -> list[SSAValue]:
+def _step(
+    frame: Frame, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Index, carried: list[SSAValue]
+) -> list[SSAValue]:
     _emit(frame, plan, cut, build, group)
     return []
 
 
-def _guarded(frame: Frame, plan: Plan, cut: Cut, group: Index, build: Builder) -> None:
+def _guarded(frame: Frame, plan: GpuLoopPlan, cut: Cut, group: Index, build: Builder) -> None:
     before = build.bound(group)
     _emit(frame, plan, cut, build, group)
     if isinstance(group, SSAValue) and before is not None:
         build.bounded(group, before)  # what a nest states about the number holds under its own guard
 
 
-def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> None:
+def _emit(frame: Frame, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Index) -> None:
     e, nest = frame.elements, plan.nest
     if plan.way == "update":
         _update(e, nest, cut, build, group)
@@ -191,13 +195,13 @@ def _emit(frame: Frame, plan: Plan, cut: Cut, build: Builder, group: Index) -> N
     e.kept.clear()
 
 
-def _store(elements: Elements, nest: Nest, build: Builder, indices: list[Index]) -> None:
+def _store(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index]) -> None:
     for value, buffer in nest.stores:
         if not is_stored(elements, value, buffer):
             elements.store(build, elements.at(build, value, indices), buffer, indices)
 
 
-def _elements(elements: Elements, plan: Plan, cut: Cut, build: Builder, group: Index, dims: list[Index]) -> None:
+def _elements(elements: Elements, plan: GpuLoopPlan, cut: Cut, build: Builder, group: Index, dims: list[Index]) -> None:
     first = len(dims) - plan.inner
     inner = dims[first:]
     shape = [*dims[:first], build.product(inner)]
@@ -214,7 +218,7 @@ def _elements(elements: Elements, plan: Plan, cut: Cut, build: Builder, group: I
     emit_nest(build, group, cut, shape, max(0, len(shape) - 1), row)
 
 
-def _row(elements: Elements, nest: Nest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
+def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
     """Emit one row, which a whole workgroup or one invocation computes: first its reductions, then its elements."""
     elements.row = list(indices)
     nest.run_stages(elements, build, indices)
@@ -233,7 +237,7 @@ def _row(elements: Elements, nest: Nest, build: Builder, indices: list[Index], d
     build.parallel(0, size, lambda b, i: _store(elements, nest, b, [*indices, *b.split(i, inner)]), limit=size)
 
 
-def _lanes(elements: Elements, nest: Nest, build: Builder, group: Index, dims: list[Index]) -> None:
+def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dims: list[Index]) -> None:
     """Emit the rows of a workgroup, one row per invocation."""
     outer = build.product(dims[: nest.split])
     low = build.times(group, INVOCATIONS)
@@ -245,7 +249,7 @@ def _lanes(elements: Elements, nest: Nest, build: Builder, group: Index, dims: l
     build.parallel(low, high, row, limit=outer)
 
 
-def _in_order(elements: Elements, nest: Nest, build: Builder, group: Index) -> None:
+def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
     """Emit a nest with sequential dimensions.
 
     An invocation takes a row of a recurrence, or an element of the slices of an ordered update.
@@ -270,7 +274,7 @@ def _in_order(elements: Elements, nest: Nest, build: Builder, group: Index) -> N
     build.parallel(low, high, work, limit=outer)
 
 
-def _update(elements: Elements, nest: Nest, cut: Cut, build: Builder, group: Index) -> None:
+def _update(elements: Elements, nest: LoopNest, cut: Cut, build: Builder, group: Index) -> None:
     update, (value, buffer) = nest.space, nest.stores[0]
     assert isinstance(update, UpdateStep)
     dims = update.dims(elements)

@@ -17,9 +17,9 @@ from math import prod
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import OpResult, SSAValue
 
-from pydispatch.compiler.kernels.loops.analysis import Nest
+from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.loops.gpu.blocks import Block, block_of, cut_block
+from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, cut_block
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners
 from pydispatch.compiler.kernels.loops.lower import packed, width_of, work_of
 from pydispatch.compiler.kernels.loops.nests import Cut, cut_elements
@@ -46,7 +46,7 @@ sizes."""
 
 
 @dataclass
-class Plan:
+class GpuLoopPlan:
     """Distribution of one nest over a GPU.
 
     Attributes:
@@ -55,41 +55,41 @@ class Plan:
         block: For blocks: the block of one invocation.
     """
 
-    nest: Nest
+    nest: LoopNest
     way: str
     inner: int = 1
-    block: Block | None = None
+    block: OutputBlock | None = None
 
 
-def plan_nest(frame: Frame, nest: Nest, pairs: bool) -> Plan:
+def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     """Decide how a nest is done. pairs: of `Backend.loads_pairs`."""
     e = frame.elements
     nest.columns, nest.along = [], -1
     if isinstance(nest.space, RecurrenceOp):
-        return Plan(nest, "recurrence")
+        return GpuLoopPlan(nest, "recurrence")
     if isinstance(nest.space, UpdateStep):
-        return Plan(nest, "in order" if nest.space.ordered else "update")
+        return GpuLoopPlan(nest, "in order" if nest.space.ordered else "update")
     if packed(nest.stores[0][0]) > 1:
-        return Plan(nest, "bytes")
+        return GpuLoopPlan(nest, "bytes")
     dims = nest.dims(e)
     if nest.rows and row_size(nest, e) >= FEW and _orderless(e, nest):
-        return Plan(nest, "rows")
+        return GpuLoopPlan(nest, "rows")
     if nest.rows and nest.split:
         # An invocation has no memory of its workgroup for a row.
         nest.kept = {value: buffer for value, buffer in nest.kept.items() if buffer is not None}
-        return Plan(nest, "lanes")
+        return GpuLoopPlan(nest, "lanes")
     if nest.rows:
-        return Plan(nest, "rows")
+        return GpuLoopPlan(nest, "rows")
     block = block_of(frame, nest, pairs)
     if block is not None:
-        return Plan(nest, "blocks", block=block)
+        return GpuLoopPlan(nest, "blocks", block=block)
     if dims and _orderless(e, nest) and _is_tall(e, nest, dims):
         nest.split = len(dims)
-        return Plan(nest, "rows")
-    return Plan(nest, "elements", _together(dims))
+        return GpuLoopPlan(nest, "rows")
+    return GpuLoopPlan(nest, "elements", _together(dims))
 
 
-def row_size(nest: Nest, elements: Elements) -> int:
+def row_size(nest: LoopNest, elements: Elements) -> int:
     """Return the size of the longest row of the results and of what they are computed from; one with a dynamic size
     counts as at least `LONG_ROW`.
     """
@@ -110,7 +110,7 @@ def row_size(nest: Nest, elements: Elements) -> int:
     return max(sizes)
 
 
-def _is_tall(elements: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
+def _is_tall(elements: Elements, nest: LoopNest, dims: Sequence[Index]) -> bool:
     """Return whether few elements reduce much each: then a workgroup does one element."""
     results = prod(n for n in dims if isinstance(n, int))
     if results > FEW_RESULTS:
@@ -118,7 +118,7 @@ def _is_tall(elements: Elements, nest: Nest, dims: Sequence[Index]) -> bool:
     return results * 4 < _most_steps(elements, nest)
 
 
-def _most_steps(elements: Elements, nest: Nest) -> int:
+def _most_steps(elements: Elements, nest: LoopNest) -> int:
     """Return the steps of the longest reduction; open sizes count as a long row."""
     most, pending, seen = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
@@ -148,7 +148,7 @@ def _together(dims: Sequence[Index]) -> int:
     return max(1, count)
 
 
-def _orderless(elements: Elements, nest: Nest) -> bool:
+def _orderless(elements: Elements, nest: LoopNest) -> bool:
     """Return whether all reductions of a row may be distributed."""
     pending, seen = [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
@@ -164,7 +164,7 @@ def _orderless(elements: Elements, nest: Nest) -> bool:
     return True
 
 
-def cut_nest(frame: Frame, plan: Plan, elements: Elements, build: Builder) -> Cut:
+def cut_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: Builder) -> Cut:
     """Return the cut of a nest: how many workgroups there are, and what each takes."""
     nest, backend = plan.nest, frame.backend
     dims = nest.dims(elements)
@@ -193,7 +193,7 @@ def cut_nest(frame: Frame, plan: Plan, elements: Elements, build: Builder) -> Cu
     return cut_elements(build, backend, shape, size)
 
 
-def side_by_side(elements: Elements, nest: Nest, build: Builder) -> list[Index]:
+def side_by_side(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
     """Return the sizes of what runs side by side: rows of a recurrence, or parts of an update in order and slices in
     these.
     """

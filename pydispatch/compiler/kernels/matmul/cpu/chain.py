@@ -165,7 +165,7 @@ class _Rows:
         """Emit the row-wise operations."""
         chain, elements = self.chain, self.frame.elements
         self._materialize(chain.scores)
-        (nest,) = analysis.analyse(self.frame, [analysis.Nest([(chain.rows, self.buffer)], chain.rows)])
+        (nest,) = analysis.analyse(self.frame, [analysis.LoopNest([(chain.rows, self.buffer)], chain.rows)])
         analysis.keep(self.frame, nest)
         sizes = elements.dims(chain.rows)
 

@@ -1,4 +1,4 @@
-"""Words for operations, in names of dispatches and in sentences about them."""
+"""Names of operations, for the names of dispatches and for sentences about them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def body_words(op: Operation) -> list[str]:
     return [o.name.split(".")[1] for o in ops if info_of(o).elementwise]
 
 
-def word_of(op: Operation) -> str:
+def op_word(op: Operation) -> str:
     """Return one word that describes an operation, such as `reduce_addf` or `transpose`."""
     if is_contraction(op):
         return contraction_word(op)
@@ -37,11 +37,11 @@ def word_of(op: Operation) -> str:
     return op.name.split(".")[-1]
 
 
-def place_of(op: Operation) -> str:
+def describe_location(op: Operation) -> str:
     """`12:5 matmul` (line and column of the source), or just the word."""
-    place = location_of(op)
-    word = word_of(op)
-    return f"{place.layer or f'{place.line}:{place.column}'} {word}" if place is not None else word
+    location = location_of(op)
+    word = op_word(op)
+    return f"{location.layer or f'{location.line}:{location.column}'} {word}" if location is not None else word
 
 
 def contraction_word(op: Operation) -> str:

@@ -1,7 +1,7 @@
-"""Rows of a product that lie in several dimensions become one dimension, which fills more blocks.
+"""Collapse of the spatial dimensions of a product into one dimension, which fills more register blocks.
 
-A convolution with a window of one place is a product of all places of an image with its filter. Taken row by row, a row
-of 7 places fills half of a vector or of a register block, and the filter passes once for each row.
+A 1x1 convolution is a product of all pixels of an image with its filter. Computed row by row, a row of 7 pixels fills
+half of a vector or of a register block, and the filter is read once for each row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
-from pydispatch.compiler.fusion.grouping import Groups, collapsed, sink
+from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, sink
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
@@ -26,11 +26,11 @@ from pydispatch.ir.structured import Structured, is_reduction
 from pydispatch.ir.values import shape_of
 
 SHORT_COLUMNS, SHORT_ROWS = 64, 12
-"""Places up to which a row of an image is short: as columns, that is with channels first, a row has less than four
-vectors of AVX-512; as rows it has less than a register block."""
+"""Pixels up to which a row of an image is short: as columns (channels first), a row has less than four vectors of
+AVX-512; as rows it has less than a register block."""
 
 
-def join_places(function: Operation) -> None:
+def collapse_spatial_dims(function: Operation) -> None:
     """Rewrite the products of a host function for which it pays, in place. No value changes."""
     for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:
@@ -75,11 +75,11 @@ def _only_one_factor(contraction: Contraction, *dims: int) -> bool:
 
 def _neighbours(generic: Structured, first: int, second: int) -> bool:
     for map_ in generic.maps:
-        places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
+        positions = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
         used = [d for r in map_.results for d in r.used_dims()]
         if first not in used and second not in used:
             continue
-        together = (first, second) in pairwise(places)
+        together = (first, second) in pairwise(positions)
         if not together or used.count(first) != 1 or used.count(second) != 1:
             return False
     return True
@@ -99,15 +99,15 @@ def _rewrite(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
     ]
     operands: list[SSAValue] = []
     maps: list[AffineMap] = []
-    out: Groups = []
+    out: DimGroups = []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
         dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
-        groups: Groups = []
-        for place, dim in enumerate(dims):
+        groups: DimGroups = []
+        for axis, dim in enumerate(dims):
             if dim in run[1:]:
-                groups[-1].append(place)
+                groups[-1].append(axis)
             else:
-                groups.append([place])
+                groups.append([axis])
         rest = [r for r, dim in zip(map_.results, dims, strict=True) if dim not in run[1:]]
         maps.append(AffineMap(len(kept), 0, tuple(r.replace_dims_and_symbols(at, []) for r in rest)))
         shape = shape_of(value)

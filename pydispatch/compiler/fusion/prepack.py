@@ -1,7 +1,7 @@
-"""Columns of a product that lie far apart are brought side by side once, where each workgroup would do it for itself.
+"""Prepacking of the right-hand side of products: strided columns are transposed once, and not by each workgroup.
 
-Filters that have their outputs first lie so (channels first). 7x7, stride 2, on 224x224x3 to 64 packed them for each
-row of places: 1,440 us, in order 1,383 us (Zen 5, one worker).
+Filters whose first dimension is the output channel have strided columns (channels first). 7x7, stride 2, on 224x224x3
+to 64 channels took 1,440 us when each row of pixels packed them, and 1,383 us prepacked (Zen 5, one worker).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pydispatch.ir.op_info import info_of
 from pydispatch.ir.values import shape_of
 
 
-def order_columns(function: Operation) -> None:
+def prepack_columns(function: Operation) -> None:
     """Rewrite the products of a host function for which it pays, in place. No value changes."""
     for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:
@@ -36,7 +36,7 @@ def order_columns(function: Operation) -> None:
 
 
 def _pays(contraction: Contraction) -> bool:
-    """Return whether many workgroups share columns that do not lie side by side. Constants are laid out in panels."""
+    """Return whether many workgroups share strided columns. Constants are excluded: they are packed into panels."""
     g, b = contraction.generic, contraction.b
     value = g.inputs[b.main]
     if contraction.n is None or b.is_last(contraction.n) or not b.direct or any(n is None for n in g.extents):

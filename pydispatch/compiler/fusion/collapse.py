@@ -18,11 +18,11 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import structured
 from pydispatch.ir.values import shape_of
 
-Groups = list[list[int]]
+DimGroups = list[list[int]]
 """Dimensions of a tensor by those of the tensor in which some are one."""
 
 
-def sink(expand: tensor.ExpandShapeOp, groups: Groups) -> None:
+def sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> None:
     """Move the splitting of dimensions after the elementwise operations that alone read the result, so that these are
     computed where the result is."""
     sunk: tensor.ExpandShapeOp | None = expand
@@ -30,7 +30,7 @@ def sink(expand: tensor.ExpandShapeOp, groups: Groups) -> None:
         sunk = _sink(sunk, groups)
 
 
-def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp | None:
+def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShapeOp | None:
     """Move a tensor.expand_shape after the elementwise generic that reads it; return the new one, None
     where it stays.
     """
@@ -75,7 +75,7 @@ def _sink(expand: tensor.ExpandShapeOp, groups: Groups) -> tensor.ExpandShapeOp 
     return result
 
 
-def _kept(map_: AffineMap, groups: Groups) -> list[int] | None:
+def _kept(map_: AffineMap, groups: DimGroups) -> list[int] | None:
     """Return the groups of dimensions that a map gives, whole and in order; None when it does anything else."""
     kept_groups: list[int] = []
     rest = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
@@ -92,7 +92,7 @@ def run_of(first: int, dims: tuple[int, ...]) -> list[int]:
     return list(range(first, first + len(dims)))
 
 
-def collapsed(op: Operation, value: SSAValue, groups: Groups, shape: list[int]) -> SSAValue:
+def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int]) -> SSAValue:
     """Return the value with dimensions joined, dynamic ones with none; fills and empty tensors are made
     in that shape.
     """

@@ -21,17 +21,20 @@ EXACT = 1 << 24
 
 
 @dataclass(frozen=True)
-class Code:
-    """Scalar code of a body. inputs: for each argument of that body that it reads the tensor that it is an element of,
-    and of which place, by the dimensions of another tensor or of loops."""
+class ScalarExpr:
+    """Backward slice of a scalar in the body of a generic.
+
+    inputs: for each argument of the body that the slice reads, its tensor, and the index of the element as a map from
+    dimensions of another tensor or from loops.
+    """
 
     ops: tuple[Operation, ...]
     value: SSAValue
     inputs: tuple[tuple[BlockArgument, SSAValue, AffineMap], ...]
 
-    def at(self, places: AffineMap) -> Code:
-        """Return this code with inputs read by other dimensions, which `places` maps to the present ones."""
-        return replace(self, inputs=tuple((a, v, m.compose(places)) for a, v, m in self.inputs))
+    def at(self, index: AffineMap) -> ScalarExpr:
+        """Return this expression with inputs indexed by other dimensions, which `index` maps to the present ones."""
+        return replace(self, inputs=tuple((a, v, m.compose(index)) for a, v, m in self.inputs))
 
     @property
     def range(self) -> Range:
@@ -50,21 +53,21 @@ class Code:
 class Dequantized:
     """The elements of a tensor as (stored - zero) * scales.
 
-    stored: a tensor of integers, read at `places`. signed: how they are widened to i32, None for a tensor that nothing
+    stored: a tensor of integers, read at `index`. signed: how they are widened to i32, None for a tensor that nothing
     has widened so far. zero: gives an i32, None for 0; scales: give f32.
     """
 
     stored: SSAValue
-    places: AffineMap
+    index: AffineMap
     signed: bool | None = None
-    zero: Code | None = None
-    scales: tuple[Code, ...] = ()
+    zero: ScalarExpr | None = None
+    scales: tuple[ScalarExpr, ...] = ()
 
-    def at(self, places: AffineMap) -> Dequantized:
-        """Return these elements read by other dimensions, which `places` maps to the present ones."""
-        zero = None if self.zero is None else self.zero.at(places)
-        scales = tuple(s.at(places) for s in self.scales)
-        return replace(self, places=self.places.compose(places), zero=zero, scales=scales)
+    def at(self, index: AffineMap) -> Dequantized:
+        """Return these elements indexed by other dimensions, which `index` maps to the present ones."""
+        zero = None if self.zero is None else self.zero.at(index)
+        scales = tuple(s.at(index) for s in self.scales)
+        return replace(self, index=self.index.compose(index), zero=zero, scales=scales)
 
     @property
     def width(self) -> int:
@@ -78,50 +81,50 @@ class Dequantized:
         return low - most, high - least
 
 
-class Body:
-    """The body of a new generic, whose inputs are added as its code needs them."""
+class GenericBody:
+    """The body of a new generic, whose inputs are added as its expressions need them."""
 
     def __init__(self) -> None:
         self.block = Block()
         self.inputs: list[tuple[SSAValue, AffineMap]] = []
 
-    def input(self, value: SSAValue, places: AffineMap) -> SSAValue:
+    def input(self, value: SSAValue, index: AffineMap) -> SSAValue:
         """Add a tensor to the inputs unless it is one, and return the block argument that is its element."""
-        if (value, places) not in self.inputs:
-            self.inputs.append((value, places))
+        if (value, index) not in self.inputs:
+            self.inputs.append((value, index))
             self.block.insert_arg(element_of(value), len(self.block.args))
-        return self.block.args[self.inputs.index((value, places))]
+        return self.block.args[self.inputs.index((value, index))]
 
     def add(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
         return op.results[0]
 
-    def copy(self, code: Code) -> SSAValue:
-        """Copy the operations of `code` into the body, and return its value."""
-        mapping: dict[SSAValue, SSAValue] = {a: self.input(value, places) for a, value, places in code.inputs}
-        for op in code.ops:
+    def copy(self, expr: ScalarExpr) -> SSAValue:
+        """Copy the operations of `expr` into the body, and return its value."""
+        mapping: dict[SSAValue, SSAValue] = {a: self.input(value, index) for a, value, index in expr.inputs}
+        for op in expr.ops:
             self.block.add_op(op.clone(mapping))
-        return mapping.get(code.value, code.value)
+        return mapping.get(expr.value, expr.value)
 
     def integer(self, factor: Dequantized) -> SSAValue:
         """Add the computation of `stored - zero` in i32, and return its result."""
-        value = self.input(factor.stored, factor.places)
+        value = self.input(factor.stored, factor.index)
         if factor.width < 32:
             value = self.add(arith.ExtUIOp(value, i32) if factor.signed is False else arith.ExtSIOp(value, i32))
         return value if factor.zero is None else self.add(arith.SubiOp(value, self.copy(factor.zero)))
 
-    def generic(self, value: SSAValue, like: SSAValue, places: AffineMap) -> list[Operation]:
+    def generic(self, value: SSAValue, like: SSAValue, index: AffineMap) -> list[Operation]:
         """Return operations whose last one is an elementwise generic that gives `value`. like: a tensor of the result's
-        sizes; places: where a point of the loops is in the result.
+        sizes; index: where a point of the loops is in the result.
         """
         size_ops, dims = sizes_of(like)
         empty = tensor.EmptyOp(dims, TensorType(value.type, cast("TensorType[Attribute]", like.type).get_shape()))
-        return [*size_ops, empty, self.over(value, empty.results[0], places, ["parallel"] * places.num_dims)]
+        return [*size_ops, empty, self.over(value, empty.results[0], index, ["parallel"] * index.num_dims)]
 
-    def over(self, value: SSAValue, start: SSAValue, places: AffineMap, iterators: Sequence[str]) -> GenericOp:
+    def over(self, value: SSAValue, start: SSAValue, index: AffineMap, iterators: Sequence[str]) -> GenericOp:
         """End the body with `value`, and return the generic of it; `start` is what it writes over."""
         self.block.add_op(YieldOp(value))
-        inputs, maps = [v for v, _ in self.inputs], [*(m for _, m in self.inputs), places]
+        inputs, maps = [v for v, _ in self.inputs], [*(m for _, m in self.inputs), index]
         if len(self.block.args) == len(inputs):
             self.block.insert_arg(element_of(start), len(inputs))
         kinds = iterator_types(iterators)
@@ -154,7 +157,7 @@ def integer_of(value: SSAValue) -> int | None:
     return int(constant) if whole and constant is not None else None
 
 
-def constant_code(value: int) -> Code:
-    """Return the code that gives an i32."""
+def constant_expr(value: int) -> ScalarExpr:
+    """Return the expression of a constant i32."""
     constant = arith.ConstantOp(IntegerAttr(value, i32))
-    return Code((constant,), constant.result, ())
+    return ScalarExpr((constant,), constant.result, ())

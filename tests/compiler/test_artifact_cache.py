@@ -13,7 +13,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch import extensions
-from pydispatch.compiler.driver import kept, pipeline
+from pydispatch.compiler.driver import artifact_cache, pipeline
 from pydispatch.formats.storage import cache
 
 SUM = """
@@ -149,7 +149,7 @@ PARTS: dict[str, Callable[[], object]] = {
 @pytest.mark.parametrize("part", PARTS)
 def test_what_it_is_made_with_is_in_the_key(part: str, compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     pd.compile(SUM)
-    monkeypatch.setattr(kept, part, PARTS[part])
+    monkeypatch.setattr(artifact_cache, part, PARTS[part])
     pd.compile(SUM)
     assert len(compiled) == 2
 
@@ -160,17 +160,17 @@ def test_a_file_of_the_package_changes_the_key(tmp_path: Path, monkeypatch: pyte
     seen = []
     for text in ("a = 1\n", "a = 22\n"):
         (tmp_path / "package" / "a.py").write_text(text)
-        seen.append(kept._package.__wrapped__())
+        seen.append(artifact_cache._package.__wrapped__())
     (tmp_path / "package" / "b.py").write_text(text)
-    seen.append(kept._package.__wrapped__())
+    seen.append(artifact_cache._package.__wrapped__())
     assert len(set(seen)) == 3
 
 
 def test_versions_of_packages() -> None:
     import xdsl
 
-    assert f"xdsl {xdsl.__version__}" in kept._versions()
-    assert {entry.split()[0] for entry in kept._versions()} >= {"llvmlite", "numpy", "xdsl"}
+    assert f"xdsl {xdsl.__version__}" in artifact_cache._versions()
+    assert {entry.split()[0] for entry in artifact_cache._versions()} >= {"llvmlite", "numpy", "xdsl"}
 
 
 def test_another_linker_changes_the_key(compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,11 +180,11 @@ def test_another_linker_changes_the_key(compiled: list[str], tmp_path: Path, mon
     tool.write_text("#!/bin/sh\necho LLD 99.0.0\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PYDISPATCH_LLD", str(tool))
-    states = [kept.programs.state()]
+    states = [artifact_cache.programs.state()]
     tool.write_text("#!/bin/sh\necho LLD 100.0.0\n")
-    states.append(kept.programs.state())
+    states.append(artifact_cache.programs.state())
     monkeypatch.delenv("PYDISPATCH_LLD")
-    states.append(kept.programs.state())
+    states.append(artifact_cache.programs.state())
     assert all(a != b for i, a in enumerate(states) for b in states[:i])
     pd.compile(SUM)
     assert len(compiled) == 1

@@ -18,7 +18,7 @@ class TooFarError(Exception):
     """A search between two nodes that visits more than `MOST_VISITED` others."""
 
 
-class Order:
+class GroupOrder:
     """An acyclic graph. Each node has a number of its own; a merged node keeps one of the two numbers.
 
     `needs` and `require_near` raise TooFarError.

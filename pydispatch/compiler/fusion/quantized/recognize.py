@@ -21,12 +21,12 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.fusion.quantized.axes import VIEWS, Axes
-from pydispatch.compiler.fusion.quantized.numbers import (
+from pydispatch.compiler.fusion.quantized.dequantized import (
     EXACT,
-    Body,
-    Code,
     Dequantized,
-    constant_code,
+    GenericBody,
+    ScalarExpr,
+    constant_expr,
     element_of,
     integer_of,
 )
@@ -39,7 +39,7 @@ MOST_ELEMENTS = 4096
 """Of a constant of floats that is looked at for whether all are integers: zero points are few."""
 
 
-class Tensors:
+class TensorRecognizer:
     """Recognizer of tensors of dequantized numbers. made: new operations without users, in order."""
 
     def __init__(self) -> None:
@@ -75,27 +75,27 @@ class Tensors:
         if loops_at is None or last is None:
             return None
         loops = frozenset(r.position for a, r in enumerate(out.results) if a in kept and isinstance(r, AffineDimExpr))
-        scalar = Scalars(self, generic, loops).of(last.operands[0])
+        scalar = ScalarRecognizer(self, generic, loops).of(last.operands[0])
         return None if scalar is None else scalar.at(loops_at)
 
     def _view(self, op: Operation, axes: Axes, kept: frozenset[int]) -> Dequantized | None:
         inner = self.of(op.operands[0], frozenset(a for a, now in enumerate(axes) if now in kept))
         if inner is None:
             return None
-        stored = inner.stored if is_identity(inner.places) else self._copied(inner, op.operands[0])
+        stored = inner.stored if is_identity(inner.index) else self._copied(inner, op.operands[0])
         viewed = self._padded(op, inner, stored) if isinstance(op, tensor.PadOp) else op.clone({op.operands[0]: stored})
         if viewed is None:
             return None
         result = cast("TensorType[Attribute]", op.results[0].type)
         viewed.results[0]._type = TensorType(element_of(stored), result.get_shape())
         rank = result.get_num_dims()
-        rest = replace(inner, places=AffineMap(len(axes), 0, ())).at(AffineMap(rank, 0, tuple(map(place, axes))))
-        return replace(rest, stored=self.add(viewed), places=AffineMap.identity(rank))
+        rest = replace(inner, index=AffineMap(len(axes), 0, ())).at(AffineMap(rank, 0, tuple(map(dim_expr, axes))))
+        return replace(rest, stored=self.add(viewed), index=AffineMap.identity(rank))
 
     def _copied(self, inner: Dequantized, like: SSAValue) -> SSAValue:
         """Add a copy of the stored tensor with the dimensions of the tensor `like`, and return it."""
-        body = Body()
-        element = body.input(inner.stored, inner.places)
+        body = GenericBody()
+        element = body.input(inner.stored, inner.index)
         return self.add(*body.generic(element, like, AffineMap.identity(len(shape_of(like)))))
 
     def _padded(self, op: tensor.PadOp, inner: Dequantized, stored: SSAValue) -> Operation | None:
@@ -117,13 +117,13 @@ class Tensors:
         return tensor.PadOp(stored, op.low, op.high, Region(block), least, most, type_)
 
 
-class Scalars:
+class ScalarRecognizer:
     """Recognizer of dequantized scalars in the body of a generic, by its loops.
 
     loops: those that scales may depend on.
     """
 
-    def __init__(self, tensors: Tensors, generic: Structured, loops: frozenset[int]) -> None:
+    def __init__(self, tensors: TensorRecognizer, generic: Structured, loops: frozenset[int]) -> None:
         self.tensors, self.g, self.loops = tensors, generic, loops
 
     def of(self, value: SSAValue) -> Dequantized | None:
@@ -148,23 +148,23 @@ class Scalars:
     def _element(self, argument: BlockArgument) -> Dequantized | None:
         if argument.owner is not self.g.block or argument.index >= len(self.g.inputs):
             return None
-        places = self.g.maps[argument.index]
-        kept = frozenset(a for a, r in enumerate(places.results) if r.used_dims() <= self.loops)
+        index_map = self.g.maps[argument.index]
+        kept = frozenset(a for a, r in enumerate(index_map.results) if r.used_dims() <= self.loops)
         inner = self.tensors.of(self.g.inputs[argument.index], kept)
-        return None if inner is None else inner.at(self._along_units(places))
+        return None if inner is None else inner.at(self._along_units(index_map))
 
-    def _along_units(self, places: AffineMap) -> AffineMap:
-        """Return `places` with constants 0 replaced by the loops of one step that they are read in: loops over a
+    def _along_units(self, index_map: AffineMap) -> AffineMap:
+        """Return `index_map` with constants 0 replaced by the loops of one step that they are read in: loops over a
         product need all their sizes.
         """
         own, shape = self.g.maps[-1].results, shape_of(self.g.op.results[0])
-        if len(places.results) != len(own):
-            return places
+        if len(index_map.results) != len(own):
+            return index_map
         results = [
             o if isinstance(r, AffineConstantExpr) and n == 1 else r
-            for r, o, n in zip(places.results, own, shape, strict=True)
+            for r, o, n in zip(index_map.results, own, shape, strict=True)
         ]
-        return AffineMap(places.num_dims, 0, tuple(results))
+        return AffineMap(index_map.num_dims, 0, tuple(results))
 
     def _widened(self, op: Operation) -> Dequantized | None:
         """Return the dequantized elements of an integer that becomes a wider one, or a float; None when it has none."""
@@ -174,26 +174,26 @@ class Scalars:
             return None
         return inner if inner.signed is not None else replace(inner, signed=signed)
 
-    def _whole(self, value: SSAValue) -> Code | None:
-        """Return the i32 code of a float that is an i32 and the same for all steps of the sum; None for any other
+    def _whole(self, value: SSAValue) -> ScalarExpr | None:
+        """Return the i32 expression of a float that is an i32 and the same for all steps of the sum; None for any other
         value.
         """
         if isinstance(value, BlockArgument):
             if value.owner is not self.g.block or value.index >= len(self.g.inputs):
                 return None
-            integers, places = _integers(self.g.inputs[value.index]), self.g.maps[value.index]
-            if integers is None or not dims_in(places) <= self.loops:
+            integers, index_map = _integers(self.g.inputs[value.index]), self.g.maps[value.index]
+            if integers is None or not dims_in(index_map) <= self.loops:
                 return None
             argument = Block(arg_types=[i32]).args[0]
-            return Code((), argument, ((argument, self.tensors.add(integers), places),))
+            return ScalarExpr((), argument, ((argument, self.tensors.add(integers), index_map),))
         integer = integer_of(value)
         if integer is not None:
-            return constant_code(integer)
+            return constant_expr(integer)
         op = value.owner
         return self._free(op.operands[0]) if isinstance(op, arith.SIToFPOp) and op.operands[0].type == i32 else None
 
-    def _free(self, value: SSAValue) -> Code | None:
-        """Return the code of a value that is the same for all steps of the sum; None for any other value."""
+    def _free(self, value: SSAValue) -> ScalarExpr | None:
+        """Return the expression of a value that is the same for all steps of the sum; None for any other value."""
         ops, arguments, pending = set[Operation](), list[BlockArgument](), [value]
         while pending:
             at = pending.pop()
@@ -208,10 +208,10 @@ class Scalars:
         if any(a.index >= len(self.g.inputs) or not dims_in(self.g.maps[a.index]) <= self.loops for a in arguments):
             return None
         read = tuple((a, self.g.inputs[a.index], self.g.maps[a.index]) for a in arguments)
-        return Code(tuple(op for op in self.g.block.ops if op in ops), value, read)
+        return ScalarExpr(tuple(op for op in self.g.block.ops if op in ops), value, read)
 
 
-def place(dim: int | None) -> AffineExpr:
+def dim_expr(dim: int | None) -> AffineExpr:
     return AffineExpr.constant(0) if dim is None else AffineExpr.dimension(dim)
 
 
