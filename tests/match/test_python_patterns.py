@@ -309,3 +309,26 @@ def test_wrong_patterns() -> None:
 
     with pytest.raises(CompileError, match=r"gives \(f32\[\]\), the pattern \(f32\[n\]\)"):
         matched(cases.DYNAMIC, square_of_difference().replace(other))
+
+
+def test_a_replacement_over_sizes_without_names() -> None:
+    """The intermediate tensor of the replacement has the sizes of the program's tensor."""
+    text = """
+func.func @f(%a: tensor<?x4xf32>) -> tensor<4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %d = math.absf %a : tensor<?x4xf32>
+  %r = linalg.reduce ins(%d : tensor<?x4xf32>) outs(%zero : tensor<4xf32>) dimensions = [0] (%x: f32, %y: f32) {
+    %s = arith.addf %x, %y : f32
+    linalg.yield %s : f32
+  }
+  return %r : tensor<4xf32>
+}"""
+
+    @pd.pattern
+    def sum_of_magnitudes(a: pd.f32[None, 4]):
+        return pd.reduce("add", abs(a), 0)
+
+    sum_of_magnitudes.replace(lambda a: pd.reduce("add", a * a, 0))
+    program = pd.device("cpu").load(pd.compile(text, patterns=[sum_of_magnitudes], require_match=True))
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(program.f(x), (x * x).sum(0))

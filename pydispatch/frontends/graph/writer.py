@@ -242,18 +242,18 @@ class Writer:
         self.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = builtin.UnitAttr()
 
     def require_positive(self, count: Size, message: str, unless_zero: Size = 1) -> None:
-        """Refuse calls in which a size is 0, unless a second one is 0 too; the message ends with the layer."""
-        if count == 0 and unless_zero != 0:
-            raise self.fail(message)
-        if not isinstance(count, Expr):
+        """Refuse calls in which a size is less than 1, unless a second one is 0; the message ends with the layer."""
+        is_positive = not isinstance(count, Expr) and count > 0
+        if is_positive or unless_zero == 0:
             return
+        if not isinstance(count, Expr) and not isinstance(unless_zero, Expr):
+            raise self.fail(message)
         zero = self.index(0)
         holds: SSAValue = self.add(arith.CmpiOp(self.index(count), zero, "sgt")).result
         if isinstance(unless_zero, Expr):
             is_exempt = self.add(arith.CmpiOp(self.index(unless_zero), zero, "eq")).result
             holds = self.add(arith.OrIOp(holds, is_exempt)).result
-        if unless_zero != 0:
-            self.add(cf.AssertOp(holds, message))
+        self.add(cf.AssertOp(holds, message))
 
     @property
     def symbols(self) -> frozenset[str]:

@@ -19,7 +19,13 @@ from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.elementwise import FOLDED, broadcast_shape
-from pydispatch.frontends.ops.indexing import CoordinateBuilder, clamped_start, elements_at
+from pydispatch.frontends.ops.indexing import (
+    CoordinateBuilder,
+    clamped_start,
+    elements_at,
+    require_elements,
+    require_slices,
+)
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.shapes import reshape, slice_, slice_axis
 
@@ -45,6 +51,7 @@ def _elements(
     positions: for axes of x tensors of integers that broadcast to `shape`. others: for the other axes of x the axes of
     the result that they are.
     """
+    require_elements(builder, x, positions, tuple(shape))
     sizes = {d: builder.index(x.shape[d]) for d in positions}
 
     def written(p: CoordinateBuilder) -> list[SSAValue]:
@@ -175,6 +182,7 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     batch_axes = [d for d in range(rank) if d not in axes.offset]
     lead_sizes, kept_sizes = iter(lead), iter([sizes[d] for d in kept])
     shape = tuple(next(kept_sizes) if d in axes.offset else next(lead_sizes) for d in range(rank))
+    require_slices(builder, x, sizes, shape)
     if not lead and (known := indices.sizes()) is not None:
         return _slice_at(builder, x, known, axes, sizes, shape)
     columns = _coordinates(builder, indices, axes, batch_axes, rank)

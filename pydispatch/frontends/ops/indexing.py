@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, i64
@@ -12,12 +12,12 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, I64
-from pydispatch.frontends.graph.sizes import Expr, Shape, Size, maximum, minimum
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, maximum, minimum, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.elementwise import FOLDED, apply, broadcast_map
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.scalars import Scalars, scalars_of
-from pydispatch.frontends.ops.shapes import slice_
+from pydispatch.frontends.ops.shapes import pad, slice_
 from pydispatch.ir.core.syntax import DYNAMIC
 
 
@@ -94,6 +94,35 @@ def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     return elements_at(builder, x, x.shape, coordinates)
 
 
+# -- sizes that make positions valid
+
+
+def require_elements(builder: Builder, x: Tensor, axes: Iterable[int], shape: Shape) -> None:
+    """Refuse calls in which elements of x are read along axes of size 0. shape: of the result; one without elements
+    reads none.
+    """
+    for axis in axes:
+        builder.require_positive(x.shape[axis], f"axis {axis} of {x} has the size 0: it has no element to read",
+                                 unless_zero=product(shape))  # fmt: skip
+
+
+def require_slices(builder: Builder, x: Tensor, sizes: Sequence[Size], shape: Shape | None = None) -> None:
+    """Refuse calls in which a slice of these sizes is larger than x. shape: of the result, where one without elements
+    reads no slice.
+    """
+    for axis, (n, size) in enumerate(zip(x.shape, sizes, strict=True)):
+        builder.require_positive(n - size + 1, f"axis {axis} of {x}: a slice of size {size} is larger than the axis",
+                                 unless_zero=1 if shape is None else product(shape))  # fmt: skip
+
+
+def with_an_element(builder: Builder, x: Tensor) -> Tensor:
+    """Return x with one element more at the end of each axis whose size may be 0, so that every axis has a position
+    which may be read where the element is not used.
+    """
+    high = [1 if isinstance(n, Expr) or n == 0 else 0 for n in x.shape]
+    return pad(builder, x, [0] * x.rank, high) if any(high) else x
+
+
 # -- slices at computed positions
 
 
@@ -110,6 +139,7 @@ def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
 
 def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
     """Return the slice of these sizes that begins at `starts` (single integers), moved so that it lies inside of x."""
+    require_slices(builder, x, sizes)
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
         return slice_(builder, x, begins, [begin + size for begin, size in zip(begins, sizes, strict=True)])
@@ -129,12 +159,15 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
     """x with `update` in place of the slice that begins at `starts`, moved so that it lies inside of x."""
     if update.rank == 0:
         return update
+    require_slices(builder, x, update.shape)
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
         return insert_slice(builder, x, update, begins)
     last = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [builder.index(size) for size in update.shape]
-    sources = builder.parts(update)
+    readable = with_an_element(builder, update)
+    last_read = [builder.index(size - 1) for size in readable.shape]
+    sources = builder.parts(readable)
 
     def chosen(scalars: Scalars, here: Scalar, *begins: Scalar) -> Scalar:
         p = CoordinateBuilder(scalars.block, begins)
@@ -146,7 +179,7 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
             above = p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge"))
             within = Scalar(BOOL, (p.add_op(arith.AndIOp(above, p.add_op(arith.CmpiOp(position, sizes[d], "slt")))),))
             inside = within if inside is None else p.binary("and", inside, within)
-            at.append(p.clamped(position, p.minus(sizes[d], p.index_constant(1))))
+            at.append(p.clamped(position, last_read[d]))
         taken = tuple(p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources)
         return here if inside is None else p.select(inside, Scalar(x.dtype, taken), here)
 

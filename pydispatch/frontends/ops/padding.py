@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
-from pydispatch.frontends.graph.sizes import Expr, Size
+from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 from pydispatch.frontends.ops.shapes import pad
@@ -21,10 +21,10 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     as it takes.
     """
     shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
-    for d, n in enumerate(x.shape):
-        if n == 0 and shape[d] != 0:
-            raise builder.fail(f"axis {d} of {x} has no element to put around it")
     moved = [not (a == 0 and c == 0) for a, c in zip(low, high, strict=True)]
+    for d in (d for d, is_moved in enumerate(moved) if is_moved):
+        builder.require_positive(x.shape[d], f"axis {d} of {x} has no element to put around it",
+                                 unless_zero=product(shape))  # fmt: skip
     sizes = [builder.index(n) for n in x.shape]
     before = [builder.index(n) for n in low]
 

@@ -17,7 +17,7 @@ from pydispatch.frontends.ops.control import for_
 from pydispatch.frontends.ops.elementwise import apply_several, binary, convert
 from pydispatch.frontends.ops.formulas import formula
 from pydispatch.frontends.ops.gathers import GatherAxes, columns
-from pydispatch.frontends.ops.indexing import CoordinateBuilder
+from pydispatch.frontends.ops.indexing import CoordinateBuilder, with_an_element
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import size_as
 from pydispatch.frontends.ops.scalars import Scalars, elements_of, scalars_of
@@ -219,7 +219,9 @@ def _slice_by_slice(
             reshape(builder, slice_axis(builder, slice_tensor, 0, index, following), slice_tensor.shape[1:])
             for slice_tensor in slices
         ]
-        sources, sizes = [builder.parts(row) for row in rows], [builder.index(n) for n in rows[0].shape]
+        sizes = [builder.index(n) for n in rows[0].shape]
+        readable = [with_an_element(builder, row) for row in rows]
+        sources, last = [builder.parts(row) for row in readable], [builder.index(n - 1) for n in readable[0].shape]
 
         def element(scalars: Scalars, *operands: Scalar) -> list[Scalar]:
             old, begins = operands[: len(running)], operands[len(running) :]
@@ -231,7 +233,7 @@ def _slice_by_slice(
                     position = p.minus(position, p.index_of(p.convert(begins[d], I64)))
                 for bound, order in ((p.index_constant(0), "sge"), (sizes[d], "slt")):
                     inside = p.binary("and", inside, Scalar(BOOL, (p.add_op(arith.CmpiOp(position, bound, order)),)))
-                at.append(p.clamped(position, p.minus(sizes[d], p.index_constant(1))))
+                at.append(p.clamped(position, last[d]))
             new = [Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in parts))
                    for x, parts in zip(running, sources, strict=True)]  # fmt: skip
             return [scalars.select(inside, u, v) for u, v in zip(combine(scalars, old, new), old, strict=True)]

@@ -12,7 +12,7 @@ from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import BOOL, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, maximum
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.ops.indexing import CoordinateBuilder
+from pydispatch.frontends.ops.indexing import CoordinateBuilder, with_an_element
 from pydispatch.frontends.ops.products import Window, window_sizes
 from pydispatch.frontends.ops.reals import Scalar
 from pydispatch.frontends.ops.reductions import Combine, least
@@ -211,6 +211,8 @@ def select_and_scatter(
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     shape = tuple(builder.index(n) for n in x.shape)
     windows = [builder.index(n) for n in source.shape]
+    chosen, source = with_an_element(builder, chosen), with_an_element(builder, source)
+    last_window = [builder.index(n - 1) for n in source.shape]
     lows = [builder.index(n) for n in window.low]
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
@@ -225,7 +227,7 @@ def select_and_scatter(
             inside_ = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
                                             p.add_op(arith.CmpiOp(window_index, windows[d], "slt"))))  # fmt: skip
             valid = p.add_op(arith.AndIOp(valid, p.add_op(arith.AndIOp(exact, inside_))))
-            at.append(p.clamped(window_index, p.minus(windows[d], p.index_constant(1))))
+            at.append(p.clamped(window_index, last_window[d]))
         index = p.add_op(tensor.ExtractOp(b_chosen, at, I64.element))
         here = p.add_op(arith.IndexCastOp(_flat(p, [p.index(d) for d in range(rank)], shape), I64.element))
         taken = p.add_op(arith.AndIOp(valid, p.add_op(arith.CmpiOp(index, here, "eq"))))
@@ -249,7 +251,9 @@ def _selected_positions(
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     shape = [builder.index(n) for n in x.shape]
     lows = [builder.index(n) for n in window.low]
-    values = builder.parts(x)
+    readable = with_an_element(builder, x)
+    last = [builder.index(n - 1) for n in readable.shape]
+    values = builder.parts(readable)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         p = CoordinateBuilder(block, [])
@@ -262,7 +266,7 @@ def _selected_positions(
                                             p.add_op(arith.CmpiOp(position, shape[d], "slt"))))  # fmt: skip
             valid = p.add_op(arith.AndIOp(valid, inside_))
             at.append(position)
-            clamped.append(p.clamped(position, p.minus(shape[d], p.index_constant(1))))
+            clamped.append(p.clamped(position, last[d]))
         element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, clamped, x.dtype.element)) for part in values))
         here = Scalar(I64, (p.add_op(arith.IndexCastOp(_flat(p, at, shape), I64.element)),))
         first_ = p.compare("lt", chosen_index, p.const(0, I64))

@@ -44,7 +44,8 @@ class Lowering:
 
     def size(self, size: Size) -> str:
         """Return the SSA name of a dynamic size, read from the first input that has it; on first use write the
-        operations.
+        operations. Only patterns have sizes of None, and matching ignores the sizes of a `tensor.empty`: they are 1
+        there. In a replacement such sizes have names.
         """
         if size not in self.sizes:
             for name, type in self.inputs:
@@ -53,6 +54,7 @@ class Lowering:
                         index = self.line(f"arith.constant {axis} : index")
                         self.sizes[size] = self.line(f"tensor.dim %in_{name}, {index} : {type.mlir}")
                         return self.sizes[size]
+            assert size is None, f"no input has the size {size}"
             self.sizes[size] = self.line("arith.constant 1 : index")
         return self.sizes[size]
 

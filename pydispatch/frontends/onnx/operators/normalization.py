@@ -128,6 +128,7 @@ def _negative_log_likelihood(call: Call, x: Tensor, target: Tensor, weight: Tens
     reduction = call.text("reduction", "mean", ("mean", "sum", "none"))
     ignored = call.integer("ignore_index") if call.has("ignore_index") else None
     classes = x.shape[1]
+    indexing.require_elements(call.b, x, [1], target.shape)
     last = call.b.index(classes - 1)
 
     def coordinates(coords: indexing.CoordinateBuilder) -> list[SSAValue]:
