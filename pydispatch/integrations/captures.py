@@ -190,11 +190,11 @@ class _Search:
             self._value(kind, kind.__name__)
             slots = kind.__dict__.get("__slots__", ())
             for name in self._names.intersection((slots,) if isinstance(slots, str) else slots):
-                held = getattr(value, name, _ABSENT)
-                self._found._attributes.append((value, name, held, f"{path}.{name}"))
-                self._value(held, f"{path}.{name}")
-        held = getattr(value, "__dict__", {})
-        self._entries(held, f"{path}.", self._names & held.keys())
+                referenced = getattr(value, name, _ABSENT)
+                self._found._attributes.append((value, name, referenced, f"{path}.{name}"))
+                self._value(referenced, f"{path}.{name}")
+        referenced = getattr(value, "__dict__", {})
+        self._entries(referenced, f"{path}.", self._names & referenced.keys())
         self._value(getattr(value, "__wrapped__", None), path)
 
 

@@ -29,18 +29,18 @@ class CompleteViews:
         """Call the function, and raise KernelError for a view of which elements were not written."""
         views = out if isinstance(out, tuple) else (out,)
         complete = self._lowered.complete
-        stamps = [np.empty((STAMPS, *args[place].shape), np.int64) for place in complete]
+        stamps = [np.empty((STAMPS, *args[index].shape), np.int64) for index in complete]
         self._function(*args, out=(*views, *stamps))
-        for place, (written, *_) in zip(complete, stamps, strict=True):
+        for index, (written, *_) in zip(complete, stamps, strict=True):
             untouched = np.flatnonzero(written == 0)
             if untouched.size:
-                raise self._error(self._lowered.arguments[place][0], written.shape, untouched)
+                raise self._error(self._lowered.arguments[index][0], written.shape, untouched)
 
     def _error(self, view: str, shape: tuple[int, ...], untouched: np.ndarray[Any, Any]) -> KernelError:
-        name, place = self._source.name, self._source.location(self._source.tree)
+        name, location = self._source.name, self._source.location(self._source.tree)
         first = ", ".join(str(int(index)) for index in np.unravel_index(untouched[0], shape))
         return KernelError(
-            f"{place.file}:{place.line}:{place.column}: kernel '{name}' leaves {untouched.size} of "
+            f"{location.file}:{location.line}:{location.column}: kernel '{name}' leaves {untouched.size} of "
             f"{np.prod(shape, dtype=np.int64)} elements of '{view}' unwritten, the first is {view}[{first}]; let its "
             f"grid cover the view, or write {view}: Annotated[pydispatch.View, ..., pydispatch.partial] for a view "
             "that it writes in part"

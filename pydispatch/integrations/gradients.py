@@ -18,11 +18,11 @@ from pydispatch.patterns.types import TensorType
 class Gradient:
     """Function that computes the gradients of some arguments of another function.
 
-    `places` has the positions of these arguments, in the order of the results of the rule.
+    `positions` has the indices of these arguments, in the order of the results of the rule.
     """
 
     rule: PublicFunction
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
 
 def vjp(function: Kernel | TracedProgram, rule: TracedProgram, wrt: Sequence[str] | None = None) -> None:
@@ -64,11 +64,11 @@ def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
     function = _function(value)
     if value.derivative is None:
         return function, None
-    rule, places = value.derivative
+    rule, positions = value.derivative
     derivative = _function(rule)
     inputs = [argument.type for argument in (*function.inputs, *function.outputs)]
     types = [argument.type for argument in derivative.inputs]
-    results = [(function.inputs[i].dtype, len(function.inputs[i].shape or ())) for i in places]
+    results = [(function.inputs[i].dtype, len(function.inputs[i].shape or ())) for i in positions]
     if [(v.dtype, len(v.shape or ())) for v in derivative.inputs] != [
         (v.dtype, len(v.shape or ())) for v in (*function.inputs, *function.outputs)
     ]:
@@ -77,12 +77,12 @@ def loaded(value: Any) -> tuple[PublicFunction, Gradient | None]:
             f"arguments and a gradient for each result, ({', '.join(map(str, inputs))})"
         )
     if [(v.dtype, len(v.shape or ())) for v in derivative.outputs] != results:
-        names = ", ".join(function.inputs[i].name for i in places)
+        names = ", ".join(function.inputs[i].name for i in positions)
         raise InvalidArgumentError(
             f"the derivative '{rule.name}' of '{value.name}' gives "
             f"({', '.join(str(v.type) for v in derivative.outputs)}); expected the gradients of {names}, of their types"
         )
-    return function, Gradient(derivative, places)
+    return function, Gradient(derivative, positions)
 
 
 def _function(value: Kernel | TracedProgram) -> PublicFunction:

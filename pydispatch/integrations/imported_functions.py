@@ -17,7 +17,7 @@ from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import dtype_from
 from pydispatch.programs.launch import launch
 
-MOST = 3
+MAX_PARAMETERS = 3
 """Parameters of an import that a program calls on arrays."""
 
 
@@ -51,9 +51,9 @@ class Imported(ImportedSource):
     def _kernel(self) -> KernelSource:
         """It on each element of arrays."""
         count = len(self.parameters)
-        if count > MOST:
+        if count > MAX_PARAMETERS:
             raise InvalidArgumentError(
-                f"import '{self.name}': programs call imports of up to {MOST} parameters; call it in a kernel"
+                f"import '{self.name}': programs call imports of up to {MAX_PARAMETERS} parameters; call it in a kernel"
             )
         template = _TEMPLATES[count - 1](self)
         names = [*(f"x{index}" for index in range(count)), "out"]

@@ -34,22 +34,23 @@ def check_types(function: PublicFunction, has: Callable[[ElementType, bool], boo
             )
 
 
-def array_of_rank_0(function: PublicFunction, place: int, value: Any) -> np.ndarray[Any, Any] | None:
-    """Return a number as an array of rank 0 for the argument at `place`, and None for every other value.
+def array_of_rank_0(function: PublicFunction, position: int, value: Any) -> np.ndarray[Any, Any] | None:
+    """Return a number as an array of rank 0 for the argument at `position`, and None for every other value.
     InvalidArgumentError for a number that the element type does not take."""
-    _, element, _ = function.arguments[place]
+    _, element, _ = function.arguments[position]
     try:
         return array_of_number(value, element)
     except (TypeError, OverflowError) as error:
         raise InvalidArgumentError(
-            f"{place_text(function, place)}: expected {element.name}, got {type(value).__name__} {value}: {error}"
+            f"{argument_label(function, position)}: expected {element.name}, got {type(value).__name__} {value}: "
+            f"{error}"
         ) from None
 
 
-def place_text(function: PublicFunction, place: int) -> str:
+def argument_label(function: PublicFunction, position: int) -> str:
     """Return the name of an argument for error messages."""
-    name = function.inputs[place].name
-    return f"@{function.name}: argument {place}" + (f" '{name}'" if name else "")
+    name = function.inputs[position].name
+    return f"@{function.name}: argument {position}" + (f" '{name}'" if name else "")
 
 
 def result_shapes(

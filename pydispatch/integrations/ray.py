@@ -58,8 +58,8 @@ def predict(
         raise InvalidArgumentError(f"expected threads >= 1 and retries >= 0, got {threads} and {retries}")
     if workers is None:
         workers = 1, max(1, int(ray.cluster_resources().get("CPU", 1) // threads))
-    least, most = workers if isinstance(workers, tuple) else (workers, workers)
-    if not 1 <= least <= most:
+    min_workers, max_workers = workers if isinstance(workers, tuple) else (workers, workers)
+    if not 1 <= min_workers <= max_workers:
         raise InvalidArgumentError(f"workers: expected a number, or the least and the most, got {workers!r}")
     content = artifact if isinstance(artifact, (bytes, Artifact)) else Artifact.from_file(artifact)
     data = content if isinstance(content, bytes) else content.to_bytes()
@@ -69,7 +69,7 @@ def predict(
         fn_constructor_args=([shared], function, inputs, outputs, tuple(keep), threads, retries),
         batch_size=batch_size,
         batch_format="numpy",
-        compute=ActorPoolStrategy(min_size=least, max_size=most),
+        compute=ActorPoolStrategy(min_size=min_workers, max_size=max_workers),
         num_cpus=threads,
         udf_modifying_row_count=False,
         **options,
@@ -108,17 +108,17 @@ class Predictor:
         if not batch:
             return {}
         rows = len(next(iter(batch.values())))
-        kept = self._columns("keep", {name: name for name in self._keep}, batch)
+        passed_columns = self._columns("keep", {name: name for name in self._keep}, batch)
         if not rows:
-            return kept | self._nothing()
+            return passed_columns | self._nothing()
         columns = self._arguments(batch)
-        most = self._stacking.fixed or rows
+        batch_rows = self._stacking.fixed or rows
         parts = [
-            self._run(tuple(value[first : first + most] for value in columns), min(most, rows - first))
-            for first in range(0, rows, most)
+            self._run(tuple(value[first : first + batch_rows] for value in columns), min(batch_rows, rows - first))
+            for first in range(0, rows, batch_rows)
         ]
         results = parts[0] if len(parts) == 1 else [np.concatenate(part) for part in zip(*parts, strict=True)]
-        return kept | dict(zip(self._outputs, results, strict=True))
+        return passed_columns | dict(zip(self._outputs, results, strict=True))
 
     def _nothing(self) -> Batch:
         """Return the results for no rows: arrays of the right types, whose open sizes are 0."""

@@ -121,7 +121,7 @@ class _Result:
     node, `value`, whose memory `root` made, the node of the result at a place."""
 
     kind: str
-    place: int = 0
+    position: int = 0
     value: Any = None
     layout: _Layout | None = None
     root: Any = None
@@ -152,7 +152,7 @@ def _traced(module: Any) -> _Traced:
     sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}
     tokens = {node.positional[0] for node in graph.nodes if node.target.endswith("higher_order.with_effects")}
     inputs, passed = [], []
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         value = graph.numbers.get(name)
         is_size = isinstance(value, Symbolic) and value in sizes
         kind = (
@@ -160,7 +160,7 @@ def _traced(module: Any) -> _Traced:
         )  # calls pass None for tokens
         inputs.append(GraphInput(kind, ValueName(name)))
         if kind == "user_input":
-            passed.append(place)
+            passed.append(position)
     inputs += [GraphInput("tensor_constant", ValueName(name), name) for name in constants]
     nodes = list(_outputs(module))
     roots = shared_roots([node for node in nodes if hasattr(node, "meta")])
@@ -216,14 +216,14 @@ class _Runner:
         self.traced = traced
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        outputs = self.function(*(self._given(inputs[place]) for place in self.traced.passed))
+        outputs = self.function(*(self._given(inputs[position]) for position in self.traced.passed))
         remaining = iter(outputs if isinstance(outputs, (tuple, list)) else (outputs,))
         results = self.traced.results
         received = [None if result.kind == "view" else self._received(result, inputs, remaining) for result in results]
         known = dict(zip(self.traced.inputs, inputs, strict=True))
-        for place, result in enumerate(results):
+        for position, result in enumerate(results):
             if result.kind == "view":
-                received[place] = computed(result.value, {**known, result.root: received[result.place]})
+                received[position] = computed(result.value, {**known, result.root: received[result.position]})
         return received[: self.traced.count]
 
     def _given(self, value: Any) -> Any:
@@ -240,7 +240,7 @@ class _Runner:
         if result.kind == "constant":
             return result.value
         if result.kind == "input":
-            return inputs[result.place]
+            return inputs[result.position]
         if result.kind == "number":
             return int(next(remaining))
         assert result.layout is not None

@@ -10,7 +10,7 @@ from pydispatch._core.public import PublicFunction
 from pydispatch._core.scalars import NumberKind, integer_range, kind_of_element
 from pydispatch._core.target import torch_dtype
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.integrations.interface import array_of_rank_0, place_text
+from pydispatch.integrations.interface import argument_label, array_of_rank_0
 
 _INT64 = 2**63
 _KIND_TEXT = "a number of this kind is not converted"
@@ -25,7 +25,7 @@ class Rank0:
     """
 
     function: PublicFunction
-    place: int
+    position: int
     dtype: Any
     kind: NumberKind
     low: Any
@@ -40,7 +40,7 @@ class Rank0:
             return value
         if torch.compiler.is_compiling():  # the rules of NumPy cannot be traced
             return self._traced(torch, value)
-        array = array_of_rank_0(self.function, self.place, value)
+        array = array_of_rank_0(self.function, self.position, value)
         return value if array is None else torch.tensor(array.item(), dtype=self.dtype)
 
     def _traced(self, torch: Any, value: Any) -> Any:
@@ -88,7 +88,7 @@ class Rank0:
 def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Rank0]:
     """Return the arguments of rank 0 of a function, by place and by name."""
     arguments: dict[int | str, Rank0] = {}
-    for place, (value, (_, element, dims)) in enumerate(zip(function.inputs, function.arguments, strict=True)):
+    for position, (value, (_, element, dims)) in enumerate(zip(function.inputs, function.arguments, strict=True)):
         if dims is None or len(dims):
             continue
         dtype, kind = getattr(torch, torch_dtype(element.word)), kind_of_element(element)
@@ -98,7 +98,7 @@ def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Ra
             low, high = integer_range(element)
         elif kind is NumberKind.FLOAT:
             low, high = torch.finfo(dtype).min, torch.finfo(dtype).max
-        expected = f"{place_text(function, place)}: expected {element.name}: "
-        arguments[place] = Rank0(function, place, dtype, kind, low, high, expected, f"outside [{low}, {high}]")
-        arguments[value.name] = arguments[place]
+        expected = f"{argument_label(function, position)}: expected {element.name}: "
+        arguments[position] = Rank0(function, position, dtype, kind, low, high, expected, f"outside [{low}, {high}]")
+        arguments[value.name] = arguments[position]
     return arguments

@@ -75,7 +75,7 @@ class TorchFunction:
         self._torch = torch
         self._function = function
         self._name = name
-        self.places = () if gradient is None else gradient.places
+        self.positions = () if gradient is None else gradient.positions
         self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", is_rule=True)
         try:
             self._register(torch, match, gradient is not None or is_rule)
@@ -120,7 +120,7 @@ class TorchFunction:
         if not self._rank_0:
             return self.op(*args, **named)
         return self.op(
-            *(self._tensor(place, value) for place, value in enumerate(args)),
+            *(self._tensor(position, value) for position, value in enumerate(args)),
             **{name: self._tensor(name, value) for name, value in named.items()},
         )
 
@@ -245,9 +245,9 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
     args = [next(kept) if other is None else other for other in context.others]
     computed = function.rule(*args, *gradients)
     gradient_of = dict(
-        zip(function.places, computed if isinstance(computed, (tuple, list)) else (computed,), strict=True)
+        zip(function.positions, computed if isinstance(computed, (tuple, list)) else (computed,), strict=True)
     )
-    return tuple(gradient_of.get(place) for place in range(len(args)))
+    return tuple(gradient_of.get(position) for position in range(len(args)))
 
 
 def _mapped(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Sequence[Any]) -> tuple[Any, Any]:

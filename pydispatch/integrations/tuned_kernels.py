@@ -38,7 +38,7 @@ class TunedKernel(Kernel):
         self.kernels = tuple(_kernel(function, workgroup, grid, config) for config in self.configs)
         super().__init__(function, self.kernels[0].workgroup, grid, self.kernels[0].statics)
         self.key = tuple(key)
-        self._places = tuple(map(self._place, self.key))
+        self._key_parts = tuple(map(self._locate_key, self.key))
         self._chosen: dict[tuple[Any, ...], Kernel] = {}
 
     def __call__(self, *args: Any) -> None:
@@ -50,11 +50,11 @@ class TunedKernel(Kernel):
         whether configurations that the database does not have are measured; else the first one is returned.
         """
         self.kernels[0].check_count(args)
-        values = tuple(args[place] if at is None else args[place].shape[at] for place, at in self._places)
+        values = tuple(args[position] if at is None else args[position].shape[at] for position, at in self._key_parts)
         device = next((argument.device for argument in args if type(argument) is Buffer), "cpu")
         best = self._chosen.get((device, values))
         if best is None:
-            chosen = self._choose(device, values, args, measures)
+            chosen = self._select(device, values, args, measures)
             if chosen is None:
                 return self.kernels[0]
             best = self._chosen[device, values] = chosen
@@ -90,7 +90,7 @@ class TunedKernel(Kernel):
         shape = [n if isinstance(n, int) else sizes[str(n)] for n in parameter.type.shape]
         return np.ones(shape, dtype_from(DType(parameter.type.dtype)).numpy)
 
-    def _place(self, name: str) -> tuple[int, int | None]:
+    def _locate_key(self, name: str) -> tuple[int, int | None]:
         """Return which argument, and which of its sizes, a component of the key is."""
         for index, parameter in enumerate(self.kernels[0].passed):
             if parameter.type is None:
@@ -103,7 +103,7 @@ class TunedKernel(Kernel):
             f"kernel '{self.name}': key: '{name}' is neither a number among its parameters nor the name of a size"
         )
 
-    def _choose(
+    def _select(
         self, device: str, values: tuple[Any, ...], args: tuple[Any, ...], measures: bool
     ) -> Kernel | None:  # fmt: skip
         database = Database(_machine(device), lambda text: None)

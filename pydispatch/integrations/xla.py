@@ -13,7 +13,7 @@ from pydispatch._core.public import PublicFunction
 from pydispatch._core.target import Target, xla_handler, xla_has
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.gradients import Gradient, loaded
-from pydispatch.integrations.interface import array_of_rank_0, check_types, place_text, result_shapes
+from pydispatch.integrations.interface import argument_label, array_of_rank_0, check_types, result_shapes
 from pydispatch.packages import importing
 
 _registered: set[str] = set()
@@ -84,7 +84,7 @@ class JaxFunction:
             cotangents = gradients if isinstance(gradients, tuple) else (gradients,)
             computed = rule(*arrays, *cotangents)
             gradient_of = dict(
-                zip(gradient.places, computed if isinstance(computed, tuple) else (computed,), strict=True)
+                zip(gradient.positions, computed if isinstance(computed, tuple) else (computed,), strict=True)
             )
             return tuple(gradient_of.get(i) for i in range(count))
 
@@ -107,14 +107,14 @@ class JaxFunction:
         returned = call(*arrays, function=np.int64(self._target.number))
         return returned[0] if len(returned) == 1 else tuple(returned) or None
 
-    def _array(self, place: int, value: Any) -> Any:
+    def _array(self, position: int, value: Any) -> Any:
         """Return an argument as an array of JAX, of the type and rank that the function has."""
         function = self._function
-        wanted = function.inputs[place]
-        where = place_text(function, place)
+        wanted = function.inputs[position]
+        where = argument_label(function, position)
         dtype = self._usable(where, wanted.dtype)
         if wanted.shape == ():
-            converted = array_of_rank_0(function, place, value)
+            converted = array_of_rank_0(function, position, value)
             value = value if converted is None else converted
         is_number = wanted.shape is None and isinstance(value, (int, float))
         array = self._jax.numpy.asarray(value, dtype if is_number else None)

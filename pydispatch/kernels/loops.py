@@ -180,7 +180,7 @@ class Loops(Statements):
         next_of: Callable[[Sequence[Scalar]], list[Scalar]],
         may_leave: bool,
     ) -> None:
-        """scf.while. own: first values of variables that the program does not name."""
+        """Emit an scf.while. counters: first values of variables that the program does not name."""
         target = {node.target.id} if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else set()
         inner_exits = {name for statement in node.body for name in leaves(statement)} & {BREAK, RETURN}
         for name in sorted(inner_exits):

@@ -38,7 +38,7 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
         raise InvalidArgumentError("loop: expected values that the body changes: loop(count, body, x)")
     trace = current()
     if trace is None or not (callable(count) or any(isinstance(value, Array) for value in first)):
-        return _plain(count, body, first)
+        return _run_untraced(count, body, first)
     forms: list[bool] = []
     with trace.here():
         start = [trace.tensor_of(value) for value in first]
@@ -61,7 +61,7 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
     return _given(trace, results, len(first) > 1)
 
 
-def _plain(count: Any, body: Callable[..., Any], first: Sequence[Any]) -> Any:
+def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) -> Any:
     values = list(first)
     if callable(count):
         while count(*values):

@@ -18,17 +18,19 @@ class State:
 
     def __init__(self, first: Any) -> None:
         self.first = np.array(first)
-        self._plain = self.first.copy()
+        self._untraced = self.first.copy()
 
     @property
     def value(self) -> Any:
         """The array now: in a program a traced one, elsewhere that of NumPy which `program.python` has changed."""
         trace = current()
         if trace is None:
-            return self._plain
+            return self._untraced
         now = states_of(trace).now(self)
-        held = Array(trace, now)
-        return Array(trace, now).shows(held, lambda: held)  # its elements are not assigned, `value` is
+        current_value = Array(trace, now)
+        return Array(trace, now).shows(
+            current_value, lambda: current_value
+        )  # its elements are not assigned, `value` is
 
     @value.setter
     def value(self, new: Any) -> None:
@@ -40,7 +42,7 @@ class State:
         array = np.asarray(new, self.first.dtype)
         if array.shape != self.first.shape:
             raise InvalidArgumentError(f"state: expected shape {self.first.shape}, got {array.shape}")
-        self._plain = array
+        self._untraced = array
 
 
 class States:

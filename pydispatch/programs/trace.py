@@ -25,7 +25,7 @@ _NOT_THE_USERS = tuple(
 LARGEST_CONSTANT = 64
 """Elements of a constant that is written into the program; larger arrays are weights."""
 
-MOST_OPERATIONS = 1 << 16
+MAX_OPERATIONS = 1 << 16
 """Operations on arrays of one program. More of them compile for minutes; fewer would refuse programs of long loops."""
 
 _running: list[Trace] = []
@@ -79,7 +79,7 @@ class Trace(Builder):
         super().__init__(filename, weights)
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""
-        self._kept: dict[int, Tensor] = {}
+        self._traced_constants: dict[int, Tensor] = {}
         self.states: Any = None
         """What the program keeps between calls (`state.py`)."""
         self._operations: Counter[CodeType] = Counter()
@@ -110,10 +110,10 @@ class Trace(Builder):
         self._operation_count += 1
         if frame is not None:
             self._operations[frame.f_code] += 1
-        if self._operation_count > MOST_OPERATIONS:
+        if self._operation_count > MAX_OPERATIONS:
             code, count = self._operations.most_common(1)[0]
             raise self.fail(
-                f"more than {MOST_OPERATIONS:,} operations on arrays, {count:,} of them in calls of '{code.co_name}' "
+                f"more than {MAX_OPERATIONS:,} operations on arrays, {count:,} of them in calls of '{code.co_name}' "
                 f"({Path(code.co_filename).name}, line {code.co_firstlineno})",
                 "repeat with pydispatch.loop, or pass on the result of one call; each call of a function adds its "
                 "operations to the program once more",
@@ -172,14 +172,14 @@ class Trace(Builder):
         if array.dtype == object:
             return self.constant(array)
         copy = self._copied(array)
-        tensor = self._kept.get(id(copy))
+        tensor = self._traced_constants.get(id(copy))
         if tensor is None:
             dtype = dtype_of_numpy(array)
             if array.size <= LARGEST_CONSTANT:
                 tensor = self.constant(copy, dtype)
             else:
-                tensor = self.weight(f"constant{len(self._kept)}", copy, dtype)
-            self._kept[id(copy)] = tensor
+                tensor = self.weight(f"constant{len(self._traced_constants)}", copy, dtype)
+            self._traced_constants[id(copy)] = tensor
         return tensor
 
     def _copied(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -294,21 +294,21 @@ def moves(device: Any) -> None:
         assert needed == 512  # two copies over themselves, each in whole 256 bytes
         with context.current:
             for step in (step for each in made for step in each):
-                step.place(addresses, b"", patterns)
+                step.bind(addresses, b"", patterns)
                 context.check(step.launch(context.stream), step.label)
         np.testing.assert_array_equal(buffer, expected)
         other = device.upload(data)
         graph = Graph(context, "moves", made)
         placed = [other.memory.block.address, addresses[1]]
         graph.update(placed, b"", patterns)
-        assert not any(step.place(placed, b"", patterns) for each in made for step in each), "nothing has changed"
+        assert not any(step.bind(placed, b"", patterns) for each in made for step in each), "nothing has changed"
         graph.launch()
         np.testing.assert_array_equal(other, expected)
 
 
 @pytest.mark.parametrize("most", [1 << 30, 16], ids=["whole", "in pieces"])
 def test_fills_and_copies_at_any_place(device: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(steps, "MOST_COPIED", most)
+    monkeypatch.setattr(steps, "MAX_COPY_BYTES", most)
     moves(device)
 
 

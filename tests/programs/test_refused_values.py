@@ -94,7 +94,7 @@ def _doubled(x: Any, depth: int) -> Any:
 
 def test_calls_that_double_the_program_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each level of calls doubles the operations: tracing ends at a bound, and names the function."""
-    monkeypatch.setattr(trace, "MOST_OPERATIONS", 100)
+    monkeypatch.setattr(trace, "MAX_OPERATIONS", 100)
 
     def program(depth: int) -> Any:
         def f(x: Matrix) -> Any:

@@ -281,7 +281,7 @@ sys.meta_path.insert(0, Finder())"""
 
 def test_a_broken_pipeline_cache_is_nothing(tmp_path: Path) -> None:
     script = "import os, pydispatch as pd; d = pd.device('vulkan:0'); "
-    script += "print(os.path.join(os.environ['PYDISPATCH_CACHE_DIR'], *d._context.cache.place)); d.close()"
+    script += "print(os.path.join(os.environ['PYDISPATCH_CACHE_DIR'], *d._context.cache.entry)); d.close()"
     path = Path(run(script, PYDISPATCH_CACHE_DIR=str(tmp_path)).strip())
     assert path.is_relative_to(tmp_path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,7 @@ def ptp(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.max(a, axis=axis, keepdims=keepdims) - np.min(a, axis=axis, keepdims=keepdims)
 
 
-def at_least(rank: int) -> Callable[..., Any]:
+def atleast_nd(rank: int) -> Callable[..., Any]:
     def made(trace: Trace, *arrays: Any) -> Any:
         results: list[Any] = []
         for array in arrays:
@@ -78,21 +78,21 @@ def at_least(rank: int) -> Callable[..., Any]:
     return made
 
 
-def _all_at_least(trace: Trace, arrays: Sequence[Any], rank: int) -> list[Any]:
-    return [at_least(rank)(trace, array) for array in arrays]
+def _all_atleast_nd(trace: Trace, arrays: Sequence[Any], rank: int) -> list[Any]:
+    return [atleast_nd(rank)(trace, array) for array in arrays]
 
 
 def vstack(trace: Trace, arrays: Sequence[Any]) -> Any:
-    return np.concatenate(_all_at_least(trace, arrays, 2), axis=0)
+    return np.concatenate(_all_atleast_nd(trace, arrays, 2), axis=0)
 
 
 def hstack(trace: Trace, arrays: Sequence[Any]) -> Any:
-    operands = _all_at_least(trace, arrays, 1)
+    operands = _all_atleast_nd(trace, arrays, 1)
     return np.concatenate(operands, axis=0 if operands[0].ndim == 1 else 1)
 
 
 def column_stack(trace: Trace, arrays: Sequence[Any]) -> Any:
-    operands = _all_at_least(trace, arrays, 1)
+    operands = _all_atleast_nd(trace, arrays, 1)
     return np.concatenate([x[:, None] if x.ndim == 1 else x for x in operands], axis=1)
 
 
@@ -154,8 +154,8 @@ def inner(trace: Trace, a: Any, b: Any) -> Any:
 
 
 def isclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    near = abs(np.subtract(a, b)) <= atol + rtol * abs(b)
-    is_close = np.equal(a, b) | (near & np.isfinite(_floats(trace, b)[0]))
+    within_tolerance = abs(np.subtract(a, b)) <= atol + rtol * abs(b)
+    is_close = np.equal(a, b) | (within_tolerance & np.isfinite(_floats(trace, b)[0]))
     return is_close | (np.not_equal(a, a) & np.not_equal(b, b)) if equal_nan else is_close
 
 
@@ -187,7 +187,7 @@ Array.UFUNCS |= {
 
 Array.FUNCTIONS |= {
     "diff": diff, "ptp": ptp, "vstack": vstack, "hstack": hstack, "column_stack": column_stack,
-    "atleast_1d": at_least(1), "atleast_2d": at_least(2), "norm": norm, "trace": trace_of, "nan_to_num": nan_to_num,
+    "atleast_1d": atleast_nd(1), "atleast_2d": atleast_nd(2), "norm": norm, "trace": trace_of, "nan_to_num": nan_to_num,
     "count_nonzero": count_nonzero, "average": average, "inner": inner, "isclose": isclose, "allclose": allclose,
     "nansum": _of_numbers(np.sum, 0.0), "nanprod": _of_numbers(np.prod, 1.0), "nanmean": nanmean,
 }  # fmt: skip

@@ -37,7 +37,7 @@ def _compare(order: str) -> Callable[..., Array]:
     return lambda t, a, b, dtype=None: Array(t, elementwise.compare(t, order, *promoted(t, a, b)))
 
 
-def _kept(name: str) -> Callable[..., Array]:
+def _same_type(name: str) -> Callable[..., Array]:
     """Return an elementwise function that gives integers back as they are."""
 
     def made(trace: Trace, a: Any, dtype: Any = None) -> Array:
@@ -152,7 +152,7 @@ def reciprocal(trace: Trace, a: Any, dtype: Any = None) -> Array:
 def around(trace: Trace, a: Any, decimals: int = 0) -> Array:
     if decimals:
         raise trace.fail("rounding to decimals is not a part of programs", "multiply, round and divide")
-    return _kept("round_even")(trace, a)
+    return _same_type("round_even")(trace, a)
 
 
 Array.UFUNCS |= {
@@ -168,7 +168,8 @@ Array.UFUNCS |= {
     "negative": _unary("neg", _numbers), "positive": lambda t, a, dtype=None: a, "absolute": absolute,
     "fabs": absolute, "sign": _unary("sign", _numbers), "square": square, "reciprocal": reciprocal, "invert": invert,
     "logical_not": lambda t, a, dtype=None: Array(t, elementwise.unary(t, "not", truth(t, a))),
-    "floor": _kept("floor"), "ceil": _kept("ceil"), "trunc": _kept("trunc"), "rint": _unary("round_even"),
+    "floor": _same_type("floor"), "ceil": _same_type("ceil"), "trunc": _same_type("trunc"),
+    "rint": _unary("round_even"),
     "isnan": _test("is_nan", False), "isinf": _test("is_inf", False), "isfinite": _test("is_finite", True),
     "arcsin": _unary("asin"), "arccos": _unary("acos"), "arctan": _unary("atan"), "arcsinh": _unary("asinh"),
     "arccosh": _unary("acosh"), "arctanh": _unary("atanh"), "exp": _unary("exp"), "exp2": _unary("exp2"),

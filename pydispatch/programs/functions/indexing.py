@@ -42,7 +42,7 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
             dropped.append(axis)
             advanced.append(None)
         else:
-            advanced.append(_places(trace, key))
+            advanced.append(_index_tensor(trace, key))
         axis += 1
     if arrays:
         if dropped or added:
@@ -58,24 +58,24 @@ def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
     count = sum(key is not None and key is not Ellipsis for key in keys)
     if count > a.ndim:
         raise trace.fail(f"{count} indices of {a.tensor}")
-    places = [position for position, key in enumerate(keys) if key is Ellipsis]
-    if len(places) > 1:
+    positions = [position for position, key in enumerate(keys) if key is Ellipsis]
+    if len(positions) > 1:
         raise trace.fail("an index has '...' once")
-    at = places[0] if places else len(keys)
-    return [*keys[:at], *[slice(None)] * (a.ndim - count), *keys[at + len(places) :]]
+    at = positions[0] if positions else len(keys)
+    return [*keys[:at], *[slice(None)] * (a.ndim - count), *keys[at + len(positions) :]]
 
 
-def _places(trace: Trace, key: Any) -> Tensor:
-    places = trace.tensor_of(key)
-    if places.dtype.is_bool:
+def _index_tensor(trace: Trace, key: Any) -> Tensor:
+    positions = trace.tensor_of(key)
+    if positions.dtype.is_bool:
         raise trace.fail("an index of conditions gives as many elements as hold", "use numpy.where(condition, x, 0)")
-    if not places.dtype.is_integer:
-        raise trace.fail(f"an index of {places.dtype}", "convert it: index.astype(numpy.int64)")
-    return places
+    if not positions.dtype.is_integer:
+        raise trace.fail(f"an index of {positions.dtype}", "convert it: index.astype(numpy.int64)")
+    return positions
 
 
-def _from_front(place: Size, size: Size) -> Size:
-    return place if isinstance(place, Expr) or place >= 0 else size + place
+def _from_front(index: Size, size: Size) -> Size:
+    return index if isinstance(index, Expr) or index >= 0 else size + index
 
 
 def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
@@ -88,8 +88,8 @@ def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
     if step < 0:
         if key.start is not None or key.stop is not None:
             raise trace.fail("a slice backwards has no ends in programs", "turn it around first: x[::-1][a:b]")
-        turned = indexing.reverse(trace, x, [axis])
-        return shapes.slice_axis(trace, turned, axis, 0, size, -step)
+        reversed_ = indexing.reverse(trace, x, [axis])
+        return shapes.slice_axis(trace, reversed_, axis, 0, size, -step)
     start = _bounded(0 if key.start is None else key.start, size)
     stop = _bounded(size if key.stop is None else key.stop, size)
     if isinstance(start, int) and isinstance(stop, int):
@@ -97,9 +97,9 @@ def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
     return shapes.slice_axis(trace, x, axis, start, stop, step)
 
 
-def _bounded(place: Any, size: Size) -> Size:
-    place = _from_front(place, size)
-    return max(0, min(place, size)) if isinstance(place, int) and isinstance(size, int) else place
+def _bounded(index: Any, size: Size) -> Size:
+    index = _from_front(index, size)
+    return max(0, min(index, size)) if isinstance(index, int) and isinstance(size, int) else index
 
 
 def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
@@ -108,11 +108,11 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
     if len([k for k in keys if isinstance(k, (Array, np.ndarray, list))]) == 1 and isinstance(
         keys[0], (Array, np.ndarray, list)
     ):
-        places = _places(trace, keys[0])
-        shape = (*places.shape, *x.shape[1:])
+        positions = _index_tensor(trace, keys[0])
+        shape = (*positions.shape, *x.shape[1:])
         return Array(
             trace,
-            scatters.put_rows(trace, x, [places], shapes.broadcast_to(trace, as_type(trace, value, x.dtype), shape)),
+            scatters.put_rows(trace, x, [positions], shapes.broadcast_to(trace, as_type(trace, value, x.dtype), shape)),
         )
     starts, sizes = [], list[Size]()
     kept: list[Size] = []
@@ -141,12 +141,12 @@ def take(trace: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:
     x = trace.tensor_of(a)
     if axis is None:
         x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
-    return Array(trace, gathers.take(trace, x, _places(trace, indices), axis % x.rank))
+    return Array(trace, gathers.take(trace, x, _index_tensor(trace, indices), axis % x.rank))
 
 
 def take_along_axis(trace: Trace, a: Any, indices: Any, axis: int = -1) -> Array:
     x = trace.tensor_of(a)
-    return Array(trace, gathers.take_along(trace, x, _places(trace, indices), axis % x.rank))
+    return Array(trace, gathers.take_along(trace, x, _index_tensor(trace, indices), axis % x.rank))
 
 
 def _flat(trace: Trace, a: Any, axis: int | None) -> tuple[Tensor, int]:

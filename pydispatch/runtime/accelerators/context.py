@@ -39,11 +39,11 @@ class Transfers:
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(("to_device", "to_device_bytes", "from_device", "from_device_bytes"), 0)
 
-    def add(self, way: str, size: int) -> None:
-        """Count one copy of `size` bytes; a copy of 0 bytes is not counted. way: "to_device" or "from_device"."""
+    def add(self, direction: str, size: int) -> None:
+        """Count one copy of `size` bytes; a copy of 0 bytes is not counted. direction: "to_device" or "from_device"."""
         with self._lock:
-            self._counts[way] += size != 0
-            self._counts[way + "_bytes"] += size
+            self._counts[direction] += size != 0
+            self._counts[direction + "_bytes"] += size
 
     def counts(self) -> dict[str, int]:
         """Copy and bytes each way since the device was opened."""

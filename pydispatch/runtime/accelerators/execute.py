@@ -141,14 +141,16 @@ class Executor(ABC):
     def _derive(self, index: int) -> None:
         """Take over a derived constant of a program that is equal to this one, or runs what computes it."""
         assert self.derivations is not None
-        shared, kept = self.derivations.shared, set(self._uploaded)
+        shared, known = self.derivations.shared, set(self._uploaded)
         with shared.lock:
             for run in self.derivations.order(index):
                 data, first = self.derivations.runs[run]
                 if first not in shared.blocks:
                     shared.blocks.update(enumerate(self._results(data), first))
                 self._uploaded.update((i, shared.blocks[i]) for i in range(first, first + len(data.results)))
-        for uploaded in set(self._uploaded) - kept - self.derivations.makers.keys():  # often no other function needs it
+        for uploaded in (
+            set(self._uploaded) - known - self.derivations.makers.keys()
+        ):  # often no other function needs it
             del self._uploaded[uploaded]
 
     def _results(self, data: PlanData) -> list[DeviceMemory]:
@@ -191,16 +193,16 @@ class Executor(ABC):
         record: Record | None = data.device
         if record is None:
             record = data.device = self.keep(data)
-        taken: list[Any] = []
+        acquired: list[Any] = []
         blocks: Blocks = [None] * record.count
         try:
             for buffer_index, index in record.constants:
                 blocks[buffer_index] = self.constant(index)
             if record.transients:
-                taken.append(block := context.acquire(record.arena_bytes))
+                acquired.append(block := context.acquire(record.arena_bytes))
                 blocks[-1] = block
             for buffer_index, _, size in (*record.results, *record.arguments):
-                taken.append(block := context.acquire(size))
+                acquired.append(block := context.acquire(size))
                 blocks[buffer_index] = block
             for buffer_index, _, size in record.arguments:
                 if addresses[buffer_index]:
@@ -213,8 +215,8 @@ class Executor(ABC):
                 if addresses[buffer_index]:
                     context.copy_out(blocks[buffer_index], addresses[buffer_index], size)
         finally:
-            while taken:
-                context.release(taken.pop())
+            while acquired:
+                context.release(acquired.pop())
 
     # For procedures, whose tensors stay on the device
 

@@ -13,7 +13,7 @@ from pydispatch._core.trace import Kind
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory, bytes_of
-from pydispatch.runtime.accelerators.given import check_apart, check_out, share_memory
+from pydispatch.runtime.accelerators.outputs import check_apart, check_out, share_memory
 from pydispatch.runtime.accelerators.plan import Blocks, Record
 from pydispatch.runtime.accelerators.prepared import Prepared
 from pydispatch.runtime.accelerators.public import Callee
@@ -121,17 +121,17 @@ class AcceleratorFunction(Submitted, Callee):
         return tuple(results) if results else None
 
     def _run_into(self, plan: Plan, record: Record, inputs: list[Any], scalars: bytes, out: Any) -> Any:
-        outs, taken = self._outs(record, out)
+        outs, buffers = self._outs(record, out)
         used = [output for output in inputs if isinstance(output, Buffer)]
         direct: list[Buffer | None] = []
-        for output in taken:
+        for output in buffers:
             # An argument is not overwritten while it is read.
             fits = self._is_here(output) and not any(share_memory(output, other) for other in used)
             if fits:
                 used.append(output)
             direct.append(output if fits else None)
         results = self._run(plan, record, inputs, scalars, direct)
-        for i, (output, result) in enumerate(zip(taken, results, strict=True)):
+        for i, (output, result) in enumerate(zip(buffers, results, strict=True)):
             if output is None:
                 continue
             if result is not output:
@@ -146,15 +146,15 @@ class AcceleratorFunction(Submitted, Callee):
         outs = list(out) if isinstance(out, tuple) else [out]
         if len(outs) != len(self._results) or (len(outs) != 1 and not isinstance(out, tuple)):
             raise InvalidArgumentError(f"@{self.name}: out: expected {len(self._results)} buffers, got {len(outs)}")
-        taken: list[Any] = outs
+        buffers: list[Any] = outs
         if self._context.convert is not None:
-            taken = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o, True) for o in outs]
-        for i, (output, (element, rank)) in enumerate(zip(taken, self._results, strict=True)):
+            buffers = [o if o is None or isinstance(o, PLAIN) else self._context.convert(o, True) for o in outs]
+        for i, (output, (element, rank)) in enumerate(zip(buffers, self._results, strict=True)):
             expected = record.data.results[i]  # None for a number
             shape = None if expected is None else expected.shape
             check_out(f"@{self.name}: out {i}", output, element, rank is None, shape)
-        check_apart(self.name, taken)
-        return outs, taken
+        check_apart(self.name, buffers)
+        return outs, buffers
 
     def _hand_over(self, result: Buffer, output: Any) -> None:
         """Copy a result into the output that the caller supplied."""

@@ -40,10 +40,10 @@ class LinkedCommand:
 
 
 class OperandMemory:
-    """Memory that a command is lent: runtime.buffer.Memory. handle, offset: what the driver knows it by."""
+    """Memory that a command uses during its call: runtime.buffer.Memory. handle, offset: of the driver."""
 
-    def __init__(self, context: Any, block: Any, at: int, size: int, place: tuple[int, int], access: Access) -> None:
-        self.size, self.handle, self.offset = size, *place
+    def __init__(self, context: Any, block: Any, at: int, size: int, address: tuple[int, int], access: Access) -> None:
+        self.size, self.handle, self.offset = size, *address
         self._context, self._block, self._at, self._access = context, block, at, access
         self._is_over = False
 
@@ -107,13 +107,13 @@ class Surroundings:
     """Device state that a host command receives.
 
     Attributes:
-        place: Returns, for a block and an offset in bytes, the driver's handle of the memory and the offset within it.
+        address_of: Returns, for a block and an offset in bytes, the driver's handle of the memory and the offset in it.
         current: Context manager that is active while the command runs.
     """
 
     kind: str
     context: Any
-    place: Callable[[Any, int], tuple[int, int]]
+    address_of: Callable[[Any, int], tuple[int, int]]
     stream: int | None = None
     command_buffer: int | None = None
     handle: int | None = None
@@ -175,8 +175,8 @@ class HostCalls:
             slot = next(slots)
             shape = tuple([next(sizes) for _ in operand.sizes])
             block = blocks[slot.buffer]
-            place = around.place(block, slot.offset)
-            memory = OperandMemory(around.context, block, slot.offset, slot.size, place, operand.access)
+            address = around.address_of(block, slot.offset)
+            memory = OperandMemory(around.context, block, slot.offset, slot.size, address, operand.access)
             tensors.append(OperandBuffer(memory, shape, operand))
         return tensors, scalars
 

@@ -161,9 +161,11 @@ class Resolution:
                 asked.append(library.name)
                 if library.name == provider:
                     break
-            mine = tuple(call for call in calls if call.symbol == symbol)
-            exports = tuple(dict.fromkeys(export for call in mine for export in call.exports))
-            self.imports.append(Import(symbol, name, exports, symbol in optional, provider, tuple(asked), mine))
+            calls_of_symbol = tuple(call for call in calls if call.symbol == symbol)
+            exports = tuple(dict.fromkeys(export for call in calls_of_symbol for export in call.exports))
+            self.imports.append(
+                Import(symbol, name, exports, symbol in optional, provider, tuple(asked), calls_of_symbol)
+            )
         return linked_modules
 
     def _missing(self, name: str, symbols: Sequence[str], calls: Sequence[Call]) -> MissingImportError:
@@ -173,8 +175,8 @@ class Resolution:
         known = [function for library in self.libraries for function in library.names()]
         for symbol in symbols:
             exports = (f"@{export}" for call in calls if call.symbol == symbol for export in call.exports)
-            near = difflib.get_close_matches(symbol, known, 1)
-            hint = f"; is it '{near[0]}' that a library has?" if near else ""
+            close_matches = difflib.get_close_matches(symbol, known, 1)
+            hint = f"; is it '{close_matches[0]}' that a library has?" if close_matches else ""
             lines.append(f"  '{symbol}', which {', '.join(dict.fromkeys(exports)) or 'it'} calls{hint}")
             lines += [f"    {call.c}" for call in calls if call.symbol == symbol]
         asked = ", ".join(library.name for library in self.libraries)

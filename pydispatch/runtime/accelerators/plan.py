@@ -68,8 +68,8 @@ class Record:
         """
         if len(self.results) == 0 or len(self.arguments) == 0:
             return self
-        places = {id(memories[n]): n for n, *_ in self.arguments if memories[n] is not None}
-        same = tuple((places[id(memories[n])], n) for n, *_ in self.results if id(memories[n]) in places)
+        argument_of = {id(memories[n]): n for n, *_ in self.arguments if memories[n] is not None}
+        same = tuple((argument_of[id(memories[n])], n) for n, *_ in self.results if id(memories[n]) in argument_of)
         if not same:
             return self
         record = self.updates.get(same)
@@ -85,11 +85,11 @@ class Record:
                 return True
             return results.get(command.source.buffer) != command.target.buffer
 
-        kept = [i for i, command in enumerate(self.commands) if moves(command)]
+        remaining = [i for i, command in enumerate(self.commands) if moves(command)]
         record = copy.copy(self)
         origins = range(len(self.commands)) if self.origins is None else self.origins
-        record.commands, record.numbers = [self.commands[i] for i in kept], [self.numbers[i] for i in kept]
-        record.origins, record.patterns = [origins[i] for i in kept], [self.patterns[i] for i in kept]
+        record.commands, record.numbers = [self.commands[i] for i in remaining], [self.numbers[i] for i in remaining]
+        record.origins, record.patterns = [origins[i] for i in remaining], [self.patterns[i] for i in remaining]
         record.state = record.pieces = None
         return record
 
@@ -128,11 +128,11 @@ class Record:
         moved, arena = dict(self.transients), self.count
         self.count += 1
 
-        def place(slot: Slot) -> Slot:
+        def in_arena(slot: Slot) -> Slot:
             start = moved.get(slot.buffer)
             return slot if start is None else Slot(arena, start + slot.offset, slot.size)
 
-        self.commands = [replace(c, slots=tuple(map(place, c.slots))) for c in self.commands]
+        self.commands = [replace(c, slots=tuple(map(in_arena, c.slots))) for c in self.commands]
 
 
 def _unaligned(command: Command, alignments: Mapping[int, int]) -> list[Slot]:

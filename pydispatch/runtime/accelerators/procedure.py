@@ -15,7 +15,7 @@ from pydispatch._core.flops import flops_of
 from pydispatch._core.profile import Profile, Timing, check_runs, timing_of
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.accelerators.context import PLAIN, DeviceMemory
-from pydispatch.runtime.accelerators.given import check_apart, check_out
+from pydispatch.runtime.accelerators.outputs import check_apart, check_out
 from pydispatch.runtime.accelerators.public import Callee
 from pydispatch.runtime.accelerators.submit import Submitted, check_workers
 from pydispatch.runtime.buffer import Buffer

@@ -24,10 +24,10 @@ def host_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> 
     major, minor = capability
     known = capabilities(major, minor)
     runs = known if has_cubins else frozenset(n for n in known if not n.startswith("cubin_"))
-    own = f"sm_{major}{minor}"
+    architecture = f"sm_{major}{minor}"
     remedy = (
-        f"compile the program for it too, targets=('{own}', ...), and what is PTX already with nvcc -ptx -arch={own} "
-        "or an older one"
+        f"compile the program for it too, targets=('{architecture}', ...), and what is PTX already with nvcc -ptx "
+        f"-arch={architecture} or an older one"
     )
     return HostProperties(("cuda", name), FORMAT, runs, known, (0,) * 8, 1, partial(why_not, major, minor), remedy)
 

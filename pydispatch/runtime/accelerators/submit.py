@@ -19,7 +19,7 @@ from pydispatch._core.items import OnError, all_of, in_order, returns_errors
 from pydispatch.errors import InvalidArgumentError
 
 PRIORITIES = {"high": 0, "normal": 1, "low": 2}
-MOST_WORKERS = 1024
+MAX_WORKERS = 1024
 
 _Call = tuple[Future, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 _Waiting = tuple[int, int, _Call]
@@ -31,8 +31,8 @@ def check_workers(name: str, workers: object) -> None:
 
     Devices that run plans by themselves have no workers among the threads of this process: the limit changes nothing.
     """
-    if workers is not None and (type(workers) is not int or not 1 <= workers <= MOST_WORKERS):
-        raise InvalidArgumentError(f"@{name}: workers: expected a number from 1 to {MOST_WORKERS}, got {workers!r}")
+    if workers is not None and (type(workers) is not int or not 1 <= workers <= MAX_WORKERS):
+        raise InvalidArgumentError(f"@{name}: workers: expected a number from 1 to {MAX_WORKERS}, got {workers!r}")
 
 
 class CallThread:

@@ -87,8 +87,8 @@ def _almost_equal(check: Check, values: list[Array]) -> str | None:
     if not same.all():
         a, b = (_wide(value, check.types[0]) for value in values)
         with np.errstate(invalid="ignore", over="ignore"):
-            near = np.abs(a - b) <= check.atol + check.rtol * np.abs(b)
-        same = same | (near & np.isfinite(a) & np.isfinite(b)) | (np.isnan(a) & np.isnan(b))
+            is_close = np.abs(a - b) <= check.atol + check.rtol * np.abs(b)
+        same = same | (is_close & np.isfinite(a) & np.isfinite(b)) | (np.isnan(a) & np.isnan(b))
     return _differences(check, values, same)
 
 
@@ -114,21 +114,21 @@ def _ulp_distances(values: Sequence[Array], kind: ElementType) -> NDArray[np.flo
 
 
 def _distances(lhs: Array, rhs: Array, kind: str) -> NDArray[np.float64]:
-    mantissa, least = _FLOAT_LAYOUTS[kind]
-    x, y = (_count_from_zero(value, mantissa, least) for value in (lhs, rhs))
-    apart = x.astype(np.float64) + y.astype(np.float64)
-    between = np.where(np.signbit(lhs) == np.signbit(rhs), np.abs(x - y).astype(np.float64), apart)
+    mantissa, min_exponent = _FLOAT_LAYOUTS[kind]
+    x, y = (_count_from_zero(value, mantissa, min_exponent) for value in (lhs, rhs))
+    across_zero = x.astype(np.float64) + y.astype(np.float64)
+    between = np.where(np.signbit(lhs) == np.signbit(rhs), np.abs(x - y).astype(np.float64), across_zero)
     same = (lhs == rhs) | (np.isnan(lhs) & np.isnan(rhs))
     return np.where(np.isfinite(lhs) & np.isfinite(rhs), between, np.where(same, 0.0, np.inf))
 
 
-def _count_from_zero(value: Array, mantissa: int, least: int) -> NDArray[np.int64]:
+def _count_from_zero(value: Array, mantissa: int, min_exponent: int) -> NDArray[np.int64]:
     """Return how many floats are between 0 and each finite one; 1 for the smallest normal number."""
     size = np.abs(np.where(np.isfinite(value), value, 0.0))
-    fraction, exponent = np.frexp(np.maximum(size, 2.0**least))
+    fraction, exponent = np.frexp(np.maximum(size, 2.0**min_exponent))
     steps = np.ldexp(2 * fraction - 1, mantissa).astype(np.int64)
-    count = ((exponent.astype(np.int64) - 1 - least) << mantissa) + steps + 1
-    return np.where(size < 2.0**least, (size >= 2.0 ** (least - 1)).astype(np.int64), count)
+    count = ((exponent.astype(np.int64) - 1 - min_exponent) << mantissa) + steps + 1
+    return np.where(size < 2.0**min_exponent, (size >= 2.0 ** (min_exponent - 1)).astype(np.int64), count)
 
 
 _FLOAT_LAYOUTS = {

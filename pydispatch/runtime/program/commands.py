@@ -32,19 +32,19 @@ def commands_of(module: Module) -> Commands:
     return [(name, [HostOperand(d, s, Access(a)) for d, s, a in operands]) for name, operands in called]
 
 
-def missing(lacking: Sequence[str], commands: Commands, asked: Iterable[str]) -> MissingImportError:
-    """Return the error for host commands that no provider has. asked: labels of the providers queried."""
+def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) -> MissingImportError:
+    """Return the error for host commands that no provider has. queried: labels of the providers."""
     import difflib
 
     from pydispatch.formats.program.text import signature_text
 
     declared = dict(commands)
-    labels = list(asked)
+    labels = list(queried)
     plural = "s" if len(lacking) != 1 else ""
     lines = [f"the program calls {len(lacking)} host command{plural} that the device was not given:"]
     for name in lacking:
-        near = difflib.get_close_matches(name, labels, 1)
-        hint = f"; is it '{near[0]}' that was registered?" if near else ""
+        close_matches = difflib.get_close_matches(name, labels, 1)
+        hint = f"; is it '{close_matches[0]}' that was registered?" if close_matches else ""
         lines.append(f"  '{name}', with the operands {signature_text(declared[name])}{hint}")
     lines.append(f"asked: {', '.join(labels)}" if labels else "no plugin or command is registered")
     lines.append(
@@ -98,8 +98,8 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
     try:
         functions = resolution.resolve([PREFIX + name for name, _ in commands], "host commands")
     except MissingImportError as error:
-        asked = [p.label.removeprefix(PREFIX) for p in resolution.providers()]
-        raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, asked) from None
+        queried = [p.label.removeprefix(PREFIX) for p in resolution.providers()]
+        raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, queried) from None
     providers = {symbol.name: symbol.provider for symbol in resolution.report()}
     resolution.settle()
     provided = []

@@ -171,8 +171,8 @@ class Registry:
             raise InvalidArgumentError(
                 f"{what}: expected a function of Python or the address of one of C, got {type(function).__name__}"
             )
-        held = PythonCommand(function)
-        provider_id = self.manager.add_function(PREFIX + name, held.address, id(held), held, priority)
+        command = PythonCommand(function)
+        provider_id = self.manager.add_function(PREFIX + name, command.address, id(command), command, priority)
         self.commands[provider_id] = function
         return Provider(provider_id, name, "command")
 
@@ -286,8 +286,8 @@ def missing_imports(
     candidates = list(known)
     for symbol in lacking:
         by = ", ".join(f"@{export}" for export in users.get(symbol, ())) or "it"
-        near = difflib.get_close_matches(symbol, candidates, 1)
-        hint = f"; is it '{near[0]}' that was registered?" if near else ""
+        close_matches = difflib.get_close_matches(symbol, candidates, 1)
+        hint = f"; is it '{close_matches[0]}' that was registered?" if close_matches else ""
         lines.append(f"  '{symbol}', which {by} calls{hint}")
     lines.append(f"asked: {', '.join(asked)}" if asked else "no plugin or function is registered")
     lines.append(

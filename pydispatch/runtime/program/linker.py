@@ -61,7 +61,7 @@ class CpuLinker:
         resolution = None
         if chosen.entry.get("imports"):
             self._importing.append(chosen)
-            resolution = self._asked()
+            resolution = self._queried()
         try:
             count = module.load_executable(
                 chosen.index, elf, chosen.name, chosen.constants, self.processor_data, chosen.number,
@@ -78,7 +78,7 @@ class CpuLinker:
     def _link_given(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
         """Link an executable that the program only declares, with the code that was added to the device."""
         self._importing.append(chosen)
-        resolution = self._asked()
+        resolution = self._queried()
         try:
             module.load_executable(
                 chosen.index, code.elf, chosen.name, chosen.constants, self.processor_data, chosen.number,
@@ -98,7 +98,7 @@ class CpuLinker:
             raise not_given(chosen, known, "library.so")
         return code
 
-    def _asked(self) -> Resolution | None:
+    def _queried(self) -> Resolution | None:
         """Return the resolution that queries the providers of the device, created on first use; None without a
         registry.
         """
@@ -126,9 +126,9 @@ class CpuLinker:
         """Return the error that names all unresolved imports of an executable, the providers asked, and the remedy."""
         from pydispatch.runtime.program.imports import missing_imports
 
-        asked = [p.label for p in self._resolution.providers()] if self._resolution is not None else []
+        queried = [p.label for p in self._resolution.providers()] if self._resolution is not None else []
         known = self.registry.names.values() if self.registry is not None else ()
-        return missing_imports(chosen.name, chosen.entry, symbols, asked, known)
+        return missing_imports(chosen.name, chosen.entry, symbols, queried, known)
 
 
 def not_given(chosen: Chosen, supplied: Iterable[str], file: str) -> MissingImportError:

@@ -107,14 +107,14 @@ def _bind_one(
     else:
         raise InvalidArgumentError(_no_key(scope, key, wanted, sources))
     tensor: Tensor = source[key]
-    place = f"parameter '{key}' of scope '{scope}' in '{source.path}'"
+    subject = f"parameter '{key}' of scope '{scope}' in '{source.path}'"
     if tensor.shape != shape or not _is_kind(tensor, dtype):
-        raise InvalidArgumentError(f"{place}: expected {wanted}, got {tensor}")
+        raise InvalidArgumentError(f"{subject}: expected {wanted}, got {tensor}")
     copied = False
     data = tensor.data
     if data.nbytes and _address(data) % alignment:
         data, copied = _aligned(data), True
-        logs.runtime.info("%s is not aligned as the executables need it, and was copied", place)
+        logs.runtime.info("%s is not aligned as the executables need it, and was copied", subject)
     module.bind_constant(constant, data)
     module.hold(data)
     return BoundParameter(scope, key, wanted, str(source.path), copied)
@@ -123,8 +123,8 @@ def _bind_one(
 def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
     keys = [key for other, key, _, _ in needed if other == scope]
     shown = ", ".join(f"'{key}'" for key in keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
-    near = difflib.get_close_matches(scope, supplied, 1)
-    hint = f"; did you mean '{scope}' by '{near[0]}'?" if near else ""
+    close_matches = difflib.get_close_matches(scope, supplied, 1)
+    hint = f"; did you mean '{scope}' by '{close_matches[0]}'?" if close_matches else ""
     option = f"--parameters={scope}=FILE" if scope else "--parameters=FILE"
     return (
         f"the program needs parameters of scope '{scope}' ({shown}){hint}; supply them with "
@@ -134,9 +134,9 @@ def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
 
 def _no_key(scope: str, key: str, wanted: str, sources: Sequence[Any]) -> str:
     keys = [known for source in sources for known in source]
-    near = difflib.get_close_matches(key, keys, 3, 0.4) or sorted(keys)[:3]
+    close_matches = difflib.get_close_matches(key, keys, 3, 0.4) or sorted(keys)[:3]
     files = ", ".join(f"'{source.path}'" for source in sources)
-    has = f"nearest: {', '.join(repr(k) for k in near)}" if near else "it is empty"
+    has = f"nearest: {', '.join(repr(k) for k in close_matches)}" if close_matches else "it is empty"
     return f"parameter '{key}' of scope '{scope}' ({wanted}) is not in {files} of {len(keys)} arrays; {has}"
 
 

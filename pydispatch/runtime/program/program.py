@@ -50,10 +50,10 @@ class Program:
         functions = self._make(module)
         self._functions = functions
         # Instance attributes are the fastest lookup; a function never replaces a method of the same name.
-        own = self.__dict__
+        attributes = self.__dict__
         for entry, function in functions.items():
             if not entry.startswith("_") and not hasattr(Program, entry):
-                own[entry] = function
+                attributes[entry] = function
 
     def _make(self, module: Module) -> dict[str, Any]:
         """Create the public functions of this device, by name."""
@@ -165,8 +165,8 @@ class Program:
         import difflib
 
         functions = self.__dict__.get("_functions", {})
-        near = difflib.get_close_matches(name, functions, 1) if isinstance(name, str) else ()
-        hint = f"; did you mean '{near[0]}'?" if near else "."
+        close_matches = difflib.get_close_matches(name, functions, 1) if isinstance(name, str) else ()
+        hint = f"; did you mean '{close_matches[0]}'?" if close_matches else "."
         return f"the program has no function '{name}'{hint} It has: {', '.join(functions) or 'none'}"
 
 

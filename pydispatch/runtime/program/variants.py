@@ -92,12 +92,12 @@ def best_of(
 
     needs: format and requirements of each variant. holds: whether the condition of a variant holds.
     """
-    best, most = None, -1
+    best, most_requirements = None, -1
     for index, (format, requires) in enumerate(needs):
-        if format != host.format or len(requires) <= most or not host.features.issuperset(requires):
+        if format != host.format or len(requires) <= most_requirements or not host.features.issuperset(requires):
             continue
         if holds(index):
-            best, most = index, len(requires)
+            best, most_requirements = index, len(requires)
     return best
 
 

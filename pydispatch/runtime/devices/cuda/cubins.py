@@ -44,12 +44,12 @@ def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) 
     """
     major, minor = context.capability
     key = f"{context.version} sm_{major}{minor} ".encode()
-    place = "cuda", f"{hashlib.sha256(_FORMAT + key + text).hexdigest()}.cubin"
-    kept = None if fresh else cache.load(*place)
-    if kept:
-        return kept, True
+    entry = "cuda", f"{hashlib.sha256(_FORMAT + key + text).hexdigest()}.cubin"
+    cached = None if fresh else cache.load(*entry)
+    if cached:
+        return cached, True
     cubin = _compile(context, text, where)
-    cache.store(cubin, *place)
+    cache.store(cubin, *entry)
     return cubin, False
 
 

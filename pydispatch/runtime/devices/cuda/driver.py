@@ -18,9 +18,9 @@ from pydispatch.packages import importing
 
 MODULE = "cuda.bindings.driver"
 LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-LEAST_VERSION = 12000
+MIN_VERSION = 12000
 """As cuDriverGetVersion counts: the first whose graphs and memory pools are used here is that of CUDA 12.0."""
-LEAST_PACKAGE = "525"
+MIN_PACKAGE = "525"
 
 # Results of the driver, cuda.h.
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, DEINITIALIZED = 0, 1, 2, 3, 4
@@ -92,17 +92,17 @@ def _start(process: int) -> Any:
     if status:
         raise failure(driver, status, "cuInit")
     check(driver, version := driver.cuDriverGetVersion(), "cuDriverGetVersion")
-    if version[1] < LEAST_VERSION:
+    if version[1] < MIN_VERSION:
         raise DeviceUnavailableError(
             f"the CUDA driver is of version {version_text(version[1])}, pydispatch needs "
-            f"{version_text(LEAST_VERSION)}: update the NVIDIA driver to {LEAST_PACKAGE} or newer"
+            f"{version_text(MIN_VERSION)}: update the NVIDIA driver to {MIN_PACKAGE} or newer"
         )
     return driver
 
 
 def _without_library() -> str:
     return (
-        f"the CUDA driver ({LIBRARY}) is not there: install the NVIDIA driver {LEAST_PACKAGE} or newer; a container "
+        f"the CUDA driver ({LIBRARY}) is not there: install the NVIDIA driver {MIN_PACKAGE} or newer; a container "
         "needs --gpus all\nwithout a GPU, the device 'ptx-interpreter' runs the same programs, slowly"
     )
 

@@ -118,7 +118,7 @@ class CudaExecutor(Executor):
         self, state: PlanState, step: Dispatch, addresses: list[int], constants: bytes, patterns: Sequence[int]
     ) -> None:
         context = self.context
-        step.place(addresses, constants, patterns)
+        step.bind(addresses, constants, patterns)
         result = step.launch(context.stream)
         context.recent.append((state.function, (step.name,)))
         if result[0]:
@@ -149,10 +149,10 @@ class CudaExecutor(Executor):
         steps, bytes_ = self._steps(record)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
-        placed = self._with_scratch(addresses, scratch)
+        bound = self._with_scratch(addresses, scratch)
         for command in steps:
             for step in command:
-                step.place(placed, constants, patterns)
+                step.bind(bound, constants, patterns)
         return Graph(context, function, steps, scratch)
 
     def _with_scratch(self, addresses: list[int], scratch: DeviceMemory | None) -> list[int]:
@@ -169,20 +169,22 @@ class CudaExecutor(Executor):
         context = self.context
         context.synchronize()
         with context.current:
-            for step in self._placed(record, addresses, constants, patterns):
+            for step in self._bound_steps(record, addresses, constants, patterns):
                 context.recent.append((state.function, (step.name,)))
                 context.check(step.launch(context.stream), f"launching {step.label}")
                 context.synchronize()
 
-    def _placed(self, record: Record, addresses: list[int], constants: bytes, patterns: Sequence[int]) -> list[Step]:
+    def _bound_steps(
+        self, record: Record, addresses: list[int], constants: bytes, patterns: Sequence[int]
+    ) -> list[Step]:
         """Place the steps of a plan over these addresses, and return them in order."""
         steps, bytes_ = self._steps(record)
         context = self.context
         scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
-        placed = self._with_scratch(addresses, scratch)
+        bound = self._with_scratch(addresses, scratch)
         flat = [step for command in steps for step in command]
         for step in flat:
-            step.place(placed, constants, patterns)
+            step.bind(bound, constants, patterns)
         return flat
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
@@ -200,7 +202,7 @@ class CudaExecutor(Executor):
                     watch.mark()
                     for command in steps:
                         for step in command:
-                            step.place(addresses, constants, patterns)
+                            step.bind(addresses, constants, patterns)
                             context.recent.append((self._name(record), (step.name,)))
                             context.check(step.launch(context.stream), f"launching {step.label}")
                         watch.mark()

@@ -70,7 +70,7 @@ class Graph:
 
     def update(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> None:
         """Take other memory, constants and patterns for the launches that come."""
-        changed = [i for i, step in enumerate(self.steps) if step.place(addresses, constants, patterns)]
+        changed = [i for i, step in enumerate(self.steps) if step.bind(addresses, constants, patterns)]
         if not changed:
             return
         context = self.context

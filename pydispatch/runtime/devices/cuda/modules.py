@@ -77,11 +77,11 @@ class Modules:
                 f"{where}, export '@{entry.name}': blocks of {x}x{y}x{z} invocations, {self.context.name} starts at "
                 f"most {facts['threads']} ({facts['block_x']}x{facts['block_y']}x{facts['block_z']})"
             )
-        most = max(facts["shared_optin"], facts["shared"])
-        if entry.shared > most:
+        limit = max(facts["shared_optin"], facts["shared"])
+        if entry.shared > limit:
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': {entry.shared} bytes of workgroup memory, {self.context.name} has "
-                f"{most} for a block"
+                f"{limit} for a block"
             )
 
     def _load(self, data: bytes, kind: str, where: str) -> Any:
@@ -120,14 +120,14 @@ class Modules:
             attribute = names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             what = f"{label}: {entry.shared} bytes of dynamic workgroup memory"
             context.check(driver.cuFuncSetAttribute(function, attribute, entry.shared), what)
-        most = context.check(
+        limit = context.check(
             driver.cuFuncGetAttribute(names.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function), f"{label}: its limits"
         )
         x, y, z = entry.block
-        if x * y * z > int(most):
+        if x * y * z > int(limit):
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': with the registers that it uses, {context.name} starts at most "
-                f"{int(most)} invocations in a block, it wants {x * y * z}; state __launch_bounds__({x * y * z}), or "
+                f"{int(limit)} invocations in a block, it wants {x * y * z}; state __launch_bounds__({x * y * z}), or "
                 ".maxntid in PTX, so that its compiler keeps to it"
             )
         return CudaKernel(name, function, entry)
@@ -159,11 +159,11 @@ class Modules:
     def check_grid(self, kernel: CudaKernel, grid: Sequence[int]) -> None:
         """InvalidArgumentError for a grid that the device cannot start."""
         facts = self.context.attributes
-        most = facts["grid_x"], facts["grid_y"], facts["grid_z"]
-        if any(have > limit for have, limit in zip(grid, most, strict=True)):
+        limit = facts["grid_x"], facts["grid_y"], facts["grid_z"]
+        if any(have > limit for have, limit in zip(grid, limit, strict=True)):
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups, {self.context.name} starts "
-                f"at most {' x '.join(map(str, most))}"
+                f"at most {' x '.join(map(str, limit))}"
             )
 
     def destroy(self) -> None:

@@ -1,6 +1,6 @@
 """Commands of a plan as the driver takes them: each can be put on the stream, or be a node of a graph.
 
-A step knows what never changes (kernel, grid, sizes); `place` fills in addresses, constants and patterns, and says
+A step knows what never changes (kernel, grid, sizes); `bind` fills in addresses, constants and patterns, and says
 whether that changed anything. A step belongs to one graph, or to one plan under the lock of the context.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Result = tuple[Any, ...]
 """Of a function of the driver: a status, then what it gives."""
-MOST_COPIED = 1 << 30
+MAX_COPY_BYTES = 1 << 30
 _DEVICE = "CU_MEMORYTYPE_DEVICE"
 
 
@@ -36,7 +36,7 @@ class Step(ABC):
         return self.name.label
 
     @abstractmethod
-    def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+    def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
         """addresses: of the buffers of the plan. Whether a node has to be updated."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Step(ABC):
 
     @abstractmethod
     def update(self, executable: Any, node: Any) -> Result:
-        """Tell a node of an instantiated graph what `place` filled in; the result of the driver."""
+        """Tell a node of an instantiated graph what `bind` filled in; the result of the driver."""
 
 
 class Dispatch(Step):
@@ -77,7 +77,7 @@ class Dispatch(Step):
         node.blockDimX, node.blockDimY, node.blockDimZ = kernel.block
         node.sharedMemBytes, node.kernelParams, node.extra = kernel.shared, self.parameters, 0
 
-    def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+    def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
         memory = self.memory
         self.pack_into(
             memory, 0, *[addresses[buffer] + offset for buffer, offset in self.slots],
@@ -111,24 +111,24 @@ class Copy(Step):
         driver = self.driver = context.driver
         self.context, self.region, self.size = context, region, size
         self.source, self.target, self.name = source, target, StepName(f"copy {size} bytes")
-        self.placed = (-1, -1)
+        self.bound = (-1, -1)
         node = self.node = driver.CUDA_MEMCPY3D()
         node.srcMemoryType = node.dstMemoryType = getattr(driver.CUmemorytype, _DEVICE)
         node.WidthInBytes, node.Height, node.Depth = size, 1, 1
         node.srcPitch = node.dstPitch = size
         node.srcHeight = node.dstHeight = 1
 
-    def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+    def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
         (source, at), (target, to) = self.source, self.target
-        placed = addresses[source] + at, addresses[target] + to
-        if placed == self.placed:
+        bound = addresses[source] + at, addresses[target] + to
+        if bound == self.bound:
             return False
-        self.placed = placed
-        self.node.srcDevice, self.node.dstDevice = placed
+        self.bound = bound
+        self.node.srcDevice, self.node.dstDevice = bound
         return True
 
     def launch(self, stream: Any) -> Result:
-        source, target = self.placed
+        source, target = self.bound
         result: Result = self.driver.cuMemcpyDtoDAsync(target, source, self.size, stream)
         return result
 
@@ -155,23 +155,23 @@ class Fill(Step):
         self.context, self.region, self.number, self.target = context, region, number, target
         self.element, self.count, self.part, self.pitch = element, count, part, pitch
         self.name = StepName(f"fill {element * count} bytes")
-        self.placed = (-1, -1)
+        self.bound = (-1, -1)
         node = self.node = driver.CUDA_MEMSET_NODE_PARAMS()
         node.elementSize, node.pitch = element, pitch
         node.width, node.height = (1, count) if pitch else (count, 1)
 
-    def place(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+    def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
         buffer, offset = self.target
         value = patterns[self.number] >> 8 * self.part & (1 << 8 * self.element) - 1
-        placed = addresses[buffer] + offset + self.part, value
-        if placed == self.placed:
+        bound = addresses[buffer] + offset + self.part, value
+        if bound == self.bound:
             return False
-        self.placed = placed
-        self.node.dst, self.node.value = placed
+        self.bound = bound
+        self.node.dst, self.node.value = bound
         return True
 
     def launch(self, stream: Any) -> Result:
-        driver, (address, value) = self.driver, self.placed
+        driver, (address, value) = self.driver, self.bound
         result: Result
         if self.pitch:
             function = {1: driver.cuMemsetD2D8Async, 4: driver.cuMemsetD2D32Async}[self.element]
@@ -217,8 +217,8 @@ def copies(context: Context, region: int, source: tuple[int, int], target: tuple
     """Return the pieces of a copy: a node of a graph copies no more bytes than a row of an image has."""
     (first, at), (then, to) = source, target
     return [
-        Copy(context, region, (first, at + done), (then, to + done), min(MOST_COPIED, size - done))
-        for done in range(0, size, MOST_COPIED)
+        Copy(context, region, (first, at + done), (then, to + done), min(MAX_COPY_BYTES, size - done))
+        for done in range(0, size, MAX_COPY_BYTES)
     ]
 
 
@@ -229,7 +229,7 @@ def steps_of(
     follow each other where they are a copy through scratch memory, buffer number `scratch`.
     """
     steps: list[list[Step]] = []
-    most = 0
+    scratch_bytes = 0
     for index, command in enumerate(plan):
         if isinstance(command, commands.Dispatch):
             kernel = modules.kernel_of(command)
@@ -247,7 +247,7 @@ def steps_of(
             elif at == to:
                 steps.append([])
             else:
-                there = copies(context, region, (source, at), (scratch, most), size)
-                steps.append(there + copies(context, region, (scratch, most), (target, to), size))
-                most += -(-size // 256) * 256
-    return steps, most
+                there = copies(context, region, (source, at), (scratch, scratch_bytes), size)
+                steps.append(there + copies(context, region, (scratch, scratch_bytes), (target, to), size))
+                scratch_bytes += -(-size // 256) * 256
+    return steps, scratch_bytes

@@ -47,13 +47,13 @@ class InterpretedKernel:
         return f"@{self.executable}::@{self.export}"
 
 
-class Apart(Record):
-    """Transients are allocations of their own, so that a kernel that leaves one is found. apart: (buffer, bytes)."""
+class SeparateTransients(Record):
+    """Transients are allocations of their own, so that a kernel that leaves one is found. separate: (buffer, bytes)."""
 
-    __slots__ = ("apart",)
+    __slots__ = ("separate",)
 
     def _commands_with_arena(self) -> None:
-        self.apart = [(buffer_index, self.sizes[buffer_index]) for buffer_index, _ in self.transients]
+        self.separate = [(buffer_index, self.sizes[buffer_index]) for buffer_index, _ in self.transients]
         self.transients = []
 
 
@@ -69,7 +69,7 @@ class Executor(execute.Executor):
         self.context.retired.extend(self.loaded)
 
     def keep(self, data: PlanData) -> Record:
-        return Apart(data, self.alignments)
+        return SeparateTransients(data, self.alignments)
 
     def load(self, executable: Executable) -> int:
         name, source, variant, file = executable.name, executable.source, executable.variant, executable.file
@@ -173,11 +173,11 @@ class Executor(execute.Executor):
         context = self.context
         with context.lock:
             context.require_usable()
-            assert isinstance(record, Apart)
+            assert isinstance(record, SeparateTransients)
             addresses = [block.address if block is not None else 0 for block in blocks]
             blocks, own = list(blocks), []
             try:
-                for index, size in record.apart:
+                for index, size in record.separate:
                     own.append(block := context.acquire(size))
                     addresses[index], blocks[index] = block.address, block
                 for index, command in enumerate(record.commands):

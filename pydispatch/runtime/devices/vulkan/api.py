@@ -69,7 +69,7 @@ class Arena:
 
     def __init__(self) -> None:
         self.ffi, self.lib = binding()
-        self.kept: list[Any] = []
+        self.retained: list[Any] = []
 
     def new(self, kind: str, /, **fields: Any) -> Any:
         """Return a pointer to a structure with `fields` set; sType follows from the kind when it is registered here."""
@@ -79,21 +79,21 @@ class Arena:
         for name, value in fields.items():
             setattr(pointer, name, value)
             if isinstance(value, self.ffi.CData):
-                self.kept.append(value)
-        self.kept.append(pointer)
+                self.retained.append(value)
+        self.retained.append(pointer)
         return pointer
 
     def array(self, kind: str, items: Any) -> Any:
         """Allocate an array of these items, or of this length, which lives as long as the arena."""
         array = self.ffi.new(f"{kind}[]", items)
-        self.kept.append(array)
+        self.retained.append(array)
         if not isinstance(items, int):
-            self.kept.append(items)
+            self.retained.append(items)
         return array
 
     def text(self, value: str) -> Any:
         characters = self.ffi.new("char[]", value.encode())
-        self.kept.append(characters)
+        self.retained.append(characters)
         return characters
 
     def texts(self, values: list[str]) -> Any:

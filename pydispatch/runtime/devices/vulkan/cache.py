@@ -19,7 +19,7 @@ class PipelineCache:
         properties = context.features.properties
         self.uuid = bytes(properties.pipelineCacheUUID)
         self.header = struct.pack("<IIII", 32, 1, properties.vendorID, properties.deviceID) + self.uuid
-        self.place = "vulkan", f"{properties.vendorID:04x}-{properties.deviceID:04x}-{self.uuid.hex()}.bin"
+        self.entry = "vulkan", f"{properties.vendorID:04x}-{properties.deviceID:04x}-{self.uuid.hex()}.bin"
         data = self._load()
         self.stored = len(data)
         ffi, arena = context.ffi, api.Arena()
@@ -33,7 +33,7 @@ class PipelineCache:
         self.handle = handle[0]
 
     def _load(self) -> bytes:
-        data = cache.load(*self.place)
+        data = cache.load(*self.entry)
         return data if data is not None and len(data) <= _MAX_BYTES and data[:32] == self.header else b""
 
     def save(self) -> None:
@@ -47,5 +47,5 @@ class PipelineCache:
         data = ffi.new("char[]", size[0])
         if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, data) != 0:
             return
-        cache.store(bytes(ffi.buffer(data, size[0])), *self.place)
+        cache.store(bytes(ffi.buffer(data, size[0])), *self.entry)
         self.stored = size[0]

@@ -154,7 +154,7 @@ class Context(Closing, base.Context):
         create = arena.new("VkSemaphoreCreateInfo", pNext=kind)
         api.check(self.calls.vkCreateSemaphore(self.handle, create, ffi.NULL, handle), "vkCreateSemaphore")
         self.semaphore, self.semaphores = handle[0], handle
-        self.arena.kept.append(handle)
+        self.arena.retained.append(handle)
         self.value = 0
 
     def _make_pools(self, lib: Any, force_staging: bool) -> None:

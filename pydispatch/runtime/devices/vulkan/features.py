@@ -76,8 +76,8 @@ class Names(frozenset[str]):
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and ">=" in name:
-            limit, _, least = name.partition(">=")
-            return least.isdecimal() and len(least) < 20 and self.limits.get(limit, -1) >= int(least)
+            limit, _, minimum = name.partition(">=")
+            return minimum.isdecimal() and len(minimum) < 20 and self.limits.get(limit, -1) >= int(minimum)
         return frozenset.__contains__(self, name)
 
     def issuperset(self, names: Iterable[object]) -> bool:

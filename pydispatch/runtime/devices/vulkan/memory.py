@@ -193,8 +193,8 @@ def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:
     ]
     sizes = [properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount)]
 
-    def best(wanted: int, liked: int, heap_least: int = 0) -> int | None:
-        fit = [i for i, (flags, heap) in enumerate(types) if flags & wanted == wanted and sizes[heap] >= heap_least]
+    def best(wanted: int, liked: int, min_heap_bytes: int = 0) -> int | None:
+        fit = [i for i, (flags, heap) in enumerate(types) if flags & wanted == wanted and sizes[heap] >= min_heap_bytes]
         return max(fit, key=lambda i: (bin(types[i][0] & liked).count("1"), -i), default=None)
 
     local = [sizes[heap] for flags, heap in types if flags & _DEVICE_LOCAL]
@@ -203,5 +203,5 @@ def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:
     assert staging is not None, "every device has memory that is host visible and coherent"
     if shared is not None and not force_staging:
         return shared, True, staging
-    own = best(_DEVICE_LOCAL, 0)
-    return (own if own is not None else staging), own is None, staging
+    device_local = best(_DEVICE_LOCAL, 0)
+    return (device_local if device_local is not None else staging), device_local is None, staging

@@ -143,10 +143,10 @@ class Executables:
         return module, entry
 
     def _explain(self, need: str) -> str:
-        limit, is_limit, least = need.partition(">=")
+        limit, is_limit, minimum = need.partition(">=")
         if not is_limit:
             return f"{need}, which is missing,"
-        return f"{limit} of {least}, where {self.context.features.limits.get(limit, 0)} is there,"
+        return f"{limit} of {minimum}, where {self.context.features.limits.get(limit, 0)} is there,"
 
     def _module(self, data: bytes, label: str) -> Any:
         context, arena = self.context, api.Arena()
@@ -225,7 +225,7 @@ class Executables:
 
     def check_grid(self, kernel: VulkanKernel, grid: tuple[int, int, int]) -> None:
         """InvalidArgumentError for a grid that the device cannot start."""
-        if any(have > most for have, most in zip(grid, kernel.grid_limits, strict=True)):
+        if any(have > limit for have, limit in zip(grid, kernel.grid_limits, strict=True)):
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {grid[0]} x {grid[1]} x {grid[2]} workgroups, "
                 f"vulkan:{self.context.index} starts at most {' x '.join(map(str, kernel.grid_limits))}"
@@ -235,8 +235,8 @@ class Executables:
         """Have the kernels destroyed when the next commands are recorded; nothing of them is running."""
         if self.modules:
             pipelines = [kernel.pipeline for kernel in self.kernels.values()]
-            held = pipelines, self.modules, list(self.layouts.values())
-            self.context.garbage.append(partial(_destroy, self.context, *held))
+            handles = pipelines, self.modules, list(self.layouts.values())
+            self.context.garbage.append(partial(_destroy, self.context, *handles))
         self.kernels, self.modules, self.layouts = {}, [], {}
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:

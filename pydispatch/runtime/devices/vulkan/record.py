@@ -136,12 +136,12 @@ class CommandBufferRecorder:
         if source is not target or abs(at - to) >= size:
             self.copy(source, at, target, to, size)
             return
-        middle = self.own(size)
-        self.copy(source, at, middle, 0, size)
+        intermediate = self.temporary(size)
+        self.copy(source, at, intermediate, 0, size)
         self.barrier()
-        self.copy(middle, 0, target, to, size)
+        self.copy(intermediate, 0, target, to, size)
 
-    def own(self, size: int) -> Block:
+    def temporary(self, size: int) -> Block:
         """Acquire memory that lives as long as the recording."""
         block = self.context.pool.acquire(size)
         self.blocks.append(block)
@@ -249,13 +249,13 @@ class CommandBufferRecorder:
         for (index, command, kernel), set_ in zip(dispatches, sets, strict=True):
             executables.check_grid(kernel, command.grid)
             self.bound[index] = set_
-            places = [self._placed(index, slot, blocks, kernel, i) for i, slot in enumerate(command.slots)]
+            ranges = [self._placed(index, slot, blocks, kernel, i) for i, slot in enumerate(command.slots)]
             if kernel.is_spilled:
                 first = command.first_constant
-                places.append(self._spilled(constants[4 * first : 4 * (first + command.constant_count)]))
+                ranges.append(self._spilled(constants[4 * first : 4 * (first + command.constant_count)]))
             if kernel.is_watched:
-                places.append(self._watched(kernel))
-            for binding, (block, offset, length) in enumerate(places):
+                ranges.append(self._watched(kernel))
+            for binding, (block, offset, length) in enumerate(ranges):
                 info, write = infos[at], writes[at]
                 info.buffer, info.offset, info.range = block.buffer, block.offset + offset, length
                 write.sType, write.dstSet, write.dstBinding, write.descriptorCount = 35, set_, binding, 1
@@ -299,9 +299,9 @@ class CommandBufferRecorder:
             return block, offset, bound
         if length == 0:
             return block, 0, 4
-        own = self.own(bound)
-        self.moved.setdefault(index, []).append((own, block, offset, length, kernel.written[binding]))
-        return own, 0, bound
+        temporary = self.temporary(bound)
+        self.moved.setdefault(index, []).append((temporary, block, offset, length, kernel.written[binding]))
+        return temporary, 0, bound
 
     def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
         """Allocate one descriptor set per layout, and return them."""
@@ -325,8 +325,8 @@ class CommandBufferRecorder:
         moved = self.moved.get(index, ())
         if moved:
             self.barrier()
-            for own, block, offset, length, _ in moved:
-                self.copy(block, offset, own, 0, length)
+            for temporary, block, offset, length, _ in moved:
+                self.copy(block, offset, temporary, 0, length)
             self.barrier()
         calls.vkCmdBindPipeline(buffer, 1, kernel.pipeline)
         sets = self.ffi.new("VkDescriptorSet[1]", [self.bound[index]])
@@ -338,9 +338,9 @@ class CommandBufferRecorder:
         self.stages |= _COMPUTE
         if any(written for *_, written in moved):
             self.barrier()
-            for own, block, offset, length, written in moved:
+            for temporary, block, offset, length, written in moved:
                 if written:
-                    self.copy(own, 0, block, offset, length)
+                    self.copy(temporary, 0, block, offset, length)
 
     def finish(self) -> RecordedBuffer:
         """End the recording and return it. The processor sees the results when the command buffer has run."""

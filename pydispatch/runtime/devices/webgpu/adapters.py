@@ -17,7 +17,7 @@ BACKENDS = {"vulkan": 1, "gl": 2, "metal": 4, "d3d12": 8}
 _PRIMARY = 1 | 4 | 8  # OpenGL only when it is asked for: it is the slower way to the same devices
 _BACKEND_NAMES = {4: "d3d12", 5: "metal", 6: "vulkan", 7: "gl", 8: "gl"}
 _KINDS = {1: "discrete GPU", 2: "integrated GPU", 3: "CPU", 4: "other"}
-KEPT_FEATURES = {"mappable-primary-buffers": 0x0003000E, "timestamp-query": 9,
+OPTIONAL_FEATURES = {"mappable-primary-buffers": 0x0003000E, "timestamp-query": 9,
                  "timestamp-query-inside-encoders": 0x00030024}  # fmt: skip
 """Features that the device itself uses, besides those of shaders."""
 
@@ -40,7 +40,7 @@ class Adapter:
         self._native = native
         lib.wgpuAdapterGetLimits(handle, self.given)
         self.limits = limits_of(self.given)
-        known = FEATURES | KEPT_FEATURES
+        known = FEATURES | OPTIONAL_FEATURES
         self.features = {name for name, feature in known.items() if lib.wgpuAdapterHasFeature(handle, feature)}
 
     def names(self) -> Names:
@@ -103,13 +103,13 @@ def adapters(backend: str, text: str = "") -> list[Adapter]:
     return [adapter for adapter in candidates if text.lower() in adapter.model.lower()]
 
 
-def choose(index: int, backend: str, text: str) -> Adapter:
+def select_adapter(index: int, backend: str, text: str) -> Adapter:
     """Return the adapter with a number. DeviceUnavailableError when there is none."""
     candidates = adapters(backend, text)
     if index < len(candidates):
         return candidates[index]
-    asked = "".join(f", {key} '{value}'" for key, value in (("adapter", text), ("backend", backend)) if value)
+    requested = "".join(f", {key} '{value}'" for key, value in (("adapter", text), ("backend", backend)) if value)
     have = ", ".join(f"{a.model} ({a.backend})" for a in adapters(backend)) or (
         "none; install a driver for Vulkan, for example mesa-vulkan-drivers, which needs no GPU"
     )
-    raise DeviceUnavailableError(f"there is no device 'webgpu:{index}'{asked}; this machine has: {have}")
+    raise DeviceUnavailableError(f"there is no device 'webgpu:{index}'{requested}; this machine has: {have}")

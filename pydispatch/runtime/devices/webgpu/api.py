@@ -52,7 +52,7 @@ class Arena:
 
     def __init__(self) -> None:
         self.ffi, self.lib = binding()
-        self.kept: list[Any] = []
+        self.retained: list[Any] = []
 
     def new(self, kind: str, /, **fields: Any) -> Any:
         """Return a pointer to a structure with `fields` set."""
@@ -62,14 +62,14 @@ class Arena:
                 self.text(getattr(pointer, name), value)
                 continue
             setattr(pointer, name, value)
-            self.kept.append(value)
-        self.kept.append(pointer)
+            self.retained.append(value)
+        self.retained.append(pointer)
         return pointer
 
     def array(self, kind: str, items: Any) -> Any:
         """Allocate an array of these items, or of this length, which lives as long as the arena."""
         array = self.ffi.new(f"{kind}[]", items)
-        self.kept.append(array)
+        self.retained.append(array)
         return array
 
     def text(self, view: Any, value: str | bytes) -> None:
@@ -149,8 +149,10 @@ class Errors:
         self.said.clear()
         if is_lost or _LOST in message:
             self._lost = is_lost or message
-            raise DeviceLostError(f"{self.name} was lost ({plain(self._lost)}); open it again with pydispatch.device()")
-        raise error_of(kind, f"{what}: {plain(message)}")
+            raise DeviceLostError(
+                f"{self.name} was lost ({without_frame(self._lost)}); open it again with pydispatch.device()"
+            )
+        raise error_of(kind, f"{what}: {without_frame(message)}")
 
 
 def error_of(kind: int, text: str) -> Exception:
@@ -160,7 +162,7 @@ def error_of(kind: int, text: str) -> Exception:
     return InvalidArgumentError(text) if kind == VALIDATION else InternalError(text)
 
 
-def plain(message: str) -> str:
+def without_frame(message: str) -> str:
     """Return a message of wgpu without the lines that all messages begin with."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     return "; ".join(line for line in lines if line not in _FRAME and not line.startswith("In wgpu"))

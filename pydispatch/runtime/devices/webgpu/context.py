@@ -16,7 +16,7 @@ from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.closing import Closing
 from pydispatch.runtime.devices.webgpu import api
-from pydispatch.runtime.devices.webgpu.adapters import KEPT_FEATURES, Adapter, instance_of, limits_of
+from pydispatch.runtime.devices.webgpu.adapters import OPTIONAL_FEATURES, Adapter, instance_of, limits_of
 from pydispatch.runtime.devices.webgpu.memory import GRANULE, USAGE, Block, BufferPool
 from pydispatch.runtime.devices.webgpu.moves import Moves
 from pydispatch.runtime.devices.webgpu.pipelines import Pipelines
@@ -73,7 +73,7 @@ class Context(Closing, base.Context):
 
     def _open(self, backend: str, standard: bool) -> Any:
         ffi, lib, arena, adapter = self.ffi, self.lib, api.Arena(), self.adapter
-        wanted = FEATURES | KEPT_FEATURES
+        wanted = FEATURES | OPTIONAL_FEATURES
         self.enabled = set() if standard else adapter.features
         features = arena.array("WGPUFeatureName", [wanted[name] for name in sorted(self.enabled)])
         create = arena.new(
@@ -89,7 +89,7 @@ class Context(Closing, base.Context):
             lib.wgpuInstanceProcessEvents(instance_of(backend))
         opened = [(handle, text) for kind, _, handle, text in box.take() if kind == OPENED]
         if not opened or not opened[0][0]:
-            said = api.plain(opened[0][1]) if opened else "no answer"
+            said = api.without_frame(opened[0][1]) if opened else "no answer"
             raise DeviceUnavailableError(f"{self.name}: {adapter.model} gives no device: {said}")
         return ffi.cast("WGPUDevice", opened[0][0])
 
@@ -311,6 +311,6 @@ def _standard(supported: Any) -> Any:
     """Return the limits of an adapter, no better than those that every device has."""
     ffi, _ = api.binding()
     limits = ffi.new("WGPULimits*", supported[0])
-    for name, least in LEAST.items():
-        setattr(limits, name, least)
+    for name, guaranteed in LEAST.items():
+        setattr(limits, name, guaranteed)
     return limits

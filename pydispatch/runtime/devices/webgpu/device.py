@@ -11,7 +11,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.wgsl.interface import LEAST
 from pydispatch.formats.wgsl.read import is_wgsl, read
 from pydispatch.runtime.accelerators.device import AcceleratorDevice
-from pydispatch.runtime.devices.webgpu.adapters import choose
+from pydispatch.runtime.devices.webgpu.adapters import select_adapter
 from pydispatch.runtime.devices.webgpu.context import Context
 from pydispatch.runtime.devices.webgpu.execute import Executor
 from pydispatch.runtime.devices.webgpu.wgsl import Wgsl
@@ -28,7 +28,7 @@ def open_device(index: int, adapter: str, backend: str, staging: bool, standard:
         key = (os.getpid(), index, adapter, backend, staging, standard)
         context = _contexts.get(key)
         if context is None or context.errors.lost is not None or context.closed:
-            chosen = choose(index, backend, adapter)
+            chosen = select_adapter(index, backend, adapter)
             context = _contexts[key] = Context(f"webgpu:{index}", chosen, backend, staging, standard)
         return WebGPUDevice(context)
 

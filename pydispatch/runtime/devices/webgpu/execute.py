@@ -47,24 +47,24 @@ class Executor(RecordingExecutor[RecordedPlan]):
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
         """Submit it."""
-        with self._own(record, blocks) as blocks:
+        with self._with_temporaries(record, blocks) as blocks:
             self._run(record, blocks, constants, patterns)
 
     @contextmanager
-    def _own(self, record: Record, blocks: Blocks) -> Iterator[Blocks]:
+    def _with_temporaries(self, record: Record, blocks: Blocks) -> Iterator[Blocks]:
         """Yield the blocks of a plan together with temporary blocks of this run, which are released at the end."""
         assert isinstance(record, Plan)
-        if not record.apart:
+        if not record.separate:
             yield blocks
             return
-        own = [(index, self.context.acquire(size)) for index, size in record.apart]
+        temporaries = [(index, self.context.acquire(size)) for index, size in record.separate]
         blocks = list(blocks)
-        for index, block in own:
+        for index, block in temporaries:
             blocks[index] = block
         try:
             yield blocks
         finally:
-            for _, block in reversed(own):
+            for _, block in reversed(temporaries):
                 self.context.release(block)
 
     def _run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
@@ -121,7 +121,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
         context = self.context
-        with self._own(record, blocks) as blocks:
+        with self._with_temporaries(record, blocks) as blocks:
             with context.lock:
                 recorded = self.record(record, blocks, constants, patterns, timed=True)
             seconds = seconds_of(context, recorded, self._host(record, blocks, constants))
@@ -132,7 +132,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
 
 
 class _Host:
-    """The host commands of one run of a plan: pydispatch.runtime.devices.webgpu.record.Host."""
+    """The host commands of one run of a plan: pydispatch.runtime.devices.webgpu.record.HostCommands."""
 
     def __init__(self, executor: Executor, function: int, blocks: Blocks, constants: bytes) -> None:
         assert executor.calls is not None

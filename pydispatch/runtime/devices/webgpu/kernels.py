@@ -137,9 +137,9 @@ class Kernels:
             )
         keyed = {override.key: values[override.name] for override in overrides}
         kernel = WebGPUKernel(executable.name, export.name, module, entry, export.bindings, keyed)
-        most = context.limits["maxStorageBuffersPerShaderStage"]
-        if export.bindings > most:
-            kernel.merged = merged(module, function, most)
+        limit = context.limits["maxStorageBuffersPerShaderStage"]
+        if export.bindings > limit:
+            kernel.merged = merged(module, function, limit)
         return kernel
 
     def _explain(self, need: str) -> str:
@@ -192,16 +192,16 @@ class Kernels:
         """Return the grid that the device is started with. InvalidArgumentError for one that it cannot start in any
         form.
         """
-        most = self.context.limits["maxComputeWorkgroupsPerDimension"]
-        if max(grid) <= most:
+        limit = self.context.limits["maxComputeWorkgroupsPerDimension"]
+        if max(grid) <= limit:
             return grid
-        form, entry = form_of(grid, most), kernel.module.entry(kernel.entry.name)
+        form, entry = form_of(grid, limit), kernel.module.entry(kernel.entry.name)
         assert entry is not None
         problem = why_not(kernel.module, entry) if form else "2^32 in all are too many: give each workgroup more"
         if form is None or problem is not None:
             raise InvalidArgumentError(
                 f"{kernel.label}: a grid of {' x '.join(map(str, grid))} workgroups, {self.context.name} starts at "
-                f"most {most} a dimension, and {problem}"
+                f"most {limit} a dimension, and {problem}"
             )
         return form
 

@@ -73,7 +73,7 @@ class BufferPool(BlockPool[Block]):
         if buffer != self.ffi.NULL:
             lib.wgpuBufferRelease(buffer)
         if problem is not None and problem[0] != api.OUT_OF_MEMORY:
-            raise api.error_of(problem[0], f"{self.name}: a buffer of {size} bytes: {api.plain(problem[1])}")
+            raise api.error_of(problem[0], f"{self.name}: a buffer of {size} bytes: {api.without_frame(problem[1])}")
         return None
 
     def _free_blocks(self) -> None:

@@ -106,14 +106,14 @@ class Pipelines:
             raise ArtifactError(_shader_error(problem[1], where))
         return pipeline
 
-    def group(self, layout: Any, places: Sequence[tuple[Any, int, int]]) -> Any:
-        """Create a bind group. places: (buffer, offset, bytes) by binding."""
+    def group(self, layout: Any, ranges: Sequence[tuple[Any, int, int]]) -> Any:
+        """Create a bind group. ranges: (buffer, offset, bytes) by binding."""
         arena, context = api.Arena(), self.context
-        entries = arena.array("WGPUBindGroupEntry", max(1, len(places)))
-        for index, (buffer, offset, size) in enumerate(places):
+        entries = arena.array("WGPUBindGroupEntry", max(1, len(ranges)))
+        for index, (buffer, offset, size) in enumerate(ranges):
             entry = entries[index]
             entry.binding, entry.buffer, entry.offset, entry.size = index, buffer, offset, size
-        create = arena.new("WGPUBindGroupDescriptor", layout=layout, entryCount=len(places), entries=entries)
+        create = arena.new("WGPUBindGroupDescriptor", layout=layout, entryCount=len(ranges), entries=entries)
         return self.lib.wgpuDeviceCreateBindGroup(context.device, create)
 
 
@@ -125,11 +125,11 @@ def _shader_error(message: str, where: str) -> str:
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
     lines = [line for line in lines if line not in ("Validation Error", "Caused by:")]
     said = "\n".join(line for line in lines if not line.strip().startswith("In wgpu")).strip()
-    place = _PLACE.search(said)
-    if place is not None:
-        where, said = f"{where}:{place[1]}:{place[2]}", said[: place.start()].rstrip() + said[place.end() :]
+    location = _LOCATION.search(said)
+    if location is not None:
+        where, said = f"{where}:{location[1]}:{location[2]}", said[: location.start()].rstrip() + said[location.end() :]
     return f"{where}: {_FRAME.sub('', said)}"
 
 
-_PLACE = re.compile(r"\n *┌─ [^\n]*:(\d+):(\d+)(?=\n|$)")
+_LOCATION = re.compile(r"\n *┌─ [^\n]*:(\d+):(\d+)(?=\n|$)")
 _FRAME = re.compile(r"^(Shader '[^\n]*' parsing error: |Shader validation error: |Pipeline constant error: )")

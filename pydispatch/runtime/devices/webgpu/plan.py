@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 
 class Plan(Record):
-    """apart: (buffer, bytes) of transients that have memory of their own: operands of host commands, which cannot copy
-    within one buffer. The others are in the arena, at multiples of `alignment` bytes."""
+    """Plan whose transients are in an arena, at multiples of `alignment` bytes, except those in `separate`.
 
-    __slots__ = ("alignment", "apart")
+    separate: (buffer, bytes) of transients with memory of their own: operands of host commands, which cannot copy
+    within one buffer.
+    """
+
+    __slots__ = ("alignment", "separate")
 
     def __init__(self, data: PlanData, alignment: int) -> None:
         self.alignment = alignment
@@ -23,7 +26,7 @@ class Plan(Record):
 
     def _commands_with_arena(self) -> None:
         operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
-        self.apart = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
+        self.separate = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
         self.transients = [transient for transient in self.transients if transient[0] not in operands]
         if self.alignment > 64:  # which plans give
             self._stretch()
@@ -32,11 +35,11 @@ class Plan(Record):
     def _stretch(self) -> None:
         """Move transients apart; those that share no byte share none afterwards."""
         starts = sorted({offset for _, offset in self.transients})
-        places: dict[int, int] = {}
+        offset_of: dict[int, int] = {}
         last = at = 0
         for start in starts:
             at += start - last
             last, at = start, -(-at // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
-            places[start] = at
+            offset_of[start] = at
         self.arena_bytes += at - last
-        self.transients = [(index, places[offset]) for index, offset in self.transients]
+        self.transients = [(index, offset_of[offset]) for index, offset in self.transients]

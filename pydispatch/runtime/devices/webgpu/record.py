@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _PIECE = 64 << 20  # bytes of one move
 _INVOCATIONS = 64
-_LEAST = 16  # bytes that are bound: one element of any type
+MIN_BINDING_BYTES = 16  # bytes that are bound: one element of any type
 
 Launch = tuple[Any, Any, Sequence[tuple[int, Any]], int, int, int]
 """(pipeline, bind group, (number, bind group) of each uniform buffer, workgroups in x, y and z)."""
@@ -136,9 +136,9 @@ class PassRecorder:
             call = self.lib.wgpuCommandEncoderCopyBufferToBuffer
             self.made.pieces.append((call, source.buffer, at, target.buffer, to, size))
         elif source is target and abs(at - to) < size:
-            middle = self.own(size)
-            self.copy(source, at, middle, 0, size)
-            self.copy(middle, 0, target, to, size)
+            intermediate = self.temporary(size)
+            self.copy(source, at, intermediate, 0, size)
+            self.copy(intermediate, 0, target, to, size)
         else:
             for first in range(0, size, _PIECE):
                 self._move("copy", target, to + first, min(_PIECE, size - first), source, at + first)
@@ -160,15 +160,15 @@ class PassRecorder:
     ) -> None:  # fmt: skip
         pipeline, layout = self.context.moves.pipeline(name)
         window, skip = self._window(target, to, size)
-        places, first = [window], 0
+        ranges, first = [window], 0
         if source is not None:
             window, from_ = self._window(source, at, size + 4)
-            places.append(window)
+            ranges.append(window)
             first = from_ - skip & 0xFFFFFFFF
         words = struct.pack("<3I8sI", skip, size, first, pattern, 0)
         count = -(-((skip & 3) + size) // (4 * _INVOCATIONS))
         assert len(words) == 4 * WORDS
-        group = self._group(layout, places)
+        group = self._group(layout, ranges)
         self._add(pipeline, group, (min(max(1, count), 65535), 1, 1), {CONSTANTS[0]: words})
 
     def _window(self, block: Block, at: int, size: int) -> tuple[tuple[Any, int, int], int]:
@@ -176,14 +176,14 @@ class PassRecorder:
         start = at & -self.context.alignment
         return (block.buffer, start, min(block.size, at + size + 3 & ~3) - start), at - start
 
-    def own(self, size: int) -> Block:
+    def temporary(self, size: int) -> Block:
         """Acquire memory that lives as long as the recording."""
         block = self.context.pool.acquire(size)
         self.made.blocks.append(block)
         return block
 
-    def _group(self, layout: Any, places: Sequence[tuple[Any, int, int]]) -> Any:
-        group = self.context.pipelines.group(layout, places)
+    def _group(self, layout: Any, ranges: Sequence[tuple[Any, int, int]]) -> Any:
+        group = self.context.pipelines.group(layout, ranges)
         self.made.groups.append(group)
         return group
 
@@ -240,16 +240,16 @@ class PassRecorder:
         back: list[tuple[Block, int, Block, int, int]] = []
         uniforms: dict[int, bytes] = {}
         if kernel.merged is not None:
-            places, offsets = self._merged(command, blocks, kernel, kernel.merged, back)
+            ranges, offsets = self._merged(command, blocks, kernel, kernel.merged, back)
             uniforms[OFFSETS[0]] = struct.pack(f"<{len(offsets)}I", *offsets) or bytes(16)
-            read_only = (False,) * len(places)
+            read_only = (False,) * len(ranges)
         else:
-            places = [self._placed(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
+            ranges = [self._placed(slot, blocks, kernel, i, back) for i, slot in enumerate(command.slots)]
             read_only = kernel.read_only
             if any(read_only):
-                written = {place[0] for place, flag in zip(places, read_only, strict=True) if not flag}
-                if any(place[0] in written for place, flag in zip(places, read_only, strict=True) if flag):
-                    read_only = (False,) * len(places)
+                written = {range_[0] for range_, flag in zip(ranges, read_only, strict=True) if not flag}
+                if any(range_[0] in written for range_, flag in zip(ranges, read_only, strict=True) if flag):
+                    read_only = (False,) * len(ranges)
         if kernel.has_constants and command.constant_count:
             first = 4 * command.first_constant
             uniforms[CONSTANTS[0]] = constants[first : first + 4 * command.constant_count]
@@ -258,9 +258,9 @@ class PassRecorder:
             x, y, z = command.grid
             uniforms[GRID[0]] = struct.pack("<4I", x, y, z, x * y * z)
         pipeline, layout = kernels.pipeline(kernel, read_only, is_folded)
-        self._add(pipeline, self._group(layout, places), form, uniforms)
-        for own, start, block, at, size in back:
-            self.copy(own, start, block, at, size)
+        self._add(pipeline, self._group(layout, ranges), form, uniforms)
+        for temporary, start, block, at, size in back:
+            self.copy(temporary, start, block, at, size)
 
     def _merged(
         self, command: Dispatch, blocks: Sequence[Block | None], kernel: WebGPUKernel, merged: Merged,
@@ -269,11 +269,11 @@ class PassRecorder:
         """Return the (buffer, offset, bytes) of each binding of a kernel over fewer buffers, and the first element of
         each original buffer in its binding: several are copied to memory of their own.
         """
-        places, offsets = [], []
+        ranges, offsets = [], []
         for group, size in zip(merged.bindings, merged.bytes, strict=True):
             if len(group) == 1:
                 offsets.append(0)
-                places.append(self._placed(command.slots[group[0]], blocks, kernel, group[0], back))
+                ranges.append(self._placed(command.slots[group[0]], blocks, kernel, group[0], back))
                 continue
             starts, total = [], 0
             for binding in group:
@@ -281,23 +281,23 @@ class PassRecorder:
                 starts.append(total)
                 total += -(-max(slot.size, 1) // ALIGNMENT) * ALIGNMENT
             self._check_size(kernel, f"bindings {', '.join(map(str, group))} in one buffer", total)
-            own = self.own(total)
+            temporary = self.temporary(total)
             for binding, start in zip(group, starts, strict=True):
                 slot = command.slots[binding]
                 block = _block(blocks, slot)
-                self.copy(block, slot.offset, own, start, slot.size)
+                self.copy(block, slot.offset, temporary, start, slot.size)
                 if binding in merged.written:
-                    back.append((own, start, block, slot.offset, slot.size))
+                    back.append((temporary, start, block, slot.offset, slot.size))
             offsets += [start // size for start in starts]
-            places.append((own.buffer, 0, total))
-        return places, offsets
+            ranges.append((temporary.buffer, 0, total))
+        return ranges, offsets
 
     def _check_size(self, kernel: WebGPUKernel, what: str, size: int) -> None:
         """InvalidArgumentError for more than the device binds."""
-        most = self.context.limits["maxStorageBufferBindingSize"]
-        if size > most:
+        limit = self.context.limits["maxStorageBufferBindingSize"]
+        if size > limit:
             raise InvalidArgumentError(
-                f"{kernel.label}, {what}: {size} bytes, {self.context.name} binds at most {most} "
+                f"{kernel.label}, {what}: {size} bytes, {self.context.name} binds at most {limit} "
                 "(maxStorageBufferBindingSize)"
             )
 
@@ -308,29 +308,29 @@ class PassRecorder:
         """Return the (buffer, offset, bytes) of a binding: in place, or copied to where the device can bind it."""
         context, block, at = self.context, _block(blocks, slot), slot.offset
         declared = kernel.entry.buffers.get(binding)
-        least = _LEAST if declared is None else max(_LEAST, declared.bytes + 3 & ~3)
-        size = max(least, slot.size + 3 & ~3)
+        min_bytes = MIN_BINDING_BYTES if declared is None else max(MIN_BINDING_BYTES, declared.bytes + 3 & ~3)
+        size = max(min_bytes, slot.size + 3 & ~3)
         if declared is not None and declared.is_all and slot.size < declared.bytes:
             raise InvalidArgumentError(
                 f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{declared.name}' of the shader is "
                 f"{declared.type} of {declared.bytes}: give it a larger tensor, or declare an array without a size"
             )
         self._check_size(kernel, f"binding {binding}", size)
-        if slot.size == 0 and least <= block.size:
-            return block.buffer, 0, least
+        if slot.size == 0 and min_bytes <= block.size:
+            return block.buffer, 0, min_bytes
         if at % context.alignment == 0 and at + size <= block.size:
             return block.buffer, at, size
-        own = self.own(size)
-        self.copy(block, at, own, 0, slot.size)
+        temporary = self.temporary(size)
+        self.copy(block, at, temporary, 0, slot.size)
         if not kernel.read_only[binding]:
-            back.append((own, 0, block, at, slot.size))
-        return own.buffer, 0, size
+            back.append((temporary, 0, block, at, slot.size))
+        return temporary.buffer, 0, size
 
     def finish(self) -> RecordedPlan:
         """Finish the recording and return it, with constants in memory of its own."""
         recorded, context = self.made, self.context
         if self.words:
-            block = self.own(len(self.words))
+            block = self.temporary(len(self.words))
             context.write(block, context.ffi.from_buffer(self.words), len(self.words))
             layout = context.pipelines.uniform_group()
             for bound, group_index, at, size in self.waiting:

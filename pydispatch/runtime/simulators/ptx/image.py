@@ -68,7 +68,7 @@ class Loaded:
             self._functions.append(declared)
         self._lines = module.text.split("\n")
         self._by_name = {function.name: function for function in self._functions}
-        self._place()
+        self._allocate_variables()
         self._shared = _SharedLayout(module)
         self._symbols.update(self._shared.offsets)
         self._initialise()
@@ -119,7 +119,7 @@ class Loaded:
 
     # -- Variables -----------------------------------------------------------------------------------------------
 
-    def _place(self) -> None:
+    def _allocate_variables(self) -> None:
         inner = [v for f in self.module.functions for v in f.variables]
         total = 0
         for variable in (*self.module.variables, *inner):

@@ -94,7 +94,7 @@ class GlobalMemory:
         except MemoryError:
             raise OutOfMemoryError(f"memory: the host has no {nbytes} bytes left") from None
         self._used += nbytes
-        return self._place(data, nbytes, kind, name)
+        return self._append_allocation(data, nbytes, kind, name)
 
     def adopt(self, array: np.ndarray[Any, Any]) -> int:
         """Adopt a C-contiguous array as an allocation, and return its address: kernels read and write the array itself,
@@ -102,9 +102,9 @@ class GlobalMemory:
         """
         if not array.flags.c_contiguous:
             raise InvalidArgumentError("memory: only C-contiguous arrays can be adopted; copy it first")
-        return self._place(array.reshape(-1).view(np.uint8), array.nbytes, "global", "")
+        return self._append_allocation(array.reshape(-1).view(np.uint8), array.nbytes, "global", "")
 
-    def _place(self, data: Any, size: int, kind: str, name: str) -> int:
+    def _append_allocation(self, data: Any, size: int, kind: str, name: str) -> int:
         start = self._next
         self._next = -(-(start + data.size + GAP) // ALIGNMENT) * ALIGNMENT
         self._starts.append(start)

@@ -195,7 +195,7 @@ class RaceDetector:
                 return f"byte {offset - start} of shared '{name}'"
         return f"byte {offset} of shared memory"
 
-    def _place(self, thread: int) -> str:
+    def _describe_location(self, thread: int) -> str:
         launch = self._launch
         (gx, gy, _), (bx, by, _) = launch.grid, launch.block
         block, inside = divmod(thread, launch.threads)
@@ -215,7 +215,7 @@ class RaceDetector:
             parts = []
             for line, writes, thread in (race.first, race.second):
                 done = "writes" if writes else "reads"
-                parts.append(f"line {line} '{text.line(line)}' {done} in {self._place(thread)}")
+                parts.append(f"line {line} '{text.line(line)}' {done} in {self._describe_location(thread)}")
             lines.append(f"{race.where}: {parts[0]}; {parts[1]}")
         more = len(self._found) - len(lines)
         rest = f"\n  and {more} more pairs of lines" if more > 0 else ""

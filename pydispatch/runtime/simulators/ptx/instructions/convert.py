@@ -180,7 +180,7 @@ def _from_integer(s: int, target: int, to: str, source_type: str, words: set[str
             if to == "f64":
                 put(regs, exact.directed(total, error, mode))
             else:
-                put(regs, narrowed(exact.odd(total, error), to, mode))
+                put(regs, narrowed(exact.round_to_odd(total, error), to, mode))
 
     return step
 

@@ -37,7 +37,7 @@ def two_product(x: Any, y: Any) -> tuple[Any, Any]:
     return p, x0 * y0 - (((p - x1 * y1) - x0 * y1) - x1 * y0)
 
 
-def odd(s: Any, e: Any) -> Any:
+def round_to_odd(s: Any, e: Any) -> Any:
     """s + e rounded to odd: a float of 53 bits that rounds on to fewer bits as the exact sum does."""
     inexact = (e != 0) & np.isfinite(s) & np.isfinite(e)
     if not inexact.any():
@@ -49,9 +49,9 @@ def odd(s: Any, e: Any) -> Any:
     return np.where(even, bits + np.where(away, 1, -1), bits).view(np.float64)
 
 
-def odd_sum(x: Any, y: Any) -> Any:
+def round_to_odd_sum(x: Any, y: Any) -> Any:
     """x + y of f64, rounded to odd."""
-    return odd(*two_sum(x, y))
+    return round_to_odd(*two_sum(x, y))
 
 
 def narrow(x: Any, dtype: Any, mode: str) -> Any:
@@ -197,7 +197,7 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     if mode == "rn":
         high, low = two_sum(z, e)
         top, rest = two_sum(p, high)
-        result = np.where(safe, top + odd_sum(rest, low), plain)
+        result = np.where(safe, top + round_to_odd_sum(rest, low), plain)
         hard = regular & ~safe
     else:
         hard = regular
@@ -221,11 +221,11 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
     s = product + z
     single = np.dtype("f4")
     if mode != "rn":
-        return narrow(zero_sum(odd_sum(product, z), product, z, mode), single, mode)
+        return narrow(zero_sum(round_to_odd_sum(product, z), product, z, mode), single, mode)
     # Only a sum half-way between two singles in f64 can be a result of that rounding.
     half = s.view(np.uint64) & np.uint64(0x1FFFFFFF) == 0x10000000
     if half.any() or (np.abs(s) < 2.0**-125).any():
-        s = odd_sum(product, z)
+        s = round_to_odd_sum(product, z)
     return s.astype(single)
 
 
@@ -238,7 +238,7 @@ def div32(x: Any, y: Any, mode: str) -> Any:
     p, e = two_product(q, y)
     rest = ((x - p) - e) * np.sign(y)
     rest = np.where(np.isfinite(rest), rest, 0.0)
-    return narrow(odd(q, rest), np.dtype("f4"), mode)
+    return narrow(round_to_odd(q, rest), np.dtype("f4"), mode)
 
 
 def sqrt32(x: Any, mode: str) -> Any:
@@ -248,4 +248,4 @@ def sqrt32(x: Any, mode: str) -> Any:
     s = np.sqrt(x)
     p, e = two_product(s, s)
     rest = (x - p) - e
-    return narrow(odd(s, np.where(np.isfinite(rest), rest, 0.0)), np.dtype("f4"), mode)
+    return narrow(round_to_odd(s, np.where(np.isfinite(rest), rest, 0.0)), np.dtype("f4"), mode)

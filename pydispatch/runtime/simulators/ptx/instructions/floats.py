@@ -65,7 +65,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def compute(x: Any, y: Any) -> Any:
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
-        return exact.narrow(exact.zero_sum(exact.odd_sum(x, y), x, y, mode), _F32, mode)
+        return exact.narrow(exact.zero_sum(exact.round_to_odd_sum(x, y), x, y, mode), _F32, mode)
 
     return finished(builder, instruction, compute, words, type_, 2)
 

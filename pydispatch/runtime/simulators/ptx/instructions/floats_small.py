@@ -28,7 +28,7 @@ _WORDS = {"rn", "ftz", "sat", "approx", "relu", "NaN", "xorsign", "abs", "oob"}
 
 def _fused(x: Any, y: Any, z: Any, brain: bool) -> Any:
     """x * y + z of halves given as f32, as f32 that is one of them."""
-    wide = exact.odd_sum(x.astype(np.float64) * y, z.astype(np.float64))
+    wide = exact.round_to_odd_sum(x.astype(np.float64) * y, z.astype(np.float64))
     if brain:
         return from_bf16(to_bf16(exact.odd32(wide)))
     return wide.astype(np.float16).astype(np.float32)
