@@ -1,4 +1,4 @@
-"""Products whose rows are neighbours in the result: blocks are turned in registers before what follows is computed."""
+"""Products whose rows are neighbours in the result: blocks are transposed in registers before the epilogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows along channels against NumPy: depthwise convolutions and poolings with what is fused around them."""
+"""Sliding windows with channels last against NumPy: depthwise convolutions and poolings with what is fused around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows over places with channels first: depthwise convolutions and poolings, with padding and what follows."""
+"""Sliding windows with channels first: depthwise convolutions and poolings, with padding and an epilogue."""
 
 from __future__ import annotations
 
