@@ -109,6 +109,12 @@ def test_links() -> None:
             assert not anchor or anchor in headings(path), f"{document.name} points at {target}#{anchor}"
 
 
+def test_links_say_what_they_lead_to() -> None:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *FOLDER_READMES]:
+        named = re.findall(r"\[`?[\w/-]+\.md`?\]\([^)]*\)", document.read_text())
+        assert named == [], f"{document.name}: a title in place of the name of a file"
+
+
 def test_every_document_is_in_the_navigation_of_the_site_once() -> None:
     listed = re.findall(r"[-:] ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     written = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
