@@ -2,7 +2,7 @@
 
 A test passes when it runs to its end and every check.expect_… in it holds. FILE is a .pdx, or an .mlir that is
 compiled first; a file that does not compile is one failed test. Lines `// -----` cut an .mlir into programs of their
-own. The last line is `N passed, M failed`.
+own. With several devices each test runs on each of them. The last line is `N passed, M failed`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,16 @@ _MOST_SECONDS = 10_000_000  # the limit of the waiting functions
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of one test: its file and function, the failure text ("" when it passed), and its duration."""
+    """Result of one test on one device.
+
+    Attributes:
+        function: "" for a file that does not compile, load or end.
+        failure: why the test failed; "" when it passed.
+    """
 
     file: str
     function: str
+    device: str
     failure: str
     seconds: float
 
@@ -39,12 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from pydispatch.cli.run import add_loading_arguments
 
     parser.add_argument("files", nargs="+", metavar="FILE", help="a .pdx or .mlir file, or a folder of them")
-    add_loading_arguments(parser)
+    add_loading_arguments(parser, several_devices=True)
     parser.add_argument("--filter", default="", metavar="TEXT", help="only functions with TEXT in their names")
     parser.add_argument(
         "--timeout", type=float, default=600.0, metavar="SECONDS", help="for one file, default 600; it fails then"
     )
     parser.add_argument("--junit", metavar="FILE", help="also write the results as JUnit XML")
+    parser.add_argument(
+        "--summary", metavar="FILE",
+        help="also write one line for each test, in alphabetical order and without times, so that runs can be compared",
+    )  # fmt: skip
     parser.add_argument(
         "--jobs", "-j", type=int, default=0, metavar="N", help="files at a time, each in a process; default: all CPUs"
     )
@@ -56,22 +66,34 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidArgumentError(f"--jobs={args.jobs}: expected 1 or more")
     if not 0 < args.timeout <= _MOST_SECONDS:
         raise InvalidArgumentError(f"--timeout={args.timeout:g}: expected more than 0 seconds, at most {_MOST_SECONDS}")
+    devices = args.devices or ["cpu"]
+    if len(set(devices)) < len(devices):
+        raise InvalidArgumentError(f"--device: expected each device once, got {', '.join(devices)}")
     files = list(_files(args.files))
     outcomes: list[Outcome] = []
-    for number, found in enumerate(_all(files, args), 1):
+    for number, found in enumerate(_all([(file, device) for file in files for device in devices], args), 1):
         outcomes += found
         for outcome in found:
-            _report(outcome)
-        if sys.stderr.isatty() and number < len(files):
-            print(f"{number} of {len(files)} files", end="\r", file=sys.stderr, flush=True)
-    failed = sum(1 for outcome in outcomes if outcome.failure)
+            _report(outcome, names_device=len(devices) > 1)
+        if sys.stderr.isatty() and number < len(files) * len(devices):
+            print(f"{number} of {len(files) * len(devices)} files", end="\r", file=sys.stderr, flush=True)
     if args.junit:
-        _write_junit(Path(args.junit), outcomes)
+        _write_junit(Path(args.junit), outcomes, names_device=len(devices) > 1)
+    if args.summary:
+        write("--summary", Path(args.summary), "".join(sorted(map(_summary_line, outcomes))).encode())
     if not outcomes:
         named = f" with '{args.filter}' in its name (--filter)" if args.filter else ""
         print(f"there is no public function without arguments{named} in {', '.join(args.files)}", file=sys.stderr)
-    print(f"{len(outcomes) - failed} passed, {failed} failed")
-    return 1 if failed or not outcomes else 0
+    if len(devices) > 1:
+        for device in devices:
+            print(f"{device}: {_counts([outcome for outcome in outcomes if outcome.device == device])}")
+    print(_counts(outcomes))
+    return 1 if not outcomes or any(outcome.failure for outcome in outcomes) else 0
+
+
+def _counts(outcomes: Sequence[Outcome]) -> str:
+    failed = sum(1 for outcome in outcomes if outcome.failure)
+    return f"{len(outcomes) - failed} passed, {failed} failed"
 
 
 def _files(paths: Sequence[str]) -> Iterator[Path]:
@@ -87,24 +109,24 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
             yield path
 
 
-def _all(files: Sequence[Path], args: argparse.Namespace) -> Iterator[list[Outcome]]:
-    """Run the tests of each file, and yield their outcomes in the order of the files. A process per file keeps a kernel
-    that crashes from ending the run.
+def _all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iterator[list[Outcome]]:
+    """Run the tests of each pair of a file and a device, and yield their outcomes in this order. A process per pair
+    keeps a kernel that crashes from ending the run.
     """
     import multiprocessing
 
     if "fork" not in multiprocessing.get_all_start_methods():
-        for file in files:
-            yield _run_file(file, args)
+        for file, device in work:
+            yield _run_file(file, device, args)
         return
     jobs = args.jobs or os.cpu_count() or 1
-    if len(files) > 1 and any(file.suffix == ".mlir" for file in files):
+    if len(work) > 1 and any(file.suffix == ".mlir" for file, _ in work):
         _warm_up()
-    waiting = list(reversed(files))
+    waiting = list(reversed(work))
     running: list[_Child] = []
     while waiting or running:
         while waiting and sum(not child.done for child in running) < jobs:
-            running.append(_Child(waiting.pop(), args))
+            running.append(_Child(*waiting.pop(), args))
         _listen(running, args.timeout)
         while running and running[0].done:
             yield running.pop(0).result()
@@ -134,14 +156,14 @@ def _warm_up() -> None:
 
 
 class _Child:
-    """A process that runs the tests of one file."""
+    """A process that runs the tests of one file on one device."""
 
-    def __init__(self, file: Path, args: argparse.Namespace) -> None:
+    def __init__(self, file: Path, device: str, args: argparse.Namespace) -> None:
         import multiprocessing
         import tempfile
 
         context = multiprocessing.get_context("fork")
-        self.file, self.began, self.done = file, time.monotonic(), False
+        self.file, self.device, self.began, self.done = file, device, time.monotonic(), False
         self.found: list[Outcome] | None = None
         self.late = ""
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115  (result() closes it)
@@ -154,7 +176,7 @@ class _Child:
 
     def _main(self, pipe, args: argparse.Namespace) -> None:  # type: ignore[no-untyped-def]
         os.dup2(self.errors.fileno(), 2)
-        pipe.send(_run_file(self.file, args))
+        pipe.send(_run_file(self.file, self.device, args))
 
     def receive(self) -> None:
         """Receive the child's result and wait for the child to end; `found` is unchanged if the child sent nothing."""
@@ -183,10 +205,11 @@ class _Child:
         how = f"its process was ended by signal {-code}" if code < 0 else f"its process exited with {code}"
         last = "\n".join(said.splitlines()[-8:])
         why = (self.late or how) + (f":\n{last}" if last else "")
-        return [Outcome(str(self.file), "", why, time.monotonic() - self.began)]
+        return [Outcome(str(self.file), "", self.device, why, time.monotonic() - self.began)]
 
 
-def _run_file(file: Path, args: argparse.Namespace) -> list[Outcome]:
+def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome]:
+    args = argparse.Namespace(**vars(args), device=device)
     try:
         parts = _parts(file) if file.suffix == ".mlir" else []
     except (OSError, UnicodeDecodeError):
@@ -216,7 +239,7 @@ def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Ou
             module = _parsed(text, file)
         program = load_program(file, args, module)
     except (Error, OSError) as error:
-        return [Outcome(str(file), "", str(error), time.monotonic() - began)]
+        return [Outcome(str(file), "", args.device, str(error), time.monotonic() - began)]
     outcomes = []
     for name, function in program.functions.items():
         if function.arguments or args.filter not in name:
@@ -226,7 +249,7 @@ def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Ou
             function()
         except (Error, OSError, MemoryError) as error:
             failure = str(error).removeprefix(f"@{name}: ") or type(error).__name__
-        outcomes.append(Outcome(str(file), name, failure, time.monotonic() - began))
+        outcomes.append(Outcome(str(file), name, args.device, failure, time.monotonic() - began))
     return outcomes
 
 
@@ -236,14 +259,21 @@ def _parsed(text: str, file: Path) -> object:
     return ir.parse(text, str(file))
 
 
-def _report(outcome: Outcome) -> None:
+def _report(outcome: Outcome, *, names_device: bool) -> None:
     name = f"{outcome.file} @{outcome.function}" if outcome.function else outcome.file
-    print(f"{'FAIL' if outcome.failure else 'ok  '} {name}")
+    print(f"{'FAIL' if outcome.failure else 'ok  '} {name}{f' on {outcome.device}' if names_device else ''}")
     for line in outcome.failure.splitlines():
         print(f"     {line}")
 
 
-def _write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
+def _summary_line(outcome: Outcome) -> str:
+    """Return `file function device ok`, or `file function device FAIL reason` with the first line of the failure."""
+    reason = outcome.failure.strip().partition("\n")[0]
+    state = f"FAIL {reason}" if outcome.failure else "ok"
+    return f"{outcome.file} {outcome.function or '-'} {outcome.device} {state}\n"
+
+
+def _write_junit(path: Path, outcomes: Sequence[Outcome], *, names_device: bool) -> None:
     from xml.etree import ElementTree
 
     failed = sum(1 for outcome in outcomes if outcome.failure)
@@ -253,9 +283,12 @@ def _write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
         time=f"{seconds:.3f}",
     )  # fmt: skip
     for outcome in outcomes:
+        name = f"{outcome.function or 'compile'}{f' on {outcome.device}' if names_device else ''}"
         case = ElementTree.SubElement(
-            suite, "testcase", classname=outcome.file, name=outcome.function or "compile", time=f"{outcome.seconds:.3f}"
+            suite, "testcase", classname=outcome.file, name=name, time=f"{outcome.seconds:.3f}"
         )
+        properties = ElementTree.SubElement(case, "properties")
+        ElementTree.SubElement(properties, "property", name="device", value=outcome.device)
         if outcome.failure:
             text = re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", outcome.failure)
             ElementTree.SubElement(case, "failure", message=text.partition("\n")[0]).text = text

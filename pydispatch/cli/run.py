@@ -50,11 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_loading_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every subcommand that loads programs."""
-    parser.add_argument(
-        "--device", default="cpu", metavar="NAME", help="cpu, cpu?workers=8, vulkan:0, cuda:0, ptx-interpreter"
-    )
+def add_loading_arguments(parser: argparse.ArgumentParser, *, several_devices: bool = False) -> None:
+    """Add the options of every subcommand that loads programs.
+
+    With `several_devices` the option `--device` is repeatable, and its values are the list `devices`.
+    """
+    names = "cpu, cpu?workers=8, vulkan:0, cuda:0, ptx-interpreter"
+    if several_devices:
+        parser.add_argument(
+            "--device", dest="devices", action="append", metavar="NAME",
+            help=f"{names}; repeatable, each test runs on each device; default: cpu",
+        )  # fmt: skip
+    else:
+        parser.add_argument("--device", default="cpu", metavar="NAME", help=names)
     parser.add_argument(
         "--plugin", "--executable_plugin", dest="plugins", action="append", default=[], metavar="FILE[?KEY=VALUE&...]",
         help="a plugin that provides imports: .so, embedded ELF or .sos; repeatable, the last is asked first",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -11,6 +13,7 @@ import pytest
 from pydispatch.cli import check as command
 from pydispatch.cli.__main__ import main
 
+ROOT = Path(__file__).resolve().parents[2]
 PASSES = """
 func.func @adds() -> tensor<4xf32> {
   %c = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
@@ -155,3 +158,77 @@ func.func @forever() {
 def test_a_limit_of_no_time(folder):
     done = check(folder, "--timeout=0")
     assert done.returncode == 1 and "--timeout=0: expected more than 0 seconds" in done.stderr
+
+
+WRONG = """
+func.func @wrong() {
+  %c = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+  %d = stablehlo.add %c, %c : tensor<2xi32>
+  check.expect_eq_const %d, dense<[2, 5]> : tensor<2xi32>
+  func.return
+}
+"""
+
+
+def test_several_devices(folder):
+    """Each function runs on each device; lines, counts, the summary and JUnit name the device."""
+    (folder / "b.mlir").write_text(WRONG)
+    (folder / "c.mlir").write_text("func.func @f() { no.such }")
+    options = ("--device=cpu", "--device=vulkan:0", f"--junit={folder}/out.xml", f"--summary={folder}/out.txt")
+    done = check(folder, *options)
+    assert done.returncode == 1, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line[:5] in ("ok   ", "FAIL ")]
+    assert lines == [
+        f"{state} {folder}/{name} on {device}"
+        for state, name in (("ok  ", "a.mlir @adds"), ("FAIL", "b.mlir @wrong"), ("FAIL", "c.mlir"))
+        for device in ("cpu", "vulkan:0")
+    ]
+    assert done.stdout.splitlines()[-3:] == [
+        "cpu: 1 passed, 2 failed", "vulkan:0: 1 passed, 2 failed", "2 passed, 4 failed"
+    ]  # fmt: skip
+    summary = (folder / "out.txt").read_text().splitlines()
+    differs = "check.expect_eq: element [1] is 4, expected 5; 1 of 2 elements differ"
+    unknown = f"{folder}/c.mlir:1:18: error: operation 'no.such' is not known"
+    assert [line.removeprefix(f"{folder}/") for line in summary] == [
+        "a.mlir adds cpu ok",
+        "a.mlir adds vulkan:0 ok",
+        f"b.mlir wrong cpu FAIL {folder}/b.mlir:5:3: {differs}",
+        f"b.mlir wrong vulkan:0 FAIL {folder}/b.mlir:5:3: {differs}",
+        f"c.mlir - cpu FAIL {unknown}",
+        f"c.mlir - vulkan:0 FAIL {unknown}",
+    ]
+    suite = ElementTree.parse(folder / "out.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("6", "4")
+    cases = {(case.get("name"), case.find("properties/property").get("value")) for case in suite}
+    assert {("adds on cpu", "cpu"), ("adds on vulkan:0", "vulkan:0"), ("compile on cpu", "cpu")} < cases
+
+
+def test_the_summary_is_the_same_in_each_run_and_order(folder):
+    (folder / "b.mlir").write_text(WRONG)
+    texts = []
+    for files in (("a.mlir", "b.mlir"), ("b.mlir", "a.mlir")):
+        done = check(*(folder / name for name in files), f"--summary={folder}/out.txt", "--jobs=1")
+        assert done.returncode == 1 and " on " not in done.stdout.partition("\n")[0]
+        texts.append((folder / "out.txt").read_text())
+    assert texts[0] == texts[1]
+    assert texts[0].splitlines()[0] == f"{folder}/a.mlir adds cpu ok"
+
+
+def test_the_command_of_the_document(folder):
+    (line,) = re.findall(r"^pydispatch check (.*)$", (ROOT / "docs/language.md").read_text(), re.MULTILINE)
+    (folder / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    done = fork_server.run(["-m", "pydispatch.cli", "check", *line.split()], folder)
+    assert done.returncode == 0, done.stdout
+    summary = (folder / "checks.txt").read_text().splitlines()
+    assert summary == sorted(summary) and summary[0].endswith(" cpu ok") and summary[1].endswith(" vulkan:0 ok")
+    assert (folder / "checks.xml").is_file()
+
+
+def test_devices_that_are_wrong(folder):
+    done = check(folder, "--device=cpu", "--device=cpu")
+    assert done.returncode == 1 and "--device: expected each device once, got cpu, cpu" in done.stderr
+    done = check(folder, "--device=cpu", "--device=nowhere:0")
+    assert done.returncode == 1
+    assert "cpu: 1 passed, 0 failed" in done.stdout and "nowhere:0: 0 passed, 1 failed" in done.stdout
+    done = check(folder, f"--summary={folder}/none/out.txt")
+    assert done.returncode == 1 and "--summary" in done.stderr
