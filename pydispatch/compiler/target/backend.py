@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 
@@ -18,6 +19,17 @@ from pydispatch.errors import CompileError, Location
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 Dump = Callable[[str, "bytes | str"], object]
+
+
+@contextmanager
+def located_errors(variant: Variant) -> Iterator[None]:
+    """Give a CompileError without a location the location of the variant that is being compiled."""
+    try:
+        yield
+    except CompileError as error:
+        if error.location is None and variant.location is not None:
+            raise CompileError(error.message, variant.location, error.note) from error
+        raise
 
 
 class Architectures(ABC):

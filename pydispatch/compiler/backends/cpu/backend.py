@@ -14,7 +14,7 @@ from pydispatch.compiler.backends.cpu.units import Linked, UnitContext, Units
 from pydispatch.compiler.emit.llvm.cpu.library import QUERY_SYMBOL
 from pydispatch.compiler.emit.llvm.cpu.platform import MAX_BINDINGS, MAX_CONSTANTS
 from pydispatch.compiler.kernel_ir.kernel import Binary, ObjectFile, Variant
-from pydispatch.compiler.target.backend import Dump
+from pydispatch.compiler.target.backend import Dump, located_errors
 from pydispatch.compiler.target.cpu import Machine, machine_of
 from pydispatch.compiler.target.cpu_features import check_features
 from pydispatch.compiler.toolchain import objects, tools
@@ -34,12 +34,8 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
     dump: gets each intermediate as (suffix, content): `.ll`, `.optimized.ll`, `.s`, `.o`, `.so`. Raises CompileError.
     `Binary.notes["seconds"]` has the time of each phase. May be called from several threads.
     """
-    try:
+    with located_errors(variant):
         return _compile(variant, dump)
-    except CompileError as error:
-        if error.location is None and variant.location is not None:
-            raise CompileError(error.message, variant.location, error.note) from error
-        raise
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:

@@ -22,7 +22,7 @@ from pydispatch.compiler.backends.cuda.objects import (
 )
 from pydispatch.compiler.backends.cuda.target import DEFAULT, FORMAT
 from pydispatch.compiler.kernel_ir.kernel import Binary, Export, Variant
-from pydispatch.compiler.target.backend import Dump
+from pydispatch.compiler.target.backend import Dump, located_errors
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.ptx import interface
 from pydispatch.formats.ptx.parameters import parameters_of
@@ -41,12 +41,8 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
     dump: called with each module as (suffix, bytes), and the LLVM IR of generated ones. `Binary.notes`: "ptx" goes into
     the manifest, so does "warnings"; "seconds" has the time of each phase. Raises CompileError.
     """
-    try:
+    with located_errors(variant):
         return _compile(variant, dump)
-    except CompileError as error:
-        if error.location is None and variant.location is not None:
-            raise CompileError(error.message, variant.location, error.note) from error
-        raise
 
 
 def architecture_of(variant: Variant) -> str:

@@ -6,9 +6,8 @@ and LTO-IR go through NVIDIA's linker, which makes machine code of all of it.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import IndexType, MemRefType, ModuleOp
@@ -19,8 +18,9 @@ from pydispatch.compiler.backends.cuda import bitcode as cuda_bitcode
 from pydispatch.compiler.backends.cuda import tools
 from pydispatch.compiler.backends.cuda.link import link_machine_code
 from pydispatch.compiler.backends.cuda.objects import with_kind
-from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
-from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, is_import, is_set, reachable
+from pydispatch.compiler.backends.functions import Language, check_static, imports_at_load
+from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol
+from pydispatch.compiler.kernel_ir.calls import is_declaration, is_set, reachable
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Export, ObjectFile, Variant
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
@@ -113,8 +113,8 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     if inputs.machine:
         code = link_machine_code(text, inputs.machine, arch)
         return LinkedKernels(code, "cubin", (), [], generated.blocks, generated.shared, generated.alignment)
-    _check_static(unresolved, functions, inputs)
-    imports, calls = _imports(unresolved, functions, variant)
+    check_static(unresolved, functions, LANGUAGE, inputs.names(), inputs.files())
+    imports, calls = imports_at_load(unresolved, functions, variant, LANGUAGE)
     _check_rest(unresolved, imports, variant, inputs)
     if inputs.libraries:
         problem = tools.assemble_problem(text.encode(), where, target, is_open=bool(unresolved))
@@ -201,21 +201,6 @@ def _functions_of(file: ObjectFile) -> list[str]:
         raise CompileError(str(error), file.location) from None
 
 
-def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], inputs: Inputs) -> None:
-    """CompileError for a function that must be linked now and is in no object."""
-    for function in functions.values():
-        name = import_symbol(function)
-        if is_declaration(function) and not is_import(function) and name in unresolved:
-            near = difflib.get_close_matches(name, inputs.names(), 1)
-            raise CompileError(
-                f"function '{name}' is declared as hal.import.static, and no object for CUDA defines it",
-                location_of(function),
-                f"{f'did you mean {near[0]!r}? ' if near else ''}"
-                f"asked: {', '.join(inputs.files()) or 'there are no objects'}; add a .ptx, .bc, .cu or .c with "
-                f"{prototype(name, function)} to the objects, or drop hal.import.static to resolve it when loading",
-            )
-
-
 def _check_rest(unresolved: Sequence[str], imports: Sequence[str], variant: Variant, inputs: Inputs) -> None:
     """CompileError for what an object needs, and neither another one nor the program asks for."""
     missing = [name for name in unresolved if name not in imports and f"?{name}" not in imports]
@@ -226,30 +211,6 @@ def _check_rest(unresolved: Sequence[str], imports: Sequence[str], variant: Vari
             variant.location,
             f"asked: {', '.join(inputs.files())}; add an object that defines it",
         )
-
-
-def _imports(
-    unresolved: Sequence[str], functions: Mapping[str, FuncOp], variant: Variant
-) -> tuple[tuple[str, ...], list[dict[str, object]]]:
-    """Return the symbols that are resolved when the program is loaded, and their calls for the manifest."""
-    names = [export.name for export in variant.exports]
-    wanted = [entry for entry in imports_of(functions, names) if entry.symbol in unresolved]
-    calls: list[dict[str, object]] = [
-        {
-            "symbol": entry.symbol,
-            "optional": entry.optional,
-            "exports": [n for n in names if entry.symbol in map(bare_symbol, reached_imports(functions, n))],
-            "cuda": prototypes(entry.symbol, functions),
-        }
-        for entry in wanted
-    ]
-    return tuple(str(entry) for entry in wanted), calls
-
-
-def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
-    """Return the prototypes by which kernels call a symbol, in CUDA C++."""
-    declarations = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
-    return list(dict.fromkeys(prototype(symbol, f) for f in declarations))
 
 
 def prototype(symbol: str, function: FuncOp) -> str:
@@ -280,3 +241,6 @@ def _cuda(type_: Attribute) -> str:
     if is_float(type_):
         return {32: "float", 64: "double", 16: "unsigned short"}.get(width, "unsigned char")
     return {1: "bool", 8: "signed char", 16: "short", 32: "int"}.get(width, "long long")
+
+
+LANGUAGE = Language("CUDA", "cuda", prototype, "add a .ptx, .bc, .cu or .c with {prototype}")

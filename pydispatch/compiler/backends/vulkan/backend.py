@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydispatch.compiler.backends.vulkan import tools
 from pydispatch.compiler.kernel_ir.kernel import Binary, Export, ObjectFile, Variant
-from pydispatch.compiler.target.backend import Dump
+from pydispatch.compiler.target.backend import Dump, located_errors
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.spirv import interface
 from pydispatch.formats.spirv.check import check
@@ -49,12 +49,8 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
     dump: gets each module as (suffix, bytes). `Binary.notes`: "modules", "entries" and "specialization" go into the
     manifest; "seconds" has the time of each phase. Raises CompileError.
     """
-    try:
+    with located_errors(variant):
         return _compile(variant, dump)
-    except CompileError as error:
-        if error.location is None and variant.location is not None:
-            raise CompileError(error.message, variant.location, error.note) from error
-        raise
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:

@@ -7,22 +7,20 @@ how to write one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from pydispatch.compiler.backends.functions import Language, check_static, imports_at_load
 from pydispatch.compiler.backends.vulkan import tools
-from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
 from pydispatch.compiler.emit.spirv.emitter import emit_module
-from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, is_import
+from pydispatch.compiler.kernel_ir.calls import is_declaration
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile, Variant
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
-from pydispatch.ir.core.locations import location_of
 from pydispatch.link.spirv import link
 from pydispatch.link.spirv.link import Library
 
@@ -54,19 +52,9 @@ def generate(variant: Variant) -> GeneratedSpirv:
         linked = link.link(data, libraries, (), f"executable '@{variant.executable}'")
     except (ArtifactError, InvalidArgumentError) as error:
         raise CompileError(str(error), variant.location) from None
-    _check_static(linked.unresolved, functions, libraries)
-    names = [export.name for export in variant.exports]
-    wanted = [entry for entry in imports_of(functions, names) if entry.symbol in linked.unresolved]
-    calls: list[dict[str, object]] = [
-        {
-            "symbol": entry.symbol,
-            "optional": entry.optional,
-            "exports": [n for n in names if entry.symbol in map(bare_symbol, reached_imports(functions, n))],
-            "glsl": prototypes(entry.symbol, functions),
-        }
-        for entry in wanted
-    ]
-    return GeneratedSpirv(linked.data, tuple(str(entry) for entry in wanted), calls)
+    known = [name for library in libraries for name in library.names()]
+    check_static(linked.unresolved, functions, LANGUAGE, known, [library.name for library in libraries])
+    return GeneratedSpirv(linked.data, *imports_at_load(linked.unresolved, functions, variant, LANGUAGE))
 
 
 def _library(file: ObjectFile) -> Library:
@@ -109,30 +97,6 @@ def _with_sizes(text: str) -> str:
     return "\n".join([*lines[: last + 1], _SIZES, f"#line {last + 2}", *lines[last + 1 :]])
 
 
-def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], libraries: Sequence[Library]) -> None:
-    """CompileError for a function that must be linked now and is in no object."""
-    import difflib
-
-    for function in functions.values():
-        name = import_symbol(function)
-        if is_declaration(function) and not is_import(function) and name in unresolved:
-            known = [function_name for library in libraries for function_name in library.names()]
-            near = difflib.get_close_matches(name, known, 1)
-            asked = ", ".join(library.name for library in libraries) or "there are no objects"
-            raise CompileError(
-                f"function '{name}' is declared as hal.import.static, and no object for Vulkan defines it",
-                location_of(function),
-                f"{f'did you mean {near[0]!r}? ' if near else ''}asked: {asked}; "
-                "add a .spv or .glsl with it to the objects, or drop hal.import.static to resolve it when loading",
-            )
-
-
-def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
-    """Return the prototypes by which kernels call a symbol, in GLSL."""
-    declarations = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
-    return list(dict.fromkeys(prototype(symbol, f) for f in declarations))
-
-
 def prototype(symbol: str, function: FuncOp) -> str:
     """Return a prototype in GLSL, such as `void scale(uint offset0, int)  // binding 0: float[]`."""
     parameters: list[str] = []
@@ -157,3 +121,6 @@ def _glsl(type_: Attribute) -> str:
         return "uint"  # small floats are their bits
     width = bit_width(type_)
     return "bool" if width == 1 else "int" if width <= 32 else "int64_t"
+
+
+LANGUAGE = Language("Vulkan", "glsl", prototype, "add a .spv or .glsl with it")

@@ -13,7 +13,7 @@ from pydispatch.compiler.backends.webgpu.objects import compile_objects
 from pydispatch.compiler.emit.wgsl.emitter import EntryPoint, emit_module
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Binary, Variant
-from pydispatch.compiler.target.backend import Dump
+from pydispatch.compiler.target.backend import Dump, located_errors
 from pydispatch.errors import CompileError
 from pydispatch.formats.wgsl.interface import LEAST, features
 from pydispatch.formats.wgsl.merge import fewest
@@ -31,12 +31,8 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
     dump: gets the text. `Binary.notes`: "wgsl" goes into the manifest; "seconds" has the time of each phase. Raises
     CompileError.
     """
-    try:
+    with located_errors(variant):
         return _compile(variant, dump)
-    except CompileError as error:
-        if error.location is None and variant.location is not None:
-            raise CompileError(error.message, variant.location, error.note) from error
-        raise
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:

@@ -6,21 +6,19 @@ write one.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import Float32Type, IndexType, MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from pydispatch.compiler.backends.functions import Language, check_static, imports_at_load
 from pydispatch.compiler.backends.webgpu.objects import preprocessed
-from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
-from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, is_import
+from pydispatch.compiler.kernel_ir.calls import is_declaration
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile, Variant
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, storage_bits
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
-from pydispatch.ir.core.locations import location_of
 from pydispatch.link.wgsl.link import Library, link, open_library
 
 
@@ -59,41 +57,9 @@ def with_functions(text: str, module: ModuleOp, libraries: Sequence[Library], va
         linked = link(text.encode(), libraries, (), f"executable '@{variant.executable}'")
     except (ArtifactError, InvalidArgumentError) as error:
         raise CompileError(str(error), variant.location) from None
-    _check_static(linked.unresolved, functions, libraries)
-    names = [export.name for export in variant.exports]
-    wanted = [entry for entry in imports_of(functions, names) if entry.symbol in linked.unresolved]
-    calls: list[dict[str, object]] = [
-        {
-            "symbol": entry.symbol,
-            "optional": entry.optional,
-            "exports": [n for n in names if entry.symbol in map(bare_symbol, reached_imports(functions, n))],
-            "wgsl": prototypes(entry.symbol, functions),
-        }
-        for entry in wanted
-    ]
-    return GeneratedWgsl(linked.data.decode(), tuple(str(entry) for entry in wanted), calls)
-
-
-def _check_static(unresolved: Sequence[str], functions: Mapping[str, FuncOp], libraries: Sequence[Library]) -> None:
-    """CompileError for a function that must be linked now and is in no object."""
-    for function in functions.values():
-        name = import_symbol(function)
-        if is_declaration(function) and not is_import(function) and name in unresolved:
-            near = difflib.get_close_matches(name, [known for library in libraries for known in library.names()], 1)
-            asked = ", ".join(library.name for library in libraries) or "there are no objects"
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise CompileError(
-                f"function '{name}' is declared as hal.import.static, and no object for WebGPU defines it",
-                location_of(function),
-                f"{hint}asked: {asked}; wanted is {prototype(name, function)}; "
-                "add a .wgsl with it to the objects, or drop hal.import.static to resolve it when loading",
-            )
-
-
-def prototypes(symbol: str, functions: Mapping[str, FuncOp]) -> list[str]:
-    """Return the prototypes by which kernels call a symbol, in WGSL."""
-    declarations = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
-    return list(dict.fromkeys(prototype(symbol, f) for f in declarations))
+    known = [name for library in libraries for name in library.names()]
+    check_static(linked.unresolved, functions, LANGUAGE, known, [library.name for library in libraries])
+    return GeneratedWgsl(linked.data.decode(), *imports_at_load(linked.unresolved, functions, variant, LANGUAGE))
 
 
 def prototype(symbol: str, function: FuncOp) -> str:
@@ -126,3 +92,6 @@ def _element(type_: Attribute) -> str:
     if isinstance(type_, Float32Type):
         return "f32"
     return {64: "vec2u", 32: "i32"}.get(storage_bits(type_), "atomic<u32>")
+
+
+LANGUAGE = Language("WebGPU", "wgsl", prototype, "wanted is {prototype}; add a .wgsl with it")

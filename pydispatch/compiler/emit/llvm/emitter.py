@@ -32,6 +32,7 @@ from pydispatch.compiler.emit.llvm.ops import (
 from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.kernel_ir.expand.expand import expand
 from pydispatch.compiler.kernel_ir.index_sets import split_index_sets
+from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.strided import take_steps_together
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
@@ -41,14 +42,8 @@ SUBJECTS = (arith, divide, math, memref, atomics, views, scf, parallel, calls, h
 
 @functools.cache
 def lowerings(subjects: tuple[ModuleType, ...] = SUBJECTS) -> dict[str, Lowering]:
-    """Return the lowerings of all subjects, by operation. Two rows for one op are an error of this package."""
-    table: dict[str, Lowering] = {}
-    for subject in subjects:
-        rows: dict[str, Lowering] = subject.ROWS
-        if clash := table.keys() & rows.keys():
-            raise AssertionError(f"two lowerings for {sorted(clash)}")
-        table.update(rows)
-    return table
+    """Return the lowerings of all subjects, by operation."""
+    return lowerings_of(subjects)
 
 
 def emit_module(

@@ -31,6 +31,7 @@ from pydispatch.compiler.emit.spirv.watch import watch as watch_loops
 from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.kernel import Export, Target
 from pydispatch.compiler.kernel_ir.readers import integers
+from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_kernels
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
@@ -40,14 +41,8 @@ SUBJECTS = (arith, floats, casts, math, memref, atomics, views, control_flow, sc
 
 @functools.cache
 def lowerings() -> dict[str, Lowering]:
-    """Return the lowerings of all subjects, by operation. Two rows for one op are an error of this package."""
-    table: dict[str, Lowering] = {}
-    for subject in SUBJECTS:
-        rows: dict[str, Lowering] = subject.ROWS
-        if clash := table.keys() & rows.keys():
-            raise AssertionError(f"two lowerings for {sorted(clash)}")
-        table.update(rows)
-    return table
+    """Return the lowerings of all subjects, by operation."""
+    return lowerings_of(SUBJECTS)
 
 
 def emit_module(

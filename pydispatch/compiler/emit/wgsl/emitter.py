@@ -22,6 +22,7 @@ from pydispatch.compiler.emit.wgsl.ops import arith, atomics, calls, casts, floa
 from pydispatch.compiler.emit.wgsl.words import is_free
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import integers
+from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_kernels
 from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import MET
@@ -43,14 +44,8 @@ class EntryPoint:
 
 @functools.cache
 def lowerings() -> dict[str, Lowering]:
-    """Return the lowerings of all subjects, by operation. Two rows for one op are an error of this package."""
-    table: dict[str, Lowering] = {}
-    for subject in SUBJECTS:
-        rows: dict[str, Lowering] = subject.ROWS
-        if clash := table.keys() & rows.keys():
-            raise AssertionError(f"two lowerings for {sorted(clash)}")
-        table.update(rows)
-    return table
+    """Return the lowerings of all subjects, by operation."""
+    return lowerings_of(SUBJECTS)
 
 
 def emit_module(

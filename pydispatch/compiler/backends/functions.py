@@ -1,0 +1,82 @@
+"""External functions of kernels, for backends that link code of devices: missing ones, and those found at load."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+
+from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
+from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, is_import
+from pydispatch.compiler.kernel_ir.kernel import Variant
+from pydispatch.errors import CompileError
+from pydispatch.ir.core.locations import location_of
+
+
+@dataclass(frozen=True)
+class Language:
+    """The language in which a backend shows functions to users.
+
+    name: of its API. key: of the prototypes in the manifest. prototype: of a symbol and its declaration. remedy: what
+    defines a function of a prototype when it is added to the objects.
+    """
+
+    name: str
+    key: str
+    prototype: Callable[[str, FuncOp], str]
+    remedy: str
+
+
+def check_static(
+    unresolved: Sequence[str],
+    functions: Mapping[str, FuncOp],
+    language: Language,
+    known: Sequence[str],
+    files: Sequence[str],
+) -> None:
+    """CompileError for a function that must be linked now and is in no object.
+
+    Args:
+        unresolved: Symbols that linking left.
+        functions: The functions of the kernels.
+        language: The language of the backend.
+        known: The functions that the objects define.
+        files: The names of the objects.
+    """
+    for function in functions.values():
+        name = import_symbol(function)
+        if is_declaration(function) and not is_import(function) and name in unresolved:
+            near = difflib.get_close_matches(name, known, 1)
+            remedy = language.remedy.format(prototype=language.prototype(name, function))
+            raise CompileError(
+                f"function '{name}' is declared as hal.import.static, and no object for {language.name} defines it",
+                location_of(function),
+                f"{f'did you mean {near[0]!r}? ' if near else ''}asked: {', '.join(files) or 'there are no objects'}; "
+                f"{remedy} to the objects, or drop hal.import.static to resolve it when loading",
+            )
+
+
+def imports_at_load(
+    unresolved: Sequence[str], functions: Mapping[str, FuncOp], variant: Variant, language: Language
+) -> tuple[tuple[str, ...], list[dict[str, object]]]:
+    """Return the symbols that are resolved when the program is loaded, and their calls for the manifest."""
+    names = [export.name for export in variant.exports]
+    wanted = [entry for entry in imports_of(functions, names) if entry.symbol in unresolved]
+    calls: list[dict[str, object]] = [
+        {
+            "symbol": entry.symbol,
+            "optional": entry.optional,
+            "exports": [name for name in names if entry.symbol in map(bare_symbol, reached_imports(functions, name))],
+            language.key: prototypes(entry.symbol, functions, language),
+        }
+        for entry in wanted
+    ]
+    return tuple(str(entry) for entry in wanted), calls
+
+
+def prototypes(symbol: str, functions: Mapping[str, FuncOp], language: Language) -> list[str]:
+    """Return the prototypes by which kernels call a symbol."""
+    declarations = [f for f in functions.values() if is_import(f) and bare_symbol(f) == symbol]
+    return list(dict.fromkeys(language.prototype(symbol, declaration) for declaration in declarations))
