@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import func
@@ -19,36 +20,43 @@ from pydispatch.frontends.stablehlo.operators.elementwise import SCALAR_FUNCTION
 from pydispatch.frontends.stablehlo.sizes import names_of_sizes
 from pydispatch.frontends.stablehlo.tracer import StablehloTracer
 from pydispatch.ir.core.locations import NamedLoc, location_of
+from pydispatch.ir.core.symbols import references
 
 
 def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
-    """Return the program of a module: its function `main` alone, or where there is none all public ones.
+    """Return the program of a module, with the functions of `_entries`.
 
     options: its weights are arguments of the first function.
     """
     b = Builder(filename_of(module), options.weights)
+    bound: Sequence[tuple[str, Any]] = options.bound
     for entry in _entries(module):
         tracer = StablehloTracer(b, module, options, TABLE, SCALAR_FUNCTIONS)
         with b.at(entry):
             inputs = tracer.inputs_of(entry, _argument_names(entry), names_of_sizes(entry))
-            count = len(options.bound)
-            weights = [_bound(b, *pair) for pair in zip(inputs, options.bound, strict=False)]
-            results = tracer.results_of(entry, [*weights, *b.begin(inputs[count:])])
+            weights = [_bound(b, *pair) for pair in zip(inputs, bound, strict=False)]
+            results = tracer.results_of(entry, [*weights, *b.begin(inputs[len(bound) :])])
+            bound = ()
             names = _result_names(entry, len(results))
             b.finish(entry.sym_name.data, dict(zip(names, results, strict=True)))
     return b.module
 
 
 def _entries(module: ModuleOp) -> list[func.FuncOp]:
-    """Return the functions that callers see: `main`, or else all public functions. CompileError without a public
-    function.
+    """Return the functions that callers see: `main`, and the public functions that no operation of the module names;
+    without `main`, all public functions. CompileError without a public function.
+
+    Older exporters do not mark the functions that `main` calls as private.
     """
     public = public_functions(module)
-    named = [op for op in public if op.sym_name.data == "main"]
     if not public:
         raise CompileError("a StableHLO program has a public function; this one has none", location_of(module),
                            "make the function that is called public: func.func @main")  # fmt: skip
-    return named or public
+    main = [op for op in public if op.sym_name.data == "main"]
+    if not main:
+        return public
+    called = {name for op in module.ops if op not in main for name in references(op)} | set(references(main[0]))
+    return main + [op for op in public if op not in main and op.sym_name.data not in called]
 
 
 def _bound(builder: Builder, expected: Input, weight: tuple[str, Any]) -> Tensor:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterator
 
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import DictionaryAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute
 from xdsl.traits import SymbolOpInterface, SymbolTable
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.ir.core.walk import walk
 
 MISSING = re.compile(r"'?@(\S+?)'? could not be found in symbol table")
 
@@ -24,6 +27,29 @@ def symbols_of(table: Operation) -> list[tuple[str, Operation]]:
             if symbol is not None:
                 found.append((symbol.data, op))
     return found
+
+
+def references(op: Operation) -> Iterator[str]:
+    """Yield the symbols that an operation and its regions refer to."""
+    for inner in walk(op):
+        for attribute in (*inner.properties.values(), *inner.attributes.values()):
+            yield from _references(attribute)
+
+
+def _references(attribute: Attribute) -> Iterator[str]:
+    pending: list[Attribute] = [attribute]
+    while pending:
+        nested = pending.pop()
+        if isinstance(nested, SymbolRefAttr):
+            yield nested.root_reference.data
+        elif isinstance(nested, ParametrizedAttribute):
+            pending += nested.parameters
+        else:
+            data = getattr(nested, "data", None)
+            if isinstance(data, tuple):
+                pending += [a for a in data if isinstance(a, Attribute)]
+            elif isinstance(nested, DictionaryAttr):
+                pending += nested.data.values()
 
 
 def check_distinct(op: Operation) -> None:

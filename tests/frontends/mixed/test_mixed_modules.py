@@ -236,3 +236,26 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     np.testing.assert_array_equal(pd.device("cpu").load(artifact).main(x), -x)
     with pytest.raises(pd.CompileError, match="double"):
         pd.compile(model, pdl_spec={"preprocessing": SPEC}, require_match=True)
+
+
+def test_public_functions_beside_main_are_exported_unless_they_are_called() -> None:
+    text = """
+func.func @helper(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = stablehlo.add %x, %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func public @decode(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = func.call @helper(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = stablehlo.negate %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+"""
+    program = load(text)
+    x = np.float32([1, 2, 3, 4])
+    assert sorted(program.functions) == ["decode", "main"]
+    np.testing.assert_array_equal(program.decode(x), 2 * x)
+    np.testing.assert_array_equal(program.main(x), -x)
+    assert sorted(load(text.replace("@main", "@first")).functions) == ["decode", "first", "helper"]

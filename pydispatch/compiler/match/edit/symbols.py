@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Operation
-from xdsl.ir.core import ParametrizedAttribute
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
 
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
 from pydispatch.ir.core.rewriting import erase_op
+from pydispatch.ir.core.symbols import references
 from pydispatch.ir.core.walk import walk
 
 _ORIGIN = "pyd.imported"
@@ -32,29 +30,6 @@ def clone(op: Operation) -> Operation:
     for new, old in zip(walk(copy), walk(op), strict=True):
         new.location = old.location
     return copy
-
-
-def references(op: Operation) -> Iterator[str]:
-    """Yield the symbols that an operation and its regions refer to."""
-    for inner in walk(op):
-        for attribute in (*inner.properties.values(), *inner.attributes.values()):
-            yield from _references(attribute)
-
-
-def _references(attribute: Attribute) -> Iterator[str]:
-    pending: list[Attribute] = [attribute]
-    while pending:
-        nested = pending.pop()
-        if isinstance(nested, SymbolRefAttr):
-            yield nested.root_reference.data
-        elif isinstance(nested, ParametrizedAttribute):
-            pending += nested.parameters
-        else:
-            data = getattr(nested, "data", None)
-            if isinstance(data, tuple):
-                pending += [a for a in data if isinstance(a, Attribute)]
-            elif isinstance(nested, DictionaryAttr):
-                pending += nested.data.values()
 
 
 def import_symbol(
