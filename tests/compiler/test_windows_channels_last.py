@@ -1,4 +1,4 @@
-"""Sliding windows with channels last against NumPy: depthwise convolutions and poolings with what is fused around them."""
+"""Sliding windows with channels last against NumPy: depthwise convolutions and poolings with fused operations."""
 
 from __future__ import annotations
 
