@@ -71,8 +71,8 @@ def _read() -> dict[bytes, CodeType]:
     with suppress(OSError, ValueError, EOFError, TypeError, NotImplementedError):
         data = _path().read_bytes()
         if data.startswith(importlib.util.MAGIC_NUMBER):
-            found = marshal.loads(memoryview(data)[len(importlib.util.MAGIC_NUMBER) :])
-            return found if isinstance(found, dict) else {}
+            codes = marshal.loads(memoryview(data)[len(importlib.util.MAGIC_NUMBER) :])
+            return codes if isinstance(codes, dict) else {}
     return {}
 
 

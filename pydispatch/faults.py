@@ -110,9 +110,9 @@ def with_source(error: InternalError, source: str) -> InternalError:
     text names.
     """
     shown = f":\n{source}" if len(source) <= SHOWN else f" is in {_written(source)}"
-    found = InternalError(f"{error}\nnote: a program that repeats it{shown}")
-    found.source = source
-    return found
+    described = InternalError(f"{error}\nnote: a program that repeats it{shown}")
+    described.source = source
+    return described
 
 
 def _written(source: str) -> str:
@@ -144,10 +144,10 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
 def innermost(error: BaseException, kind: type[R]) -> R | None:
     """Return the value of a type that the innermost function worked on: its variable `op` or `node`, or the last."""
     for frame in _frames(error):
-        found = [value for value in frame.f_locals.values() if isinstance(value, kind)]
-        if found:
+        values = [value for value in frame.f_locals.values() if isinstance(value, kind)]
+        if values:
             named = (frame.f_locals.get(name) for name in ("op", "node"))
-            return next((value for value in named if isinstance(value, kind)), found[-1])
+            return next((value for value in named if isinstance(value, kind)), values[-1])
     return None
 
 

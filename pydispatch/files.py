@@ -147,7 +147,7 @@ def recording() -> Iterator[Reads]:
     try:
         yield reads
     finally:
-        _recorders[:] = [each for each in _recorders if each is not reads]
+        _recorders[:] = [recorder for recorder in _recorders if recorder is not reads]
 
 
 def record(found: Iterable[str] = (), missed: Iterable[str] = ()) -> None:

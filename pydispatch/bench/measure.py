@@ -54,8 +54,8 @@ class Ratio:
 
 def ratio(samples: Samples, base: Samples) -> Ratio:
     """Return the ratio of two contenders' durations over rounds that were measured together."""
-    found = [one / other for one, other in zip(samples.seconds, base.seconds, strict=True)]
-    return Ratio(statistics.median(found), _middle(found))
+    ratios = [one / other for one, other in zip(samples.seconds, base.seconds, strict=True)]
+    return Ratio(statistics.median(ratios), _middle(ratios))
 
 
 def _middle(values: Sequence[float]) -> tuple[float, float]:
@@ -78,7 +78,7 @@ def measure(
     """
     now = time.perf_counter
     counts = {name: _warm(call, warm_up) for name, call in contenders.items()}
-    found: dict[str, list[float]] = {name: [] for name in contenders}
+    durations: dict[str, list[float]] = {name: [] for name in contenders}
     end = now() + seconds * len(contenders)
     rounds = 0
     while rounds < FEWEST_ROUNDS or now() < end:
@@ -91,9 +91,9 @@ def measure(
             start = clock()
             for _ in count:
                 call()
-            found[name].append((clock() - start) / counts[name])
+            durations[name].append((clock() - start) / counts[name])
         rounds += 1
-    return [Samples(name, tuple(times), counts[name]) for name, times in found.items()]
+    return [Samples(name, tuple(times), counts[name]) for name, times in durations.items()]
 
 
 def _warm(call: Call, seconds: float) -> int:

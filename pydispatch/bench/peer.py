@@ -34,18 +34,18 @@ class Question:
 
 def names() -> list[str]:
     """Return the names of all peers, sorted."""
-    return sorted(each.name for each in pkgutil.iter_modules(peers.__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(peers.__path__))
 
 
 def parse(text: str) -> list[tuple[str, str]]:
     """(name, file or "") of each. Raises InvalidArgumentError."""
-    found = []
+    selected = []
     for part in text.split(","):
         name, _, file = part.partition("=")
         if name not in names():
             raise InvalidArgumentError(f"--peer={text}: expected names of {', '.join(names())}, got '{name}'")
-        found.append((name, file))
-    return found
+        selected.append((name, file))
+    return selected
 
 
 def contender(name: str, question: Question) -> Any:

@@ -81,35 +81,35 @@ def axes(panel: Panel, names: Sequence[str]) -> str:
         parts.append(_text(LEFT - 5, up(value) + 4, label, "end"))
     parts += [_line(LEFT, up(level), WIDTH - RIGHT, up(level), "one") for level in levels]
     parts.append(f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>')
-    for number, name in enumerate(names):
+    for index, name in enumerate(names):
         series = sorted(panel.series.get(name, ()))
         if series:
-            parts.append(_series([(across(x), up(y)) for x, y in series], number, name))
+            parts.append(_series([(across(x), up(y)) for x, y in series], index, name))
     return "".join(parts)
 
 
 def legend(names: Sequence[str], columns: int = 2) -> str:
     """Return the SVG of a legend, which has a line and a marker for each name."""
     parts = []
-    for number, name in enumerate(names):
-        x, y = 8 + number % columns * WIDTH / 2, 8 + number // columns * LEGEND_LINE
-        parts.append(_series([(x, y), (x + 13, y), (x + 26, y)], number, name, (1,)) + _text(x + 33, y + 4, name))
+    for index, name in enumerate(names):
+        x, y = 8 + index % columns * WIDTH / 2, 8 + index // columns * LEGEND_LINE
+        parts.append(_series([(x, y), (x + 13, y), (x + 26, y)], index, name, (1,)) + _text(x + 33, y + 4, name))
     return "".join(parts)
 
 
-def marker(x: float, y: float, number: int) -> str:
+def marker(x: float, y: float, index: int) -> str:
     """Return the SVG of the marker of a series at a position."""
-    shape = MARKERS[number % len(MARKERS)]
-    return f'<path class="s{number % SHADES}" transform="translate({x:.1f} {y:.1f})" d="{shape}"/>'
+    shape = MARKERS[index % len(MARKERS)]
+    return f'<path class="s{index % SHADES}" transform="translate({x:.1f} {y:.1f})" d="{shape}"/>'
 
 
-def _series(places: Sequence[tuple[float, float]], number: int, name: str, marked: Sequence[int] | None = None) -> str:
+def _series(points: Sequence[tuple[float, float]], index: int, name: str, marked: Sequence[int] | None = None) -> str:
     """Markers are left out where there are many points."""
-    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    dashes = DASHES[number % len(DASHES)]
-    shown = range(0, len(places), max(1, len(places) // 12)) if marked is None else marked
-    line = f'<path class="s{number % SHADES} line" d="M{path}" stroke-dasharray="{dashes}" style="fill:none"/>'
-    return f"<g><title>{escape(name)}</title>{line}{''.join(marker(*places[i], number) for i in shown)}</g>"
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    dashes = DASHES[index % len(DASHES)]
+    shown = range(0, len(points), max(1, len(points) // 12)) if marked is None else marked
+    line = f'<path class="s{index % SHADES} line" d="M{path}" stroke-dasharray="{dashes}" style="fill:none"/>'
+    return f"<g><title>{escape(name)}</title>{line}{''.join(marker(*points[i], index) for i in shown)}</g>"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", css: str = "") -> str:
@@ -159,9 +159,9 @@ class Axis:
         if decades < 0.5:
             steps = (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8)
         low, high = math.floor(math.log10(self.least)), math.ceil(math.log10(self.most))
-        found = [s * 10.0**e for e in range(low, high + 1) for s in steps if self.least <= s * 10.0**e <= self.most]
-        kept = found[:: max(1, math.ceil(len(found) / 7))]
-        return [(value, self.text(value)) for value in kept]
+        values = [s * 10.0**e for e in range(low, high + 1) for s in steps if self.least <= s * 10.0**e <= self.most]
+        shown = values[:: max(1, math.ceil(len(values) / 7))]
+        return [(value, self.text(value)) for value in shown]
 
 
 def short(value: float) -> str:

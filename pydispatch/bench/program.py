@@ -42,7 +42,7 @@ class Direct:
         out = np.empty_like(inputs[0])
         call = self._bind(*inputs, out)
         call()
-        return Work(call, [out], sum(each.nbytes for each in (*inputs, out)))
+        return Work(call, [out], sum(array.nbytes for array in (*inputs, out)))
 
 
 def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Work:
@@ -58,8 +58,8 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
     call = partial(function, *inputs, **given_by_name) if prepare is None else prepare(*inputs, **given_by_name)
     returned = call()
     results = [array_of(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
-    given = [array_of(value) for value in (*inputs, *(named or {}).values())]
-    nbytes = sum(value.nbytes for value in (*given, *results) if isinstance(value, np.ndarray) and value.ndim)
+    arguments = [array_of(value) for value in (*inputs, *(named or {}).values())]
+    nbytes = sum(value.nbytes for value in (*arguments, *results) if isinstance(value, np.ndarray) and value.ndim)
     measured = getattr(function, "profile", None)
     profile = None if measured is None else lambda: measured(*inputs, runs=RUNS, **(named or {}))
     wait = getattr(device, "synchronize", None)
@@ -78,14 +78,14 @@ def array_of(value: Any) -> Any:
     return np.array(value.numpy() if hasattr(value, "numpy") else value)
 
 
-def difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
+def difference(results: Sequence[Any], expected: Sequence[Any]) -> float:
     """Return the largest difference of an element, relative to the largest element of its result; inf for
     other shapes.
     """
-    if len(found) != len(expected):
+    if len(results) != len(expected):
         return float("inf")
     worst = 0.0
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(results, expected, strict=True):
         if one.shape != other.shape:
             return float("inf")
         wide = other.astype(np.float64)
@@ -98,7 +98,7 @@ def difference(found: Sequence[Any], expected: Sequence[Any]) -> float:
 def machine(device: Any) -> dict[str, Any]:
     """Return the facts about the machine and its software that measured times depend on."""
     described = device.describe()
-    found = {"device": device.name, "system": f"{platform.system()} {platform.machine()}",
+    facts = {"device": device.name, "system": f"{platform.system()} {platform.machine()}",
              "python": platform.python_version(), "numpy": np.__version__}  # fmt: skip
-    found.update({name: described[name] for name in ("model", "workers", "level") if described.get(name)})
-    return found
+    facts.update({name: described[name] for name in ("model", "workers", "level") if described.get(name)})
+    return facts

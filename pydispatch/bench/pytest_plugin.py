@@ -54,8 +54,8 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
     def option(name: str) -> Any:
         """Return an option of the mark of the test, or else of the command line."""
-        given = {} if marker is None else marker.kwargs
-        return given.get(name, request.config.getoption(f"benchmark_{name}"))
+        marked = {} if marker is None else marker.kwargs
+        return marked.get(name, request.config.getoption(f"benchmark_{name}"))
 
     def run(function: Any, *arguments: Any, device: Any = None, items: float = 1, **named: Any) -> Any:
         from pydispatch.bench.program import machine, work_of

@@ -17,18 +17,18 @@ def time_text(seconds: float, digits: int = 3) -> str:
     return f"{seconds / scale:.{digits}g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
 
 
-def rows(found: Sequence[Samples], nbytes: int, items: float) -> list[dict[str, Any]]:
+def rows(contenders: Sequence[Samples], nbytes: int, items: float) -> list[dict[str, Any]]:
     """Return a row of figures for each contender, with ratios to the first. nbytes, items: of one call."""
     table = []
-    for samples in found:
+    for samples in contenders:
         low, high = samples.middle
         row: dict[str, Any] = {
             "name": samples.name, "median_s": samples.median, "least_s": samples.least, "middle_s": [low, high],
             "rounds": len(samples.seconds), "calls_per_round": samples.calls,
             "items_per_s": items / samples.median, "bytes_per_s": nbytes / samples.median,
         }  # fmt: skip
-        if samples is not found[0]:
-            against = ratio(samples, found[0])
+        if samples is not contenders[0]:
+            against = ratio(samples, contenders[0])
             row["times_the_first"] = against.median
             row["times_the_first_middle"] = list(against.middle)
         table.append(row)
@@ -52,12 +52,12 @@ def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
     return columns(lines)
 
 
-def profiles(found: Mapping[str, Profile], most: int = 10) -> str:
+def profiles(by_contender: Mapping[str, Profile], most: int = 10) -> str:
     """Return seconds of each command in each contender; those that differ most from the first contender, or take
     longest where there is only one, come first.
     """
-    first = next(iter(found.values()))
-    times = {name: _by_command(profile) for name, profile in found.items()}
+    first = next(iter(by_contender.values()))
+    times = {name: _by_command(profile) for name, profile in by_contender.items()}
     base = _by_command(first)
     names = dict.fromkeys(command for row in times.values() for command in row)
 
@@ -79,11 +79,11 @@ def profiles(found: Mapping[str, Profile], most: int = 10) -> str:
 
 def _by_command(profile: Profile) -> dict[str, float]:
     """Return seconds by command without its region; equal commands together."""
-    found: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for timing in profile:
         name = timing.command.partition(": ")[2] if timing.command.startswith("region ") else timing.command
-        found[name] = found.get(name, 0.0) + timing.seconds
-    return found
+        seconds[name] = seconds.get(name, 0.0) + timing.seconds
+    return seconds
 
 
 def columns(lines: Sequence[Sequence[str]]) -> str:

@@ -85,14 +85,14 @@ def run(args: argparse.Namespace) -> int:
         profiles = {title: work.profile() for title, work in works.items()
                     if work.profile is not None and (args.profile or args.compare)}  # fmt: skip
         with traced(args):
-            found = measure({title: work.call for title, work in works.items()}, args.seconds, args.warm_up, pause)
-    table = report.rows(found, first.nbytes, args.items)
+            samples = measure({title: work.call for title, work in works.items()}, args.seconds, args.warm_up, pause)
+    table = report.rows(samples, first.nbytes, args.items)
     for row in table:
         row["off_by"] = off[row["name"]]
         if profile := profiles.get(row["name"]):
             row.update(profile.as_dict())
     about = machine(device)
-    _print(name, about, found, table, args.items)
+    _print(name, about, samples, table, args.items)
     if len(profiles) > 1:
         print("\n" + report.profiles(profiles))
     elif profiles:
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         write("--json", path_of("--json", args.json, "the path of a file"), json.dumps(data, indent=1).encode())
     wrong = [title for title, value in off.items() if value > MOST_OFF]
     for title in wrong:
-        print(f"[FAILED] {title}: results differ from those of {found[0].name} by {off[title]:.2g} of the largest "
+        print(f"[FAILED] {title}: results differ from those of {samples[0].name} by {off[title]:.2g} of the largest "
               "element")  # fmt: skip
     return 1 if wrong else 0
 
@@ -150,16 +150,16 @@ def _works(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, 
             path = Path(path_of("bench", text, "the path of a .pdx or .mlir file"))
             program = load_program(path, args, cpu="native")
             function = function_of(program, args.function)
-            given, named = inputs_of(function, args.input, reader)
+            inputs, named = inputs_of(function, args.input, reader)
             if text in works:
                 raise InvalidArgumentError(f"--compare: '{text}' is there twice")
-            works[text] = work_of(target, function, given, named)
+            works[text] = work_of(target, function, inputs, named)
         for name, file in wanted:
-            given, named = inputs_of(function, args.input, reader)
+            inputs, named = inputs_of(function, args.input, reader)
             if named:
                 raise InvalidArgumentError("--peer: give values in order, without names")
             question = peer.Question(
-                Path(file or args.file), function.name, given, int(getattr(target, "workers", 1)), folder
+                Path(file or args.file), function.name, inputs, int(getattr(target, "workers", 1)), folder
             )
             works[name] = peer.contender(name, question)
     finally:
@@ -167,11 +167,11 @@ def _works(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, 
     return target, function.name, works
 
 
-def _print(name: str, about: dict[str, Any], found: list[Samples], table: list[Any], items: float) -> None:
+def _print(name: str, about: dict[str, Any], samples: list[Samples], table: list[Any], items: float) -> None:
     from pydispatch.bench import report
 
     what = ", ".join(str(value) for value in (about.get("model"), about["system"]) if value)
     workers = about.get("workers")
     print(f"@{name} on {about['device']}" + (f" with {workers} workers" if workers else "") + f" ({what}), "
-          f"{len(found[0].seconds)} rounds in turns")  # fmt: skip
+          f"{len(samples[0].seconds)} rounds in turns")  # fmt: skip
     print(report.text(table, "calls" if items == 1 else "items"))

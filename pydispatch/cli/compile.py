@@ -106,7 +106,7 @@ def add_results_argument(parser: argparse.ArgumentParser) -> None:
 
 def model_options(args: argparse.Namespace) -> dict[str, object]:
     """Return the options of models as arguments of `pydispatch.compile`."""
-    kernels, stated = dict(_kernel(each) for each in args.kernels), results_of(args)
+    kernels, stated = dict(_kernel(option) for option in args.kernels), results_of(args)
     if unknown := next((name for name in stated if name not in kernels), None):
         raise InvalidArgumentError(f"--results={unknown}=...: there is no --kernel={unknown}=...")
     for name, results in stated.items():
@@ -116,24 +116,26 @@ def model_options(args: argparse.Namespace) -> dict[str, object]:
 
 def results_of(args: argparse.Namespace) -> dict[str, list[str]]:
     """Return what `--results` states, by the names of operations. InvalidArgumentError for what cannot be read."""
-    found = {}
-    for given in args.results:
-        name, equals, types = given.partition("=")
-        listed = [each.strip() for each in types.split(";")]
-        if not equals or not name or not all(listed) or name in found:
-            problem = "the operation has --results already" if name in found else "expected NAME=TYPE or NAME=TYPE;TYPE"
+    results = {}
+    for option in args.results:
+        name, equals, types = option.partition("=")
+        listed = [type_.strip() for type_ in types.split(";")]
+        if not equals or not name or not all(listed) or name in results:
+            problem = (
+                "the operation has --results already" if name in results else "expected NAME=TYPE or NAME=TYPE;TYPE"
+            )
             sample = "mylib::swish=in0 or mylib::boxes=f32[n, 4]"
-            raise InvalidArgumentError(f"--results={given}: {problem}, such as {sample}")
-        found[name] = listed
-    return found
+            raise InvalidArgumentError(f"--results={option}: {problem}, such as {sample}")
+        results[name] = listed
+    return results
 
 
-def _kernel(given: str) -> tuple[str, object]:
-    name, equals, rest = given.rpartition("=")
+def _kernel(option: str) -> tuple[str, object]:
+    name, equals, rest = option.rpartition("=")
     file, *more = rest.split(":")
     if not equals or not name or not 1 <= len(more) <= 2:
         raise InvalidArgumentError(
-            f"--kernel={given}: expected NAME=FILE:SYMBOL or NAME=FILE:SYMBOL:ARGUMENT,..., such as "
+            f"--kernel={option}: expected NAME=FILE:SYMBOL or NAME=FILE:SYMBOL:ARGUMENT,..., such as "
             "mylib::swish=swish.c:swish:x,out,count"
         )
     return name, CFunction(file, more[0], *(more[1].split(",") if more[1:] else ()))
@@ -165,14 +167,14 @@ def match_options(args: argparse.Namespace) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _by_phase(given: list[str]) -> dict[str, list[str]] | None:
+def _by_phase(options: list[str]) -> dict[str, list[str]] | None:
     """`PHASE=FILE` or `FILE`, each."""
-    found: dict[str, list[str]] = {}
-    for each in given:
-        phase, equals, path = each.partition("=")
+    files: dict[str, list[str]] = {}
+    for option in options:
+        phase, equals, path = option.partition("=")
         known = equals and "/" not in phase and "." not in phase
-        found.setdefault(phase if known else "preprocessing", []).append(path if known else each)
-    return found or None
+        files.setdefault(phase if known else "preprocessing", []).append(path if known else option)
+    return files or None
 
 
 def _patterns_of(path: str) -> list[object]:
@@ -185,14 +187,14 @@ def _patterns_of(path: str) -> list[object]:
     try:
         names = runpy.run_path(path)
     except Exception as error:
-        lines = [line.lineno for line in traceback.extract_tb(error.__traceback__) if line.filename == path]
-        number = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
         what = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
-        raise Error(f"{path}{'' if number is None else f':{number}'}: {what}") from None
-    found = list(dict.fromkeys(value for value in names.values() if isinstance(value, Pattern)))
-    if not found:
+        raise Error(f"{path}{'' if line is None else f':{line}'}: {what}") from None
+    patterns = list(dict.fromkeys(value for value in names.values() if isinstance(value, Pattern)))
+    if not patterns:
         raise Error(f"'{path}' has no @pydispatch.pattern")
-    return list(found)
+    return list(patterns)
 
 
 def _targets(targets: list[str] | None, architectures: list[str] | None) -> list[str] | None:
@@ -231,10 +233,10 @@ def _measured_on(args: argparse.Namespace) -> Device | None:
         return None
     from pydispatch.runtime.device import device
 
-    found = device()
+    target = device()
     for plugin in args.tune_plugins:
-        found.add_plugin(plugin)
-    return found
+        target.add_plugin(plugin)
+    return target
 
 
 def _run(args: argparse.Namespace) -> int:

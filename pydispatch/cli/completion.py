@@ -25,14 +25,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _words(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> dict[tuple[str, ...], list[str]]:
     """Return the subcommands and options after each path of subcommands."""
-    found: dict[tuple[str, ...], list[str]] = {path: []}
+    words: dict[tuple[str, ...], list[str]] = {path: []}
     for action in parser._actions:
-        found[path] += [option for option in action.option_strings if option.startswith("--")]
+        words[path] += [option for option in action.option_strings if option.startswith("--")]
         if isinstance(action, argparse._SubParsersAction):
-            found[path] += action.choices
+            words[path] += action.choices
             for name, inner in action.choices.items():
-                found |= _words(inner, (*path, name))
-    return found
+                words |= _words(inner, (*path, name))
+    return words
 
 
 def _bash(words: dict[tuple[str, ...], list[str]], zsh: bool) -> str:

@@ -25,21 +25,22 @@ def describe(data: bytes, name: str) -> dict[str, Any]:
             {"name": e.name, "parameters": list(e.parameters), "required": e.required, "maximum": e.maximum}
             for e in facts.entries
         ]
-        functions: list[dict[str, Any]] = [{"name": each} for each in cubin.functions(data, name)]
+        functions: list[dict[str, Any]] = [{"name": function} for function in cubin.functions(data, name)]
         kind = "relocatable cubin" if facts.relocatable else "cubin"
         return {"kind": kind, "target": facts.target, "kernels": kernels, "functions": functions, "imports": []}
     module = read.read(data, name)
     kernels = [
         {
-            "name": each.name, "parameters": list(interface.parameter_sizes(each)),
-            "required": each.directives.get("reqntid"), "maximum": each.directives.get("maxntid"), "line": each.line,
+            "name": function.name, "parameters": list(interface.parameter_sizes(function)),
+            "required": function.directives.get("reqntid"), "maximum": function.directives.get("maxntid"),
+            "line": function.line,
         }
-        for each in module.entries
+        for function in module.entries
     ]  # fmt: skip
     functions = [
-        {"name": each.name, "parameters": [p.size for p in each.params], "line": each.line}
-        for each in module.functions
-        if not each.is_entry and each.body is not None and _is_offered(each)
+        {"name": function.name, "parameters": [p.size for p in function.params], "line": function.line}
+        for function in module.functions
+        if not function.is_entry and function.body is not None and _is_offered(function)
     ]
     return {
         "kind": f"PTX {module.version[0]}.{module.version[1]}", "target": module.target, "kernels": kernels,
@@ -55,10 +56,10 @@ def rows_of(facts: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     """Return rows of a table: kind, name, sizes of parameters, block."""
     rows = []
     for kind in ("kernels", "functions"):
-        for each in facts[kind]:
-            sizes = ", ".join(map(str, each.get("parameters", ()))) or "-"
-            block = "x".join(map(str, each.get("required") or ())) or "-"
-            if each.get("maximum"):
-                block = f"at most {'x'.join(map(str, each['maximum']))}"
-            rows.append((kind.removesuffix("s"), str(each["name"]), sizes, block))
+        for function in facts[kind]:
+            sizes = ", ".join(map(str, function.get("parameters", ()))) or "-"
+            block = "x".join(map(str, function.get("required") or ())) or "-"
+            if function.get("maximum"):
+                block = f"at most {'x'.join(map(str, function['maximum']))}"
+            rows.append((kind.removesuffix("s"), str(function["name"]), sizes, block))
     return rows

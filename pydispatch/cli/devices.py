@@ -18,14 +18,14 @@ def run(args: argparse.Namespace) -> int:
     """Print one block per device, then the tools."""
     from pydispatch.runtime.device import device, devices
 
-    found = {name: dict(device(name).describe()) for name in args.names or devices()}
+    described = {name: dict(device(name).describe()) for name in args.names or devices()}
     tools = {} if args.names else _tools()
     if args.json:
         import json
 
-        print(json.dumps({"devices": found, "tools": tools}, indent=1))
+        print(json.dumps({"devices": described, "tools": tools}, indent=1))
         return 0
-    for name, facts in found.items():
+    for name, facts in described.items():
         print(name)
         for key, value in facts.items():
             if key != "name" and value:

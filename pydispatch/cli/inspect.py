@@ -82,7 +82,7 @@ def _run_artifact(args: argparse.Namespace) -> int:
         if args.program:
             report["program"] = _program_text(artifact)
         if args.dispatches:
-            report[dispatches.KEY] = {f: [asdict(d) for d in found] for f, found in _listing(artifact)}
+            report[dispatches.KEY] = {f: [asdict(d) for d in listed] for f, listed in _listing(artifact)}
             report["chains"] = [{"function": function, "exports": names} for function, names in _chains(artifact)]
             report[choices.KEY] = [asdict(choice) for choice in _choices(artifact)]
         if args.code:
@@ -246,10 +246,10 @@ def _chosen_here(entry: ExecutableEntry) -> str | None:
     from pydispatch.runtime.program.variants import best_of
 
     try:
-        number = best_of(cpu.host(1), [(variant.format, variant.requires) for variant in entry.variants])
+        index = best_of(cpu.host(1), [(variant.format, variant.requires) for variant in entry.variants])
     except DeviceUnavailableError:
         return None
-    return None if number is None else entry.variants[number].name
+    return None if index is None else entry.variants[index].name
 
 
 def _requirements(names: Sequence[str]) -> str:
@@ -270,8 +270,8 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
         entries, sizes = notes.get("entries") or [], notes.get("parameters") or []
         for i, (name, block, shared) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
             symbol = str(entries[i][1]) if i < len(entries) else "-"
-            given = ", ".join(map(str, sizes[i])) if i < len(sizes) and sizes[i] else "-"
-            rows.append((name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared)), given))
+            scalars = ", ".join(map(str, sizes[i])) if i < len(sizes) and sizes[i] else "-"
+            rows.append((name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared)), scalars))
     except (TypeError, ValueError, IndexError, KeyError):
         raise ArtifactError(f"the key \"ptx\" of variant '{variant.name}' cannot be read") from None
     return table((f"kernel of {variant.name}", "symbol", "block", "dynamic memory", "scalars"), rows, (), "    ")

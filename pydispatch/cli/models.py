@@ -46,20 +46,20 @@ def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str,
     for op in module.walk():
         if isinstance(op, CustomOp):
             types = ", ".join(str(v.type) for v in op.arguments if isinstance(v.type, ShapedType))
-            found = f"({types}) -> ({', '.join(str(r.type) for r in op.results_)})"
-            custom[op.callee.data] = f"{found}, assumed" if ASSUMED in op.attributes else found
+            signature = f"({types}) -> ({', '.join(str(r.type) for r in op.results_)})"
+            custom[op.callee.data] = f"{signature}, assumed" if ASSUMED in op.attributes else signature
     return {"functions": functions, "weights": weights, "custom": custom}
 
 
 def _values(types: Any, attributes: Any) -> list[dict[str, Any]]:
-    found = []
-    for number, type in enumerate(types):
-        given = attributes.data[number].data if attributes is not None else {}
-        name = given["pyd.name"].data if "pyd.name" in given else f"{number}"
-        shape = [n.data for n in given["pyd.shape"].data] if "pyd.shape" in given else None
+    values = []
+    for index, type in enumerate(types):
+        stated = attributes.data[index].data if attributes is not None else {}
+        name = stated["pyd.name"].data if "pyd.name" in stated else f"{index}"
+        shape = [n.data for n in stated["pyd.shape"].data] if "pyd.shape" in stated else None
         text = str(type) if shape is None else f"{type.element_type}[{', '.join(shape)}]"
-        found.append({"name": name, "type": text})
-    return found
+        values.append({"name": name, "type": text})
+    return values
 
 
 def render(path: str, facts: dict[str, Any]) -> str:

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
             if args.arch:
                 raise InvalidArgumentError("--arch: a --system plugin is built for this machine")
             data = plugin.build_system(sources, extra_args=args.flags, **common)
-            made = platform.machine()
+            machines = platform.machine()
         else:
             default = "x86_64,aarch64,riscv64" if output.suffix == ".sos" else platform.machine()
             features = [feature for feature in args.cpu_features.split(",") if feature]
@@ -83,9 +83,9 @@ def run(args: argparse.Namespace) -> int:
                 sources, arches=(args.arch or default).split(","), cpu=args.cpu, features=features, **common
             )
             data = plugin.package(built, output)
-            made = ", ".join(built)
+            machines = ", ".join(built)
     except ToolchainError as error:
         raise CompileError(str(error)) from None
     write("the plugin", output, data)
-    print(f"{output}: {'system' if args.system else 'standalone'} plugin for {made}, {len(data)} bytes")
+    print(f"{output}: {'system' if args.system else 'standalone'} plugin for {machines}, {len(data)} bytes")
     return 0

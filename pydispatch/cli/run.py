@@ -152,8 +152,8 @@ def _path(args: argparse.Namespace) -> Path:
     if (args.file is None) == (args.module is None):
         both = f", got '{args.file}' and --module={args.module}; a value with blanks needs quotes" if args.file else ""
         raise InvalidArgumentError(f"run: expected one file, as FILE or as --module=FILE{both}")
-    given = args.module if args.file is None else args.file
-    return Path(path_of("run", given, "the path of a .pdx or .mlir file"))
+    path = args.module if args.file is None else args.file
+    return Path(path_of("run", path, "the path of a .pdx or .mlir file"))
 
 
 def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], module: Any) -> Any:
@@ -182,13 +182,13 @@ def _is_source(path: Path) -> bool:
 
 def _parameters(specs: list[str]) -> dict[str, list[str]]:
     """`scope=file`, or `file` for the empty scope."""
-    found: dict[str, list[str]] = {}
+    files: dict[str, list[str]] = {}
     for spec in specs:
         scope, equals, path = spec.partition("=")
         if not equals:
             scope, path = "", scope
-        found.setdefault(scope, []).append(path)
-    return found
+        files.setdefault(scope, []).append(path)
+    return files
 
 
 def _add_plugin(target: Device, spec: str) -> None:
@@ -228,10 +228,10 @@ def inputs_of(
         if not equals or name not in names:
             in_order.append(text)
             continue
-        found = reader.read_all([value], [names[name]])
-        if len(found) != 1 or name in named:
+        parsed = reader.read_all([value], [names[name]])
+        if len(parsed) != 1 or name in named:
             raise InvalidArgumentError(f"--input={text}: expected one value for '{name}'")
-        named[name] = found[0]
+        named[name] = parsed[0]
     return reader.read_all(in_order, kinds), named
 
 

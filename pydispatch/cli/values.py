@@ -123,10 +123,10 @@ class Reader:
             stream.close()
 
     def _rest(self, stream: IO[bytes]) -> list[Value]:
-        found: list[Value] = []
+        values: list[Value] = []
         while stream.peek(1) if hasattr(stream, "peek") else False:
-            found.append(_read_npy(stream))
-        return found
+            values.append(_read_npy(stream))
+        return values
 
 
 def parse_type(text: str) -> Spec:
@@ -169,25 +169,25 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
         low = 0 if spec.kind.numerical == Numerical.UNSIGNED else -(1 << (bits - 1))
         high = (1 << (bits - (spec.kind.numerical == Numerical.SIGNED))) - 1
         numbers = [int(token, 0) if token.lstrip("+-")[:2] in ("0x", "0X") else int(token) for token in tokens]
-        for number in numbers:
-            if not low <= number <= high:
-                raise OverflowError(f"{number} does not fit {spec.kind.name}")
+        for value in numbers:
+            if not low <= value <= high:
+                raise OverflowError(f"{value} does not fit {spec.kind.name}")
         # Elements of less than 8 bits have a byte each, with their sign where the dtype has one.
         if bits < 8 and dtype.kind != "u" and spec.kind.numerical != Numerical.UNSIGNED:
-            numbers = [number - (1 << bits) if number >= 1 << (bits - 1) else number for number in numbers]
+            numbers = [value - (1 << bits) if value >= 1 << (bits - 1) else value for value in numbers]
         keep = bits if bits < 8 and dtype.kind == "u" else 8 * dtype.itemsize
-        wrapped = [number & ((1 << keep) - 1) for number in numbers]
+        wrapped = [value & ((1 << keep) - 1) for value in numbers]
         return np.array(wrapped, f"u{dtype.itemsize}").view(dtype)
-    given = np.array([float(token) for token in tokens])
+    values = np.array([float(token) for token in tokens])
     with np.errstate(over="ignore"):
         if dtype.kind not in "iu":
-            return given.astype(dtype)
+            return values.astype(dtype)
         if spec.kind.name != "bf16":
-            codes: Array = encode(given, spec.kind.name)
+            codes: Array = encode(values, spec.kind.name)
             return codes
-        single = given.astype(np.float32).view(np.uint32)  # raw bits: the upper half of an f32, to nearest even
+        single = values.astype(np.float32).view(np.uint32)  # raw bits: the upper half of an f32, to nearest even
         rounded = (single + 0x7FFF + (single >> 16 & 1)) >> 16
-        return np.where(np.isnan(given), single >> 16 | 0x40, rounded).astype(dtype)
+        return np.where(np.isnan(values), single >> 16 | 0x40, rounded).astype(dtype)
 
 
 def _number(text: str | int, kind: ElementType) -> Value:
@@ -198,8 +198,8 @@ def _number(text: str | int, kind: ElementType) -> Value:
             return np.array(complex(text), kind.dtype)
         if kind.numerical >= Numerical.FLOAT:
             return float(text)
-        number = int(text, 0)
-        return bool(number) if kind.dtype.kind == "b" and number in (0, 1) else number
+        value = int(text, 0)
+        return bool(value) if kind.dtype.kind == "b" and value in (0, 1) else value
     except ValueError:
         raise ValueError(f"expected a number for {kind.name}") from None
 

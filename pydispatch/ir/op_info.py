@@ -202,8 +202,8 @@ def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | No
     identity = info_of(op).identity
     if callable(identity) and isinstance(type_, IntegerType | IndexType):
         bits = type_.width.data if isinstance(type_, IntegerType) else 64
-        number = identity(bits)
-        return IntegerAttr(number & 1 if bits == 1 else number, type_)
+        value = identity(bits)
+        return IntegerAttr(value & 1 if bits == 1 else value, type_)
     if isinstance(identity, float) and isinstance(type_, AnyFloat):
         return FloatAttr(identity, type_)
     return None

@@ -87,12 +87,12 @@ class Structured:
     @cached_property
     def places(self) -> list[list[Dim]]:
         """For each loop the dimensions of tensors that have its trip count."""
-        found: list[list[Dim]] = [[] for _ in self.iterators]
+        dims: list[list[Dim]] = [[] for _ in self.iterators]
         for value, map_ in zip(self.operands, self.maps, strict=True):
             for axis, expr in enumerate(map_.results if isinstance(value.type, TensorType) else ()):
                 if isinstance(expr, AffineDimExpr):
-                    found[expr.position].append(Dim(value, axis))
-        return found
+                    dims[expr.position].append(Dim(value, axis))
+        return dims
 
     @cached_property
     def extents(self) -> list[int | None]:
@@ -120,18 +120,18 @@ def as_structured(op: Operation) -> Structured | None:
     if table is None:
         return _generic(op)
     state = _state(op)
-    before, found = table.get(op, (None, None))
-    if found is None or before != state:
-        found = _generic(op)
-        table[op] = (state, found)
-    return found
+    before, structure = table.get(op, (None, None))
+    if structure is None or before != state:
+        structure = _generic(op)
+        table[op] = (state, structure)
+    return structure
 
 
 def structured(op: Operation) -> Structured:
     """Return the structure of an operation that has one."""
-    found = as_structured(op)
-    assert found is not None, op.name
-    return found
+    structure = as_structured(op)
+    assert structure is not None, op.name
+    return structure
 
 
 def is_reduction(op: Operation) -> bool:

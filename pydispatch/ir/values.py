@@ -31,6 +31,6 @@ def reordered_type(value: SSAValue, order: Sequence[int]) -> TensorType[Attribut
 def constant_index(value: SSAValue) -> int | None:
     """Return the integer that defines a constant value; None for other values."""
     if isinstance(value, OpResult) and value.op.name == "arith.constant":
-        number = value.op.properties.get("value")
-        return number.value.data if isinstance(number, IntegerAttr) else None
+        attribute = value.op.properties.get("value")
+        return attribute.value.data if isinstance(attribute, IntegerAttr) else None
     return None

@@ -37,7 +37,7 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
     function.restype, function.argtypes = None, [ctypes.c_void_p] * 3 + [ctypes.c_size_t]
 
     def bind(*arrays: Any) -> Callable[[], object]:
-        pointers = (ctypes.c_void_p(each.ctypes.data) for each in arrays)
+        pointers = (ctypes.c_void_p(array.ctypes.data) for array in arrays)
         return partial(function, *pointers, ctypes.c_size_t(arrays[0].size))
 
     return None, Direct(bind)
@@ -50,7 +50,7 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
     opened = ffi.dlopen(str(library))
 
     def bind(*arrays: Any) -> Callable[[], object]:
-        pointers = (ffi.cast("float*", each.ctypes.data) for each in arrays)
+        pointers = (ffi.cast("float*", array.ctypes.data) for array in arrays)
         return partial(getattr(opened, SYMBOL), *pointers, arrays[0].size)
 
     return None, Direct(bind)

@@ -51,16 +51,16 @@ def modes() -> list[Mode]:
 
 def made(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[str, str]]]:
     """(mode, device, function) of those that run here; (name, why not) of the others."""
-    found: list[tuple[Mode, Any, Any]] = []
+    runnable: list[tuple[Mode, Any, Any]] = []
     missing: list[tuple[str, str]] = []
-    for number, mode in enumerate(modes()):
-        place = folder / str(number)
+    for index, mode in enumerate(modes()):
+        place = folder / str(index)
         place.mkdir()
         try:
-            found.append((mode, *mode.make(place)))
+            runnable.append((mode, *mode.make(place)))
         except Error as error:
             missing.append((mode.name, str(error)))
-    return found, missing
+    return runnable, missing
 
 
 def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:

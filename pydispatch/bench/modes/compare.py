@@ -27,12 +27,12 @@ def figures(sizes: Sequence[int] = SIZES, seconds: float = 0.2) -> dict[str, Any
     import pydispatch
 
     with tempfile.TemporaryDirectory() as folder:
-        found, missing = made(Path(folder))
-        table: dict[str, list[float | None]] = {mode.name: [] for mode, _, _ in found}
+        runnable, missing = made(Path(folder))
+        table: dict[str, list[float | None]] = {mode.name: [] for mode, _, _ in runnable}
         for size in sizes:
             rng = np.random.default_rng(size)
             lhs, rhs = (rng.uniform(-1, 1, size).astype(np.float32) for _ in range(2))
-            works = {mode.name: work_of(device, function, (lhs, rhs)) for mode, device, function in found
+            works = {mode.name: work_of(device, function, (lhs, rhs)) for mode, device, function in runnable
                      if size <= mode.most}  # fmt: skip
             for name, work in works.items():
                 if difference(work.results, [lhs * rhs]) > 0:

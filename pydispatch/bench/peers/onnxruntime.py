@@ -21,7 +21,7 @@ def work(question: Question) -> Work:
     options.intra_op_num_threads = question.workers
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(question.file), options, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_inputs()]
+    names = [argument.name for argument in session.get_inputs()]
     if len(names) != len(question.inputs):
         raise InvalidArgumentError(
             f"--peer=onnxruntime: '{question.file}' has {len(names)} inputs ({', '.join(names)}), the function "

@@ -111,11 +111,11 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return a JSON object; _Fault for duplicate keys."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for i, (key, _) in enumerate(pairs) if found[key] is not pairs[i][1])
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        twice = next(key for i, (key, _) in enumerate(pairs) if members[key] is not pairs[i][1])
         raise _Fault(f"its header has {_shown(twice)} twice")
-    return found
+    return members
 
 
 def _shown(key: str) -> str:

@@ -91,12 +91,12 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """
     import numpy as np
 
-    given = numbers.astype(np.float64)
-    size = np.abs(given)
+    values = numbers.astype(np.float64)
+    size = np.abs(values)
     if name == EXPONENT_ONLY:
         exponent = np.frexp(np.where((size > 0) & np.isfinite(size), size, 1.0))[1] - 1
         code = np.where(size > 0, np.clip(exponent + 127, 0, 255), 0)
-        return np.where(np.isfinite(given), code, 255).astype(np.uint8)
+        return np.where(np.isfinite(values), code, 255).astype(np.uint8)
     exponent_bits, fraction_bits, _, special = FORMATS[name]
     half = 1 << (exponent_bits + fraction_bits)
     middles, beyond = _boundaries(name)
@@ -105,10 +105,10 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     code = np.where(tie & (code % 2 == 1), code + 1, code)
     code = np.where(code >= len(middles), beyond, code)
     nan = {"ieee": half - (1 << max(fraction_bits - 1, 0)), "fn": half - 1, "fnuz": half, "finite": half}[special]
-    sign = np.where(np.signbit(given), half, 0)
+    sign = np.where(np.signbit(values), half, 0)
     if special == "fnuz":
         sign = np.where(code == 0, 0, sign)
-    return np.where(np.isnan(given), nan | np.where(np.signbit(given), half, 0), code | sign).astype(np.uint8)
+    return np.where(np.isnan(values), nan | np.where(np.signbit(values), half, 0), code | sign).astype(np.uint8)
 
 
 def decode(codes: NDArray[Any], name: str) -> NDArray[np.float64]:

@@ -118,8 +118,8 @@ def package_version() -> str:
 
 def warnings_of(variant: VariantEntry) -> list[str]:
     """Return the sentences under the key "warnings" of a variant; malformed ones are omitted."""
-    found = variant.extra.get("warnings")
-    return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
+    warnings = variant.extra.get("warnings")
+    return [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
 
 
 class Artifact:
@@ -231,8 +231,8 @@ class Artifact:
     @property
     def parameters(self) -> list[dict[str, Any]]:
         """Parameters to be supplied when the program is loaded: scope, key, type and shape of each."""
-        found = self.manifest.extra.get("parameters", [])
-        return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+        entries = self.manifest.extra.get("parameters", [])
+        return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
     @property
     def warnings(self) -> list[str]:
@@ -254,8 +254,8 @@ class Artifact:
         member.
         """
         if isinstance(self._content, ArtifactFile):
-            found: memoryview = self._content.find(member)
-            return found
+            view: memoryview = self._content.find(member)
+            return view
         if member not in self._content:
             raise ArtifactError(f"the artifact has no member '{member}'; it has: {', '.join(self._content)}")
         content = self._content[member]
@@ -319,10 +319,10 @@ class Artifact:
 
     def _repr_html_(self) -> str:
         """Return an HTML view for notebooks: the functions, and the binaries for each target."""
-        functions = [(each.name, each.signature) for each in self.manifest.functions]
+        functions = [(entry.name, entry.signature) for entry in self.manifest.functions]
         binaries = [
-            (f"{self.read(variant.member).nbytes:,}", each.name, variant.format, ", ".join(each.exports))
-            for each in self.executables for variant in each.variants
+            (f"{self.read(variant.member).nbytes:,}", entry.name, variant.format, ", ".join(entry.exports))
+            for entry in self.executables for variant in entry.variants
         ]  # fmt: skip
         shown = paragraph(repr(self)) + table(["function", "type"], functions)
         return shown + table(["bytes", "executable", "for", "kernels"], binaries, 1) if binaries else shown

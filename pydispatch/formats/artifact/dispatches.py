@@ -52,22 +52,22 @@ Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
 
 def encode(listing: Listing) -> str:
     """Encode a listing as text, compact and deterministic; empty for an empty listing."""
-    found: dict[str, Any] = {
+    by_function: dict[str, Any] = {
         function: [
             [d.executable, d.export, list(d.ops), [list(b) for b in d.apart], list(d.grids)] for d in dispatches
         ]
         for function, dispatches in listing
     }  # fmt: skip
-    return json.dumps(found, separators=(",", ":"), ensure_ascii=False) if found else ""
+    return json.dumps(by_function, separators=(",", ":"), ensure_ascii=False) if by_function else ""
 
 
 def decode(encoded: object) -> Listing:
     """Decode the text of `encode`. Raises ArtifactError for anything else."""
     try:
-        found = json.loads(text(encoded))
+        by_function = json.loads(text(encoded))
         return [
             (text(function), [_entry(*listed(item)) for item in listed(dispatches)])
-            for function, dispatches in found.items()
+            for function, dispatches in by_function.items()
         ]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(f"manifest.json: {KEY}: {error}") from None

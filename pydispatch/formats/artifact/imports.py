@@ -78,12 +78,12 @@ def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[st
         members.append(Member(name, type_, c_type, offset, size))
         end, align = offset + size, max(align, size)
 
-    for number, type_ in enumerate(results):
-        add(f"r{number}" if len(results) > 1 else "result", type_, *_kind(type_, SCALARS, "the result type"))
+    for index, type_ in enumerate(results):
+        add(f"r{index}" if len(results) > 1 else "result", type_, *_kind(type_, SCALARS, "the result type"))
     if len(results) > 1:
         end = -(-end // align) * align
-    for number, type_ in enumerate(arguments):
-        add(f"a{number}", type_, *_kind(type_, SCALARS, "the argument type"))
+    for index, type_ in enumerate(arguments):
+        add(f"a{index}", type_, *_kind(type_, SCALARS, "the argument type"))
     for name in fields:
         add(name, name, *_kind(name, FIELDS, "the field"))
     return Layout(tuple(members), len(results), -(-end // align) * align, align)
@@ -112,16 +112,16 @@ def c_declaration(
     It needs <stdbool.h>, <stddef.h> and <stdint.h>.
     """
     name = c_identifier(symbol)
-    made = layout(results, arguments, fields)
+    params = layout(results, arguments, fields)
     lines: list[str] = []
-    if made.members:
-        own, rest = made.members[: made.results], made.members[made.results :]
-        lines.append(f"struct {name}_params {{  // {made.size} bytes, aligned to {made.align}")
+    if params.members:
+        own, rest = params.members[: params.results], params.members[params.results :]
+        lines.append(f"struct {name}_params {{  // {params.size} bytes, aligned to {params.align}")
         if len(own) > 1:
             lines += ["  struct {", *_members(own, "    "), "  } results;"]
             lines += _members(rest, "  ")
         else:
-            lines += _members(made.members, "  ")
+            lines += _members(params.members, "  ")
         lines.append("};")
     else:
         lines.append("// No results, arguments or fields: |params| is NULL.")

@@ -62,14 +62,14 @@ def _items(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
     value = rest.pop(key, _MISSING)
     if type(value) is not list:
         raise _Fault(key, "a list", value)
-    made: list[_T] = []
+    items: list[_T] = []
     try:
         for item in value:
-            made.append(make(item))
+            items.append(make(item))
     except _Fault as fault:
-        fault.path[:0] = [key, f"[{len(made)}]"]
+        fault.path[:0] = [key, f"[{len(items)}]"]
         raise
-    return made
+    return items
 
 
 def _text_item(value: object) -> str:

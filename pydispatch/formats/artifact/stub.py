@@ -88,9 +88,9 @@ def _function(
     odd = [i for i, name in enumerate(names) if not _is_plain(name) or name in TAKEN or names.count(name) > 1]
     last = max(odd, default=-1)
     words = []
-    for number, value in enumerate(inputs):
-        words.append(f"{f'_{number}' if number <= last else value.name}: {_type(value, 'argument', buffers)}")
-        words += ["/"] if number == last else []
+    for index, value in enumerate(inputs):
+        words.append(f"{f'_{index}' if index <= last else value.name}: {_type(value, 'argument', buffers)}")
+        words += ["/"] if index == last else []
     results = [_type(value, "result", buffers) for value in outputs]
     result = "None" if not results else results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
     text = f"{entry.name}({', '.join(map(_shown, inputs))}) -> ({', '.join(map(_shown, outputs))})"
@@ -100,8 +100,8 @@ def _function(
 
 def _type(value: ValueEntry, side: str, buffers: bool) -> str:
     if value.shape is None:
-        found = [name for start, name in NUMBERS.items() if value.type.startswith(start)]
-        return found[0] if found else "Any"
+        matches = [name for start, name in NUMBERS.items() if value.type.startswith(start)]
+        return matches[0] if matches else "Any"
     array = f"npt.NDArray[{ELEMENTS.get(value.type, 'Any')}]"
     if side == "argument":
         return f"{array} | pydispatch.Buffer"

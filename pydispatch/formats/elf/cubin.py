@@ -52,8 +52,8 @@ class Cubin:
 
 def is_cubin(data: bytes | memoryview) -> bool:
     """Return whether the bytes begin as an ELF file for CUDA."""
-    found = identity(data)
-    return found is not None and found.machine == MACHINE
+    ident = identity(data)
+    return ident is not None and ident.machine == MACHINE
 
 
 def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
@@ -62,7 +62,7 @@ def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
         elf = ElfFile(data)
         # Up to CUDA 12 the lowest byte is the architecture, since then (ABI version 8) the second one.
         architecture = elf.flags >> 8 & 0xFF if elf.abi_version >= 8 else elf.flags & 0xFF
-        entries = tuple(_entry(elf, each) for each in _functions(elf, kernels=True))
+        entries = tuple(_entry(elf, function) for function in _functions(elf, kernels=True))
         return Cubin(architecture, entries, relocatable=elf.type == REL)
 
 

@@ -78,13 +78,13 @@ def _names(entry: _Entry, unit: Mapping[int, _Entry]) -> set[int | str | None]:
 def _parameters(function: _Entry, unit: Mapping[int, _Entry]) -> list[DebugParameter] | None:
     if any(child.tag == _VARIADIC for child in function.children):
         return None
-    found = []
+    parameters = []
     for child in function.children:
         if child.tag == _PARAMETER:
             origin = unit.get(int(child.values.get(_ORIGIN, -1)), child)
             values = {**origin.values, **child.values}
-            found.append(_parameter(str(values.get(_NAME, "")), values, unit))
-    return found
+            parameters.append(_parameter(str(values.get(_NAME, "")), values, unit))
+    return parameters
 
 
 def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _Entry]) -> DebugParameter:
@@ -130,17 +130,17 @@ class _Reader:
 
     def _content(self, name: str) -> bytes:
         sections = self._file.sections
-        number = next((n for n, each in enumerate(sections) if self._file.name(each) == name), None)
-        if number is None:
+        index = next((n for n, section in enumerate(sections) if self._file.name(section) == name), None)
+        if index is None:
             return b""
-        content = bytearray(self._file.content(sections[number]))
+        content = bytearray(self._file.content(sections[index]))
         if len(content) > LARGEST:
             raise ElfError(f"{name} is too large")
-        if sections[number].flags & _COMPRESSED:
+        if sections[index].flags & _COMPRESSED:
             raise ElfError(f"{name} is compressed")
-        for each in sections:
-            if each.kind == SHT_RELA and each.info == number:
-                self._relocate(content, each)
+        for section in sections:
+            if section.kind == SHT_RELA and section.info == index:
+                self._relocate(content, section)
         return bytes(content)
 
     def _relocate(self, content: bytearray, relocations: Section) -> None:
@@ -171,12 +171,12 @@ class _Reader:
 
     def _declared(self, at: int) -> _Abbreviations:
         """Return the abbreviations of a unit."""
-        found: dict[int, tuple[int, bool, list[tuple[int, int, int]]]] = {}
+        abbreviations: dict[int, tuple[int, bool, list[tuple[int, int, int]]]] = {}
         data = self._abbreviations
         while True:
-            number, at = _unsigned(data, at)
-            if not number:
-                return found
+            code, at = _unsigned(data, at)
+            if not code:
+                return abbreviations
             tag, at = _unsigned(data, at)
             has_children, at = bool(data[at]), at + 1
             attributes = []
@@ -189,7 +189,7 @@ class _Reader:
                 if not attribute and not form:
                     break
                 attributes.append((attribute, form, constant))
-            found[number] = tag, has_children, attributes
+            abbreviations[code] = tag, has_children, attributes
 
     def _entries(self, start: int, end: int, declared: _Abbreviations, address: int) -> dict[int, _Entry]:
         """Return the entries of a unit. address: bytes of an address."""
@@ -199,11 +199,11 @@ class _Reader:
         strings_base = 8
         while self._at < end:
             offset = self._at
-            number, self._at = _unsigned(self._info, self._at)
-            if not number:
+            code, self._at = _unsigned(self._info, self._at)
+            if not code:
                 parents = parents[:-1]
                 continue
-            tag, has_children, attributes = declared[number]
+            tag, has_children, attributes = declared[code]
             if len(entries) == MOST_ENTRIES:
                 raise ValueError("too many entries")
             entry = entries[offset] = _Entry(tag)

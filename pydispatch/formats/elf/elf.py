@@ -51,7 +51,7 @@ def read(data: bytes | memoryview) -> ElfFacts:
         return ElfFacts(
             reader.MACHINES.get(file.machine, f"machine {file.machine}"),
             reader.TYPES.get(file.type, f"type {file.type}"),
-            [_segment(each) for each in file.segments],
+            [_segment(segment) for segment in file.segments],
             exports,
             imports,
             file.needed,

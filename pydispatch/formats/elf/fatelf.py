@@ -97,10 +97,10 @@ def _describe(name: str, data: bytes) -> Record:
     if not is_elf(data):
         what = "a FatELF file itself: split it first" if is_fatelf(data) else "not an ELF file"
         raise InvalidArgumentError(f"{name} is {what}")
-    found = identity(data)
-    if found is None:
+    ident = identity(data)
+    if ident is None:
         raise InvalidArgumentError(f"{name} is cut off after {len(data)} bytes, in its ELF header")
-    file_class, order, osabi, osabi_version, kind, machine = found
+    file_class, order, osabi, osabi_version, kind, machine = ident
     if file_class not in (1, 2) or order not in (1, 2):
         raise InvalidArgumentError(
             f"{name} has ELF class {file_class} and byte order {order}; expected 1 or 2 for each"
@@ -157,8 +157,8 @@ def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
     for record in records:
         if record.machine_name == machine and record.is_loadable:
             return view[record.offset : record.offset + record.size]
-    found = ", ".join(record.target for record in records) or "none at all"
-    raise ArtifactError(f"no record for {machine}; the FatELF file has {found}")
+    targets = ", ".join(record.target for record in records) or "none at all"
+    raise ArtifactError(f"no record for {machine}; the FatELF file has {targets}")
 
 
 def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:

@@ -65,10 +65,10 @@ class _Image:
 def read_tables(data: bytes) -> LibraryFacts | None:
     """Return the tables of a linked library; None when they are ambiguous, or the file is broken."""
     try:
-        found = list(_candidates(_Image(data)))
+        candidates = list(_candidates(_Image(data)))
     except (ElfError, KeyError):
         return None
-    return found[0] if len(found) == 1 else None
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def _candidates(image: _Image) -> Iterator[LibraryFacts]:

@@ -242,15 +242,15 @@ class ElfFile:
     @cached_property
     def dynamic(self) -> list[tuple[int, int]]:
         """Pairs (tag, value) of the dynamic segment."""
-        found: list[tuple[int, int]] = []
+        entries: list[tuple[int, int]] = []
         segment = next((segment for segment in self.segments if segment.kind == PT_DYNAMIC), None)
         if segment is not None:
-            for place in range(segment.offset, segment.offset + min(segment.file_size, 16 * _MAX_DYNAMIC) - 15, 16):
-                tag, value = self.unpack("QQ", place, "dynamic section")
+            for offset in range(segment.offset, segment.offset + min(segment.file_size, 16 * _MAX_DYNAMIC) - 15, 16):
+                tag, value = self.unpack("QQ", offset, "dynamic section")
                 if tag == 0:
                     break
-                found.append((tag, value))
-        return found
+                entries.append((tag, value))
+        return entries
 
     @cached_property
     def _tags(self) -> dict[int, int]:

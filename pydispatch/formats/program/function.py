@@ -135,9 +135,9 @@ class Function:
         """Add a buffer that lives within one call, and return its number. size: the register of its bytes. tile_bytes:
         the bytes of one tile, when only the dispatches of one chain use the buffer.
         """
-        number = self._buffer(BufferKind.TRANSIENT, 0, size)
-        self.buffers[number].tile_bytes = tile_bytes
-        return number
+        index = self._buffer(BufferKind.TRANSIENT, 0, size)
+        self.buffers[index].tile_bytes = tile_bytes
+        return index
 
     def add_constant_buffer(self, constant: int) -> int:
         return self._buffer(BufferKind.CONSTANT, constant, NONE)

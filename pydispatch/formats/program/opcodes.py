@@ -21,10 +21,10 @@ class Op(IntEnum):
 
     registers: str
 
-    def __new__(cls, number: int, registers: str) -> Op:
-        made = int.__new__(cls, number)
-        made._value_, made.registers = number, registers
-        return made
+    def __new__(cls, code: int, registers: str) -> Op:
+        member = int.__new__(cls, code)
+        member._value_, member.registers = code, registers
+        return member
 
     CONST = 1, "d"
     DIM = 2, "d"

@@ -63,28 +63,28 @@ class ProgramText(Records):
 
     def derived(self) -> dict[int, int]:
         """Return a mapping from the number of each derived constant to that of the function which computes it."""
-        functions, found = self.table(self.words[13], self.words[14], 20), {}
+        functions, computed_by = self.table(self.words[13], self.words[14], 20), {}
         for function, first, *_ in self.table(self.words[25], self.words[26], 4):
             count = functions[function][8] if function < len(functions) else 1
-            found.update(dict.fromkeys(range(first, first + min(count, self.words[12])), function))
-        return found
+            computed_by.update(dict.fromkeys(range(first, first + min(count, self.words[12])), function))
+        return computed_by
 
     def command_lines(self) -> list[str]:
         return [f"host command {i} {name}{signature_text(o)}" for i, (name, o) in enumerate(self.commands())]
 
     def commands(self) -> list[tuple[str, list[HostOperand]]]:
         """Return the name and the operands of every host command that the program calls."""
-        found = []
+        commands = []
         for c in self.table(self.words[27], self.words[28], 6):
             operands = []
             for kind, access, dtype, rank, at, _ in self.table(c[2], c[3], 6):
                 halves = [low | high << 32 for low, high in self.table(at, rank, 2)]
                 sizes = None if kind else tuple(-1 if size >> 63 else size for size in halves)
-                if access not in {int(each) for each in Access}:
+                if access not in {int(flag) for flag in Access}:
                     raise ArtifactError(f"program.bin: access {access} to an operand of a host command does not exist")
                 operands.append(HostOperand(dtype, sizes, Access(access)))
-            found.append((self.string(c[0], c[1]), operands))
-        return found
+            commands.append((self.string(c[0], c[1]), operands))
+        return commands
 
     def shape(self, offset: int, rank: int) -> str:
         """`2x?x` from two words for each size."""
@@ -142,7 +142,7 @@ class ProgramText(Records):
     def chains(self) -> list[tuple[str, list[str]]]:
         """Return (function, exports) of every chain of dispatches, in order."""
         exports = [f"@{self.string(x[2], x[3])}" for x in self.table(self.words[7], self.words[8], 6)]
-        found: list[tuple[str, list[str]]] = []
+        chains: list[tuple[str, list[str]]] = []
         for record in self.table(self.words[13], self.words[14], 20):
             flat = [word for (word,) in self.table(record[13], record[14], 1)]
             known: dict[int, int] = {}
@@ -151,14 +151,14 @@ class ProgramText(Records):
                 if opcode == Op.CONST:
                     known[dst] = b | c << 32
                 elif opcode & 0xFFFF == Op.DISPATCH:
-                    number = known.get(words_of(flat, a, 1)[0], NONE)
-                    name = exports[number] if number < len(exports) else "one of several exports"
+                    ordinal = known.get(words_of(flat, a, 1)[0], NONE)
+                    name = exports[ordinal] if ordinal < len(exports) else "one of several exports"
                     if opcode >> 16:
                         begun.append(name)
                         continue
                     begun = [name]
-                    found.append((self.string(record[0], record[1]), begun))
-        return [(function, names) for function, names in found if len(names) > 1]
+                    chains.append((self.string(record[0], record[1]), begun))
+        return [(function, names) for function, names in chains if len(names) > 1]
 
     def instruction(self, words: tuple[int, ...], pool: list[int]) -> str:
         opcode, modifier = words[0] & 0xFFFF, words[0] >> 16

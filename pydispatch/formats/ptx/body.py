@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from pydispatch.formats.ptx.cursor import COMPARISONS, SPACES, VECTORS, Cursor, is_name
 from pydispatch.formats.ptx.lex import is_number
-from pydispatch.formats.ptx.module import Instruction, Label, Not, Operand, Param, Register, Symbol, Variable
+from pydispatch.formats.ptx.module import Instruction, Label, Not, Operand, Param, Register, Symbol
 from pydispatch.formats.ptx.operands import ENDS, Operands
 
 _MAX_REGISTERS = 1 << 24
@@ -64,8 +65,8 @@ class Body(Operands):
     def _label(self) -> None:
         cursor = self.cursor
         at, name = cursor.at, self.words[cursor.at]
-        found = self.scopes[-1].names.get(name)
-        if not isinstance(found, Symbol):
+        symbol = self.scopes[-1].names.get(name)
+        if not isinstance(symbol, Symbol):
             raise cursor.fail(f"'{name}' is declared twice in this scope")
         cursor.at += 2
         word = self.words[cursor.at]
@@ -78,16 +79,16 @@ class Body(Operands):
                 if not cursor.accept(","):
                     break
             cursor.end_statement(word)
-            self.tables[found.name] = tuple(targets)
+            self.tables[symbol.name] = tuple(targets)
         elif word == ".callprototype":
             begin = cursor.at
             while self.words[cursor.at] not in (";", "", "{", "}"):
                 cursor.at += 1
             end = cursor.source.starts[cursor.at]
             cursor.end_statement(word)
-            self.tables[found.name] = (cursor.source.text[cursor.source.starts[begin] : end].rstrip(),)
+            self.tables[symbol.name] = (cursor.source.text[cursor.source.starts[begin] : end].rstrip(),)
         else:
-            self.items.append(Label(found.name, cursor.source.line(at)))
+            self.items.append(Label(symbol.name, cursor.source.line(at)))
 
     def _directive(self, word: str) -> None:
         cursor, start = self.cursor, self.cursor.at
@@ -112,14 +113,13 @@ class Body(Operands):
             raise cursor.fail(f"'{word}' is no directive of a function's body", start)
 
     def _variables(self, space: str, linkage: str, start: int) -> None:
-        for made, at in self.cursor.variables(space, linkage, start, self.address_of):
-            own = self.declare(made.name, at, Symbol)
+        for variable, at in self.cursor.variables(space, linkage, start, self.address_of):
+            own = self.declare(variable.name, at, Symbol)
             if space in _LASTING:
                 self.reserved.add(own)
-            if own != made.name:
-                made = Variable(own, made.space, made.type, made.align, made.sizes, made.line, made.linkage,
-                                made.values, made.start, made.end)  # fmt: skip
-            self.variables.append(made)
+            if own != variable.name:
+                variable = replace(variable, name=own)
+            self.variables.append(variable)
 
     def _registers(self) -> None:
         cursor, scope = self.cursor, self.scopes[-1]
@@ -172,10 +172,10 @@ class Body(Operands):
             is_call, cache = opcode[0] == "call", self.scopes[-1].cache
             while True:
                 word = words[cursor.at]
-                found = cache.get(word, _MISSING)
-                if found is not _MISSING and words[cursor.at + 1] in ENDS:
+                operand = cache.get(word, _MISSING)
+                if operand is not _MISSING and words[cursor.at + 1] in ENDS:
                     cursor.at += 1
-                    operands.append(found)  # type: ignore[arg-type]
+                    operands.append(operand)  # type: ignore[arg-type]
                 else:
                     operands.append(self.operand(is_call, 0))
                 word = words[cursor.at]

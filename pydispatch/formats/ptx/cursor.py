@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.lex import Words, is_number, literal
@@ -88,8 +89,8 @@ class Cursor:
 
     def number(self, word: str) -> int | float | None:
         """Return the value of a literal, None for another token."""
-        found = literal(word)
-        value = self.literals[word] = found[0] if found else None
+        parsed = literal(word)
+        value = self.literals[word] = parsed[0] if parsed else None
         return value
 
     def integer(self, what: str, least: int = 0, rank: int = 0) -> int:
@@ -140,13 +141,13 @@ class Cursor:
             value = self.expression(resolve, depth + 1)
             self.expect(")")
             return value
-        number = self.literals.get(word)
-        if number is None:
-            number = self.number(word)
-        if number is not None:
+        literal_value = self.literals.get(word)
+        if literal_value is None:
+            literal_value = self.number(word)
+        if literal_value is not None:
             if self.words[self.at] == "(":
-                return self._byte(number, at, resolve, depth)
-            return number
+                return self._byte(literal_value, at, resolve, depth)
+            return literal_value
         if word == "WARP_SZ":
             return WARP_SIZE
         if word == "generic" and self.words[self.at] == "(":
@@ -279,7 +280,7 @@ class Cursor:
         kind = self.type(what)
         if kind == "pred":
             raise self.fail(f"{what} cannot be of type .pred", self.at - 1)
-        found: list[tuple[Variable, int]] = []
+        variables: list[tuple[Variable, int]] = []
         while True:
             at = self.at
             name = self.name(what)
@@ -289,16 +290,16 @@ class Cursor:
             values: tuple[Value, ...] = ()
             if self.accept("="):
                 values = tuple(self._initial(sizes, kind, name, resolve))
-            made = Variable(name, space, kind, align or SIZES[kind] * lanes, tuple(sizes), self.source.line(at),
+            declared = Variable(name, space, kind, align or SIZES[kind] * lanes, tuple(sizes), self.source.line(at),
                             linkage, values, self.source.starts[start])  # fmt: skip
-            if made.size > _MAX_BYTES:
-                raise self.fail(f"'{name}' has {made.size} bytes, more than {_MAX_BYTES}", at)
-            found.append((made, at))
+            if declared.size > _MAX_BYTES:
+                raise self.fail(f"'{name}' has {declared.size} bytes, more than {_MAX_BYTES}", at)
+            variables.append((declared, at))
             if not self.accept(","):
                 break
-        self.end_statement(f"the declaration of '{found[-1][0].name}'")
+        self.end_statement(f"the declaration of '{variables[-1][0].name}'")
         end = self.source.end(self.at - 1)
-        return [(_ended(variable, end), at) for variable, at in found]
+        return [(replace(variable, end=end), at) for variable, at in variables]
 
     def _initial(self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], Symbol]) -> list[Value]:
         if not sizes:
@@ -353,8 +354,3 @@ class Cursor:
             if not self.accept(","):
                 break
         self.expect("}", f" after the values of '{name}'")
-
-
-def _ended(variable: Variable, end: int) -> Variable:
-    return Variable(variable.name, variable.space, variable.type, variable.align, variable.sizes, variable.line,
-                    variable.linkage, variable.values, variable.start, end)  # fmt: skip

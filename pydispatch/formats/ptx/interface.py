@@ -35,9 +35,9 @@ def requirements(target: str) -> tuple[str, ...]:
     sm_90a and sm_100f also require themselves, and so does an architecture newer than those known.
     InvalidArgumentError for anything but an architecture.
     """
-    number, suffix = split(target)
-    names = [f"sm_{known}" for known in ARCHITECTURES if known <= number]
-    if suffix or number not in ARCHITECTURES:
+    architecture, suffix = split(target)
+    names = [f"sm_{known}" for known in ARCHITECTURES if known <= architecture]
+    if suffix or architecture not in ARCHITECTURES:
         names.append(target)
     return tuple(names)
 
@@ -46,19 +46,19 @@ def capabilities(major: int, minor: int) -> frozenset[str]:
     """Return the features of a device by its compute capability: what it can compile (`sm_80`, `sm_90a`, `sm_100f`) and
     whose machine code it runs (`cubin_sm_86`).
     """
-    number = 10 * major + minor
+    capability = 10 * major + minor
     newest = max(ARCHITECTURES)
-    have = [known for known in ARCHITECTURES if known <= number] + list(range(newest + 1, number + 1))
-    names = {f"sm_{each}" for each in [*have, number]} | {f"sm_{number}a"}
-    for each in range(minor + 1):
-        names |= {f"sm_{major}{each}f", f"cubin_sm_{major}{each}"}
+    have = [known for known in ARCHITECTURES if known <= capability] + list(range(newest + 1, capability + 1))
+    names = {f"sm_{architecture}" for architecture in [*have, capability]} | {f"sm_{capability}a"}
+    for lower in range(minor + 1):
+        names |= {f"sm_{major}{lower}f", f"cubin_sm_{major}{lower}"}
     return frozenset(names)
 
 
 def shared_limit(capability: int) -> int:
     """Most bytes of workgroup memory of a block on a compute capability (75 for 7.5). NVIDIA's CUDA C++ Programming
     Guide lists them."""
-    known = [number for number in _SHARED_KIB if number <= capability]
+    known = [version for version in _SHARED_KIB if version <= capability]
     return (_SHARED_KIB[max(known)] if known else 48) << 10
 
 
@@ -87,10 +87,10 @@ def target_problem(module: PtxModule) -> str | None:
     match = _TARGET.fullmatch(module.target)
     if not match:
         return f"its .target '{module.target}' is no architecture; expected a name such as sm_80"
-    number, suffix = int(match[1]), match[2]
-    least = ARCHITECTURES.get(number)
+    architecture, suffix = int(match[1]), match[2]
+    least = ARCHITECTURES.get(architecture)
     if least is None:
-        if number < max(ARCHITECTURES):
+        if architecture < max(ARCHITECTURES):
             return f"its .target {module.target} is no architecture; known are {', '.join(NAMES)}"
         return None
     if suffix:
@@ -117,23 +117,23 @@ def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
     Its parameters are a pointer per binding, and then the constants: one of up to 4 bytes uses one word, one of 8
     bytes uses two (low, high).
     """
-    given = _counted(bindings, "binding") + " and " + _counted(constants, "constant")
+    layout = _counted(bindings, "binding") + " and " + _counted(constants, "constant")
     if len(entry.params) < bindings:
         return (
-            f"it has {_counted(len(entry.params), 'parameter')} (line {entry.line}), the layout has {given}: expected "
+            f"it has {_counted(len(entry.params), 'parameter')} (line {entry.line}), the layout has {layout}: expected "
             f"{bindings} pointers, and then the constants"
         )
-    for number, param in enumerate(entry.params[:bindings]):
+    for index, param in enumerate(entry.params[:bindings]):
         if param.size != 8 or param.type not in _POINTERS:
             return (
-                f"parameter {number} '{param.name}' (line {param.line}) is {_described(param)}, expected a "
-                f"pointer of 64 bits for binding {number}: the layout has {given}, and bindings come first"
+                f"parameter {index} '{param.name}' (line {param.line}) is {_described(param)}, expected a "
+                f"pointer of 64 bits for binding {index}: the layout has {layout}, and bindings come first"
             )
     words = 0
-    for number, param in enumerate(entry.params[bindings:], bindings):
+    for index, param in enumerate(entry.params[bindings:], bindings):
         if param.size > 8 or param.size not in (1, 2, 4, 8):
             return (
-                f"parameter {number} '{param.name}' (line {param.line}) is {_described(param)}, expected a scalar of "
+                f"parameter {index} '{param.name}' (line {param.line}) is {_described(param)}, expected a scalar of "
                 "up to 8 bytes: constants have 4 bytes, or 8 as two; write a parameter for each member of a struct"
             )
         words += 2 if param.size == 8 else 1
@@ -160,18 +160,18 @@ def described_mismatch(
     if len(sizes) != len(parameters.sizes):
         line = "" if entry is None else f" (line {entry.line})"
         return f"it has {_counted(len(sizes), 'parameter')}{line}, {len(parameters.sizes)} are described"
-    for number, (has, described) in enumerate(zip(sizes, parameters.sizes, strict=True)):
-        param = None if entry is None else entry.params[number]
-        what = f"parameter {number}" if param is None else f"parameter {number} '{param.name}' (line {param.line})"
+    for index, (has, described) in enumerate(zip(sizes, parameters.sizes, strict=True)):
+        param = None if entry is None else entry.params[index]
+        what = f"parameter {index}" if param is None else f"parameter {index} '{param.name}' (line {param.line})"
         if has != described:
             return f"{what} is {_counted(has, 'byte')}, the description has {described}"
-        if param is not None and param.align > parameters.alignments[number]:
-            return f"{what} is aligned to {param.align} bytes, the description to {parameters.alignments[number]}"
+        if param is not None and param.align > parameters.alignments[index]:
+            return f"{what} is aligned to {param.align} bytes, the description to {parameters.alignments[index]}"
     return None
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _described(param: Param) -> str:
@@ -202,8 +202,8 @@ def block_problem(entry: Function, size: Sequence[int], shared: int) -> str | No
     limit = entry.directives.get("maxntid")
     if limit:
         threads = 1
-        for each in limit:
-            threads *= each
+        for extent in limit:
+            threads *= extent
         if x * y * z > threads:
             return (
                 f"it states .maxntid {', '.join(map(str, limit))} (line {entry.line}), {threads} threads; the "

@@ -34,9 +34,9 @@ class Words:
         self.text, self.name = text, name
         self._newlines: list[int] | None = None
         plain = self._without_comments() if "/" in text else text
-        found = [(match.group(), match.start()) for match in _WORD.finditer(plain)]
-        self.words = [word for word, _ in found]
-        self.starts = [start for _, start in found]
+        tokens = [(match.group(), match.start()) for match in _WORD.finditer(plain)]
+        self.words = [word for word, _ in tokens]
+        self.starts = [start for _, start in tokens]
         self.words.append("")
         self.starts.append(len(text.rstrip()))
 

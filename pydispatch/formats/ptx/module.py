@@ -202,5 +202,7 @@ class PtxModule:
 
     def function(self, name: str) -> Function | None:
         """Return the definition of a function, else a declaration of it, else None."""
-        found = [function for function in self.functions if function.name == name]
-        return next((function for function in found if function.body is not None), found[0] if found else None)
+        candidates = [function for function in self.functions if function.name == name]
+        return next(
+            (function for function in candidates if function.body is not None), candidates[0] if candidates else None
+        )

@@ -84,10 +84,10 @@ class Names:
 
     def _own_name(self, name: str) -> str:
         """Reserve a name that nothing else of the function and of the module has, and return it."""
-        own, number = name, 1
+        own, suffix = name, 1
         while own in self.taken or own in self.reserved or self.known(own):
-            number += 1
-            own = f"{name}${number}"
+            suffix += 1
+            own = f"{name}${suffix}"
         self.taken.add(own)
         return own
 
@@ -112,11 +112,11 @@ class Names:
         if name == "_":
             return None
         for scope in reversed(self.scopes):
-            found = scope.names.get(name)
-            if found is not None:
-                return found
-            if scope.ranges and (found := self._of_range(scope, name)) is not None:
-                return found
+            operand = scope.names.get(name)
+            if operand is not None:
+                return operand
+            if scope.ranges and (operand := self._of_range(scope, name)) is not None:
+                return operand
         if name[0] == "%":
             if _SPECIAL.fullmatch(name):
                 return Register(name)
@@ -136,35 +136,35 @@ class Names:
         while first > 1 and name[first - 1].isdigit() and len(name) - first < 9:
             first -= 1
             digits = name[first:]
-            found = scope.ranges.get(name[:first])
-            if found is not None and (digits[0] != "0" or len(digits) == 1) and int(digits) < found[0]:
-                made = scope.names[name] = self.register(self._own_name(name), found[1], found[2])
-                return made
+            declared = scope.ranges.get(name[:first])
+            if declared is not None and (digits[0] != "0" or len(digits) == 1) and int(digits) < declared[0]:
+                register = scope.names[name] = self.register(self._own_name(name), declared[1], declared[2])
+                return register
         return None
 
     def register(self, own: str, kind: str, lanes: int) -> Operand:
         if lanes == 1:
             self.registers[own] = kind
             return Register(own)
-        each = tuple(f"{own}.{lane}" for lane in "xyzw"[:lanes])
-        self.registers.update(dict.fromkeys(each, kind))
-        return Vector(tuple(map(Register, each)))
+        components = tuple(f"{own}.{lane}" for lane in "xyzw"[:lanes])
+        self.registers.update(dict.fromkeys(components, kind))
+        return Vector(tuple(map(Register, components)))
 
     def _component(self, name: str, at: int) -> Operand:
         """`v.x` of a vector, `a.b0` of a register of 32 bits."""
         base, _, component = name.partition(".")
-        found = self.resolve(base, at) if base != "_" else None
+        whole = self.resolve(base, at) if base != "_" else None
         lane = _LANES.get(component, 4)
-        if isinstance(found, Vector) and lane < len(found.items):
-            operand = found.items[lane]
+        if isinstance(whole, Vector) and lane < len(whole.items):
+            operand = whole.items[lane]
             assert operand is not None
             return operand
-        if isinstance(found, Register) and found.name[0:1] and re.fullmatch("[bh][0-3]", component):
-            return Register(f"{found.name}.{component}")
+        if isinstance(whole, Register) and whole.name[0:1] and re.fullmatch("[bh][0-3]", component):
+            return Register(f"{whole.name}.{component}")
         raise self.cursor.fail(f"'{name}' is no operand", at)
 
     def address_of(self, name: str, at: int) -> Symbol:
-        found = self.resolve(name, at)
-        if not isinstance(found, Symbol):
+        symbol = self.resolve(name, at)
+        if not isinstance(symbol, Symbol):
             raise self.cursor.fail(f"expected the name of a variable or a number, got '{name}'", at)
-        return found
+        return symbol

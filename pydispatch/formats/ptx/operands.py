@@ -28,18 +28,18 @@ class Operands(Names):
     def guard(self) -> Register | Not:
         cursor = self.cursor
         negated = cursor.accept("!")
-        found = self._predicate("a guard @p or @!p")
-        return Not(found) if negated else found
+        predicate = self._predicate("a guard @p or @!p")
+        return Not(predicate) if negated else predicate
 
     def _predicate(self, what: str) -> Register:
         cursor, at = self.cursor, self.cursor.at
         if not is_name(self.words[at]):
             raise cursor.fail_expected(f"the predicate of {what}")
         cursor.at += 1
-        found = self.resolve(self.words[at], at)
-        if not isinstance(found, Register):
+        register = self.resolve(self.words[at], at)
+        if not isinstance(register, Register):
             raise cursor.fail(f"expected the predicate of {what}, got '{self.words[at]}'", at)
-        return found
+        return register
 
     def operand(self, is_call: bool, depth: int) -> Operand | None:
         cursor, words = self.cursor, self.words
@@ -55,25 +55,25 @@ class Operands(Names):
         if word == "!" and is_name(words[at + 1]):
             cursor.at += 1
             return Not(self._predicate("!p"))
-        found: Operand | None
+        resolved: Operand | None
         if word and (is_name(word) or ("." in word[1:] and not is_number(word[0]) and word[0] != '"')):
             following = words[at + 1]
             if following in ("+", "-") or (following == "(" and word == "generic"):
                 return self._constant()
             cursor.at += 1
-            found = self.resolve(word, at)
+            resolved = self.resolve(word, at)
             if following == "|":
-                return self._pair(found, at)
-            if following == "[" and isinstance(found, Symbol):
-                return self._element(found)
-            self.scopes[-1].cache[word] = found
-            return found
+                return self._pair(resolved, at)
+            if following == "[" and isinstance(resolved, Symbol):
+                return self._element(resolved)
+            self.scopes[-1].cache[word] = resolved
+            return resolved
         if is_number(word[:1]) and words[at + 1] in ENDS:
             value_bits = literal(word)
             if value_bits is not None:
                 cursor.at += 1
-                found = self.scopes[-1].cache[word] = Immediate(*value_bits)
-                return found
+                resolved = self.scopes[-1].cache[word] = Immediate(*value_bits)
+                return resolved
         return self._constant()
 
     def _constant(self) -> Operand:
@@ -88,8 +88,8 @@ class Operands(Names):
             raise cursor.fail_expected("a register after '|'")
         cursor.at += 1
         second = self.resolve(word, place)
-        for found, where in ((first, at), (second, place)):
-            if found is not None and not isinstance(found, Register):
+        for register, where in ((first, at), (second, place)):
+            if register is not None and not isinstance(register, Register):
                 raise cursor.fail(f"expected a register beside '|', got '{self.words[where]}'", where)
         return Pair(first, second)  # type: ignore[arg-type]
 
@@ -110,12 +110,12 @@ class Operands(Names):
         """`a[3]`: the address of an element."""
         cursor = self.cursor
         cursor.expect("[")
-        number = cursor.integer("a number of an element")
+        index = cursor.integer("a number of an element")
         cursor.expect("]")
         kind = next((v.type for v in self.variables if v.name == base.name), self.types.get(base.name))
         if kind is None:
             raise cursor.fail(f"an element of '{base.name}', which is no variable; write [{base.name}+bytes]")
-        return Address(base, number * SIZES[kind])
+        return Address(base, index * SIZES[kind])
 
     def _address(self, depth: int) -> Operand:
         cursor, words = self.cursor, self.words
@@ -125,11 +125,11 @@ class Operands(Names):
         base: Register | Symbol | None = None
         value: Value = 0
         if is_name(word) or word[:1] == "%":
-            found = self.resolve(word, cursor.at)
-            if isinstance(found, Immediate):
-                value = found.value
-            elif isinstance(found, Register | Symbol):
-                base = found
+            resolved = self.resolve(word, cursor.at)
+            if isinstance(resolved, Immediate):
+                value = resolved.value
+            elif isinstance(resolved, Register | Symbol):
+                base = resolved
             else:
                 raise cursor.fail(f"'{word}' is no address")
             cursor.at += 1

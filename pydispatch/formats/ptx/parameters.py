@@ -73,10 +73,10 @@ class Parameters:
                 words = 2 if field.kind == "constant" and field.size == 8 else 1
                 used["constant"].update(range(field.value, field.value + words))
         for what, count in (("binding", bindings), ("constant", constants)):
-            beyond = [number for number in sorted(used[what]) if number >= count]
+            beyond = [index for index in sorted(used[what]) if index >= count]
             if beyond:
                 return f"there is no {what} {beyond[0]}: the layout has {count}"
-            missing = [number for number in range(count) if number not in used[what]]
+            missing = [index for index in range(count) if index not in used[what]]
             if missing:
                 return f"{what} {missing[0]} of the layout is in no parameter"
         return None
@@ -86,8 +86,8 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
     """Return the parameters of descriptions. ValueError where a description has another form."""
     offsets, sizes, alignments, fields = [], [], [], []
     at = 0
-    for number, each in enumerate(descriptions):
-        scalars, size, alignment = _laid_out(each, number, 0)
+    for index, description in enumerate(descriptions):
+        scalars, size, alignment = _laid_out(description, index, 0)
         at = _up(at, alignment)
         offsets.append(at)
         sizes.append(size)
@@ -99,27 +99,29 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
     return Parameters(tuple(offsets), tuple(sizes), tuple(alignments), tuple(fields), at)
 
 
-def _laid_out(given: Description, number: int, depth: int) -> tuple[list[tuple[int, _Scalar]], int, int]:
+def _laid_out(description: Description, index: int, depth: int) -> tuple[list[tuple[int, _Scalar]], int, int]:
     """Return the scalars of a parameter with their offsets, its bytes, and its alignment."""
-    if isinstance(given, str):
-        scalar = _scalar(given, number)
+    if isinstance(description, str):
+        scalar = _scalar(description, index)
         return [(0, scalar)], scalar.size, scalar.size
-    if not isinstance(given, (list, tuple)) or not given or depth == _MOST_NESTED:
-        raise ValueError(f"parameter {number} is {given!r:.60}, expected {_FORMS}, or a list of these for a struct")
-    found: list[tuple[int, _Scalar]] = []
+    if not isinstance(description, (list, tuple)) or not description or depth == _MOST_NESTED:
+        raise ValueError(
+            f"parameter {index} is {description!r:.60}, expected {_FORMS}, or a list of these for a struct"
+        )
+    fields: list[tuple[int, _Scalar]] = []
     at, most = 0, 1
-    for each in given:
-        scalars, size, alignment = _laid_out(each, number, depth + 1)
+    for member in description:
+        scalars, size, alignment = _laid_out(member, index, depth + 1)
         at, most = _up(at, alignment), max(most, alignment)
-        found += [(at + offset, scalar) for offset, scalar in scalars]
+        fields += [(at + offset, scalar) for offset, scalar in scalars]
         at += size
-    return found, _up(at, most), most
+    return fields, _up(at, most), most
 
 
-def _scalar(text: str, number: int) -> _Scalar:
+def _scalar(text: str, index: int) -> _Scalar:
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(f"parameter {number} is '{text:.60}', expected {_FORMS}")
+        raise ValueError(f"parameter {index} is '{text:.60}', expected {_FORMS}")
     if match["binding"]:
         return _Scalar(8, "binding", int(match["b"]))
     if match["extended"]:
@@ -128,12 +130,12 @@ def _scalar(text: str, number: int) -> _Scalar:
     size = _BYTES.get(type_)
     if size is None or (not match["constant"] and type_[0] == "f"):
         types = ", ".join(_BYTES) if match["constant"] else "i8, i16, i32, i64"
-        raise ValueError(f"parameter {number} is '{text:.60}', whose type is none of {types}")
+        raise ValueError(f"parameter {index} is '{text:.60}', whose type is none of {types}")
     if match["constant"]:
         return _Scalar(size, "constant", int(match["c"]))
     value = int(match["n"])
     if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
-        raise ValueError(f"parameter {number} is '{text:.60}', which does not fit into {type_}")
+        raise ValueError(f"parameter {index} is '{text:.60}', which does not fit into {type_}")
     return _Scalar(size, "number", value & ((1 << 8 * size) - 1))
 
 

@@ -6,6 +6,8 @@ exists and takes such operands is for ptxas, the driver or the interpreter to sa
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydispatch.formats.ptx.body import Body, file, location
 from pydispatch.formats.ptx.cursor import LINKAGE, SPACES, Cursor
 from pydispatch.formats.ptx.lex import Words, decode, is_number
@@ -116,10 +118,10 @@ class _Reader(Cursor):
         if word == ".entry" or word == ".func":
             self._function(word == ".entry", linkage, start)
         elif word[:1] == "." and word[1:] in SPACES and word != ".param":
-            for made, at in self.variables(word[1:], linkage, start, self._address_of):
-                self._define(made.name, "variable", at, linkage != "extern")
-                self.variables_.append(made)
-                self.types[made.name] = made.type
+            for variable, at in self.variables(word[1:], linkage, start, self._address_of):
+                self._define(variable.name, "variable", at, linkage != "extern")
+                self.variables_.append(variable)
+                self.types[variable.name] = variable.type
         elif linkage:
             self.at -= 1
             raise self.fail_expected(f".func, .entry or a state space after '.{linkage}'")
@@ -176,15 +178,11 @@ class _Reader(Cursor):
             self.at += 1
         self.at += 1
 
-    def _alias(self, alias: str, aliasee: str, at: int, end: int, found: Function | None) -> None:
-        if found is None:
+    def _alias(self, alias: str, aliasee: str, at: int, end: int, definition: Function | None) -> None:
+        if definition is None:
             raise self.fail(f"'{alias}' is an alias of '{aliasee}', which is no function that is defined here", at)
-        starts = self.source.starts
-        self.functions.append(
-            Function(alias, found.is_entry, found.linkage, found.params, found.returns, self.source.line(at),
-                     found.body, found.registers, found.variables, found.directives, found.tables, starts[at],
-                     self.source.end(end))
-        )  # fmt: skip
+        line, start = self.source.line(at), self.source.starts[at]
+        self.functions.append(replace(definition, name=alias, line=line, start=start, end=self.source.end(end)))
 
     # Functions
 
@@ -235,20 +233,20 @@ class _Reader(Cursor):
         )  # fmt: skip
 
     def _params(self, what: str) -> list[Param]:
-        found: list[Param] = []
+        params: list[Param] = []
         self.expect("(")
         if self.accept(")"):
-            return found
+            return params
         while True:
             space = self.words[self.at]
             if space not in (".param", ".reg"):
                 raise self.fail_expected(f".param or .reg before {what}")
             self.at += 1
-            found.append(self._param(space[1:], what))
+            params.append(self._param(space[1:], what))
             if not self.accept(","):
                 break
         self.expect(")", f" or ',' after {what}")
-        return found
+        return params
 
     def _param(self, space: str, what: str) -> Param:
         align = self.alignment() if self.accept(".align") else 0
@@ -271,11 +269,11 @@ class _Reader(Cursor):
         return Param(name, kind, align or SIZES[kind], count if sizes else 0, self.source.line(at), space)
 
     def _directives(self) -> dict[str, tuple[int, ...]]:
-        found: dict[str, tuple[int, ...]] = {}
+        directives: dict[str, tuple[int, ...]] = {}
         while True:
             word = self.words[self.at]
             if word[:1] != ".":
-                return found
+                return directives
             at = self.at
             self.at += 1
             if word == ".pragma":
@@ -291,8 +289,8 @@ class _Reader(Cursor):
                     numbers.append(self.integer("a number"))
                     while self.accept(","):
                         numbers.append(self.integer("a number"))
-                if word[1:] in found:
+                if word[1:] in directives:
                     raise self.fail(f"a second '{word}'", at)
-                found[word[1:]] = tuple(numbers)
+                directives[word[1:]] = tuple(numbers)
             else:
                 raise self.fail(f"'{word}' is no directive of a function", at)

@@ -232,30 +232,32 @@ class _Reader:
                     raise self.fail(inst.at + place, f"id {inst.words[place]} is no constant that was declared before")
             check_constant(declared, inst)
 
-    def _are_parts(self, type_: int, given: Sequence[int]) -> bool:
+    def _are_parts(self, type_: int, constituents: Sequence[int]) -> bool:
         count, types = self.declared.parts(type_)
-        if not types or (count is not None and count != len(given)):
+        if not types or (count is not None and count != len(constituents)):
             return False
         is_struct = self.declared.type(type_)[0] == Op.TYPE_STRUCT
-        return all(a == b for a, b in zip(given, types if is_struct else list(types) * len(given), strict=False))
+        return all(
+            a == b for a, b in zip(constituents, types if is_struct else list(types) * len(constituents), strict=False)
+        )
 
     def _variable(self, inst: Inst) -> None:
         declared, storage = self.declared, inst.words[3]
-        found = declared.pointee(inst.type_id)
-        if found is None or found[0] != storage:
+        pointee = declared.pointee(inst.type_id)
+        if pointee is None or pointee[0] != storage:
             raise self.fail(inst.at, f"a variable of storage class {storage} whose type, id {inst.type_id}, is another")
         if storage == FUNCTION:
             raise self.fail(inst.at, "a variable of a function outside functions")
         if inst.ids and inst.words[inst.ids[-1]] not in declared.values:
             raise self.fail(inst.at, "a variable that begins with something that is no constant")
-        check_variable(declared, inst, found[1])
+        check_variable(declared, inst, pointee[1])
 
     def _decoration(self, inst: Inst) -> None:
         is_member = inst.op == Op.MEMBER_DECORATE
-        kind, given = inst.words[2 + is_member], len(inst.words) - 3 - is_member
+        kind, count = inst.words[2 + is_member], len(inst.words) - 3 - is_member
         wanted = _DECORATION_OPERANDS.get(kind)
-        if wanted is not None and given != wanted:
-            raise self.fail(inst.at, f"decoration {kind} with {given} operands, expected {wanted}")
+        if wanted is not None and count != wanted:
+            raise self.fail(inst.at, f"decoration {kind} with {count} operands, expected {wanted}")
         self.decorated.append((inst.at, inst.words[1], inst.words[2] if is_member else -1))
 
     # The whole
@@ -295,8 +297,8 @@ class _Reader:
         for type_, storage in self.tables.variables.values():
             if storage not in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.PUSH_CONSTANT):
                 continue
-            found = declared.pointee(type_)
-            pending = [found[1]] if found is not None else []
+            pointee = declared.pointee(type_)
+            pending = [pointee[1]] if pointee is not None else []
             while pending:
                 id = pending.pop()
                 if id in seen:

@@ -143,12 +143,12 @@ def check_variable(declared: Declared, inst: Inst, pointee: int) -> None:
         if _bytes(declared, pointee, inst.at) > MAX_VARIABLE_BYTES:
             raise declared.fail(inst.at, f"a variable of more than {MAX_VARIABLE_BYTES} bytes")
     elif storage == Storage.INPUT:
-        number = declared.tables.decoration(id, Decoration.BUILT_IN)
-        wanted = _BUILT_INS.get(number or 0)
-        if number is None or (wanted is None and number < EXTENSIONS_FROM):
-            raise declared.fail(inst.at, f"an input that shaders for compute do not have (BuiltIn {number})")
+        built_in = declared.tables.decoration(id, Decoration.BUILT_IN)
+        wanted = _BUILT_INS.get(built_in or 0)
+        if built_in is None or (wanted is None and built_in < EXTENSIONS_FROM):
+            raise declared.fail(inst.at, f"an input that shaders for compute do not have (BuiltIn {built_in})")
         if wanted is not None and declared.shape(pointee) != Shape("i", 32, wanted):
-            raise declared.fail(inst.at, f"the built-in {number} with a type that is not its own")
+            raise declared.fail(inst.at, f"the built-in {built_in} with a type that is not its own")
     elif storage in (Storage.STORAGE_BUFFER, Storage.PUSH_CONSTANT) and op not in (
         Op.TYPE_STRUCT, Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY,
     ):  # fmt: skip

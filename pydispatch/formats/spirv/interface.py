@@ -48,18 +48,18 @@ def watching_binding(constants: int, bindings: int) -> int:
 
 def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
     """Return whether a generated entry point has the binding of `watching_binding`."""
-    number = watching_binding(constants, bindings)
-    return any(resource.binding == number for resource in entry.resources)
+    binding = watching_binding(constants, bindings)
+    return any(resource.binding == binding for resource in entry.resources)
 
 
 def requirements(reflection: Reflection, entry: EntryPoint) -> list[str]:
     """Return required device features: capabilities, extensions, "spirv1.6", and limits as "name>=number"."""
-    found = [name for name in reflection.capabilities if name not in EVERYWHERE]
-    found += [name for name in reflection.extensions if name not in CORE_EXTENSIONS]
+    features = [name for name in reflection.capabilities if name not in EVERYWHERE]
+    features += [name for name in reflection.extensions if name not in CORE_EXTENSIONS]
     if reflection.version > (1, 5):
-        found.append(f"spirv{reflection.version[0]}.{reflection.version[1]}")
-    found += [f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name]]
-    return found
+        features.append(f"spirv{reflection.version[0]}.{reflection.version[1]}")
+    features += [f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name]]
+    return features
 
 
 def limits(entry: EntryPoint) -> dict[str, int]:

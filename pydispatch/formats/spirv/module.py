@@ -56,8 +56,8 @@ class Tables:
         """Return the first operand of a decoration, 0 when it has no operand, None when the id does not have the
         decoration.
         """
-        found = self.decorations.get(id, {}).get(kind)
-        return None if found is None else found[0] if found else 0
+        operands = self.decorations.get(id, {}).get(kind)
+        return None if operands is None else operands[0] if operands else 0
 
 
 def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> array[int]:

@@ -128,6 +128,6 @@ CAPABILITIES = {
 }  # fmt: skip
 
 
-def capability_name(number: int) -> str:
+def capability_name(value: int) -> str:
     """Return the name of the specification, or the number in words."""
-    return CAPABILITIES.get(number, f"capability {number}")
+    return CAPABILITIES.get(value, f"capability {value}")

@@ -94,12 +94,12 @@ Fail = Callable[[int, str], Exception]
 @functools.cache
 def patterns() -> dict[int, str]:
     """Opcode → pattern."""
-    found: dict[int, str] = {}
+    by_opcode: dict[int, str] = {}
     for pattern, text in PATTERNS.items():
         for part in text.split():
             low, _, high = part.partition("-")
-            found.update(dict.fromkeys(range(int(low), int(high or low) + 1), pattern))
-    return found
+            by_opcode.update(dict.fromkeys(range(int(low), int(high or low) + 1), pattern))
+    return by_opcode
 
 
 def _no_words(selector: int) -> int:
@@ -127,9 +127,9 @@ def id_places(
     case_words: the id of a selector → words of a literal of its type, for OpSwitch. Raises the exception that `fail`
     returns when the operands do not fit the instruction, or the instruction is not known.
     """
-    found = _fixed(opcode, last - first)
-    if found is not None:
-        type_, result, ids = found
+    layout = _fixed(opcode, last - first)
+    if layout is not None:
+        type_, result, ids = layout
         return type_ and first + type_, result and first + result, [first + place for place in ids]
     if opcode not in patterns():
         raise fail(first, f"opcode {opcode}, which the linker does not know")

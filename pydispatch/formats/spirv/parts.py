@@ -96,15 +96,15 @@ class Parts:
 
     def type_of(self, id: int) -> int:
         """Return the type of a global value by its id; 0 when the id is no global value."""
-        found = self.globals.get(id)
-        return found.type_id if found is not None else 0
+        inst = self.globals.get(id)
+        return inst.type_id if inst is not None else 0
 
     def pointee(self, type_: int) -> tuple[int, int] | None:
         """(storage class, type) after a pointer type, None for any other type."""
-        found = self.globals.get(type_)
-        if found is None or found.op != Op.TYPE_POINTER:
+        inst = self.globals.get(type_)
+        if inst is None or inst.op != Op.TYPE_POINTER:
             return None
-        return found.words[2], found.words[3]
+        return inst.words[2], inst.words[3]
 
 
 def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Parts:
@@ -221,8 +221,8 @@ class _Reader:
                     function.head.at, f"the type {function.head.words[4]} of a function is no function type"
                 )
             wanted = type_.words[3:]
-            given = [p.type_id for p in function.parameters]
-            if wanted != given or type_.words[2] != function.head.type_id:
+            parameter_types = [p.type_id for p in function.parameters]
+            if wanted != parameter_types or type_.words[2] != function.head.type_id:
                 raise parts.fail(function.head.at, "a function does not have the parameters and result of its type")
             self._check_body(function)
 

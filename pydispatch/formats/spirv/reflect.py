@@ -253,8 +253,8 @@ class _Walker:
 
     def _struct(self, type_: int, members: Sequence[int], laid_out: bool, depth: int) -> int:
         end = 0
-        for number, member in enumerate(members):
-            decorations = self.tables.member_decorations.get((type_, number), {})
+        for index, member in enumerate(members):
+            decorations = self.tables.member_decorations.get((type_, index), {})
             size = self.size(member, laid_out, depth)
             stride = decorations.get(Decoration.MATRIX_STRIDE)
             opcode, operands = self.tables.types.get(member, (0, ()))
@@ -275,14 +275,14 @@ class _Walker:
 
     def spec_constants(self) -> tuple[SpecConstant, ...]:
         tables = self.tables
-        found = []
+        constants = []
         for id, (opcode, type_, operands) in tables.constants.items():
             spec = tables.decoration(id, Decoration.SPEC_ID)
             if spec is None or opcode not in (Op.SPEC_CONSTANT, Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE):
                 continue
             default = sum(word << 32 * i for i, word in enumerate(operands[:2])) if operands else opcode == 48
-            found.append(SpecConstant(spec, tables.names.get(id, ""), self.size(type_, False), int(default)))
-        return tuple(sorted(found, key=lambda c: c.id))
+            constants.append(SpecConstant(spec, tables.names.get(id, ""), self.size(type_, False), int(default)))
+        return tuple(sorted(constants, key=lambda c: c.id))
 
     def _workgroup_size(
         self, record: EntryPointRecord
@@ -300,16 +300,16 @@ class _Walker:
             if tables.decoration(id, Decoration.BUILT_IN) == BuiltIn.WORKGROUP_SIZE and len(operands) == 3
         }  # fmt: skip
         sizes = {
-            tuple((self.constant(id), tables.decoration(id, Decoration.SPEC_ID)) for id in each) for each in stated
+            tuple((self.constant(id), tables.decoration(id, Decoration.SPEC_ID)) for id in vector) for vector in stated
         }
         if len(sizes) > 1:
-            shown = " and ".join(str([size for size, _ in each]) for each in sorted(sizes, key=str))
+            shown = " and ".join(str([size for size, _ in vector]) for vector in sorted(sizes, key=str))
             raise ArtifactError(
                 f"{self.what}: constants of different sizes are decorated WorkgroupSize ({shown}); drivers take one "
                 "of them for every entry point of a module; give each entry point a module of its own"
             )
-        for each in stated:
-            ids = each
+        for vector in stated:
+            ids = vector
         if ids:
             size = [self.constant(id) for id in ids]
             spec = [tables.decoration(id, Decoration.SPEC_ID) for id in ids]

@@ -85,17 +85,17 @@ def limit() -> int:
     return DEFAULT_SIZE << 20
 
 
-def _trim(kept: Path, most: int) -> None:
+def _trim(newest: Path, most: int) -> None:
     """Remove the files of a folder that were not used for the longest time, until the others have at most `most` bytes
     or `kept` is alone."""
-    with os.scandir(kept.parent) as entries:
+    with os.scandir(newest.parent) as entries:
         files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-        found = [(entry.stat(follow_symlinks=False), entry) for entry in files]
-    total = sum(state.st_size for state, _ in found)
-    for state, entry in sorted(found, key=lambda pair: (pair[0].st_mtime_ns, pair[1].name)):
+        stats = [(entry.stat(follow_symlinks=False), entry) for entry in files]
+    total = sum(state.st_size for state, _ in stats)
+    for state, entry in sorted(stats, key=lambda pair: (pair[0].st_mtime_ns, pair[1].name)):
         if total <= most:
             return
-        if entry.name != kept.name:
+        if entry.name != newest.name:
             Path(entry).unlink(missing_ok=True)
             total -= state.st_size
 
@@ -105,8 +105,8 @@ def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | Non
     candidates = [Path(own)] if own else []
     candidates += [Path(xdg, "pydispatch")] if xdg else []
     candidates += [Path(home, ".cache", "pydispatch")] if home else []
-    if (found := first_writable(candidates)) is not None:
-        return found
+    if (writable := first_writable(candidates)) is not None:
+        return writable
     with contextlib.suppress(OSError):
         # One folder per user, so that no other user can plant objects in it.
         user = os.getuid() if hasattr(os, "getuid") else None

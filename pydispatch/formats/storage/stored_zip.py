@@ -54,17 +54,17 @@ def members_of(data: memoryview) -> dict[str, memoryview]:
             entries = archive.infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, struct.error, OverflowError) as error:
         raise ZipFault(f"it is no zip file: {error}") from None
-    found: dict[str, memoryview] = {}
+    members: dict[str, memoryview] = {}
     for entry in entries:
         name = f"{entry.filename!r:.200}"
         if entry.compress_type != zipfile.ZIP_STORED:
             raise ZipFault(f"{name} is compressed and cannot be mapped", compressed=entry.filename)
         if entry.flag_bits & 1:
             raise ZipFault(f"{name} is encrypted")
-        if entry.filename in found:
+        if entry.filename in members:
             raise ZipFault(f"{name} is there twice")
-        found[entry.filename] = _stored(name, entry.header_offset, entry.file_size, data)
-    return found
+        members[entry.filename] = _stored(name, entry.header_offset, entry.file_size, data)
+    return members
 
 
 def _stored(name: str, at: int, size: int, data: memoryview) -> memoryview:

@@ -42,19 +42,19 @@ class WebProgram(ProgramText):
         """
         parameters = self.table(self.words[23], self.words[24], 8)
         functions = self.table(self.words[13], self.words[14], 20)
-        found: list[Json] = []
+        constants: list[Json] = []
         for c in self.table(self.words[11], self.words[12], 8):
             if c[6] != NONE:
                 name = self.parameter(parameters[c[6]]) if c[6] < len(parameters) else f"parameter {c[6]}"
                 raise InvalidArgumentError(f"{name} is given at load; a page needs weights that are in the artifact")
             size = c[4] | c[5] << 32
-            found.append({"member": self.string(c[0], c[1]), "offset": c[2] | c[3] << 32, "bytes": size})
+            constants.append({"member": self.string(c[0], c[1]), "offset": c[2] | c[3] << 32, "bytes": size})
         for function, first, *_ in self.table(self.words[25], self.words[26], 4):
-            if function >= len(functions) or first + functions[function][8] > len(found):
+            if function >= len(functions) or first + functions[function][8] > len(constants):
                 raise ArtifactError(f"program.bin: constants {first} and up are derived by no function of the program")
             for i in range(functions[function][8]):
-                found[first + i] = {"function": function, "result": i, "bytes": found[first + i]["bytes"]}
-        return found
+                constants[first + i] = {"function": function, "result": i, "bytes": constants[first + i]["bytes"]}
+        return constants
 
     def exports(self) -> list[tuple[int, int, int]]:
         """Return (executable, ordinal, constants) of each export."""
@@ -114,15 +114,15 @@ class WebProgram(ProgramText):
         if op in (Op.CHECK, Op.CHECK_EQ):
             return {"op": name, "a": a, "b": b, "message": self.string(*words_of(pool, c, 2))}
         formats = [modifier, b] if op is Op.FCVT else [modifier]
-        if op in _FLOATS and (op not in _PAGE_MATH or any(each not in _PAGE_FORMATS for each in formats)):
+        if op in _FLOATS and (op not in _PAGE_MATH or any(element not in _PAGE_FORMATS for element in formats)):
             raise InvalidArgumentError(
                 f"@{where} computes {name} of {modifier} bits on the host; a page computes integers, and sums, "
                 "products and conversions of f32 and f64"
             )
-        made: Json = {"op": name, "to": dst, "a": a, "b": b, "c": c, "width": modifier}
+        instruction: Json = {"op": name, "to": dst, "a": a, "b": b, "c": c, "width": modifier}
         if op is Op.CMP:
-            made |= {"width": modifier & 0xFF, "predicate": modifier >> 8}
-        return made
+            instruction |= {"width": modifier & 0xFF, "predicate": modifier >> 8}
+        return instruction
 
     def _command(self, command: Any) -> Json:
         if isinstance(command, Dispatch):

@@ -39,21 +39,25 @@ def files(artifact: Artifact, where: str) -> dict[str, bytes]:
 def save(artifact: Artifact, folder: Path, where: str) -> list[str]:
     """Write the files into a folder, which is made; returns their paths in it. Nothing is written when one is
     refused."""
-    made = files(artifact, where)
-    for name, data in made.items():
+    contents = files(artifact, where)
+    for name, data in contents.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write("the output", path, data)
-    return list(made)
+    return list(contents)
 
 
 def _files(artifact: Artifact) -> dict[str, bytes]:
     artifact.verify()
     program = WebProgram(bytes(artifact.read(PROGRAM)))
-    found: dict[str, bytes] = {"pydispatch.js": Path(__file__).with_name("pydispatch.js").read_bytes()}
+    contents: dict[str, bytes] = {"pydispatch.js": Path(__file__).with_name("pydispatch.js").read_bytes()}
     executables = [
-        {"name": entry.name, "constants": constants, "variants": _variants(artifact, number, entry, conditions, found)}
-        for number, (entry, (constants, conditions)) in enumerate(
+        {
+            "name": entry.name,
+            "constants": constants,
+            "variants": _variants(artifact, ordinal, entry, conditions, contents),
+        }
+        for ordinal, (entry, (constants, conditions)) in enumerate(
             zip(artifact.executables, program.executables(), strict=True)
         )
     ]
@@ -65,20 +69,20 @@ def _files(artifact: Artifact) -> dict[str, bytes]:
             member = constant.pop("member")
             name = f"constants/{members.setdefault(member, len(members))}.bin"
             constant["file"] = name
-            found[name] = bytes(artifact.read(member))
+            contents[name] = bytes(artifact.read(member))
     content = {
         "version": VERSION, "functions": functions, "constants": constants, "queries": program.queries(),
         "executables": executables,
         "exports": [{"executable": e, "ordinal": o, "constants": n} for e, o, n in program.exports()],
     }  # fmt: skip
-    return {"program.json": _json(content), **found}
+    return {"program.json": _json(content), **contents}
 
 
 def _variants(
-    artifact: Artifact, number: int, entry: Any, conditions: list[int | None], found: dict[str, bytes]
+    artifact: Artifact, ordinal: int, entry: Any, conditions: list[int | None], contents: dict[str, bytes]
 ) -> list[dict[str, Any]]:
     """Return the variants of an executable for WebGPU; their texts are added to `found`."""
-    made = []
+    variants = []
     for index, (variant, condition) in enumerate(zip(entry.variants, conditions, strict=True)):
         if variant.format != FORMAT:
             continue
@@ -90,21 +94,21 @@ def _variants(
                 f"executable '{entry.name}' imports {names} at load; a page has no plugins: link the functions when "
                 "the program is compiled"
             )
-        prefix = f"shaders/{number}-{index}"
-        modules, kernels = _kernels(artifact, entry.name, variant, prefix, found)
+        prefix = f"shaders/{ordinal}-{index}"
+        modules, kernels = _kernels(artifact, entry.name, variant, prefix, contents)
         requires = list(variant.requires)
-        made.append(
+        variants.append(
             {"index": index, "condition": condition, "requires": requires, "modules": modules, "kernels": kernels}
         )
-    if not made:
+    if not variants:
         raise InvalidArgumentError(
             f"executable '{entry.name}' has no variant for WebGPU; compile the program with --target webgpu"
         )
-    return made
+    return variants
 
 
 def _kernels(
-    artifact: Artifact, name: str, variant: VariantEntry, prefix: str, found: dict[str, bytes]
+    artifact: Artifact, name: str, variant: VariantEntry, prefix: str, contents: dict[str, bytes]
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """Add the modules of a variant to `found`, and return their files, and where each export is in them."""
     code = bytes(artifact.read(variant.member))
@@ -112,13 +116,13 @@ def _kernels(
         notes = table(variant.extra["wgsl"])
         ranges = [(count(at), count(size)) for at, size in (listed(pair, 2) for pair in listed(notes["modules"]))]
         entries = [(count(at), text(entry)) for at, entry in (listed(pair, 2) for pair in listed(notes["entries"]))]
-        overrides = [text(each) for each in listed(notes.get("overrides", []))]
+        overrides = [text(override) for override in listed(notes.get("overrides", []))]
         modules = [read(code[at : at + size], f"executable '{name}'") for at, size in ranges]
         functions = [(at, modules[at].entry(entry)) for at, entry in entries]
     except (KeyError, ValueError, IndexError) as error:
         raise ArtifactError(f"executable '{name}': the key \"wgsl\" of its variant: {error}") from None
     paths = [f"{prefix}-{i}.wgsl" for i in range(len(modules))]
-    found |= {path: code[at : at + size] for path, (at, size) in zip(paths, ranges, strict=True)}
+    contents |= {path: code[at : at + size] for path, (at, size) in zip(paths, ranges, strict=True)}
     kernels = []
     for (at, function), (_, wanted) in zip(functions, entries, strict=True):
         if function is None:
@@ -128,14 +132,14 @@ def _kernels(
         count_of = max(entry.bindings, default=-1) + 1
         declared = ["read_write" if entry.bindings.get(i) else "read" for i in range(count_of)]
         values = [
-            {"key": each.key, "type": each.type, "word": each.word}
-            for each in overrides_of(modules[at], overrides, 1 << 16)
+            {"key": override.key, "type": override.type, "word": override.word}
+            for override in overrides_of(modules[at], overrides, 1 << 16)
         ]
         joined = merged(modules[at], function, MOST) if count_of > MOST else None
         if joined is not None:
             at = len(paths)
             paths.append(f"{prefix}-{at}.wgsl")
-            found[paths[at]] = joined.text.encode()
+            contents[paths[at]] = joined.text.encode()
         limits = {**interface.limits(entry), _BUFFERS: MOST if joined is not None else len(entry.bindings)}
         kernels.append(
             {
@@ -159,8 +163,8 @@ def _json(content: dict[str, Any]) -> bytes:
             return flat
         blanks = " " * (depth + 1)
         if isinstance(value, dict):
-            parts = [f"{json.dumps(key)}: {lines(each, depth + 1)}" for key, each in value.items()]
+            parts = [f"{json.dumps(key)}: {lines(item, depth + 1)}" for key, item in value.items()]
             return "{\n" + ",\n".join(blanks + part for part in parts) + "\n" + " " * depth + "}"
-        return "[\n" + ",\n".join(blanks + lines(each, depth + 1) for each in value) + "\n" + " " * depth + "]"
+        return "[\n" + ",\n".join(blanks + lines(item, depth + 1) for item in value) + "\n" + " " * depth + "]"
 
     return (lines(content, 0) + "\n").encode()

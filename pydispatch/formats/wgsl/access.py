@@ -10,11 +10,11 @@ _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}
 def all_read_write(module: Module) -> str:
     """Return the text with every storage buffer declared read_write, on the same lines."""
     parts, at = [], 0
-    for each in module.declarations:
-        if each.kind == "var" and each.space == "storage" and each.access == "read":
+    for declaration in module.declarations:
+        if declaration.kind == "var" and declaration.space == "storage" and declaration.access == "read":
             tokens = module.tokens
-            start = next(i for i in range(each.first, each.end) if tokens[i].text == "<")
-            end = next(i for i in range(start, each.end) if tokens[i].text == ">")
+            start = next(i for i in range(declaration.first, declaration.end) if tokens[i].text == "<")
+            end = next(i for i in range(start, declaration.end) if tokens[i].text == ">")
             parts += [module.text[at : tokens[start].start], "<storage, read_write>"]
             at = tokens[end].end
     return "".join([*parts, module.text[at:]])
@@ -26,16 +26,20 @@ def written(module: Module, function: Declaration) -> set[int]:
     Those are the bindings whose variable is assigned to, or whose address is taken, in what the function reaches.
     """
     reached = module.reached([function])
-    numbers = {each.name: each.number("binding") for each in reached if each.kind == "var" and each.space == "storage"}
-    found: set[int] = set()
-    for each in reached:
-        for i in range(each.first, each.end) if each.kind == "fn" else ():
-            number = numbers.get(module.tokens[i].text)
-            if number is None or module.tokens[i - 1].text == ".":
+    numbers = {
+        declaration.name: declaration.number("binding")
+        for declaration in reached
+        if declaration.kind == "var" and declaration.space == "storage"
+    }
+    bindings: set[int] = set()
+    for declaration in reached:
+        for i in range(declaration.first, declaration.end) if declaration.kind == "fn" else ():
+            binding = numbers.get(module.tokens[i].text)
+            if binding is None or module.tokens[i - 1].text == ".":
                 continue
             if module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1) or _is_in_brackets(module, i):
-                found.add(number)
-    return found
+                bindings.add(binding)
+    return bindings
 
 
 def _is_in_brackets(module: Module, at: int) -> bool:
@@ -55,7 +59,7 @@ def _is_assigned(module: Module, at: int) -> bool:
         if depth == 0 and text == ".":
             at += 1
         elif depth == 0 and text != "]":
-            shifts = [each.text for each in tokens[at : at + 3]]
+            shifts = [token.text for token in tokens[at : at + 3]]
             return text in _ASSIGNMENTS or shifts in (["<", "<", "="], [">", ">", "="])
         at += 1
     return False

@@ -42,20 +42,20 @@ def _edited(module: Module, edits: Edits) -> Module:
 
 def _move_block(module: Module) -> Edits:
     """Move the uniform blocks of a module, all of one binding point, to the binding point of the constants."""
-    blocks = [each for each in module.declarations if each.kind == "var" and each.space == "uniform"]
-    points = {_binding_point(each) for each in blocks}
+    blocks = [variable for variable in module.declarations if variable.kind == "var" and variable.space == "uniform"]
+    points = {_binding_point(variable) for variable in blocks}
     if len(points) != 1 or None in points or points == {CONSTANTS}:
         return {}
     (point,) = points
     assert point is not None
     edits: Edits = {}
     for block in blocks:
-        for key, number in zip(("group", "binding"), CONSTANTS, strict=True):
-            edits |= _with_number(module, block, key, number)
-    for each in module.declarations:
-        other = _binding_point(each) if each.kind == "var" and each.space == "storage" else None
+        for key, value in zip(("group", "binding"), CONSTANTS, strict=True):
+            edits |= _with_number(module, block, key, value)
+    for variable in module.declarations:
+        other = _binding_point(variable) if variable.kind == "var" and variable.space == "storage" else None
         if other is not None and other[0] == point[0] and other[1] > point[1]:
-            edits |= _with_number(module, each, "binding", other[1] - 1)
+            edits |= _with_number(module, variable, "binding", other[1] - 1)
     return edits
 
 
@@ -65,7 +65,7 @@ def _binding_point(variable: Declaration) -> tuple[int, int] | None:
     return None if group is None or binding is None else (group, binding)
 
 
-def _with_number(module: Module, variable: Declaration, key: str, number: int) -> Edits:
+def _with_number(module: Module, variable: Declaration, key: str, value: int) -> Edits:
     """Return the edits that put a number in the place of the expression of `@group` or `@binding`."""
     tokens = module.tokens
     name = next(i for i in range(variable.first, variable.end) if tokens[i].text == key and tokens[i - 1].text == "@")
@@ -73,12 +73,14 @@ def _with_number(module: Module, variable: Declaration, key: str, number: int) -
     while depth:
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
         end += 1
-    return {first: str(number), **dict.fromkeys(range(first + 1, end - 1), "")}
+    return {first: str(value), **dict.fromkeys(range(first + 1, end - 1), "")}
 
 
 def _narrow_access(module: Module, read_only: Mapping[str, Sequence[bool]]) -> Edits:
     writes = {entry.name: written(module, entry) for entry in module.entry_points}
-    reached = {entry.name: set(each.name for each in module.reached([entry])) for entry in module.entry_points}
+    reached = {
+        entry.name: set(declaration.name for declaration in module.reached([entry])) for entry in module.entry_points
+    }
     edits: Edits = {}
     for variable in module.declarations:
         point = _binding_point(variable) if variable.kind == "var" and variable.space == "storage" else None

@@ -84,14 +84,14 @@ class _Reader:
         """
         self.nest()
         value = self.unary(is_used=is_used)
-        while (found := _BINARY.get(self.peek())) is not None and found[0] >= least:
+        while (operator := _BINARY.get(self.peek())) is not None and operator[0] >= least:
             mark = self.take()
-            other = self.binary(found[0] + 1, is_used=is_used and _DECISIVE.get(mark) != bool(value))
+            other = self.binary(operator[0] + 1, is_used=is_used and _DECISIVE.get(mark) != bool(value))
             if not is_used:
                 continue
             if mark in ("/", "%") and other == 0:
                 raise self.error("division by 0", "test the divisor first, with &&")
-            value = int(found[1](value, other))
+            value = int(operator[1](value, other))
             if value.bit_length() > _MAX_BITS:
                 raise self.error(f"more than {_MAX_BITS} bits", f"values have to be below 2^{_MAX_BITS}")
         self.depth -= 1
@@ -106,8 +106,8 @@ class _Reader:
             value = self.binary(0, is_used=is_used)
             if self.take() != ")":
                 raise self.error("')' is missing")
-        elif (number := _NUMBER.fullmatch(token)) is not None:
-            value = self.literal(number[1])
+        elif (match := _NUMBER.fullmatch(token)) is not None:
+            value = self.literal(match[1])
         elif token.isidentifier():
             value = 0
         else:
@@ -115,12 +115,12 @@ class _Reader:
         self.depth -= 1
         return value
 
-    def literal(self, number: str) -> int:
+    def literal(self, text: str) -> int:
         """Return the value of a literal. Its digits are counted first: Python refuses to convert thousands of them."""
-        is_hexadecimal = number[:2] in ("0x", "0X")
-        digits = number[2 if is_hexadecimal else 0 :].lstrip("0") or "0"
+        is_hexadecimal = text[:2] in ("0x", "0X")
+        digits = text[2 if is_hexadecimal else 0 :].lstrip("0") or "0"
         value = int(digits[: _MAX_DIGITS + 1], 16 if is_hexadecimal else 10)
         if value.bit_length() > _MAX_BITS:
-            problem = f"number '{_shown(number)}' has more than {_MAX_BITS} bits"
+            problem = f"number '{_shown(text)}' has more than {_MAX_BITS} bits"
             raise self.error(problem, f"write one below 2^{_MAX_BITS}")
         return value

@@ -22,9 +22,9 @@ def integer(text: str) -> int | None:
 def evaluate(tokens: Sequence[Token], named: Callable[[str], int | None]) -> int | None:
     """Return the value of an integer expression; None where it has another form. named: the value of a name."""
     try:
-        found = _Expression(tokens, named)
-        value = found.sum(0)
-        return value if found.at == len(tokens) and abs(value) < 1 << 63 else None
+        expression = _Expression(tokens, named)
+        value = expression.sum(0)
+        return value if expression.at == len(tokens) and abs(value) < 1 << 63 else None
     except (ValueError, IndexError, ZeroDivisionError):
         return None
 
@@ -61,10 +61,10 @@ class _Expression:
                 raise ValueError
             self.at += 1
             return value
-        found = integer(token.text) if token.kind == "number" else self.named(token.text)
-        if found is None:
+        operand = integer(token.text) if token.kind == "number" else self.named(token.text)
+        if operand is None:
             raise ValueError
-        return found
+        return operand
 
 
 def _applied(sign: str, lhs: int, rhs: int) -> int:

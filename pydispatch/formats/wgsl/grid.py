@@ -46,37 +46,37 @@ def with_grid(module: Module, entry: Declaration) -> str:
     """Return the text with an entry point that runs over a grid of `form_of`; `why_not` returns None for it. Lines
     after its head keep their numbers.
     """
-    tokens, prefix, number = module.tokens, "asked_", 0
+    tokens, prefix, attempt = module.tokens, "asked_", 0
     while any(token.text.startswith(prefix) for token in tokens):
-        prefix, number = f"asked{number}_", number + 1
+        prefix, attempt = f"asked{attempt}_", attempt + 1
     opening = _opening(module, entry)
-    given: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     kept: list[str] = []
     for parameter in _parameters(module, entry):
         words = [token.text for token in parameter]
         built_in = words[words.index("builtin") + 2]
-        given[built_in] = _name(words)
+        parameters[built_in] = _name(words)
         if built_in not in (_ID, _COUNT, _GLOBAL):
             kept.append(module.text[parameter[0].start : parameter[-1].end])
-    group, groups, grid, this = (f"{prefix}{each}" for each in ("group", "groups", "grid", "number"))
+    group, groups, grid, this = (f"{prefix}{suffix}" for suffix in ("group", "groups", "grid", "number"))
     kept += [f"@builtin({_ID}) {group}: {_VECTOR}", f"@builtin({_COUNT}) {groups}: {_VECTOR}"]
-    local = given.get(_LOCAL, f"{prefix}local")
-    if _GLOBAL in given and _LOCAL not in given:
+    local = parameters.get(_LOCAL, f"{prefix}local")
+    if _GLOBAL in parameters and _LOCAL not in parameters:
         kept.append(f"@builtin({_LOCAL}) {local}: {_VECTOR}")
     lines = [
         f"let {this} = {group}.x + {groups}.x * ({group}.y + {groups}.y * {group}.z);",
         f"if ({this} >= {grid}.w) {{ return; }}",
     ]
     place = f"{_VECTOR}({this} % {grid}.x, {this} / {grid}.x % {grid}.y, {this} / ({grid}.x * {grid}.y))"
-    if _ID in given:
-        lines.append(f"let {given[_ID]} = {place};")
-    if _COUNT in given:
-        lines.append(f"let {given[_COUNT]} = {grid}.xyz;")
-    if _GLOBAL in given:
+    if _ID in parameters:
+        lines.append(f"let {parameters[_ID]} = {place};")
+    if _COUNT in parameters:
+        lines.append(f"let {parameters[_COUNT]} = {grid}.xyz;")
+    if _GLOBAL in parameters:
         stated = entry.attribute("workgroup_size")
-        sizes = [f"u32({each})" for each in (stated.arguments if stated is not None else ())]
+        sizes = [f"u32({size})" for size in (stated.arguments if stated is not None else ())]
         size = f"{_VECTOR}({', '.join([*sizes, '1u', '1u'][:3])})"
-        lines.append(f"let {given[_GLOBAL]} = {given.get(_ID) or place} * {size} + {local};")
+        lines.append(f"let {parameters[_GLOBAL]} = {parameters.get(_ID) or place} * {size} + {local};")
     text, start, end = module.text, tokens[opening].end, tokens[entry.body].end
     closing = tokens[entry.body - 1].start
     breaks = "\n" * text.count("\n", start, closing)
@@ -92,15 +92,15 @@ def _opening(module: Module, entry: Declaration) -> int:
 
 def _parameters(module: Module, entry: Declaration) -> list[list[Token]]:
     """Return the tokens of each parameter."""
-    found: list[list[Token]] = [[]]
+    parameters: list[list[Token]] = [[]]
     depth = 0
     for token in module.tokens[_opening(module, entry) + 1 : entry.body - 1]:
         depth += (token.text in "(<[") - (token.text in ")>]")
         if token.text == "," and depth == 0:
-            found.append([])
+            parameters.append([])
         else:
-            found[-1].append(token)
-    return [each for each in found if each]
+            parameters[-1].append(token)
+    return [tokens for tokens in parameters if tokens]
 
 
 def _name(words: Sequence[str]) -> str:

@@ -44,9 +44,9 @@ class Names(frozenset[str]):
     limits: Mapping[str, int]
 
     def __new__(cls, names: Iterable[str], limits: Mapping[str, int]) -> Names:
-        made = super().__new__(cls, names)
-        made.limits = limits
-        return made
+        instance = super().__new__(cls, names)
+        instance.limits = limits
+        return instance
 
     def __contains__(self, name: object) -> bool:
         if isinstance(name, str) and ">=" in name:
@@ -138,26 +138,26 @@ def entry_of(module: Module, function: Declaration) -> Entry:
     )  # fmt: skip
 
 
-def _place(module: Module, each: Declaration) -> str:
-    return place(module.text, module.tokens[each.first].start, module.where)
+def _place(module: Module, declaration: Declaration) -> str:
+    return place(module.text, module.tokens[declaration.first].start, module.where)
 
 
 def _number(module: Module, variable: Declaration, key: str) -> int | None:
-    found = variable.attribute(key)
-    return module.constant(found.arguments[0]) if found is not None and len(found.arguments) == 1 else None
+    attribute = variable.attribute(key)
+    return module.constant(attribute.arguments[0]) if attribute is not None and len(attribute.arguments) == 1 else None
 
 
 def features(module: Module) -> tuple[str, ...]:
     """Return features that a module needs, by the names of WebGPU and wgpu."""
-    found = [_ENABLES.get(name, name) for name in module.enables]
+    required = [_ENABLES.get(name, name) for name in module.enables]
     words = {token.text for token in module.tokens if token.kind == "name"}
-    found += [need for word, need in _WIDE.items() if word in words]
-    found += ["shader-int64"] * any(t.kind == "number" and t.text[-2:] in ("li", "lu") for t in module.tokens)
-    found += ["shader-f64"] * any(t.kind == "number" and t.text[-2:] == "lf" for t in module.tokens)
+    required += [need for word, need in _WIDE.items() if word in words]
+    required += ["shader-int64"] * any(t.kind == "number" and t.text[-2:] in ("li", "lu") for t in module.tokens)
+    required += ["shader-f64"] * any(t.kind == "number" and t.text[-2:] == "lf" for t in module.tokens)
     text = re.sub(r"\s", "", module.text)
-    found += ["shader-float32-atomic"] * ("atomic<f32>" in text)
-    found += ["shader-int64-atomic-all-ops"] * ("atomic<i64>" in text or "atomic<u64>" in text)
-    return tuple(dict.fromkeys(found))
+    required += ["shader-float32-atomic"] * ("atomic<f32>" in text)
+    required += ["shader-int64-atomic-all-ops"] * ("atomic<i64>" in text or "atomic<u64>" in text)
+    return tuple(dict.fromkeys(required))
 
 
 def requirements(entry: Entry) -> list[str]:

@@ -45,7 +45,7 @@ def tokens_of(text: str, where: str) -> list[Token]:
     """Return the tokens of a text; `<` and `>` come one by one, since they also enclose types. ArtifactError for an
     unexpected character, or a comment that does not end.
     """
-    found: list[Token] = []
+    tokens: list[Token] = []
     at, size, match = 0, len(text), _TOKEN.match
     while at < size:
         here = match(text, at)
@@ -57,9 +57,9 @@ def tokens_of(text: str, where: str) -> list[Token]:
             at = _comment_end(text, here.end(), where)
             continue
         if kind != "space":
-            found.append(Token(str(kind), here.group(), at))
+            tokens.append(Token(str(kind), here.group(), at))
         at = here.end()
-    return found
+    return tokens
 
 
 def _comment_end(text: str, at: int, where: str) -> int:

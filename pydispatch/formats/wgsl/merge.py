@@ -33,7 +33,7 @@ class Merged:
 def fewest(module: Module, entry: Declaration) -> int:
     """Return the least number of storage buffers that an entry point needs when buffers are merged."""
     buffers = _buffers(module, entry)
-    return len(buffers) - sum(len(each) - 1 for each in _alike(module, entry, buffers))
+    return len(buffers) - sum(len(group) - 1 for group in _alike(module, entry, buffers))
 
 
 def merged(module: Module, entry: Declaration, most: int) -> Merged | None:
@@ -42,15 +42,15 @@ def merged(module: Module, entry: Declaration, most: int) -> Merged | None:
     """
     buffers = _buffers(module, entry)
     writes = frozenset(written(module, entry))
-    groups = {number: [number] for number in buffers}
+    groups = {binding: [binding] for binding in buffers}
     excess = len(buffers) - most
     for alike in _alike(module, entry, buffers):
         if excess <= 0:
             break
-        alike.sort(key=lambda number: (number in writes, number))  # what is written is copied twice
+        alike.sort(key=lambda binding: (binding in writes, binding))  # what is written is copied twice
         first, *others = alike[: excess + 1]
-        for number in others:
-            groups[first] += groups.pop(number)
+        for binding in others:
+            groups[first] += groups.pop(binding)
         excess -= len(others)
     if excess > 0:
         return None
@@ -61,12 +61,12 @@ def merged(module: Module, entry: Declaration, most: int) -> Merged | None:
 
 def _buffers(module: Module, entry: Declaration) -> dict[int, Declaration]:
     """Return the storage buffers that an entry point uses, by binding."""
-    found = {}
-    for each in module.reached([entry]):
-        number = each.attribute("binding")
-        if each.kind == "var" and each.space == "storage" and number is not None:
-            found[module.constant(number.arguments[0]) or 0] = each
-    return dict(sorted(found.items()))
+    buffers = {}
+    for declaration in module.reached([entry]):
+        attribute = declaration.attribute("binding")
+        if declaration.kind == "var" and declaration.space == "storage" and attribute is not None:
+            buffers[module.constant(attribute.arguments[0]) or 0] = declaration
+    return dict(sorted(buffers.items()))
 
 
 def _element(buffer: Declaration) -> str:
@@ -80,26 +80,26 @@ def _alike(module: Module, entry: Declaration, buffers: dict[int, Declaration]) 
     whose elements alone are used.
     """
     used_whole: set[str] = set()
-    names = {each.name for each in buffers.values()}
+    names = {buffer.name for buffer in buffers.values()}
     for function in module.reached([entry]):
         for i in range(function.first, function.end) if function.kind == "fn" else ():
             token = module.tokens[i]
             if token.text in names and module.tokens[i - 1].text != "." and module.tokens[i + 1].text != "[":
                 used_whole.add(token.text)
     lists: dict[str, list[int]] = {}
-    for number, each in buffers.items():
-        known = layout(module, _element(each))
-        if each.name not in used_whole and known is not None and known[0] in (4, 8, 16) and known[1] <= ALIGNMENT:
-            lists.setdefault(each.type, []).append(number)
-    return sorted((each for each in lists.values() if len(each) > 1), key=len, reverse=True)
+    for binding, buffer in buffers.items():
+        known = layout(module, _element(buffer))
+        if buffer.name not in used_whole and known is not None and known[0] in (4, 8, 16) and known[1] <= ALIGNMENT:
+            lists.setdefault(buffer.type, []).append(binding)
+    return sorted((bindings for bindings in lists.values() if len(bindings) > 1), key=len, reverse=True)
 
 
 def _text(
     module: Module, entry: Declaration, buffers: dict[int, Declaration], bindings: Sequence[tuple[int, ...]]
 ) -> str:
-    tokens, text, prefix, number = module.tokens, module.text, "merged_", 0
+    tokens, text, prefix, attempt = module.tokens, module.text, "merged_", 0
     while any(token.text.startswith(prefix) for token in tokens):
-        prefix, number = f"merged{number}_", number + 1
+        prefix, attempt = f"merged{attempt}_", attempt + 1
     words = max(1, sum(len(group) for group in bindings))
     parts = [text[: tokens[module.directives].start]] if module.directives else []
     parts.append(f"@group({OFFSETS[0]}) @binding({OFFSETS[1]}) var<uniform> {prefix}offsets: "
@@ -110,22 +110,24 @@ def _text(
         one = buffers[group[0]]
         name = one.name if len(group) == 1 else f"{prefix}{new}"
         parts.append(f"@group(0) @binding({new}) var<storage, read_write> {name}: {one.type};")
-        for each in group:
+        for binding in group:
             if len(group) > 1:
-                places[buffers[each].name] = name, f"{prefix}offsets[{word // 4}].{'xyzw'[word % 4]}"
+                places[buffers[binding].name] = name, f"{prefix}offsets[{word // 4}].{'xyzw'[word % 4]}"
             word += 1
-    kept = {each.name for each in buffers.values()}
-    parts += [_changed(module, each, places) for each in module.reached([entry]) if each.name not in kept]
+    kept = {buffer.name for buffer in buffers.values()}
+    parts += [
+        _changed(module, declaration, places) for declaration in module.reached([entry]) if declaration.name not in kept
+    ]
     return "\n".join(parts) + "\n"
 
 
-def _changed(module: Module, each: Declaration, places: dict[str, tuple[str, str]]) -> str:
+def _changed(module: Module, declaration: Declaration, places: dict[str, tuple[str, str]]) -> str:
     """Return the text of a declaration in which elements of merged arrays are replaced by elements of the arrays that
     contain them.
     """
-    tokens, parts, at = module.tokens, [], module.tokens[each.first].start
+    tokens, parts, at = module.tokens, [], module.tokens[declaration.first].start
     closing: list[bool] = []  # of brackets that are open, whether the index in it is a changed one
-    for i in range(each.first, each.end) if each.kind == "fn" else ():
+    for i in range(declaration.first, declaration.end) if declaration.kind == "fn" else ():
         token = tokens[i]
         if token.text in places and tokens[i - 1].text != ".":
             name, offset = places[token.text]
@@ -136,4 +138,4 @@ def _changed(module: Module, each: Declaration, places: dict[str, tuple[str, str
         elif token.text == "]" and closing.pop():
             parts += [module.text[at : token.start], ")]"]
             at = token.end
-    return "".join([*parts, module.text[at : tokens[each.end - 1].end]])
+    return "".join([*parts, module.text[at : tokens[declaration.end - 1].end]])

@@ -45,15 +45,15 @@ class Declaration:
     """Of a function: the token of its opening brace. Of others: the token after `=`, 0 without one."""
 
     def attribute(self, name: str) -> Attribute | None:
-        return next((each for each in self.attributes if each.name == name), None)
+        return next((attribute for attribute in self.attributes if attribute.name == name), None)
 
     def number(self, name: str) -> int | None:
         """Return the argument of an attribute when it is a number, or an expression of numbers."""
-        found = self.attribute(name)
-        if found is None or len(found.arguments) != 1:
+        attribute = self.attribute(name)
+        if attribute is None or len(attribute.arguments) != 1:
             return None
-        plain = integer(found.arguments[0])
-        return evaluate(tokens_of(found.arguments[0], ""), lambda name: None) if plain is None else plain
+        literal = integer(attribute.arguments[0])
+        return evaluate(tokens_of(attribute.arguments[0], ""), lambda name: None) if literal is None else literal
 
     @property
     def space(self) -> str:
@@ -110,25 +110,25 @@ class Module:
         well.
         """
         tokens, named = self.tokens, self.named
-        found: dict[str, Declaration] = {}
+        mentioned: dict[str, Declaration] = {}
         for i in range(declaration.first, declaration.end):
             token = tokens[i]
             if token.kind == "name" and token.text in named and (i == 0 or tokens[i - 1].text not in (".", "@")):
                 other = named[token.text]
                 if other is not declaration:
-                    found[token.text] = other
-        return list(found.values())
+                    mentioned[token.text] = other
+        return list(mentioned.values())
 
     def reached(self, roots: Iterable[Declaration]) -> list[Declaration]:
         """Return the declarations that `roots` need, the roots included, in the order of the text."""
-        found: dict[str, Declaration] = {}
-        waiting = list(roots)
-        while waiting:
-            here = waiting.pop()
-            if here.name not in found:
-                found[here.name] = here
-                waiting += self.mentioned(here)
-        return sorted(found.values(), key=lambda d: d.first)
+        reached: dict[str, Declaration] = {}
+        worklist = list(roots)
+        while worklist:
+            here = worklist.pop()
+            if here.name not in reached:
+                reached[here.name] = here
+                worklist += self.mentioned(here)
+        return sorted(reached.values(), key=lambda d: d.first)
 
     def source(self, declaration: Declaration) -> str:
         """Return the text of a declaration."""

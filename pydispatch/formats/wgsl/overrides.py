@@ -32,13 +32,13 @@ class Override:
         """Convert a word of 32 bits to a value of the override's type. ArtifactError for a value that WGSL lacks."""
         word &= 0xFFFFFFFF
         if self.type in ("f32", "f16"):
-            found = float(struct.unpack("<f", struct.pack("<I", word))[0])
-            if not math.isfinite(found) or (self.type == "f16" and abs(found) > _MOST_F16):
+            value = float(struct.unpack("<f", struct.pack("<I", word))[0])
+            if not math.isfinite(value) or (self.type == "f16" and abs(value) > _MOST_F16):
                 raise ArtifactError(
-                    f"{self.where}: override '{self.name}' is an {self.type}, which cannot be {found:g}: word "
+                    f"{self.where}: override '{self.name}' is an {self.type}, which cannot be {value:g}: word "
                     f"{self.word} of the executable constants is 0x{word:08x}; it takes the bits of a finite number"
                 )
-            return found
+            return value
         if self.type == "bool":
             return float(bool(word))
         return float(word - (word >> 31 << 32) if self.type == "i32" else word)
@@ -51,21 +51,23 @@ def overrides_of(module: Module, names: Sequence[str], count: int | None = None)
     ArtifactError for a type that a word cannot be.
     """
     count = len(names) if count is None else count
-    found: list[Override] = []
-    for each in module.overrides:
-        id_ = each.number("id")
-        word = names.index(each.name) if each.name in names else id_
+    overrides: list[Override] = []
+    for declaration in module.overrides:
+        id_ = declaration.number("id")
+        word = names.index(declaration.name) if declaration.name in names else id_
         if word is not None and word < count:
-            key = each.name if id_ is None else str(id_)
-            found.append(Override(each.name, key, _type(module, each), word, _place(module, each)))
-    return found
+            key = declaration.name if id_ is None else str(id_)
+            overrides.append(
+                Override(declaration.name, key, _type(module, declaration), word, _place(module, declaration))
+            )
+    return overrides
 
 
 def unknown(modules: Sequence[Module], names: Sequence[str]) -> str | None:
     """Return what is wrong with the names of words where no module has an override for one of them, or None."""
-    overrides = [each for module in modules for each in module.overrides]
-    have = [each.name for each in overrides]
-    ids = {each.number("id") for each in overrides}
+    overrides = [override for module in modules for override in module.overrides]
+    have = [override.name for override in overrides]
+    ids = {override.number("id") for override in overrides}
     lost = next((name for word, name in enumerate(names) if name not in have and word not in ids), None)
     if lost is None:
         return None
@@ -77,14 +79,14 @@ def unknown(modules: Sequence[Module], names: Sequence[str]) -> str | None:
     )
 
 
-def check(module: Module, function: Declaration, given: Iterable[Override]) -> None:
+def check(module: Module, function: Declaration, overrides: Iterable[Override]) -> None:
     """ArtifactError for an override that a function needs and that has no value."""
-    known = {each.name for each in given}
-    for each in module.reached([function]):
-        if each.kind == "override" and each.body == 0 and each.name not in known:
+    known = {override.name for override in overrides}
+    for declaration in module.reached([function]):
+        if declaration.kind == "override" and declaration.body == 0 and declaration.name not in known:
             raise ArtifactError(
-                f"{_place(module, each)}: override '{each.name}' has no value: give it a default, or name a word of "
-                f'hal.executable.constant.block "{each.name}"'
+                f"{_place(module, declaration)}: override '{declaration.name}' has no value: give it a default, or "
+                f'name a word of hal.executable.constant.block "{declaration.name}"'
             )
 
 
@@ -111,12 +113,12 @@ def _resolved(module: Module, type_: str) -> str:
     return type_
 
 
-def _of_default(module: Module, each: Declaration, seen: set[str]) -> str:
+def _of_default(module: Module, override: Declaration, seen: set[str]) -> str:
     """Return the type of an initial value, derived from its literals and names; "" where these do not decide it."""
-    if each.name in seen or each.body == 0:
+    if override.name in seen or override.body == 0:
         return ""
-    seen.add(each.name)
-    tokens = module.tokens[each.body : each.end - 1]
+    seen.add(override.name)
+    tokens = module.tokens[override.body : override.end - 1]
     if not tokens:
         return ""
     if tokens[0].text in ("true", "false") or any(token.text in _COMPARISONS for token in tokens):
@@ -131,8 +133,8 @@ def _of_default(module: Module, each: Declaration, seen: set[str]) -> str:
         elif token.kind == "name":
             return ""
     types -= {"integer"} if len(types) > 1 else set()
-    found = types.pop() if len(types) == 1 else ""
-    return "i32" if found == "integer" else found
+    type_ = types.pop() if len(types) == 1 else ""
+    return "i32" if type_ == "integer" else type_
 
 
 def _of_number(text: str) -> str:
@@ -147,5 +149,5 @@ def _of_number(text: str) -> str:
     return {"u": "u32", "i": "i32"}.get(text[-1], "integer")
 
 
-def _place(module: Module, each: Declaration) -> str:
-    return place(module.text, module.tokens[each.first].start, module.where)
+def _place(module: Module, declaration: Declaration) -> str:
+    return place(module.text, module.tokens[declaration.first].start, module.where)

@@ -87,8 +87,8 @@ def preprocess(data: bytes, where: str, *, defines: Sequence[str] = (), include_
     if not defines and not has_directives(text):
         return data
     state = _State(include_dirs)
-    for each in defines:
-        name, _, value = each.partition("=")
+    for define in defines:
+        name, _, value = define.partition("=")
         state.macros[name] = value
     return "\n".join(_lines(text, where, state)).encode()
 
@@ -97,9 +97,9 @@ def _lines(text: str, where: str, state: _State) -> Iterator[str]:
     """Yield the lines of a file, each of them without comments, directives and macros."""
     branches: list[_Branch] = []
     joined, rest = "", 0
-    for number, line in enumerate(_without_comments(text).split("\n"), 1):
+    for line_number, line in enumerate(_without_comments(text).split("\n"), 1):
         line = joined + line.rstrip("\r")
-        place = f"{where}:{number}"
+        place = f"{where}:{line_number}"
         if line.endswith("\\") and _DIRECTIVE.match(line):
             joined, rest = f"{line[:-1]} ", rest + 1
             continue

@@ -37,14 +37,14 @@ def _check_nesting(text: str, tokens: list[Token], where: str) -> None:
     """
     outer: list[int] = []  # levels where each open bracket begins
     level = 0
-    for number, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         word = token.text
         if word in _OPEN:
             outer.append(level)
             level += 1
         elif word in _CLOSE:
             level = outer.pop() if outer else 0
-            follows = tokens[number + 1].text if number + 1 < len(tokens) else ""
+            follows = tokens[index + 1].text if index + 1 < len(tokens) else ""
             if word == "}" and follows != "else":
                 level = outer[-1] + 1 if outer else 0
         elif word in (";", ","):
@@ -69,21 +69,21 @@ class _Reader:
             lists[self._peek()] += [t.text for t in self.tokens[self.at + 1 : end] if t.kind == "name"]
             self.at = end + 1
         directives = self.at
-        found: list[Declaration] = []
+        declarations: list[Declaration] = []
         while self.at < len(self.tokens):
             if self._peek() == ";":
                 self.at += 1
             else:
-                found.append(self._declaration())
+                declarations.append(self._declaration())
         named: dict[str, Declaration] = {}
-        for each in found:
-            if each.name in named:
-                raise self._error(f"'{each.name}' is declared twice", each.first)
-            if each.name:
-                named[each.name] = each
+        for declaration in declarations:
+            if declaration.name in named:
+                raise self._error(f"'{declaration.name}' is declared twice", declaration.first)
+            if declaration.name:
+                named[declaration.name] = declaration
         return Module(
             self.text, self.where, self.tokens, tuple(lists["enable"]), tuple(lists["requires"]), directives,
-            tuple(found), named,
+            tuple(declarations), named,
         )  # fmt: skip
 
     def _declaration(self) -> Declaration:
@@ -159,7 +159,7 @@ class _Reader:
         return Declaration("fn", name, first, self.at, attributes, result, members=tuple(parameters), body=body)
 
     def _attributes(self) -> tuple[Attribute, ...]:
-        found: list[Attribute] = []
+        attributes: list[Attribute] = []
         while self._peek() == "@":
             self.at += 1
             name = self._name()
@@ -174,8 +174,8 @@ class _Reader:
                         parts[-1] += token.text
                 arguments = tuple(part for part in parts if part)
                 self.at = close + 1
-            found.append(Attribute(name, arguments))
-        return tuple(found)
+            attributes.append(Attribute(name, arguments))
+        return tuple(attributes)
 
     # Tokens
 
@@ -195,11 +195,11 @@ class _Reader:
 
     def _type(self, ends: tuple[str, ...]) -> str:
         end = self._find(ends, angles=True)
-        found = type_text(self.tokens[self.at : end])
-        if not found:
+        type_ = type_text(self.tokens[self.at : end])
+        if not type_:
             raise self._error("expected a type")
         self.at = end
-        return found
+        return type_
 
     def _match(self, mark: str) -> int:
         """Return the token that closes the bracket at the current token."""

@@ -91,10 +91,10 @@ def _element(module: Module, type_: str) -> tuple[int, int] | None:
 def _struct(module: Module, types: Sequence[str], depth: int) -> tuple[int, int] | None:
     end, most = 0, 1
     for type_ in types:
-        found = layout(module, type_, depth + 1)
-        if found is None:
+        laid_out = layout(module, type_, depth + 1)
+        if laid_out is None:
             return None
-        size, alignment = found
+        size, alignment = laid_out
         end = -(-end // alignment) * alignment + size
         most = max(most, alignment)
     return -(-end // most) * most, most

@@ -39,16 +39,16 @@ class Format:
 
     @cached_property
     def _readers(self) -> tuple[Read, ...]:
-        return tuple(reader(each) for each in self._directives)
+        return tuple(reader(directive) for directive in self._directives)
 
     @cached_property
     def _writers(self) -> tuple[Write, ...]:
-        return tuple(writer(each, self._definition) for each in self._directives)
+        return tuple(writer(directive, self._definition) for directive in self._directives)
 
     @cached_property
     def _demanding(self) -> tuple[Any, ...]:
         """Lists of clauses, not all of which may be left out: whether one is missing is known at the end."""
-        return tuple(each for each in self._directives if hasattr(each, "require"))
+        return tuple(directive for directive in self._directives if hasattr(directive, "require"))
 
     @cached_property
     def _has_variables(self) -> bool:
@@ -63,18 +63,18 @@ class Format:
         start = parser.pos
         for read in self._readers:
             read(parser, state)
-        for each in self._demanding:
-            each.require(parser, state, start)
+        for directive in self._demanding:
+            directive.require(parser, state, start)
         if self._has_variables and None in (*state.operand_types, *state.result_types):
             FormatProgram(self._directives).resolve_constraint_variables(state, self._definition)
         operands: list[SSAValue] = []
         sizes: list[int] = []
         resolve = parser.resolve_operand
-        for number, (names, types) in enumerate(zip(state.operands, state.operand_types, strict=True)):
+        for index, (names, types) in enumerate(zip(state.operands, state.operand_types, strict=True)):
             assert names is not None
             if types is None:
-                fixed = self._fixed_types[number]
-                types = self._inferred(number, len(names), state) if fixed is None else [fixed] * len(names)
+                fixed = self._fixed_types[index]
+                types = self._inferred(index, len(names), state) if fixed is None else [fixed] * len(names)
             if len(names) != len(types):
                 _raise_counts(parser, names, types)
             sizes.append(len(names))
@@ -90,8 +90,8 @@ class Format:
             successors=[block for group in state.successors for block in group or ()],
         )  # fmt: skip
 
-    def _inferred(self, number: int, count: int, state: ParsingState) -> Sequence[Attribute]:
-        return self._definition.operands[number][1].constr.infer(state.context, length=count)
+    def _inferred(self, index: int, count: int, state: ParsingState) -> Sequence[Attribute]:
+        return self._definition.operands[index][1].constr.infer(state.context, length=count)
 
     @cached_property
     def _fixed_types(self) -> tuple[Attribute | None, ...]:

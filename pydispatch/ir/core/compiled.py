@@ -87,11 +87,11 @@ def _read_after(word: str, parse: Read) -> Read:
 
 
 def _read_group(group: OptionalGroupDirective, word: str) -> Read:
-    given = [reader(each) for each in group.then_elements] + _emptiers(group.else_elements)
-    left_out = _emptiers(group.then_elements) + [reader(each) for each in group.else_elements]
+    present = [reader(directive) for directive in group.then_elements] + _emptiers(group.else_elements)
+    left_out = _emptiers(group.then_elements) + [reader(directive) for directive in group.else_elements]
 
     def read(p: Any, state: ParsingState) -> None:
-        for step in left_out if p.parse_optional_characters(word) is None else given:
+        for step in left_out if p.parse_optional_characters(word) is None else present:
             step(p, state)
 
     return read
@@ -103,7 +103,7 @@ def _emptiers(directives: Sequence[FormatDirective]) -> list[Read]:
     def emptier(directive: FormatDirective) -> Read:
         return lambda _, state: directive.set_empty(state)
 
-    return [emptier(each) for each in directives if type(each).set_empty is not FormatDirective.set_empty]
+    return [emptier(element) for element in directives if type(element).set_empty is not FormatDirective.set_empty]
 
 
 # --- printing ---
@@ -172,12 +172,14 @@ def _write_punctuation(text: str) -> Write:
 
 
 def _write_group(group: OptionalGroupDirective, definition: OpDef) -> Write:
-    given = [writer(each, definition) for each in (*group.then_whitespace, group.then_first, *group.then_elements)]
-    left_out = [writer(each, definition) for each in group.else_elements]
+    present = [
+        writer(directive, definition) for directive in (*group.then_whitespace, group.then_first, *group.then_elements)
+    ]
+    left_out = [writer(directive, definition) for directive in group.else_elements]
     is_present = group.anchor.is_present
 
     def write(printer: Any, state: PrintingState, op: Any) -> None:
-        for step in given if is_present(op) else left_out:
+        for step in present if is_present(op) else left_out:
             step(printer, state, op)
 
     return write

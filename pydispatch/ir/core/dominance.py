@@ -46,7 +46,7 @@ def _immediate_dominators(region: Region) -> dict[Block, Block]:
     """Return the immediate dominator of each reachable block; the entry block is its own."""
     entry = region.blocks[0]
     order = list(_postorder(entry))
-    number = {block: index for index, block in enumerate(order)}
+    position = {block: index for index, block in enumerate(order)}
     predecessors: dict[Block, list[Block]] = {block: [] for block in order}
     for block in order:
         for successor in _successors(block):
@@ -59,18 +59,18 @@ def _immediate_dominators(region: Region) -> dict[Block, Block]:
             known = [p for p in predecessors[block] if p in parents]
             parent = known[0]
             for other in known[1:]:
-                parent = _common(parents, number, parent, other)
+                parent = _common(parents, position, parent, other)
             if parents.get(block) is not parent:
                 parents[block], is_changed = parent, True
     return parents
 
 
-def _common(parents: dict[Block, Block], number: dict[Block, int], first: Block, second: Block) -> Block:
+def _common(parents: dict[Block, Block], position: dict[Block, int], first: Block, second: Block) -> Block:
     """Return the nearest block that dominates two blocks."""
     while first is not second:
-        while number[first] < number[second]:
+        while position[first] < position[second]:
             first = parents[first]
-        while number[second] < number[first]:
+        while position[second] < position[first]:
             second = parents[second]
     return first
 

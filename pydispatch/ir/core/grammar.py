@@ -65,10 +65,10 @@ class AttrDict(AttrDictDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         if self.with_keyword and parser.parse_optional_keyword("attributes") is None:
             return
-        for given, value in self._entries(parser).items():
-            name = FORMER_ATTRIBUTES.get(given, given)
+        for key, value in self._entries(parser).items():
+            name = FORMER_ATTRIBUTES.get(key, key)
             if name not in self.expected_properties:
-                state.attributes[given] = value
+                state.attributes[key] = value
             else:
                 state.properties[name] = value
 
@@ -164,17 +164,17 @@ class AnyOrder(FormatDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         by_word = {_word(clause): clause for clause in self.clauses}
-        given: set[str] = set()
+        seen: set[str] = set()
         while (word := parser._current_token.text) in by_word or word == "attributes":
             if word == "attributes" and word not in by_word:  # Older releases write them between clauses too.
                 self.attributes.parse(parser, state)
                 continue
-            if word in given:
+            if word in seen:
                 parser.raise_error(f"'{word}' is given twice", parser.pos, parser.pos + len(word))
-            given.add(word)
+            seen.add(word)
             for directive in by_word[word]:
                 directive.parse(parser, state)
-        for word in by_word.keys() - given:
+        for word in by_word.keys() - seen:
             for directive in by_word[word]:
                 directive.set_empty(state)
 
@@ -228,8 +228,10 @@ class Grammar(FormatParser):
     def create_attr_dict_directive(self, with_keyword: bool) -> AttrDict:
         self._has_attributes = True
         properties = self.op_def.properties
-        bases = {name: each.constr.get_bases() or set() for name, each in properties.items()}
-        words: Any = {name: base for name, found in bases.items() for base in found if issubclass(base, Enumeration)}
+        bases = {name: definition.constr.get_bases() or set() for name, definition in properties.items()}
+        words: Any = {
+            name: base for name, classes in bases.items() for base in classes if issubclass(base, Enumeration)
+        }
         return AttrDict(with_keyword, self.seen_attributes, set(properties), self._unwritten, words)
 
     def verify_attr_dict(self, elements: list[FormatDirective]) -> int:
@@ -245,23 +247,27 @@ class Grammar(FormatParser):
         self._unwritten.update(dict.fromkeys(missing))
 
     def parse_keyword_or_punctuation(self) -> FormatDirective:
-        found = super().parse_keyword_or_punctuation()
-        if isinstance(found, KeywordDirective):
-            return Keyword(found.keyword)
-        return Punctuation(found.punctuation) if isinstance(found, PunctuationDirective) else found
+        directive = super().parse_keyword_or_punctuation()
+        if isinstance(directive, KeywordDirective):
+            return Keyword(directive.keyword)
+        return Punctuation(directive.punctuation) if isinstance(directive, PunctuationDirective) else directive
 
     def parse_optional_variable(self, inside_ref: bool, *, qualified: bool = False) -> FormatDirective | None:
-        found = super().parse_optional_variable(inside_ref, qualified=qualified)
-        if isinstance(found, TypedAttributeVariable):
-            return _as(Number, found) if issubclass(found.unique_base, IntegerAttr) else found
-        if isinstance(found, UniqueBaseAttributeVariable):
-            return _as(DialectAttribute, found) if issubclass(found.unique_base, ParametrizedAttribute) else found
-        if type(found) is AttributeVariable:
-            known = self.op_def.properties if found.is_property else self.op_def.attributes
-            bases = known[found.name].constr.get_bases() or set()
+        variable = super().parse_optional_variable(inside_ref, qualified=qualified)
+        if isinstance(variable, TypedAttributeVariable):
+            return _as(Number, variable) if issubclass(variable.unique_base, IntegerAttr) else variable
+        if isinstance(variable, UniqueBaseAttributeVariable):
+            return (
+                _as(DialectAttribute, variable) if issubclass(variable.unique_base, ParametrizedAttribute) else variable
+            )
+        if type(variable) is AttributeVariable:
+            known = self.op_def.properties if variable.is_property else self.op_def.attributes
+            bases = known[variable.name].constr.get_bases() or set()
             if len(bases) == 1 and (base := next(iter(bases))) in _WANTED:
-                return CheckedAttribute(found.name, found.is_property, found.is_optional, found.default_value, base)
-        return found
+                return CheckedAttribute(
+                    variable.name, variable.is_property, variable.is_optional, variable.default_value, base
+                )
+        return variable
 
 
 def _as(kind: Any, variable: Any) -> Any:

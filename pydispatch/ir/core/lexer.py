@@ -250,9 +250,9 @@ class FastParser(Parser):
         return type
 
     def parse_dense_int_or_fp_elements_attr(self, type: Any) -> Any:
-        found = parse_dense(self, type)
-        if found is not None:
-            return found
+        attribute = parse_dense(self, type)
+        if attribute is not None:
+            return attribute
         start = self.pos
         scalar = _SPLAT.match(self.lexer.input.content, start)
         if scalar is None:
@@ -274,10 +274,10 @@ class FastParser(Parser):
             state.lexer.pos = text.end()
             state.current_token = state.lexer.lex()
             return known
-        found = SemiAffineParser(state).parse_affine_map()
+        map_ = SemiAffineParser(state).parse_affine_map()
         if text is not None and self.pos == text.end():
-            self._known_maps[text[0]] = found
-        return found
+            self._known_maps[text[0]] = map_
+        return map_
 
     def parse_affine_set(self) -> AffineSet:
         return SemiAffineParser(self._parser_state).parse_affine_set()

@@ -38,14 +38,14 @@ class Source:
         That is the name in `loc("name"(...))`, in `loc(callsite(a at b))` that of a. Aliases (`#loc3`) are followed.
         """
         if self._origins is None:
-            self._origins = {match[1]: match.end(2) - 1 for match in _ORIGIN.finditer(self.text)}
+            self._origins = {alias[1]: alias.end(2) - 1 for alias in _ORIGIN.finditer(self.text)}
         for _ in range(_LONGEST_CHAIN):
-            found = _ORIGIN_NAME.match(self.text, start)
-            if found is None:
+            name = _ORIGIN_NAME.match(self.text, start)
+            if name is None:
                 return ""
-            if found[2] is None:  # a name; a file is followed by its line
-                return "" if self.text[found.end() : found.end() + 1] == ":" else found[1]
-            start = self._origins.get(found[2], len(self.text))
+            if name[2] is None:  # a name; a file is followed by its line
+                return "" if self.text[name.end() : name.end() + 1] == ":" else name[1]
+            start = self._origins.get(name[2], len(self.text))
         return ""
 
     def line_column(self, offset: int) -> tuple[int, int]:
@@ -146,16 +146,16 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
     """Return the location of `item`; an item without a location has that of its nearest parent that has one."""
     while item is not None:
         if isinstance(item, SSAValue):
-            found = place_of(getattr(item, "location", None))
-            if found is not None:
-                return found
+            location = place_of(getattr(item, "location", None))
+            if location is not None:
+                return location
             item = item.owner
         if isinstance(item, Block):
             item = item.parent_op()
             continue
-        found = place_of(item.location)
-        if found is not None:
-            return found
+        location = place_of(item.location)
+        if location is not None:
+            return location
         item = item.parent_op()
     return None
 

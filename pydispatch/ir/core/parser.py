@@ -234,8 +234,8 @@ class ProgramParser(FastParser):
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:
         if "." not in attr_or_dialect_name and self._current_token.text != "<":
             alias = ("!" if is_type else "#") + attr_or_dialect_name
-            found = self.attribute_aliases.get(alias)
-            return self._later_alias(alias) if found is None else found
+            attribute = self.attribute_aliases.get(alias)
+            return self._later_alias(alias) if attribute is None else attribute
         return super()._parse_extended_type_or_attribute(attr_or_dialect_name, is_type)  # type: ignore[call-overload]
 
     def _later_alias(self, alias: str) -> Attribute:
@@ -368,9 +368,9 @@ class ProgramParser(FastParser):
         """Raise CompileError at the first use of the first undefined value."""
         name, references = next(iter(self.forward_ssa_references.items()))
         uses = [use.operation for value in references.values() for use in value.uses]
-        places = [op.location.start for op in uses if isinstance(op.location, SourceLoc)]
-        found = re.compile(re.escape(f"%{name}") + r"(?![\w$.\-])").search(self.source.text, min(places, default=0))
-        start = found.start() if found else min(places, default=0)
+        offsets = [op.location.start for op in uses if isinstance(op.location, SourceLoc)]
+        match = re.compile(re.escape(f"%{name}") + r"(?![\w$.\-])").search(self.source.text, min(offsets, default=0))
+        start = match.start() if match else min(offsets, default=0)
         near = difflib.get_close_matches(name, self.ssa_values, 3)
         raise CompileError(
             f"value '%{name}' is not defined",

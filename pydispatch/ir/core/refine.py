@@ -54,7 +54,7 @@ class _Verification:
 
     @cached_property
     def _traits(self) -> tuple[OpTrait, ...]:
-        return tuple(each for each in self._definition.traits if type(each).verify is not OpTrait.verify)
+        return tuple(trait for trait in self._definition.traits if type(trait).verify is not OpTrait.verify)
 
     def __call__(self, op: Operation, seen: Seen) -> None:
         key = _key(op) if self._repeats else None
@@ -120,7 +120,7 @@ def refine(
             **{name: (name, "property") for name in properties},
             **{name: (name, "attribute") for name in attributes},
         },
-        custom_directives={each.__name__: each for each in directives},
+        custom_directives={directive.__name__: directive for directive in directives},
     )
     parse, print = syntax or (None, None)
     if assembly_format is not None:

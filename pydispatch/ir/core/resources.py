@@ -27,8 +27,8 @@ class Resources:
         """
         if self._spans is None:
             start = self._text.rfind("{-#")
-            found = _ENTRY.finditer(self._text, start) if start >= 0 else ()
-            self._spans = {m.group(1).strip('"'): m.span(2) for m in found}
+            matches = _ENTRY.finditer(self._text, start) if start >= 0 else ()
+            self._spans = {m.group(1).strip('"'): m.span(2) for m in matches}
         span = self._spans.get(key)
         return None if span is None else unhex(self._text, span[0] + 8, span[1])
 

@@ -19,14 +19,14 @@ MISSING = re.compile(r"'?@(\S+?)'? could not be found in symbol table")
 
 def symbols_of(table: Operation) -> list[tuple[str, Operation]]:
     """(name, operation) of everything that a symbol table holds, in the order of the text."""
-    found = []
+    symbols = []
     for block in table.regions[0].blocks:
         for op in block.ops:
             trait = op.get_trait(SymbolOpInterface)
             symbol = trait.get_sym_attr_name(op) if trait is not None else None
             if symbol is not None:
-                found.append((symbol.data, op))
-    return found
+                symbols.append((symbol.data, op))
+    return symbols
 
 
 def references(op: Operation) -> Iterator[str]:

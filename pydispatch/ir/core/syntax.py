@@ -49,13 +49,13 @@ def exact_names(
     """Return the attributes of a function's arguments. A name that the library shortens (`%x_1` becomes `%x`) is added
     as `pyd.name`, since callers may use it.
     """
-    found = []
-    for argument, value, given in zip(arguments, values, attrs, strict=True):
+    result = []
+    for argument, value, attributes in zip(arguments, values, attrs, strict=True):
         name = argument.name.text[1:]
-        if value.name_hint is not None and name != value.name_hint and "pyd.name" not in given.data:
-            given = DictionaryAttr({**given.data, "pyd.name": StringAttr(name)})
-        found.append(given)
-    return found
+        if value.name_hint is not None and name != value.name_hint and "pyd.name" not in attributes.data:
+            attributes = DictionaryAttr({**attributes.data, "pyd.name": StringAttr(name)})
+        result.append(attributes)
+    return result
 
 
 def parse_index_operands(parser: Parser, open: str = "[", close: str = "]") -> list[SSAValue]:
@@ -163,9 +163,9 @@ def parse_signature_args(parser: Parser) -> list[Parser.Argument]:
     """`(%name: type, ...)`, the arguments of an inline region; a location may follow each."""
 
     def argument() -> Parser.Argument:
-        found = parser.parse_argument()
+        parsed = parser.parse_argument()
         parser.parse_optional_location()
-        return found
+        return parsed
 
     return parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in region arguments")
 

@@ -64,9 +64,9 @@ class Tolerances(CustomDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         for variable in (self.atol, self.rtol):
-            given = variable.get(op)
-            if isinstance(given, FloatAttr):
-                printer.print_string(f", {variable.name} {given.value.data!r}")
+            value = variable.get(op)
+            if isinstance(value, FloatAttr):
+                printer.print_string(f", {variable.name} {value.value.data!r}")
 
 
 _DEVICE = "(`<` $device^ `>`)? ``"
@@ -292,8 +292,8 @@ def _parse_open(kind: type[Any], parser: Parser, *words: str) -> Any:
     while type is None:
         parser.parse_punctuation(":")
         attributes |= parser.parse_optional_attr_dict()
-        found = parser.parse_type()
-        type = None if isinstance(found, AnyFloat | IntegerType) else found  # of the number before
+        parsed = parser.parse_type()
+        type = None if isinstance(parsed, AnyFloat | IntegerType) else parsed  # of the number before
     if kind is ExpectCloseOp and parser.parse_optional_punctuation(",") is not None:
         parser.parse_type()
     if isinstance(tolerance := attributes.pop("tolerance", None), FloatAttr) and "tolerance" in words:

@@ -67,8 +67,8 @@ class EncodingOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        found, wanted = _plain(self.result.type), _plain(self.source.type)
-        if found != wanted:
+        actual, wanted = _plain(self.result.type), _plain(self.source.type)
+        if actual != wanted:
             raise VerifyException(f"{self.source.type} and {self.result.type} differ in more than their encoding")
 
 

@@ -82,8 +82,8 @@ class UniformType(Data[Quantization], TypeAttribute):
 
 def _pair(scale: float, zero_point: int) -> str:
     mantissa, e, exponent = repr(scale).partition("e")
-    number = f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
-    return f"{number}:{zero_point}" if zero_point else number
+    text = f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
+    return f"{text}:{zero_point}" if zero_point else text
 
 
 def _nested(shape: tuple[int, ...], texts: list[str]) -> str:
@@ -101,13 +101,13 @@ def _parse_storage(parser: AttrParser) -> tuple[int, bool, int, int]:
     bits, signed = int(word[1:]), word[0] == "i"
     low, high = _limits(bits, signed)
     if parser.parse_optional_punctuation("<") is not None:
-        given = parser.parse_integer()
+        minimum = parser.parse_integer()
         parser.parse_punctuation(":")
         limit = parser.parse_integer()
         parser.parse_punctuation(">")
-        if not low <= given < limit <= high:
-            parser.raise_error(f"the range {given}:{limit} does not fit into {word}", start, parser.pos)
-        low, high = given, limit
+        if not low <= minimum < limit <= high:
+            parser.raise_error(f"the range {minimum}:{limit} does not fit into {word}", start, parser.pos)
+        low, high = minimum, limit
     return bits, signed, low, high
 
 

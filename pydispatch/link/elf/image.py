@@ -61,24 +61,24 @@ def gathered(parts: Iterable[Part]) -> dict[str, Section]:
     """Return the sections of the output file by name, each with the sections of objects that it is composed of, at
     their offsets.
     """
-    found = {
+    sections = {
         ".rodata": Section(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, 1),
         ".text": Section(".text", reader.SHT_PROGBITS, reader.SHF_ALLOC | reader.SHF_EXEC, 1),
     }
     for name, kind in ((".data.rel.ro", reader.SHT_PROGBITS), (".init_array", reader.SHT_INIT_ARRAY),
                        (".fini_array", reader.SHT_FINI_ARRAY), (".data", reader.SHT_PROGBITS),
                        (".bss", reader.SHT_NOBITS)):  # fmt: skip
-        found[name] = Section(name, kind, reader.SHF_ALLOC | reader.SHF_WRITE, 1)
+        sections[name] = Section(name, kind, reader.SHF_ALLOC | reader.SHF_WRITE, 1)
     for part in parts:
-        section = found[_section_of(part)]
+        section = sections[_section_of(part)]
         section.alignment = max(section.alignment, part.alignment)
         section.parts.append(part)
-    for section in found.values():
+    for section in sections.values():
         section.parts.sort(key=_priority)
         for part in section.parts:
             section.size = part.address = _aligned(section.size, part.alignment)
             section.size += part.size
-    return found
+    return sections
 
 
 def _section_of(part: Part) -> str:
@@ -98,8 +98,8 @@ def _section_of(part: Part) -> str:
 
 def _priority(part: Part) -> int:
     """`.init_array.101` runs before `.init_array`; all others stay in the order of the objects."""
-    number = part.name.rpartition(".")[2]
-    return int(number) if part.name.startswith((".init_array.", ".fini_array.")) and number.isdigit() else 65536
+    suffix = part.name.rpartition(".")[2]
+    return int(suffix) if part.name.startswith((".init_array.", ".fini_array.")) and suffix.isdigit() else 65536
 
 
 def _aligned(value: int, alignment: int) -> int:
@@ -150,11 +150,11 @@ def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequen
         _PROGRAM_HEADER, len(headers), _SECTION_HEADER, len(every) + 1, len(every),
     )  # fmt: skip
     file[_HEADER : _HEADER + _PROGRAM_HEADER * len(headers)] = b"".join(headers)
-    numbers = {section.name: number for number, section in enumerate(every, 1)}
-    for number, (section, name) in enumerate(zip(every, at, strict=True), 1):
+    numbers = {section.name: index for index, section in enumerate(every, 1)}
+    for index, (section, name) in enumerate(zip(every, at, strict=True), 1):
         file[section.offset : section.offset + len(section.content)] = section.content
         struct.pack_into(
-            "<IIQQQQIIQQ", file, table + _SECTION_HEADER * number, name, section.kind, section.flags, section.address,
+            "<IIQQQQIIQQ", file, table + _SECTION_HEADER * index, name, section.kind, section.flags, section.address,
             section.offset, section.size, numbers.get(section.link, 0), section.info, section.alignment,
             section.entry_size,
         )  # fmt: skip

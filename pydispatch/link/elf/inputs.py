@@ -73,10 +73,10 @@ class Names:
     groups: set[str] = field(default_factory=set)
 
     def symbol(self, name: str) -> Symbol:
-        found = self.symbols.get(name)
-        if found is None:
-            found = self.symbols[name] = Symbol(name, reader.WEAK, 0)
-        return found
+        symbol = self.symbols.get(name)
+        if symbol is None:
+            symbol = self.symbols[name] = Symbol(name, reader.WEAK, 0)
+        return symbol
 
 
 def defined_names(data: bytes) -> Iterator[str]:
@@ -110,10 +110,10 @@ class Object:
         sections = self._file.sections
         symbols = list(self._file.symbols())
         repeated = self._repeated(symbols)
-        for number, section in enumerate(sections):
+        for index, section in enumerate(sections):
             name = self._file.name(section)
-            if section.flags & reader.SHF_ALLOC and number not in repeated and not name.startswith(_LEFT_OUT):
-                self.parts[number] = self._part(name, section)
+            if section.flags & reader.SHF_ALLOC and index not in repeated and not name.startswith(_LEFT_OUT):
+                self.parts[index] = self._part(name, section)
         self.symbols = [Symbol("", reader.LOCAL, 0), *(self._symbol(symbol) for symbol in symbols)]
         for section in sections:
             part = self.parts.get(section.info)
@@ -134,7 +134,7 @@ class Object:
         """Return the sections of groups that another object has defined before, and record the groups of this
         object.
         """
-        found: set[int] = set()
+        repeated: set[int] = set()
         for section in self._file.sections:
             if section.kind == reader.SHT_GROUP:
                 flags, *members = self._file.unpack(f"{section.size // 4}I", section.offset, "group") or (0,)
@@ -142,9 +142,9 @@ class Object:
                     raise LinkError(f"{self.label} names a group of sections by symbol {section.info}, which it lacks")
                 name = symbols[section.info - 1].name
                 if flags & _COMDAT and name in self._names.groups:
-                    found.update(members)
+                    repeated.update(members)
                 self._names.groups.add(name)
-        return found
+        return repeated
 
     def _symbol(self, entry: reader.Symbol) -> Symbol:
         part = self.parts.get(entry.section)

@@ -44,9 +44,9 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     headers = len(segments) + 3
     end = place(segments, headers, machine.page)
     sections = [section for segment in segments for section in segment.sections]
-    numbers = {part: number for number, section in enumerate(sections, 1) for part in section.parts}
+    numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}
     _fill(sections, plan, shown, numbers)
-    local = [symbol for each in loaded for symbol in each.symbols if symbol.binding == reader.LOCAL]
+    local = [symbol for obj in loaded for symbol in obj.symbols if symbol.binding == reader.LOCAL]
     local += [symbol for symbol in names.symbols.values() if symbol.name not in exports]
     every = [*sections, *_symbols([symbol for symbol in local if _is_named(symbol)], shown, numbers)]
     return written(machine.number, machine.flags, _headers(segments, sections, machine.page), every, end)
@@ -150,6 +150,6 @@ def _entries(symbols: Iterable[tuple[int, Symbol]], numbers: dict[Part, int], bi
     table = bytearray(24)
     for offset, symbol in symbols:
         assert symbol.part is not None
-        number, info = numbers[symbol.part], binding << 4 | symbol.kind
-        table += struct.pack("<IBBHQQ", offset, info, 0, number, symbol.address, symbol.size)
+        section, info = numbers[symbol.part], binding << 4 | symbol.kind
+        table += struct.pack("<IBBHQQ", offset, info, 0, section, symbol.address, symbol.size)
     return bytes(table)

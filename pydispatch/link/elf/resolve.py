@@ -57,8 +57,8 @@ class Loading:
     def complete(self) -> None:
         """Take what is missing from what was offered. Raises UndefinedError."""
         taken: set[str] = set()
-        while found := [self._offers[symbol.name] for symbol in self._missing() if symbol.name in self._offers]:
-            for label, data in found:
+        while offers := [self._offers[symbol.name] for symbol in self._missing() if symbol.name in self._offers]:
+            for label, data in offers:
                 if label not in taken:
                     taken.add(label)
                     self.add(label, data)
@@ -84,7 +84,7 @@ def load(
 
 def reachable(objects: Sequence[Object], names: Names, exports: Sequence[str]) -> list[Part]:
     """Return the parts that the exports refer to, directly or not, in the order of the objects."""
-    parts = [part for each in objects for part in each.parts.values()]
+    parts = [part for obj in objects for part in obj.parts.values()]
     roots = [part for part in parts if part.kind in _ARRAYS or part.flags & reader.SHF_GNU_RETAIN]
     roots += [part for name in exports if (part := names.symbol(name).part) is not None]
     live: set[Part] = set()

@@ -136,9 +136,9 @@ def type_text(param: Param) -> str:
 
 def signature_text(function: Function) -> str:
     """ "(.b32, .b32) -> .b32"; nothing after the arrow when nothing is returned."""
-    given = ", ".join(map(type_text, function.params))
-    back = ", ".join(map(type_text, function.returns))
-    return f"({given}) -> {back or 'nothing'}"
+    params = ", ".join(map(type_text, function.params))
+    returns = ", ".join(map(type_text, function.returns))
+    return f"({params}) -> {returns or 'nothing'}"
 
 
 def variable_text(variable: Variable) -> str:
@@ -147,9 +147,9 @@ def variable_text(variable: Variable) -> str:
     return f".{variable.space} .align {variable.align} .{variable.type}{sizes}"
 
 
-def fits(wanted: Function, found: Function) -> bool:
+def fits(wanted: Function, definition: Function) -> bool:
     """Return whether calls of one function fit the other: untyped bits match numbers, integers do not match floats."""
-    pairs = ((wanted.params, found.params), (wanted.returns, found.returns))
+    pairs = ((wanted.params, definition.params), (wanted.returns, definition.returns))
     return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in pairs)
 
 

@@ -58,8 +58,8 @@ def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
 
 def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
     """Return the imported functions of a module, each as "(.b32, .b32) -> .b32"."""
-    found = _imports(read_parts(data, what))
-    return {item.name: signature_text(item.what) for item in found if isinstance(item.what, Function)}
+    imports = _imports(read_parts(data, what))
+    return {item.name: signature_text(item.what) for item in imports if isinstance(item.what, Function)}
 
 
 def link(
@@ -103,13 +103,13 @@ class _Linker:
         todo = deque((0, item.name) for item in _imports(self.kernel))
         seen: set[tuple[int, int]] = set()
         while todo:
-            found = self._resolved(*todo.popleft())
-            if found is not None and found not in self.linked and found[0] != 0:
-                self.linked[found] = None
-                item = self._item(found)
-                if (found[0], item.first) not in seen:
-                    seen.add((found[0], item.first))
-                    todo += [(found[0], used) for used in item.uses]
+            key = self._resolved(*todo.popleft())
+            if key is not None and key not in self.linked and key[0] != 0:
+                self.linked[key] = None
+                item = self._item(key)
+                if (key[0], item.first) not in seen:
+                    seen.add((key[0], item.first))
+                    todo += [(key[0], used) for used in item.uses]
         names = self._names()
         target, version, raised = self._target()
         return Linked(
@@ -146,11 +146,11 @@ class _Linker:
         if module and own is not None and own.is_offered:
             self._check(parts, wanted, self.kernel, own)
             return 0, name
-        for number, library in enumerate(self.libraries, 1):
-            if number != module and name in library.offered:
+        for index, library in enumerate(self.libraries, 1):
+            if index != module and name in library.offered:
                 self._check(parts, wanted, library.parts, library.offered[name])
                 self._record_provider(name)
-                return number, name
+                return index, name
         if own is not None and own.is_defined:
             raise InvalidArgumentError(
                 f"'{name}' of {parts.name} is imported from elsewhere, and {self.kernel.place(own)} has one for "
@@ -162,13 +162,13 @@ class _Linker:
 
     def _record_provider(self, name: str) -> None:
         """Record the provider of a symbol."""
-        givers = [library for library in self.libraries if name in library.offered]
-        strong = [each for each in givers if each.offered[name].what.linkage != "weak"]
+        providers = [library for library in self.libraries if name in library.offered]
+        strong = [provider for provider in providers if provider.offered[name].what.linkage != "weak"]
         if self.unique and len(strong) > 1:
-            a, b = (each.parts.place(each.offered[name]) for each in strong[:2])
+            a, b = (provider.parts.place(provider.offered[name]) for provider in strong[:2])
             raise InvalidArgumentError(f"'{name}' is defined twice, in {a} and in {b}; leave out one of them")
-        if givers:
-            self.providers.setdefault(name, givers[0].name)
+        if providers:
+            self.providers.setdefault(name, providers[0].name)
 
     def _check_question(self, parts: Parts, wanted: Item) -> None:
         function = wanted.what
@@ -178,25 +178,25 @@ class _Linker:
             f"'{wanted.name}' ({parts.place(wanted)}) asks for a symbol and is no function () -> .b32"
         )
 
-    def _check(self, parts: Parts, wanted: Item, others: Parts, found: Item) -> None:
-        a, b = wanted.what, found.what
+    def _check(self, parts: Parts, wanted: Item, others: Parts, definition: Item) -> None:
+        a, b = wanted.what, definition.what
         if isinstance(a, Function) and isinstance(b, Function):
             if not fits(a, b):
                 raise InvalidArgumentError(
                     f"the function '{a.name}' of {others.name} does not fit its call: {parts.place(wanted)} calls "
-                    f"{signature_text(a)}, {others.place(found)} defines {signature_text(b)}"
+                    f"{signature_text(a)}, {others.place(definition)} defines {signature_text(b)}"
                 )
         elif isinstance(a, Variable) and isinstance(b, Variable):
             open_ended = a.sizes[:1] == (0,)
             if a.space != b.space or (a.size != b.size and not open_ended) or a.align > b.align:
                 raise InvalidArgumentError(
                     f"the variable '{a.name}' of {others.name} is not the one that is declared: {parts.place(wanted)} "
-                    f"declares {variable_text(a)}, {others.place(found)} defines {variable_text(b)}"
+                    f"declares {variable_text(a)}, {others.place(definition)} defines {variable_text(b)}"
                 )
         else:
-            kinds = ["a function" if isinstance(each, Function) else "a variable" for each in (a, b)]
+            kinds = ["a function" if isinstance(symbol, Function) else "a variable" for symbol in (a, b)]
             raise InvalidArgumentError(
-                f"'{a.name}' is {kinds[0]} in {parts.place(wanted)} and {kinds[1]} in {others.place(found)}"
+                f"'{a.name}' is {kinds[0]} in {parts.place(wanted)} and {kinds[1]} in {others.place(definition)}"
             )
 
     # The result
@@ -204,17 +204,17 @@ class _Linker:
     def _names(self) -> dict[_Key, str]:
         """Return the names of all linked definitions in the result."""
         used = set(self.kernel.items)
-        gone = {name for (module, name), found in self.means.items() if module == 0 and found is not None}
+        gone = {name for (module, name), target in self.means.items() if module == 0 and target is not None}
         used -= gone
         used |= {*self.unresolved, *BUILT_IN}
-        imported = {found for found in self.means.values() if found is not None}
+        imported = {target for target in self.means.values() if target is not None}
         names: dict[_Key, str] = {}
         # An exported name is kept; of several, that of the first in search order.
         for key in sorted(self.linked, key=lambda key: key not in imported):
-            name, number = key[1], 1
-            while name in used or (number > 1 and name in self._words):
-                number += 1
-                name = f"{key[1]}${number}"
+            name, suffix = key[1], 1
+            while name in used or (suffix > 1 and name in self._words):
+                suffix += 1
+                name = f"{key[1]}${suffix}"
             used.add(name)
             names[key] = name
         return names
@@ -227,8 +227,8 @@ class _Linker:
         """Return the highest `.target` and `.version` of the parts used, and the one that raised the target."""
         kernel = self.kernel.module
         best, version, raised = (kernel.target, self.kernel.name), kernel.version, list[str]()
-        for number in dict.fromkeys(key[0] for key in self.linked):
-            module, name = self.parts[number].module, self.libraries[number - 1].name
+        for index in dict.fromkeys(key[0] for key in self.linked):
+            module, name = self.parts[index].module, self.libraries[index - 1].name
             version = max(version, module.version)
             above = higher(best, (module.target, name))
             if above != best:
@@ -275,8 +275,8 @@ class _Linker:
     def _name(self, module: int, names: dict[_Key, str], name: str) -> str:
         if name not in self.parts[module].items:
             return name
-        found = self._resolved(module, name)
-        return names.get(found, found[1]) if found is not None else name
+        key = self._resolved(module, name)
+        return names.get(key, key[1]) if key is not None else name
 
     def _ordered(self) -> list[_Key]:
         """Return the linked definitions, variables after those that their initial values name."""
@@ -295,8 +295,8 @@ class _Linker:
                     item = self._item(key)
                     if isinstance(item.what, Variable) and (key[0], item.first) not in expanded:
                         expanded.add((key[0], item.first))
-                        found = [self._resolved(key[0], name) for name in item.uses]
-                        stack += [(each, False) for each in found if each is not None]
+                        dependencies = [self._resolved(key[0], name) for name in item.uses]
+                        stack += [(dependency, False) for dependency in dependencies if dependency is not None]
         return list(done)
 
     def _declaration(self, key: _Key) -> str:

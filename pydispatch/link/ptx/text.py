@@ -64,10 +64,10 @@ class Text:
         words = self.parts.words
         if words.words[self.item.first] == ".alias":
             name = self.item.name
-            found = next((each for each in self.parts.declarations if each.name == name), None)
-            if found is None:
+            declaration = next((item for item in self.parts.declarations if item.name == name), None)
+            if declaration is None:
                 raise words.fail(self.item.first, f"the alias '{name}' lacks a declaration .func {name}")
-            return self.parts.module.text[found.what.start : found.what.end] + "\n"
+            return self.parts.module.text[declaration.what.start : declaration.what.end] + "\n"
         brace = words.words.index("{", self.item.first, self.item.last)
         return self._until(words.starts[brace]).rstrip() + ";\n"
 

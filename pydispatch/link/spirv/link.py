@@ -55,8 +55,8 @@ def link(
 
 
 def _symbols(kernel: Parts) -> tuple[str, ...]:
-    found = (text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions)
-    return tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text in found))
+    imported = (text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions)
+    return tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text in imported))
 
 
 class _Linker:
@@ -76,9 +76,9 @@ class _Linker:
         providers: dict[str, str] = {}
         sources: dict[str, int] = {}
         for symbol in _symbols(kernel):
-            for number, library in enumerate(self.libraries):
+            for index, library in enumerate(self.libraries):
                 if symbol in library.functions:
-                    providers[symbol], sources[symbol] = library.name, number
+                    providers[symbol], sources[symbol] = library.name, index
                     break
         left: dict[int, tuple[str, int]] = {}
         for id, text in declared.items():
@@ -146,8 +146,8 @@ class _Linker:
         return instruction(Op.FUNCTION_CALL, [inst.type_id, inst.id, self.bound[key], *rest])
 
     def _is_buffer(self, type_: int) -> bool:
-        found = self.kernel.pointee(type_)
-        return found is not None and found[0] == Storage.STORAGE_BUFFER
+        pointee = self.kernel.pointee(type_)
+        return pointee is not None and pointee[0] == Storage.STORAGE_BUFFER
 
     def _bind(self, function: Function, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
         """Bind calls of an import with these buffers to a function of the output, and return its id."""
@@ -165,25 +165,25 @@ class _Linker:
         if source not in self.takers:
             self.takers[source] = Taker(self.libraries[source], self.out)
         taker = self.takers[source]
-        made = _Binding(self, taker, function, symbol, buffers).make()
+        callee = _Binding(self, taker, function, symbol, buffers).make()
         taker.finish()
-        return made
+        return callee
 
     def _constant(self, function: Function, value: int, name: str) -> int:
         """Add a function that returns a constant, or nothing, and return its id."""
-        out, made = self.out, self.out.id()
+        out, new_id = self.out, self.out.id()
         rest = [p.type_id for p in function.parameters if not self._is_buffer(p.type_id)]
         type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *rest])
-        lines = [instruction(Op.FUNCTION, [function.head.type_id, made, 0, type_])]
-        lines += [instruction(Op.FUNCTION_PARAMETER, [each, out.id()]) for each in rest]
+        lines = [instruction(Op.FUNCTION, [function.head.type_id, new_id, 0, type_])]
+        lines += [instruction(Op.FUNCTION_PARAMETER, [parameter, out.id()]) for parameter in rest]
         lines += [
             instruction(LABEL, [out.id()]),
             instruction(RETURN_VALUE, [value]) if value else instruction(RETURN, []),
         ]
         lines.append(instruction(Op.FUNCTION_END, []))
-        out.put(made, lines, (), (), ())
-        out.names[made] = name
-        return made
+        out.put(new_id, lines, (), (), ())
+        out.names[new_id] = name
+        return new_id
 
     def view(self, variable: int, block: int) -> int:
         """Return a variable with the library's block type and the kernel's binding: the kernel's variable where it
@@ -198,8 +198,8 @@ class _Linker:
             pointer = out.share(Op.TYPE_POINTER, [Storage.STORAGE_BUFFER, block])
             kept = (Decoration.DESCRIPTOR_SET, Decoration.BINDING, Decoration.NON_WRITABLE)
             decorations = [d for d in out.decorations.get(variable, ()) if d[0] in kept]
-            made = self.views[key] = out.add(Op.VARIABLE, [Storage.STORAGE_BUFFER], pointer, decorations)
-            out.decorate(made, 20)  # Aliased
+            view = self.views[key] = out.add(Op.VARIABLE, [Storage.STORAGE_BUFFER], pointer, decorations)
+            out.decorate(view, 20)  # Aliased
             out.decorate(variable, 20)
         return self.views[key]
 
@@ -218,9 +218,9 @@ class _Binding:
         library, parts = self.taker.library, self.taker.parts
         candidates = library.functions[self.symbol]
         for candidate in candidates:
-            given = self._match(parts.functions[candidate])
-            if given is not None:
-                return self._made(candidate, given)
+            matched = self._match(parts.functions[candidate])
+            if matched is not None:
+                return self._made(candidate, matched)
         called = signature_text(self.kernel, self.function, self.symbol)
         have = " or ".join(signature_text(parts, parts.functions[id], self.symbol) for id in candidates)
         raise InvalidArgumentError(
@@ -230,13 +230,13 @@ class _Binding:
 
     def _match(self, function: Function) -> list[tuple[int, int]] | None:
         """(parameter, buffer) of the parameters that are buffers, None when the function does not fit."""
-        given: list[tuple[int, int]] = []
+        matched: list[tuple[int, int]] = []
         place, buffer = 0, 0
         parameters = function.parameters
         for wanted in self.function.parameters:
             if self.linker._is_buffer(wanted.type_id):
                 if place < len(parameters) and self.taker.is_buffer_pointer(parameters[place].type_id):
-                    given.append((place, buffer))
+                    matched.append((place, buffer))
                     place += 1
                 buffer += 1
             elif place < len(parameters) and self._alike(wanted.type_id, self._value_type(parameters[place].type_id)):
@@ -245,14 +245,14 @@ class _Binding:
                 return None
         if place != len(parameters) or not self._alike(self.function.head.type_id, function.head.type_id):
             return None
-        return given
+        return matched
 
     def _value_type(self, type_: int) -> int:
         """Return the type of the value passed for a parameter: GLSL's parameters are pointers to variables of the
         caller.
         """
-        found = self.taker.parts.pointee(type_)
-        return found[1] if found is not None and found[0] == FUNCTION else type_
+        pointee = self.taker.parts.pointee(type_)
+        return pointee[1] if pointee is not None and pointee[0] == FUNCTION else type_
 
     def _alike(self, own: int, theirs: int) -> bool:
         """Return whether two types are the same, up to the sign of integers."""
@@ -261,50 +261,50 @@ class _Binding:
             return False
         return a.op in (Op.TYPE_VOID, Op.TYPE_BOOL) or a.words[2] == b.words[2]
 
-    def _made(self, candidate: int, given: Sequence[tuple[int, int]]) -> int:
+    def _made(self, candidate: int, matched: Sequence[tuple[int, int]]) -> int:
         taker, out = self.taker, self.out
         function = taker.parts.functions[candidate]
         used: list[tuple[int, int]] = []
         for variable in taker.buffers_of(candidate):
-            number = taker.parts.tables.decoration(variable, Decoration.BINDING) or 0
-            if number >= len(self.buffers):
+            binding = taker.parts.tables.decoration(variable, Decoration.BINDING) or 0
+            if binding >= len(self.buffers):
                 name = taker.parts.tables.names.get(variable, "")
                 raise InvalidArgumentError(
                     f"the function '{self.symbol}' of {taker.library.name} uses the buffer '{name}' at binding "
-                    f"{number}; bindings stand for the buffers of the call, which passes {len(self.buffers)}"
+                    f"{binding}; bindings stand for the buffers of the call, which passes {len(self.buffers)}"
                 )
-            used.append((variable, self._view(variable_type(taker.parts, variable), number)))
-        arguments = [(place, self._view(function.parameters[place].type_id, number)) for place, number in given]
+            used.append((variable, self._view(variable_type(taker.parts, variable), binding)))
+        arguments = [(place, self._view(function.parameters[place].type_id, binding)) for place, binding in matched]
         copy = Copy(candidate, tuple(used), tuple(arguments))
-        made = taker.request(copy)
+        callee = taker.request(copy)
         type_ = taker.function_type(function, (place for place, _ in arguments))
         own = out.share(
             Op.TYPE_FUNCTION, [self.out.same(self.function.head.type_id), *map(self.out.same, self.scalars)]
         )
-        return made if type_ == own else self._adapter(function, copy, made, own)
+        return callee if type_ == own else self._adapter(function, copy, callee, own)
 
-    def _view(self, pointer: int, number: int) -> int:
+    def _view(self, pointer: int, index: int) -> int:
         """Return the variable through which the library sees a buffer of the call."""
-        parts, out, variable = self.taker.parts, self.out, self.buffers[number]
-        found = parts.pointee(pointer)
-        assert found is not None
+        parts, out, variable = self.taker.parts, self.out, self.buffers[index]
+        pointee = parts.pointee(pointer)
+        assert pointee is not None
         own = out.types[out.variables[variable][0]][1][1]
-        mine, theirs = _element(self.kernel, own), _element(parts, found[1])
+        mine, theirs = _element(self.kernel, own), _element(parts, pointee[1])
         if mine is not None and theirs is not None and not _compatible(mine, theirs):
             raise InvalidArgumentError(
-                f"the function '{self.symbol}' of {self.taker.library.name} takes buffer {number} for "
-                f"{type_text(parts, found[1])}, the program passes {type_text(self.kernel, own)}"
+                f"the function '{self.symbol}' of {self.taker.library.name} takes buffer {index} for "
+                f"{type_text(parts, pointee[1])}, the program passes {type_text(self.kernel, own)}"
             )
-        return self.linker.view(variable, self.taker.type(found[1]))
+        return self.linker.view(variable, self.taker.type(pointee[1]))
 
     def _adapter(self, function: Function, copy: Copy, callee: int, type_: int) -> int:
         """Add a function with the types of the import that calls the one of the library with its types, and return its
         id.
         """
-        out, taker, made = self.out, self.taker, self.out.id()
+        out, taker, adapter = self.out, self.taker, self.out.id()
         result, theirs = self.function.head.type_id, taker.type(function.head.type_id)
         skipped = {place for place, _ in copy.arguments}
-        lines = [instruction(Op.FUNCTION, [result, made, 0, type_])]
+        lines = [instruction(Op.FUNCTION, [result, adapter, 0, type_])]
         own = [out.id() for _ in self.scalars]
         lines += [instruction(Op.FUNCTION_PARAMETER, list(pair)) for pair in zip(self.scalars, own, strict=True)]
         variables: list[list[int]] = []
@@ -334,9 +334,9 @@ class _Binding:
                 called = cast
             code.append(instruction(RETURN_VALUE, [called]))
         lines += [instruction(LABEL, [out.id()]), *variables, *code, instruction(Op.FUNCTION_END, [])]
-        out.put(made, lines, (callee,), (), ())
-        out.names[made] = self.symbol
-        return made
+        out.put(adapter, lines, (callee,), (), ())
+        out.names[adapter] = self.symbol
+        return adapter
 
 
 def variable_type(parts: Parts, id: int) -> int:

@@ -61,8 +61,8 @@ class Output:
         self.globals: list[list[int]] = []
         self.types: dict[int, tuple[int, list[int]]] = {}  # id → opcode, operands after the result
         self.variables: dict[int, tuple[int, int]] = {}  # id → type, storage class
-        self.decorations = {id: list(found) for id, found in kernel.decorations.items()}
-        self.member_decorations = {id: list(found) for id, found in kernel.member_decorations.items()}
+        self.decorations = {id: list(decorations) for id, decorations in kernel.decorations.items()}
+        self.member_decorations = {id: list(decorations) for id, decorations in kernel.member_decorations.items()}
         self.names = dict(kernel.tables.names)
         self.member_names = dict(kernel.member_names)
         self.functions: dict[int, list[list[int]]] = {}
@@ -83,9 +83,9 @@ class Output:
     # Ids, types and constants
 
     def id(self) -> int:
-        made = self.bound
+        new_id = self.bound
         self.bound += 1
-        return made
+        return new_id
 
     def same(self, id: int) -> int:
         """Return the representative id of all equal to this one."""
@@ -121,10 +121,10 @@ class Output:
         """Return the id of a type or constant, made when there is none yet. operands: after the result."""
         flat = [self.same(type_), *operands] if type_ else list(operands)
         key = (op, tuple(flat), frozenset(decorations), frozenset(members))
-        found = self._keys.get(key)
-        if found is None:
-            found = self._keys[key] = self.add(op, operands, type_, decorations, members)
-        return found
+        shared = self._keys.get(key)
+        if shared is None:
+            shared = self._keys[key] = self.add(op, operands, type_, decorations, members)
+        return shared
 
     def add(
         self,
@@ -135,13 +135,13 @@ class Output:
         members: Sequence[tuple[int, ...]] = (),
     ) -> int:
         """Add a global, also where an equal one exists, and return its id."""
-        made = self.id()
-        self._note(op, instruction(op, [*([type_] if type_ else []), made, *operands]), made)
+        new_id = self.id()
+        self._note(op, instruction(op, [*([type_] if type_ else []), new_id, *operands]), new_id)
         if decorations:
-            self.decorations[made] = list(decorations)
+            self.decorations[new_id] = list(decorations)
         if members:
-            self.member_decorations[made] = list(members)
-        return made
+            self.member_decorations[new_id] = list(members)
+        return new_id
 
     def integer(self, value: int) -> int:
         return self.share(Op.CONSTANT, [value], self.share(Op.TYPE_INT, [32, 0]))
@@ -156,9 +156,9 @@ class Output:
         """Return the first operand of an id's decoration of a kind, 0 when it has no operand, None without the
         decoration.
         """
-        for found in self.decorations.get(id, ()):
-            if found[0] == kind:
-                return found[1] if len(found) > 1 else 0
+        for decoration in self.decorations.get(id, ()):
+            if decoration[0] == kind:
+                return decoration[1] if len(decoration) > 1 else 0
         return None
 
     def decorate(self, id: int, kind: int, *operands: int) -> None:
@@ -197,17 +197,17 @@ class Output:
 
     def interface(self, entry: int, named: Iterable[int]) -> list[int]:
         """Return the variables that an entry point has to name: before 1.4 inputs and outputs, from then on all."""
-        found, pending, seen = dict.fromkeys(named), [entry], {entry}
+        variables, pending, seen = dict.fromkeys(named), [entry], {entry}
         while pending:
             at = pending.pop()
             for id in sorted(self.uses.get(at, ())):
                 if self.version >= (1, 4) or self.variables[id][1] in (INPUT, OUTPUT):
-                    found[id] = None
+                    variables[id] = None
             for callee in self.calls.get(at, ()):
                 if callee not in seen:
                     seen.add(callee)
                     pending.append(callee)
-        return list(found)
+        return list(variables)
 
     def take_needs(self, parts: Parts) -> None:
         """Add the version, extensions and capabilities that a library requires.
@@ -241,7 +241,9 @@ class Output:
     def bytes(self, declared: dict[int, tuple[str, int]]) -> bytes:
         """Return the bytes of the module. declared: functions that are still imported, with their symbols."""
         kernel, lines = self.kernel, []
-        linkage = {id: found for id, found in kernel.tables.linkage.items() if found[1] == 0 or id in declared}
+        linkage = {
+            id: (text, kind) for id, (text, kind) in kernel.tables.linkage.items() if kind == 0 or id in declared
+        }
         lines += [instruction(Op.CAPABILITY, [c]) for c in self.capabilities if c != 5 or linkage]
         lines += [instruction(Op.EXTENSION, text_words(text)) for text in self.extensions]
         lines += [instruction(Op.EXT_INST_IMPORT, [id, *text_words(text)]) for text, id in self.sets.items()]
@@ -256,12 +258,16 @@ class Output:
                 op = Op.EXECUTION_MODE_ID if mode in (37, 38, 39) else Op.EXECUTION_MODE
                 lines.append(instruction(op, [function, mode, *operands]))
         lines += [instruction(Op.NAME, [id, *text_words(text)]) for id, text in self.names.items()]
-        lines += [instruction(6, [id, *words]) for id, found in self.member_names.items() for words in found]
+        lines += [instruction(6, [id, *words]) for id, names in self.member_names.items() for words in names]
         for id, (text, kind) in linkage.items():
             lines.append(instruction(Op.DECORATE, [id, Decoration.LINKAGE, *text_words(text), kind]))
-        lines += [instruction(Op.DECORATE, [id, *d]) for id, found in self.decorations.items() for d in found]
         lines += [
-            instruction(Op.MEMBER_DECORATE, [id, *d]) for id, found in self.member_decorations.items() for d in found
+            instruction(Op.DECORATE, [id, *d]) for id, decorations in self.decorations.items() for d in decorations
+        ]
+        lines += [
+            instruction(Op.MEMBER_DECORATE, [id, *d])
+            for id, decorations in self.member_decorations.items()
+            for d in decorations
         ]
         lines += self.globals
         for id in declared:

@@ -61,10 +61,10 @@ class Taker:
         return self.is_buffer_pointer(inst.type_id)
 
     def is_buffer_pointer(self, type_: int) -> bool:
-        found = self.parts.pointee(type_)
-        if found is None:
+        pointer = self.parts.pointee(type_)
+        if pointer is None:
             return False
-        storage, pointee = found
+        storage, pointee = pointer
         block = self.parts.globals.get(pointee)
         if block is None or block.op != Op.TYPE_STRUCT:
             return False
@@ -74,11 +74,11 @@ class Taker:
 
     def buffers_of(self, root: int) -> list[int]:
         """Return the buffer variables used by a function and its callees."""
-        found: dict[int, None] = {}
+        buffers: dict[int, None] = {}
         for id in reached(self.parts, root):
             for inst in self.parts.functions[id].body:
-                found.update(dict.fromkeys(used for used in inst.uses() if self.is_buffer(used)))
-        return list(found)
+                buffers.update(dict.fromkeys(used for used in inst.uses() if self.is_buffer(used)))
+        return list(buffers)
 
     def take(self, ids: Iterable[int]) -> None:
         """Bring globals over, and all that they need."""
@@ -121,12 +121,12 @@ class Taker:
         members = parts.member_decorations.get(inst.id, [])
         type_ = self.map[inst.type_id] if inst.type else 0
         is_own = Op.SPEC_CONSTANT_TRUE <= inst.op <= Op.SPEC_CONSTANT_OP
-        made = (out.add if is_own else out.share)(inst.op, operands, type_, decorations, members)
-        if made not in out.names and parts.tables.names.get(inst.id):
-            out.names[made] = parts.tables.names[inst.id]
+        new_id = (out.add if is_own else out.share)(inst.op, operands, type_, decorations, members)
+        if new_id not in out.names and parts.tables.names.get(inst.id):
+            out.names[new_id] = parts.tables.names[inst.id]
             if inst.id in parts.member_names:
-                out.member_names[made] = parts.member_names[inst.id]
-        return made
+                out.member_names[new_id] = parts.member_names[inst.id]
+        return new_id
 
     def _renumbered(self, inst: Inst, ids: dict[int, int]) -> list[int]:
         """Return the operands after the result, with new ids."""
@@ -152,18 +152,18 @@ class Taker:
         type_ = self.map[inst.type_id]
         decorations = parts.decorations.get(inst.id, [])
         if storage in (PRIVATE, Storage.WORKGROUP):
-            made = out.add(Op.VARIABLE, [storage, *(self.map[id] for id in inst.words[4:5])], type_, decorations)
+            new_id = out.add(Op.VARIABLE, [storage, *(self.map[id] for id in inst.words[4:5])], type_, decorations)
             if name:
-                out.names[made] = name
-            return made
+                out.names[new_id] = name
+            return new_id
         built_in = parts.tables.decoration(inst.id, Decoration.BUILT_IN)
         if storage == INPUT and built_in is not None:
             for id, (other, where) in out.variables.items():
                 if where == INPUT and out.decorated(id, Decoration.BUILT_IN) == built_in and out.same(other) == type_:
                     return id
-            made = out.add(Op.VARIABLE, [INPUT], type_, decorations)
-            out.names[made] = name
-            return made
+            new_id = out.add(Op.VARIABLE, [INPUT], type_, decorations)
+            out.names[new_id] = name
+            return new_id
         kind = _REFUSED.get(storage, f"variable of storage class {storage}")
         raise self.refuse(
             f"a function uses the {kind} '{name}': functions of libraries have arguments, buffers and workgroup memory"
@@ -201,9 +201,9 @@ class Taker:
             copy = self.pending.pop()
             _Writer(self, copy, self.copies[copy]).write()
 
-    def function_type(self, function: Function, given: Iterable[int]) -> int:
+    def function_type(self, function: Function, bound: Iterable[int]) -> int:
         """Return the type of a function without the parameters that are given."""
-        skipped = set(given)
+        skipped = set(bound)
         self.take([function.head.type_id, *(p.type_id for p in function.parameters)])
         rest = [self.map[p.type_id] for i, p in enumerate(function.parameters) if i not in skipped]
         return self.out.share(Op.TYPE_FUNCTION, [self.map[function.head.type_id], *rest])
@@ -221,13 +221,13 @@ class _Writer:
 
     def write(self) -> None:
         taker, out, parts = self.taker, self.taker.out, self.taker.parts
-        buffers, given = dict(self.copy.buffers), dict(self.copy.arguments)
+        buffers, arguments = dict(self.copy.buffers), dict(self.copy.arguments)
         body = [inst for inst in self.function.body if not self._is_debug(inst)]
         wanted = {id for inst in body for id in inst.uses() if id in parts.globals}
         taker.take(id for id in wanted if not taker.is_buffer(id))
-        type_ = taker.function_type(self.function, given)
-        for number, parameter in enumerate(self.function.parameters):
-            self.ids[parameter.id] = given[number] if number in given else out.id()
+        type_ = taker.function_type(self.function, arguments)
+        for index, parameter in enumerate(self.function.parameters):
+            self.ids[parameter.id] = arguments[index] if index in arguments else out.id()
         for inst in body:
             if inst.result:
                 self.ids[inst.id] = out.id()
@@ -239,18 +239,18 @@ class _Writer:
                 self.ids[id] = taker.map[id]
         head = [taker.map[self.function.head.type_id], self.id, self.function.head.words[3], type_]
         lines = [instruction(Op.FUNCTION, head)]
-        for number, parameter in enumerate(self.function.parameters):
-            if number not in given:
+        for index, parameter in enumerate(self.function.parameters):
+            if index not in arguments:
                 lines.append(instruction(parameter.op, [taker.map[parameter.type_id], self.ids[parameter.id]]))
                 self._decorate(parameter.id)
         lines += [self._line(inst) for inst in body]
-        left = [p for number, p in enumerate(self.function.parameters) if number not in given]
+        left = [p for index, p in enumerate(self.function.parameters) if index not in arguments]
         for inst in (*left, *body):
-            found = parts.pointee(inst.type_id) if inst.type and inst.op not in _PLAIN_POINTERS else None
-            if found is not None and found[0] in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.WORKGROUP):
+            pointee = parts.pointee(inst.type_id) if inst.type and inst.op not in _PLAIN_POINTERS else None
+            if pointee is not None and pointee[0] in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.WORKGROUP):
                 out.pointers_vary = True
         lines.append(instruction(Op.FUNCTION_END, []))
-        used = {self.ids[id] for id in wanted if id in self.ids} | set(given.values())
+        used = {self.ids[id] for id in wanted if id in self.ids} | set(arguments.values())
         out.put(self.id, lines, self.calls, used & out.variables.keys(), {inst.op for inst in body})
         out.names[self.id] = parts.tables.names.get(self.copy.function, "")
 
@@ -258,9 +258,9 @@ class _Writer:
         return inst.op == EXT_INST and self.taker.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
 
     def _decorate(self, id: int) -> None:
-        found = self.taker.parts.decorations.get(id)
-        if found:
-            self.taker.out.decorations[self.ids[id]] = list(found)
+        decorations = self.taker.parts.decorations.get(id)
+        if decorations:
+            self.taker.out.decorations[self.ids[id]] = list(decorations)
 
     def _line(self, inst: Inst) -> list[int]:
         if inst.op == Op.FUNCTION_CALL:
@@ -288,22 +288,22 @@ class _Writer:
         """
         taker, callee = self.taker, inst.words[3]
         parameters = taker.parts.functions[callee].parameters
-        given: list[tuple[int, int]] = []
+        arguments: list[tuple[int, int]] = []
         rest: list[int] = []
-        for number, (parameter, argument) in enumerate(zip(parameters, inst.words[4:], strict=True)):
+        for index, (parameter, argument) in enumerate(zip(parameters, inst.words[4:], strict=True)):
             if argument not in self.ids:
                 raise taker.parts.fail(inst.at, f"id {argument} is not defined")
             value = self.ids[argument]
             if not taker.is_buffer_pointer(parameter.type_id):
                 rest.append(value)
             elif value in taker.out.variables:
-                given.append((number, value))
+                arguments.append((index, value))
             else:
                 raise taker.refuse("a function passes a buffer on that is no variable and no parameter")
-        copy = Copy(callee, self.copy.buffers, tuple(given))
-        made = taker.request(copy)
-        self.calls.append(made)
-        return instruction(Op.FUNCTION_CALL, [taker.map[inst.type_id], self.ids[inst.id], made, *rest])
+        copy = Copy(callee, self.copy.buffers, tuple(arguments))
+        copied = taker.request(copy)
+        self.calls.append(copied)
+        return instruction(Op.FUNCTION_CALL, [taker.map[inst.type_id], self.ids[inst.id], copied, *rest])
 
     def _follow(self, inst: Inst) -> None:
         """Track which buffer variable a pointer is derived from.

@@ -61,8 +61,8 @@ class Library:
         return [function.name for function in self.module.functions]
 
     def function(self, symbol: str) -> Declaration | None:
-        found = self.module.named.get(symbol)
-        return found if found is not None and found in self.module.functions else None
+        declaration = self.module.named.get(symbol)
+        return declaration if declaration is not None and declaration in self.module.functions else None
 
 
 @dataclass(frozen=True)
@@ -95,17 +95,17 @@ def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], whe
     asked = _AVAILABLE.findall(text)
     symbols = dict.fromkeys([*(entry.symbol for entry in imports), *(symbol for symbol, _ in asked)])
     for symbol in symbols:
-        for number, library in enumerate(libraries):
+        for index, library in enumerate(libraries):
             function = library.function(symbol)
             if function is not None:
-                sources[symbol] = number, library, function
+                sources[symbol] = index, library, function
                 break
     output = Output(read(data, where))
     for entry in imports:
         if entry.symbol in sources:
-            number, library, function = sources[entry.symbol]
+            index, library, function = sources[entry.symbol]
             variables = check(entry, library, function, output.kernel)
-            called = output.take(number, library.module, function, variables)
+            called = output.take(index, library.module, function, variables)
             output.adapt(entry.name, entry.types, entry.result, called, [t for _, t in function.members])
         elif entry.symbol in absent:
             output.stub(entry.name, entry.types, entry.result)
@@ -117,13 +117,13 @@ def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], whe
     def rest(match: re.Match[str]) -> str:
         return match.group() if match.group(1) in unresolved else f"// {match.group(1)}"
 
-    made = output.text(lambda kernel: _AVAILABLE.sub(rest, _IMPORT.sub(rest, kernel)))
-    return Linked(made.encode(), {symbol: library.name for symbol, (_, library, _) in sources.items()}, unresolved)
+    linked = output.text(lambda kernel: _AVAILABLE.sub(rest, _IMPORT.sub(rest, kernel)))
+    return Linked(linked.encode(), {symbol: library.name for symbol, (_, library, _) in sources.items()}, unresolved)
 
 
 def _parsed(match: re.Match[str]) -> Import:
     symbol, name, types, result, buffers = match.groups()
-    pairs = [each.split() for each in (buffers or "").split(",") if each.strip()]
+    pairs = [buffer.split() for buffer in (buffers or "").split(",") if buffer.strip()]
     listed = tuple((pair[0], pair[-1] == "write") for pair in pairs)
     return Import(symbol, name, tuple(t.strip() for t in types.split(",") if t.strip()), result or "", listed)
 
@@ -136,21 +136,21 @@ def check(entry: Import, library: Library, function: Declaration, kernel: Module
         raise _misfit(entry, library, f"it is ({', '.join(parameters)}), called with ({', '.join(entry.types)})")
     if bool(function.type) != bool(entry.result) or not _fits(function.type, _spelled(entry.result)):
         raise _misfit(entry, library, f"it returns {function.type or 'nothing'}, wanted is {entry.result or 'nothing'}")
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for variable in library.module.reached([function]):
         if variable.kind == "var" and (variable.attribute("binding") is not None or variable.space == "uniform"):
-            found[variable.name] = _buffer(entry, library, variable, kernel)
-    return found
+            variables[variable.name] = _buffer(entry, library, variable, kernel)
+    return variables
 
 
 def _buffer(entry: Import, library: Library, variable: Declaration, kernel: Module) -> str:
     """Return the name of the kernel's variable for a buffer of a library. InvalidArgumentError when they do not fit."""
-    number, what = variable.number("binding"), f"'{variable.name}'"
-    if variable.space != "storage" or number is None:
+    binding, what = variable.number("binding"), f"'{variable.name}'"
+    if variable.space != "storage" or binding is None:
         raise _misfit(entry, library, f"{what} is var<{variable.space}>; functions use storage buffers alone")
-    if number >= len(entry.buffers):
-        raise _misfit(entry, library, f"{what} has binding {number}, the call has {len(entry.buffers)} memrefs")
-    name, is_written = entry.buffers[number]
+    if binding >= len(entry.buffers):
+        raise _misfit(entry, library, f"{what} has binding {binding}, the call has {len(entry.buffers)} memrefs")
+    name, is_written = entry.buffers[binding]
     if variable.access != "read" and not is_written:
         raise _misfit(entry, library, f"{what} is read_write, and the program only reads this buffer")
     have = kernel.named.get(name)

@@ -36,50 +36,56 @@ class Output:
         """Add a declaration."""
         self._parts.append(text)
 
-    def take(self, number: int, module: Module, function: Declaration, variables: Mapping[str, str]) -> str:
+    def take(self, library_index: int, module: Module, function: Declaration, variables: Mapping[str, str]) -> str:
         """Add a function of library `number` with all that it needs, and return its name. variables: of the kernel, for
         the buffers of the library.
         """
         declarations = [d for d in module.reached([function]) if d.name not in variables]
         renamed = dict(variables)
         fresh: list[Declaration] = []
-        for each in declarations:
-            used = {d.name for d in module.reached([each])}
-            key = (number, each.name, *((b, v) for b, v in variables.items() if b in used))
-            found = self._taken.get(key)
-            if found is None:
-                found = self._taken[key] = self._name(module, each)
-                if each.space != "private" or each.kind != "var" or found not in self._built_ins.values():
-                    fresh.append(each)
-            renamed[each.name] = found
-        self._parts += [_renamed(module, each, renamed) for each in fresh]
+        for declaration in declarations:
+            used = {d.name for d in module.reached([declaration])}
+            key = (library_index, declaration.name, *((b, v) for b, v in variables.items() if b in used))
+            name = self._taken.get(key)
+            if name is None:
+                name = self._taken[key] = self._name(module, declaration)
+                if declaration.space != "private" or declaration.kind != "var" or name not in self._built_ins.values():
+                    fresh.append(declaration)
+            renamed[declaration.name] = name
+        self._parts += [_renamed(module, declaration, renamed) for declaration in fresh]
         directives = module.text[: module.tokens[module.directives].start] if module.directives else ""
         for line in re.findall(r"\b(?:enable|requires)\s[^;]*;", directives):
             if line not in self._directives and line.split()[1].rstrip(";") not in self.kernel.enables:
                 self._directives.append(line)
         return renamed[function.name]
 
-    def _name(self, module: Module, each: Declaration) -> str:
+    def _name(self, module: Module, declaration: Declaration) -> str:
         """Choose the name of a library's declaration in this module."""
-        if each.kind == "var" and each.space == "private" and BUILT_INS.get(each.name) == each.type:
-            if each.name not in self._built_ins:
-                self._built_ins[each.name] = self._unused(f"library_{each.name}")
-                self.define(f"var<private> {self._built_ins[each.name]}: {each.type};")
-            return self._built_ins[each.name]
-        if each.kind == "override":
-            if each.attribute("id") is not None:
-                raise InvalidArgumentError(f"{module.where}: override '{each.name}' of a library has an @id; drop it")
-            if each.name not in self._names:  # known by its name to whoever gives values
-                self._names.add(each.name)
-                return each.name
-        return self._unused(f"library_{each.name}")
+        if (
+            declaration.kind == "var"
+            and declaration.space == "private"
+            and BUILT_INS.get(declaration.name) == declaration.type
+        ):
+            if declaration.name not in self._built_ins:
+                self._built_ins[declaration.name] = self._unused(f"library_{declaration.name}")
+                self.define(f"var<private> {self._built_ins[declaration.name]}: {declaration.type};")
+            return self._built_ins[declaration.name]
+        if declaration.kind == "override":
+            if declaration.attribute("id") is not None:
+                raise InvalidArgumentError(
+                    f"{module.where}: override '{declaration.name}' of a library has an @id; drop it"
+                )
+            if declaration.name not in self._names:  # known by its name to whoever gives values
+                self._names.add(declaration.name)
+                return declaration.name
+        return self._unused(f"library_{declaration.name}")
 
     def _unused(self, name: str) -> str:
-        made, number = name, 0
-        while made in self._names:
-            made, number = f"{name}_{number}", number + 1
-        self._names.add(made)
-        return made
+        candidate, suffix = name, 0
+        while candidate in self._names:
+            candidate, suffix = f"{name}_{suffix}", suffix + 1
+        self._names.add(candidate)
+        return candidate
 
     def adapt(self, name: str, types: Sequence[str], result: str, called: str, parameters: Sequence[str]) -> None:
         """Define a function with the kernel's signature that converts i32 and u32 and calls a library function."""
@@ -132,16 +138,16 @@ def _head(name: str, types: Sequence[str], result: str) -> str:
     return f"fn {name}({parameters}){f' -> {result}' if result else ''}"
 
 
-def _renamed(module: Module, each: Declaration, names: Mapping[str, str]) -> str:
+def _renamed(module: Module, declaration: Declaration, names: Mapping[str, str]) -> str:
     """Return the text of a declaration with other names. Members of structures keep theirs."""
     tokens, parts = module.tokens, []
-    at = tokens[each.first].start
-    for i in range(each.first, each.end):
+    at = tokens[declaration.first].start
+    for i in range(declaration.first, declaration.end):
         token = tokens[i]
         if token.kind != "name" or token.text not in names or tokens[i - 1].text in (".", "@"):
             continue
-        if each.kind == "struct" and i + 1 < each.end and tokens[i + 1].text == ":":
+        if declaration.kind == "struct" and i + 1 < declaration.end and tokens[i + 1].text == ":":
             continue
         parts += [module.text[at : token.start], names[token.text]]
         at = token.end
-    return "".join([*parts, module.text[at : tokens[each.end - 1].end]])
+    return "".join([*parts, module.text[at : tokens[declaration.end - 1].end]])

@@ -40,8 +40,8 @@ def _check(code: Function) -> list[int]:
     """Check one function; the functions that it calls."""
     declared, body = code.declared, code.body
     op, words = declared.type(body.head.words[4])
-    given = [p.type_id for p in body.parameters]
-    if op != Op.TYPE_FUNCTION or words[0] != body.head.type_id or words[1:] != given:
+    parameter_types = [p.type_id for p in body.parameters]
+    if op != Op.TYPE_FUNCTION or words[0] != body.head.type_id or words[1:] != parameter_types:
         raise code.fail(body.head.at, "a function does not have the parameters and result of its type")
     for parameter in body.parameters:
         code.values[parameter.id] = parameter.type_id

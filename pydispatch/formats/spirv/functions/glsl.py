@@ -35,44 +35,46 @@ def check_extended(code: Function, inst: Inst) -> None:
         if not name.startswith(NON_SEMANTIC):
             raise code.fail(inst.at, f"an instruction of the set '{name}', which shaders for compute do not have")
         return
-    number, places = inst.words[4], inst.ids[1:]
-    mapping = _COMPONENTS.get(number)
+    instruction, places = inst.words[4], inst.ids[1:]
+    mapping = _COMPONENTS.get(instruction)
     if mapping is not None:
         code.components(inst, mapping, places)
         return
-    if number in _PACKED:
-        given = [code.declared.shape(code.value(inst, place)) for place in places]
-        fits = [*given, code.declared.shape(inst.type_id)] == list(_PACKED[number])
+    if instruction in _PACKED:
+        operand_shapes = [code.declared.shape(code.value(inst, place)) for place in places]
+        fits = [*operand_shapes, code.declared.shape(inst.type_id)] == list(_PACKED[instruction])
     else:
-        fits = _other_fits(code, inst, number, places)
-    code.demand(inst, fits, f"instruction {number} of GLSL.std.450, or operands, that do not fit")
+        fits = _other_fits(code, inst, instruction, places)
+    code.demand(inst, fits, f"instruction {instruction} of GLSL.std.450, or operands, that do not fit")
 
 
-def _other_fits(code: Function, inst: Inst, number: int, places: Sequence[int]) -> bool:
+def _other_fits(code: Function, inst: Inst, instruction: int, places: Sequence[int]) -> bool:
     result = code.declared.shape(inst.type_id)
-    given = [code.declared.shape(code.value(inst, place)) for place in places]
-    floats = [each is not None and each.kind == "f" for each in given]
+    operand_shapes = [code.declared.shape(code.value(inst, place)) for place in places]
+    floats = [shape is not None and shape.kind == "f" for shape in operand_shapes]
     fits = True
-    if number in (66, 67):
-        fits = len(given) == number - 65 and all(floats) and len(set(given)) == 1
-        fits = fits and given[0] is not None and result == Shape("f", given[0].width, 1)
-    elif number == 68:
-        fits = result is not None and result.count == 3 and result.kind == "f" and given == [result, result]
-    elif number == 72:
-        fits = len(given) == 3 and result is not None and given[:2] == [result, result] and floats[2]
-    elif number in (35, 51):
-        fits = len(places) == 2 and result is not None and given[0] == result and floats[0]
+    if instruction in (66, 67):
+        fits = len(operand_shapes) == instruction - 65 and all(floats) and len(set(operand_shapes)) == 1
+        fits = fits and operand_shapes[0] is not None and result == Shape("f", operand_shapes[0].width, 1)
+    elif instruction == 68:
+        fits = result is not None and result.count == 3 and result.kind == "f" and operand_shapes == [result, result]
+    elif instruction == 72:
+        fits = len(operand_shapes) == 3 and result is not None and operand_shapes[:2] == [result, result] and floats[2]
+    elif instruction in (35, 51):
+        fits = len(places) == 2 and result is not None and operand_shapes[0] == result and floats[0]
         fits = fits and code.pointer(inst, places[1])[0] not in READ_ONLY
         inner = code.declared.shape(code.pointer(inst, places[1])[1]) if fits else None
         fits = fits and inner is not None and result is not None and inner.count == result.count
-        fits = fits and inner is not None and inner.kind == ("f" if number == 35 else "i")
-    elif number in (36, 52):
+        fits = fits and inner is not None and inner.kind == ("f" if instruction == 35 else "i")
+    elif instruction in (36, 52):
         members = code.declared.parts(inst.type_id)[1]
         fits = len(places) == 1 and floats[0] and code.declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
         shapes = [code.declared.shape(member) for member in members]
-        fits = fits and len(shapes) == 2 and shapes[0] == given[0] and shapes[1] is not None
-        fits = fits and shapes[1].kind == ("f" if number == 36 else "i") and shapes[1].count == given[0].count  # type: ignore[union-attr]
-    elif number in (33, 34):
+        fits = fits and len(shapes) == 2 and shapes[0] == operand_shapes[0]
+        first, second = shapes if fits else (None, None)
+        fits = first is not None and second is not None and first.count == second.count
+        fits = fits and second is not None and second.kind == ("f" if instruction == 36 else "i")
+    elif instruction in (33, 34):
         fits = len(places) == 1 and code.declared.type(code.value(inst, places[0]))[0] == Op.TYPE_MATRIX
     else:
         fits = False

@@ -55,15 +55,15 @@ class Function:
 
     def pointer(self, inst: Inst, place: int) -> tuple[int, int]:
         """(storage class, type after it) of a pointer."""
-        found = self.declared.pointee(self.value(inst, place))
-        if found is None:
+        pointee = self.declared.pointee(self.value(inst, place))
+        if pointee is None:
             raise self.fail(inst.at + place, f"id {inst.words[place]} is no pointer")
-        return found
+        return pointee
 
     def same(self, inst: Inst, place: int, type_: int) -> None:
-        given = self.value(inst, place)
-        if given != type_:
-            raise self.fail(inst.at + place, f"id {inst.words[place]} has the type {given}, expected {type_}")
+        actual = self.value(inst, place)
+        if actual != type_:
+            raise self.fail(inst.at + place, f"id {inst.words[place]} has the type {actual}, expected {type_}")
 
     def integers(self, inst: Inst, *places: int) -> None:
         for place in places:
@@ -102,12 +102,12 @@ class Function:
         for letter, place in zip(operands, places, strict=False):
             if not fits or result is None:
                 break
-            given = self.shape(inst, place)
+            shape = self.shape(inst, place)
             if letter == "=":
-                fits = given == result
+                fits = shape == result
             elif letter in "sS":
-                fits = given.kind == "i" and given.count == 1
+                fits = shape.kind == "i" and shape.count == 1
             else:
-                fits = given.kind == letter and given.count == result.count
-                fits = fits and widths.setdefault(letter, given.width) == given.width
+                fits = shape.kind == letter and shape.count == result.count
+                fits = fits and widths.setdefault(letter, shape.width) == shape.width
         self.demand(inst, fits)

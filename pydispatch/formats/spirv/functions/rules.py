@@ -47,9 +47,9 @@ def check_instruction(code: Function, inst: Inst) -> None:
     if mapping is not None:
         code.components(inst, mapping, inst.ids)
         return
-    found = _RULES.get(op)
-    if found is not None:
-        found(code, inst)
+    rule = _RULES.get(op)
+    if rule is not None:
+        rule(code, inst)
         return
     if op in _FREE:
         return
@@ -63,14 +63,14 @@ def check_instruction(code: Function, inst: Inst) -> None:
 
 
 def _variable(code: Function, inst: Inst) -> None:
-    found = code.declared.pointee(inst.type_id)
+    pointee = code.declared.pointee(inst.type_id)
     code.demand(
-        inst, found is not None and found[0] == FUNCTION == inst.words[3], "another storage class than Function"
+        inst, pointee is not None and pointee[0] == FUNCTION == inst.words[3], "another storage class than Function"
     )
-    assert found is not None
-    check_variable(code.declared, inst, found[1])
+    assert pointee is not None
+    check_variable(code.declared, inst, pointee[1])
     if inst.ids:
-        code.same(inst, inst.ids[0], found[1])
+        code.same(inst, inst.ids[0], pointee[1])
 
 
 def _load(code: Function, inst: Inst) -> None:
@@ -99,8 +99,8 @@ def _chain(code: Function, inst: Inst) -> None:
         places = places[1:]
     for place in places:
         code.integers(inst, place)
-        number = declared.number(inst.words[place])
-        inner = declared.part(type_, number)
+        index = declared.number(inst.words[place])
+        inner = declared.part(type_, index)
         if inner is None:
             raise code.fail(inst.at + place, f"type {type_} has no element {inst.words[place]}")
         type_ = inner
@@ -119,10 +119,10 @@ def _call(code: Function, inst: Inst) -> None:
     if callee is None:
         raise code.fail(inst.at + 3, f"a call of id {inst.words[3]}, which is no function")
     code.calls.append(inst.words[3])
-    given = len(inst.words) - 4
+    count = len(inst.words) - 4
     code.demand(inst, callee.head.type_id == inst.type_id, "another result than the function that it calls")
     code.demand(
-        inst, given == len(callee.parameters), f"{given} arguments, the function takes {len(callee.parameters)}"
+        inst, count == len(callee.parameters), f"{count} arguments, the function takes {len(callee.parameters)}"
     )
     for place, parameter in enumerate(callee.parameters, 4):
         code.same(inst, place, parameter.type_id)
@@ -140,12 +140,14 @@ def _select(code: Function, inst: Inst) -> None:
 
 
 def _bitcast(code: Function, inst: Inst) -> None:
-    result, given = code.declared.shape(inst.type_id), code.declared.shape(code.value(inst, 3))
-    if result is None or given is None:
+    result, operand = code.declared.shape(inst.type_id), code.declared.shape(code.value(inst, 3))
+    if result is None or operand is None:
         pointers = [code.declared.pointee(inst.type_id), code.declared.pointee(code.value(inst, 3))]
         code.demand(inst, any(pointer is not None for pointer in pointers))
         return
-    code.demand(inst, "b" not in (result.kind, given.kind) and result.width * result.count == given.width * given.count)
+    code.demand(
+        inst, "b" not in (result.kind, operand.kind) and result.width * result.count == operand.width * operand.count
+    )
 
 
 def _extract(code: Function, inst: Inst) -> None:
@@ -179,8 +181,8 @@ def _construct(code: Function, inst: Inst) -> None:
     count, types = declared.parts(inst.type_id)
     code.demand(inst, bool(types) and (count is None or count == len(inst.ids)))
     is_struct = declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
-    for number, place in enumerate(inst.ids):
-        code.same(inst, place, types[number if is_struct else 0])
+    for index, place in enumerate(inst.ids):
+        code.same(inst, place, types[index if is_struct else 0])
 
 
 def _shuffle(code: Function, inst: Inst) -> None:
@@ -250,11 +252,11 @@ def _transpose(code: Function, inst: Inst) -> None:
 
 
 def _carry(code: Function, inst: Inst) -> None:
-    given = code.value(inst, 3)
-    code.same(inst, 4, given)
+    operand_type = code.value(inst, 3)
+    code.same(inst, 4, operand_type)
     members = code.declared.parts(inst.type_id)[1]
     is_struct = code.declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
-    code.demand(inst, is_struct and list(members) == [given, given] and code.shape(inst, 3).kind == "i")
+    code.demand(inst, is_struct and list(members) == [operand_type, operand_type] and code.shape(inst, 3).kind == "i")
 
 
 def _any(code: Function, inst: Inst) -> None:

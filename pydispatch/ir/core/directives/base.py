@@ -31,9 +31,9 @@ _RESULTS = (ResultVariable, VariadicResultVariable, OptionalResultVariable)
 def directive(cls: type[DirectiveT]) -> type[DirectiveT]:
     """`irdl_custom_directive`, for classes that inherit parameters too."""
     inherited = getattr(cls, "parameters", {})
-    made = irdl_custom_directive(cls)
-    made.parameters = {**inherited, **made.parameters}
-    return made
+    definition = irdl_custom_directive(cls)
+    definition.parameters = {**inherited, **definition.parameters}
+    return definition
 
 
 def shared(cls: type[DirectiveT]) -> type[DirectiveT]:
@@ -57,9 +57,9 @@ def word_printed(state: PrintingState) -> None:
 def stated(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
     """Return the types that were read for a type directive."""
     inner: Any = types.inner
-    found = (state.result_types if isinstance(inner, _RESULTS) else state.operand_types)[inner.index]
-    assert found is not None
-    return found
+    parsed = (state.result_types if isinstance(inner, _RESULTS) else state.operand_types)[inner.index]
+    assert parsed is not None
+    return parsed
 
 
 def require(word: str, clause: Any, parser: Parser, state: ParsingState, start: int) -> None:

@@ -59,8 +59,8 @@ class Results(CustomDirective):
     types: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        given = parser.parse_optional_punctuation("->") is not None
-        self.types.set(state, syntax.parse_types(parser) if given else ())
+        has_types = parser.parse_optional_punctuation("->") is not None
+        self.types.set(state, syntax.parse_types(parser) if has_types else ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         if types := self.types.get(op):

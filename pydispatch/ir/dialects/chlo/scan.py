@@ -50,12 +50,12 @@ class ScanOp(IRDLOperation):
         inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parse_equals(parser, "dimension")
         properties: Properties = {"dimension": IntegerAttr(parser.parse_integer(allow_boolean=False), i64)}
-        given = {}
+        dictionary = {}
         if parser.parse_optional_keyword("attributes") is not None:
-            given = parser.parse_optional_attr_dict()
+            dictionary = parser.parse_optional_attr_dict()
         known = cls.get_irdl_definition().properties
-        properties |= {name: value for name, value in given.items() if name in known}
-        attributes = {name: value for name, value in given.items() if name not in known}
+        properties |= {name: value for name, value in dictionary.items() if name in known}
+        attributes = {name: value for name, value in dictionary.items() if name not in known}
         body = parser.parse_region()
         start = parser.pos
         parser.parse_punctuation(":")

@@ -136,13 +136,15 @@ class _ConstantOp(IRDLOperation):
     assembly_format = "attr-dict custom<TypedConstant>($value, type($result))"
 
     def verify_(self) -> None:
-        given, made = getattr(self.value, "type", None), self.result.type
-        if not isinstance(given, TensorType) or not isinstance(made, TensorType):
+        value_type, result_type = getattr(self.value, "type", None), self.result.type
+        if not isinstance(value_type, TensorType) or not isinstance(result_type, TensorType):
             return
-        same_rank = given.get_num_dims() == made.get_num_dims()
-        fits = all(n in (m, DYNAMIC_INDEX) for m, n in zip(given.get_shape(), made.get_shape(), strict=False))
-        if given.element_type != made.element_type or not same_rank or not fits:
-            raise VerifyException(f"a constant of type {given} is no {made}")
+        same_rank = value_type.get_num_dims() == result_type.get_num_dims()
+        fits = all(
+            n in (m, DYNAMIC_INDEX) for m, n in zip(value_type.get_shape(), result_type.get_shape(), strict=False)
+        )
+        if value_type.element_type != result_type.element_type or not same_rank or not fits:
+            raise VerifyException(f"a constant of type {value_type} is no {result_type}")
 
 
 @op_definition

@@ -75,8 +75,8 @@ class KeyedRegion(CustomDirective):
         else:
             names = [parser.parse_str_literal()]
         if len(names) != len(types):
-            given = f"the block gives {len(types)} value(s), but {len(names)} key(s)"
-            parser.raise_error(given, start, parser.pos)
+            message = f"the block gives {len(types)} value(s), but {len(names)} key(s)"
+            parser.raise_error(message, start, parser.pos)
         self.keys.set(state, syntax.strings(names))
         self.function_type.set(state, FunctionType.from_lists([a.type for a in arguments], types))
         self.attributes.parse(parser, state)

@@ -83,7 +83,7 @@ class Clauses(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         clauses = self._clauses()
-        given = set()
+        seen = set()
         while True:
             comma = parser.parse_optional_punctuation(",") is not None
             at = parser.pos
@@ -92,9 +92,9 @@ class Clauses(CustomDirective):
                 if comma:
                     parser.raise_error(f"expected {' or '.join(clauses)}")
                 break
-            if word in given:
+            if word in seen:
                 parser.raise_error(f"'{word}' is given twice", at, at + len(word))
-            given.add(word)
+            seen.add(word)
             if parser.parse_optional_punctuation("=") is not None:
                 clauses[word].parse(parser, state)
             else:

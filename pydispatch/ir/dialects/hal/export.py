@@ -74,17 +74,17 @@ class Sizes(PropertyList):
     memory: AttributeVariable
 
     def is_present(self, op: IRDLOperation) -> bool:
-        return any(each.is_present(op) for each in (self.workgroup, self.subgroup, self.memory))
+        return any(variable.is_present(op) for variable in (self.workgroup, self.subgroup, self.memory))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        def one(each: AttributeVariable) -> None:
-            printer.print_string(f"{each.name} = ")
-            printer.print_attribute(op.properties[each.name])
+        def one(variable: AttributeVariable) -> None:
+            printer.print_string(f"{variable.name} = ")
+            printer.print_attribute(op.properties[variable.name])
 
         printer.print_string(" ")
         with printer.in_angle_brackets():
-            given = [each for each in (self.workgroup, self.subgroup, self.memory) if each.is_present(op)]
-            printer.print_list(given, one)
+            present = [variable for variable in (self.workgroup, self.subgroup, self.memory) if variable.is_present(op)]
+            printer.print_list(present, one)
         word_printed(state)
 
 

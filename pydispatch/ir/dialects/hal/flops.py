@@ -25,7 +25,7 @@ Stated = list[Any]
 
 def attribute_of(type_: str, terms: Sequence[Sequence[int]]) -> ArrayAttr[Attribute]:
     """Return the attribute that states these floating-point operations, in the compiler's form."""
-    rows = [ArrayAttr([IntegerAttr(number, i64) for number in term]) for term in terms]
+    rows = [ArrayAttr([IntegerAttr(integer, i64) for integer in term]) for term in terms]
     return ArrayAttr([StringAttr(type_), *rows])
 
 
@@ -49,6 +49,6 @@ def flops_of(export: Operation) -> Stated | None:
 
 def _numbers(row: Attribute) -> list[int]:
     """Return the integers of an array attribute; an empty list for any other attribute."""
-    if not isinstance(row, ArrayAttr) or not all(isinstance(number, IntegerAttr) for number in row.data):
+    if not isinstance(row, ArrayAttr) or not all(isinstance(integer, IntegerAttr) for integer in row.data):
         return []
-    return [number.value.data for number in row.data]
+    return [integer.value.data for integer in row.data]

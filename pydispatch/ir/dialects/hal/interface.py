@@ -41,9 +41,9 @@ class SetZero(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos
-        number = syntax.parse_integer_attr(parser, IndexType()).value.data
-        if number != 0:
-            parser.raise_error(f"descriptor set {number} cannot be used, there is one set: write set(0)",
+        index = syntax.parse_integer_attr(parser, IndexType()).value.data
+        if index != 0:
+            parser.raise_error(f"descriptor set {index} cannot be used, there is one set: write set(0)",
                                start, parser.pos)  # fmt: skip
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

@@ -162,10 +162,10 @@ def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
         skip_prefix()
         with parser.in_angle_brackets():
             start = parser.pos
-            number = parser.parse_integer(allow_negative=False, allow_boolean=False)
-            if number != 0:
+            index = parser.parse_integer(allow_negative=False, allow_boolean=False)
+            if index != 0:
                 parser.raise_error(
-                    f"descriptor set {number} cannot be used, there is one set: move its bindings into set 0, "
+                    f"descriptor set {index} cannot be used, there is one set: move its bindings into set 0, "
                     "numbered on from the last one there", start, parser.pos)  # fmt: skip
             while parser.parse_optional_punctuation(",") is not None:
                 key = parser.parse_identifier(context_msg=" in a descriptor set")

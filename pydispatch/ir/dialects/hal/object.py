@@ -39,8 +39,8 @@ class ExecutableObjectAttr(ParametrizedAttribute):
 
     def strings(self, key: str) -> tuple[str, ...]:
         """Return the strings of the list at `key`; () for a missing key."""
-        found = self.entries.data.get(key)
-        return tuple(cast(StringAttr, each).data for each in found.data) if isinstance(found, ArrayAttr) else ()
+        listed = self.entries.data.get(key)
+        return tuple(cast(StringAttr, item).data for item in listed.data) if isinstance(listed, ArrayAttr) else ()
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
@@ -55,7 +55,7 @@ class ExecutableObjectAttr(ParametrizedAttribute):
                 parser.raise_error("the path of an object is a string", start, parser.pos)
             for key in ("defines", "include_dirs"):
                 listed = entries.data.get(key, ArrayAttr([]))
-                if not isinstance(listed, ArrayAttr) or not all(isinstance(each, StringAttr) for each in listed):
+                if not isinstance(listed, ArrayAttr) or not all(isinstance(item, StringAttr) for item in listed):
                     parser.raise_error(f"the {key} of an object are a list of strings", start, parser.pos)
         return [entries]
 

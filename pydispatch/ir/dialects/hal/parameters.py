@@ -24,12 +24,12 @@ def described_parameters(export: Operation) -> list[Any] | None:
         return None
     if not isinstance(stated, ArrayAttr):
         raise VerifyException(f'{PARAMETERS} is a list of parameters, such as ["constant(0)", "binding(0)"]')
-    return [_plain(each) for each in stated.data]
+    return [_plain(parameter) for parameter in stated.data]
 
 
-def _plain(given: Attribute) -> Any:
-    if isinstance(given, StringAttr):
-        return given.data
-    if isinstance(given, ArrayAttr):
-        return [_plain(each) for each in given.data]
-    raise VerifyException(f"{PARAMETERS}: a parameter is a string, or a list of strings for a struct, got {given}")
+def _plain(parameter: Attribute) -> Any:
+    if isinstance(parameter, StringAttr):
+        return parameter.data
+    if isinstance(parameter, ArrayAttr):
+        return [_plain(member) for member in parameter.data]
+    raise VerifyException(f"{PARAMETERS}: a parameter is a string, or a list of strings for a struct, got {parameter}")

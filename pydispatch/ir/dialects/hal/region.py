@@ -67,7 +67,7 @@ class HostRegion(CustomDirective):
         parser.parse_punctuation("->", " after the arguments of a host region")
         types = syntax.parse_types(parser)
         if tuple(types) != self.RESULTS:
-            wanted, got = (", ".join(str(t) for t in each) for each in (self.RESULTS, types))
+            wanted, got = (", ".join(str(t) for t in listed) for listed in (self.RESULTS, types))
             parser.raise_error(f"this region returns ({wanted}), got ({got})", start, parser.pos)
         self.region.set(state, parser.parse_region(arguments))
 

@@ -174,8 +174,8 @@ class ExternObjects(CustomDirective):
             rows.append((target, ordinal, parse_object_list(parser)))
 
         parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry, " in the objects of an external dispatch")
-        for number, variable in enumerate((self.value, self.ordinals, self.objects)):
-            variable.set(state, ArrayAttr([row[number] for row in rows]))
+        for column, variable in enumerate((self.value, self.ordinals, self.objects)):
+            variable.set(state, ArrayAttr([row[column] for row in rows]))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         assert isinstance(op, DispatchExternOp)

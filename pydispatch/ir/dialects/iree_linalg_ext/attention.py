@@ -157,8 +157,8 @@ class OnlineAttentionOp(Attention):
     def is_base_two(self) -> bool:
         """Whether maxima are scaled for powers of two."""
         config: Any = self.decomposition_config
-        given = None if config is None else config.data.get("use_exp2")
-        return not (isinstance(given, IntegerAttr) and given.value.data == 0)
+        setting = None if config is None else config.data.get("use_exp2")
+        return not (isinstance(setting, IntegerAttr) and setting.value.data == 0)
 
 
 @op_definition

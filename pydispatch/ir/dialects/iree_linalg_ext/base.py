@@ -107,10 +107,10 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
     return tuple(value.type.get_shape()) if isinstance(value.type, ShapedType) else ()
 
 
-def check_count(what: str, found: int, *wanted: int) -> None:
+def check_count(what: str, count: int, *wanted: int) -> None:
     """There are as many operands as one of `wanted` says."""
-    if found not in wanted:
-        raise VerifyException(f"expected {' or '.join(map(str, wanted))} {what}(s), got {found}")
+    if count not in wanted:
+        raise VerifyException(f"expected {' or '.join(map(str, wanted))} {what}(s), got {count}")
 
 
 def check_dimension(dimension: int, value: SSAValue) -> None:
@@ -122,9 +122,9 @@ def check_dimension(dimension: int, value: SSAValue) -> None:
 
 def check_shape(what: str, value: SSAValue, expected: Sequence[int]) -> None:
     """Check that a tensor has the expected shape; raise VerifyException otherwise. Dynamic sizes match any size."""
-    found = shape_of(value)
-    same = len(found) == len(expected) and all(
-        DYNAMIC in (a, b) or a == b for a, b in zip(found, expected, strict=True)
+    shape = shape_of(value)
+    same = len(shape) == len(expected) and all(
+        DYNAMIC in (a, b) or a == b for a, b in zip(shape, expected, strict=True)
     )
     if not same:
         text = "x".join("?" if n == DYNAMIC else str(n) for n in expected) or "no dimensions"
@@ -139,9 +139,9 @@ def check_integers(what: str, value: SSAValue) -> None:
 
 def check_body(body: Region, arguments: Sequence[Attribute], results: Sequence[Attribute]) -> None:
     """Check the argument types of a body and the types that it yields; raise VerifyException otherwise."""
-    found = [a.type for a in body.block.args]
-    if found != list(arguments):
-        raise VerifyException(f"the body takes ({_listed(found)}), expected ({_listed(arguments)})")
+    actual = [a.type for a in body.block.args]
+    if actual != list(arguments):
+        raise VerifyException(f"the body takes ({_listed(actual)}), expected ({_listed(arguments)})")
     last = body.block.last_op
     yielded = [v.type for v in last.operands] if isinstance(last, Yield) else []
     if yielded != list(results):

@@ -49,9 +49,9 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
     if not indexed or len(set(indexed)) != depth or not all(0 <= d < rank for d in indexed):
         raise VerifyException(f"dimension_map {indexed} does not list different dimensions of {whole.type}")
     check_integers("the tensor of indices", indices)
-    found = shape_of(indices)
-    batches = [len(found) - 1] if found and found[-1] == depth else []
-    batches += [len(found)] if depth == 1 else []
+    index_shape = shape_of(indices)
+    batches = [len(index_shape) - 1] if index_shape and index_shape[-1] == depth else []
+    batches += [len(index_shape)] if depth == 1 else []
     fitting: list[Windows] = []
     for batch in batches:
         slice_rank = len(shape_of(slices)) - batch
@@ -69,9 +69,9 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
 
 
 def _check_slices(windows: Windows, whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> None:
-    shape, found = shape_of(whole), shape_of(slices)
-    kept = windows.kept(len(found) - windows.batch, len(shape), indexed)
-    rest = [found[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(kept)]
+    shape, slice_shape = shape_of(whole), shape_of(slices)
+    kept = windows.kept(len(slice_shape) - windows.batch, len(shape), indexed)
+    rest = [slice_shape[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(kept)]
     check_shape("the tensor of slices", slices, [*shape_of(indices)[: windows.batch], *rest])
     for size, d in zip(rest, kept, strict=True):
         if DYNAMIC not in (size, shape[d]) and size > shape[d]:
@@ -172,8 +172,8 @@ class MapOp(IRDLOperation):
 
     def verify_(self) -> None:
         if isinstance(self.output.type, TensorType) and (self.res is None or self.res.type != self.output.type):
-            found = "none" if self.res is None else str(self.res.type)
-            raise VerifyException(f"the result is {found}, expected {self.output.type} as the output")
+            actual = "none" if self.res is None else str(self.res.type)
+            raise VerifyException(f"the result is {actual}, expected {self.output.type} as the output")
         if element_type(self.input.type) != element_type(self.output.type):
             raise VerifyException(f"{self.input.type} and {self.output.type} differ in their elements")
         self.verify_body()

@@ -48,8 +48,8 @@ class Sort(AlongOp):
     def verify_operands(self) -> None:
         check_count("input", len(self.inputs), 0)
         check_dimension(self.along, self.outputs[0])
-        for number, output in enumerate(self.outputs):
-            check_shape(f"output {number}", output, shape_of(self.outputs[0]))
+        for index, output in enumerate(self.outputs):
+            check_shape(f"output {index}", output, shape_of(self.outputs[0]))
         check_comparator(self.body, [element_type(o.type) for o in self.outputs])
 
 
@@ -83,8 +83,8 @@ class Topk(AlongOp):
         if DYNAMIC not in (count, size) and count > size:
             raise VerifyException(f"{count} elements of {size} along dimension {self.along} are wanted")
         expected = [count if d == self.along else n for d, n in enumerate(shape_of(values))]
-        for number, output in enumerate(self.outputs):
-            check_shape(f"output {number}", output, expected)
+        for index, output in enumerate(self.outputs):
+            check_shape(f"output {index}", output, expected)
         for output in self.outputs[1:]:
             check_integers("output 1", output)
         element = element_type(values.type)
@@ -136,8 +136,8 @@ class ArgCompareOp(AlongOp):
             if self.index_base is not None:
                 raise VerifyException("index_base is added to positions, and the indices are given here")
         expected = [n for d, n in enumerate(shape_of(values)) if d != self.along]
-        for number, output in enumerate(self.outputs):
-            check_shape(f"output {number}", output, expected)
+        for index, output in enumerate(self.outputs):
+            check_shape(f"output {index}", output, expected)
         check_integers("output 1", self.outputs[1])
         element = element_type(values.type)
         if element_type(self.outputs[0].type) != element:
@@ -169,9 +169,9 @@ class Scan(AlongOp):
         check_shape("output 0", results, shape_of(values))
         check_shape("output 1", carried, [n for d, n in enumerate(shape_of(values)) if d != self.along])
         element = element_type(values.type)
-        for number, output in enumerate(self.outputs):
+        for index, output in enumerate(self.outputs):
             if element_type(output.type) != element:
-                raise VerifyException(f"output {number} is {output.type}, the values are {values.type}")
+                raise VerifyException(f"output {index} is {output.type}, the values are {values.type}")
         check_body(self.body, [element, element], [element])
 
 

@@ -30,8 +30,8 @@ class Pair(CustomDirective):
             self.source.set(state, (parser.parse_type(),))
             dest = parser.parse_type()
         self.dest.set(state, (dest,))
-        given = parser.parse_optional_punctuation("->") is not None
-        result = (parser.parse_type(),) if given else (dest,) if isinstance(dest, TensorType) else ()
+        has_result = parser.parse_optional_punctuation("->") is not None
+        result = (parser.parse_type(),) if has_result else (dest,) if isinstance(dest, TensorType) else ()
         self.results.set(state, result)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:

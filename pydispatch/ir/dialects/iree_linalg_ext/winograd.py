@@ -58,11 +58,11 @@ class Winograd(OnTensorsOp):
         """The letters of the dimensions of the plain tensor."""
         places = self.properties[self.PLACES]
         assert isinstance(places, DenseArrayBase)
-        found = tuple(numbers(places))
-        if found not in self.LAYOUTS:
+        dims = tuple(numbers(places))
+        if dims not in self.LAYOUTS:
             wanted = " or ".join(str(list(p)) for p in self.LAYOUTS)
-            raise VerifyException(f"{self.PLACES} are {wanted}, got {list(found)}")
-        return self.LAYOUTS[found]
+            raise VerifyException(f"{self.PLACES} are {wanted}, got {list(dims)}")
+        return self.LAYOUTS[dims]
 
     def transformed(self, letters: str) -> str:
         """Return the letters of the dimensions of the transformed tensor; `a` and `b` index the elements of a tile."""
@@ -74,16 +74,16 @@ class Winograd(OnTensorsOp):
     def verify_operands(self) -> None:
         check_count("input", len(self.inputs), 1)
         check_count("output", len(self.outputs), 1)
-        places = numbers(self.input_tile_dimensions) or [0, 1]
-        for what, number in (("output_tile_size", self.tile), ("kernel_size", self.kernel)):
-            if not 1 <= number <= 16:
-                raise VerifyException(f"{what} is from 1 to 16, got {number}")
+        dims = numbers(self.input_tile_dimensions) or [0, 1]
+        for what, size in (("output_tile_size", self.tile), ("kernel_size", self.kernel)):
+            if not 1 <= size <= 16:
+                raise VerifyException(f"{what} is from 1 to 16, got {size}")
         source, result = self.inputs[0], self.outputs[0]
         if any(not isinstance(element_type(v.type), AnyFloat) for v in (source, result)):
             raise VerifyException(f"a transform is one of floats, got {source.type} and {result.type}")
         rank = self.transformed_rank()
-        if len(places) != 2 or len(set(places)) != 2 or any(not 0 <= d < rank for d in places):
-            raise VerifyException(f"input_tile_dimensions are two dimensions of a tensor of rank {rank}, got {places}")
+        if len(dims) != 2 or len(set(dims)) != 2 or any(not 0 <= d < rank for d in dims):
+            raise VerifyException(f"input_tile_dimensions are two dimensions of a tensor of rank {rank}, got {dims}")
         self.verify_shapes(source, result)
 
     def transformed_rank(self) -> int:

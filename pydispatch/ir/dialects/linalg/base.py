@@ -117,14 +117,14 @@ class Sides(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         for keyword, values, types in self._sides():
-            names, given = parse_side(parser, keyword)
+            names, side_types = parse_side(parser, keyword)
             state.operands[values.index] = names
-            types.set(state, given)
+            types.set(state, side_types)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         for keyword, values, _ in self._sides():
-            found = values.get(op)
-            listed = [found] if isinstance(found, SSAValue) else list(found)
+            operand = values.get(op)
+            listed = [operand] if isinstance(operand, SSAValue) else list(operand)
             if listed:
                 printer.print_string(f" {keyword}(")
                 printer.print_list(listed, printer.print_ssa_value)
@@ -261,14 +261,14 @@ def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]
     if value is None:
         return [default] * count
     if isinstance(value, DenseArrayBase | DenseIntOrFPElementsAttr):
-        found = [int(v) for v in value.get_values()]
+        result = [int(v) for v in value.get_values()]
     elif isinstance(value, ArrayAttr) and all(isinstance(v, IntegerAttr) for v in value):
-        found = [v.value.data for v in value]
+        result = [v.value.data for v in value]
     else:
         raise VerifyException(f"expected {count} integer(s), got {value}")
-    if len(found) != count:
+    if len(result) != count:
         raise VerifyException(f"expected {count} integer(s), got {value}")
-    return found
+    return result
 
 
 def maps_of(value: Attribute) -> list[Any]:

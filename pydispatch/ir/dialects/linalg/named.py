@@ -133,8 +133,8 @@ class FillOp(StructuredOp):
 
 def _made(base: type[StructuredOp], name: str) -> type[Operation]:
     title = "".join(part.capitalize() for part in name.split("_"))
-    made = type(f"{title}Op", (base,), {"name": f"linalg.{name}", "__doc__": base.__doc__, "__module__": __name__})
-    return op_definition(made)
+    op_class = type(f"{title}Op", (base,), {"name": f"linalg.{name}", "__doc__": base.__doc__, "__module__": __name__})
+    return op_definition(op_class)
 
 
 OPERATIONS: list[type[Operation]] = [

@@ -74,11 +74,11 @@ class Trait(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos
         if parser._current_token.kind is MLIRTokenKind.HASH_IDENT:
-            given = dict(getattr(parser.parse_attribute(), "data", {}))
+            attributes = dict(getattr(parser.parse_attribute(), "data", {}))
         else:
-            given = parser.parse_optional_attr_dict()
+            attributes = parser.parse_optional_attr_dict()
         end = parser.pos
-        maps, kinds = given.pop("indexing_maps", None), given.pop("iterator_types", None)
+        maps, kinds = attributes.pop("indexing_maps", None), attributes.pop("iterator_types", None)
         if not isinstance(maps, ArrayAttr) or not all(isinstance(m, AffineMapAttr) for m in maps):
             parser.raise_error("linalg.generic needs indexing_maps = [affine_map<…>, …]", start, end)
         if not isinstance(kinds, ArrayAttr):
@@ -86,16 +86,16 @@ class Trait(CustomDirective):
         self.maps.set(state, maps)
         self.iterators.set(state, ArrayAttr([_iterator(parser, kind, start, end) for kind in kinds]))
         for variable in (self.doc, self.library_call):
-            if isinstance(value := given.pop(variable.name, None), StringAttr):
+            if isinstance(value := attributes.pop(variable.name, None), StringAttr):
                 variable.set(state, value)
-        state.attributes.update(given)
+        state.attributes.update(attributes)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         assert isinstance(op, ops.GenericOp)
         iterators = ArrayAttr([StringAttr(i.data.value) for i in op.iterator_types])
-        given: dict[str, Attribute] = {"indexing_maps": op.indexing_maps, "iterator_types": iterators}
-        given |= {v.name: op.properties[v.name] for v in (self.doc, self.library_call) if v.is_present(op)}
-        printer.print_op_attributes(given)
+        attributes: dict[str, Attribute] = {"indexing_maps": op.indexing_maps, "iterator_types": iterators}
+        attributes |= {v.name: op.properties[v.name] for v in (self.doc, self.library_call) if v.is_present(op)}
+        printer.print_op_attributes(attributes)
         word_printed(state)
 
 

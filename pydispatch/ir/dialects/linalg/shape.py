@@ -145,8 +145,8 @@ class PackedType(CustomDirective):
     results: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        given = parser.parse_optional_punctuation("->") is not None
-        type = parser.parse_type() if given else stated(self.source, state)[0]
+        has_type = parser.parse_optional_punctuation("->") is not None
+        type = parser.parse_type() if has_type else stated(self.source, state)[0]
         self.dest.set(state, (type,))
         self.results.set(state, (type,) if isinstance(type, TensorType) else ())
 
@@ -244,8 +244,8 @@ class Unpack(PackingOp):
 
 def _named(base: type[PackingOp], name: str) -> type[PackingOp]:
     title = "".join(part.capitalize() for part in name.split("."))
-    made = type(f"{title}Op", (base,), {"name": name, "__doc__": base.__doc__, "__module__": __name__})
-    return op_definition(made)
+    op_class = type(f"{title}Op", (base,), {"name": name, "__doc__": base.__doc__, "__module__": __name__})
+    return op_definition(op_class)
 
 
 LinalgPackOp = _named(Pack, "linalg.pack")

@@ -27,17 +27,17 @@ def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int
 
     def window(subscript: Sequence[str]) -> AffineMap:
         results: list[AffineExpr] = []
-        number = 0
+        index = 0
         for word in subscript:
             first, _, second = word.partition("+")
             expression: AffineExpr = AffineExpr.dimension(dims.index(first))
             if second:
                 offset: AffineExpr = AffineExpr.dimension(dims.index(second))
-                stride, dilation = strides[number], dilations[number]
+                stride, dilation = strides[index], dilations[index]
                 expression = (expression * stride if stride != 1 else expression) + (
                     offset * dilation if dilation != 1 else offset
                 )
-                number += 1
+                index += 1
             results.append(expression)
         return AffineMap(len(dims), 0, tuple(results))
 

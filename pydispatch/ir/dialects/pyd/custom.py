@@ -34,9 +34,9 @@ class CustomOp(IRDLOperation):
         "functional-type($arguments, $results_)"
     )
 
-    def sizes_of(self, number: int) -> list[str]:
+    def sizes_of(self, index: int) -> list[str]:
         """Return the sizes of an operand or of a result; results are numbered after the operands."""
-        return [n.data for n in self.shapes.data[number]]
+        return [n.data for n in self.shapes.data[index]]
 
     def verify_(self) -> None:
         values = [*self.arguments, *self.results_]
@@ -46,8 +46,8 @@ class CustomOp(IRDLOperation):
             raise VerifyException(f"{len(values)} operands and results have {len(self.other_names)} other names")
         if len(self.shapes) != len(values):
             raise VerifyException(f"{len(values)} operands and results have {len(self.shapes)} shapes")
-        for number, value in enumerate(values):
-            sizes = self.sizes_of(number)
+        for index, value in enumerate(values):
+            sizes = self.sizes_of(index)
             shape = value.type.get_shape() if isinstance(value.type, TensorType) else ()
             if len(sizes) != len(shape) or any(str(n) != name for n, name in zip(shape, sizes, strict=True)
                                                if n >= 0 and name.isdecimal()):  # fmt: skip

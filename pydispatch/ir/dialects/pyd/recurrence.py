@@ -71,11 +71,11 @@ def _yielded(body: Region) -> list[Attribute]:
 
 
 def _check(what: str, body: Region, arguments: list[Attribute], results: list[Attribute]) -> None:
-    for verb, found, wanted in (
+    for verb, actual, wanted in (
         ("takes", [a.type for a in body.block.args], arguments), ("yields", _yielded(body), results)
     ):  # fmt: skip
-        if found != wanted:
-            shown = [", ".join(map(str, types)) for types in (found, wanted)]
+        if actual != wanted:
+            shown = [", ".join(map(str, types)) for types in (actual, wanted)]
             raise VerifyException(f"the region '{what}' {verb} ({shown[0]}), expected ({shown[1]})")
 
 

@@ -219,8 +219,8 @@ class ForallOp(IRDLOperation):
             printer.print_string(")")
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
-        given: dict[str, Attribute] = {} if self.mapping is None else {"mapping": self.mapping}
-        syntax.print_attributes(printer, {**given, **self.attributes}, keyword=False)
+        properties: dict[str, Attribute] = {} if self.mapping is None else {"mapping": self.mapping}
+        syntax.print_attributes(printer, {**properties, **self.attributes}, keyword=False)
 
     def _print_bounds(self, printer: Printer, which: str) -> None:
         printer.print_string("(")
@@ -232,12 +232,12 @@ class ForallOp(IRDLOperation):
         if len(self.static_lower) != rank or len(self.static_step) != rank:
             raise VerifyException("scf.forall has as many lower bounds, upper bounds and steps as variables")
         for which in ("lower", "upper", "step"):
-            static, given = getattr(self, f"static_{which}"), len(getattr(self, f"dynamic_{which}"))
-            if not all(isinstance(each, IntegerAttr) for each in static):
+            static, count = getattr(self, f"static_{which}"), len(getattr(self, f"dynamic_{which}"))
+            if not all(isinstance(bound, IntegerAttr) for bound in static):
                 raise VerifyException(f"static_{which} of scf.forall is a list of integers")
-            dynamic = sum(each.value.data == syntax.DYNAMIC for each in static)
-            if dynamic != given:
-                raise VerifyException(f"static_{which} of scf.forall leaves {dynamic} to values, {given} are given")
+            dynamic = sum(bound.value.data == syntax.DYNAMIC for bound in static)
+            if dynamic != count:
+                raise VerifyException(f"static_{which} of scf.forall leaves {dynamic} to values, {count} are given")
         shared = [value.type for value in self.outputs]
         check_types("the body of scf.forall takes", self.body.block.args, [IndexType()] * rank + shared)
         check_types("scf.forall gives", self.results_, shared)

@@ -12,9 +12,9 @@ from xdsl.utils.exceptions import VerifyException
 
 def check_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attribute]) -> None:
     """Refuse values of other types than the expected ones. what: how the message begins."""
-    given = [value.type for value in values]
-    if given != list(expected):
-        texts = [", ".join(map(str, types)) for types in (given, expected)]
+    actual = [value.type for value in values]
+    if actual != list(expected):
+        texts = [", ".join(map(str, types)) for types in (actual, expected)]
         raise VerifyException(f"{what} ({texts[0]}), expected ({texts[1]})")
 
 

@@ -132,18 +132,18 @@ def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) ->
         defaults: the names of the fields, each with a value of the kind that is read.
         where: what errors call the place.
     """
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     while parser._current_token.text != ">":
         start = parser.pos
         name = parser.parse_identifier()
-        if name not in defaults or name in given:
-            problem = "is given twice" if name in given else f"is not one of {', '.join(defaults)}"
+        if name not in defaults or name in fields:
+            problem = "is given twice" if name in fields else f"is not one of {', '.join(defaults)}"
             parser.raise_error(f"'{name}' {problem} in {where}", start, start + len(name))
         parser.parse_punctuation("=")
-        given[name] = _READ[type(defaults[name])](parser)
+        fields[name] = _READ[type(defaults[name])](parser)
         if parser.parse_optional_punctuation(",") is None:
             break
-    return given
+    return fields
 
 
 def parse_integers(parser: AttrParser) -> tuple[int, ...]:
@@ -282,8 +282,8 @@ def _parse_layout(parser: AttrParser, first: str, second: str) -> Layout:
     entries: list[str | int] = []
 
     def entry() -> None:
-        number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
-        entries.append(parser.parse_identifier() if number is None else number)
+        integer = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+        entries.append(parser.parse_identifier() if integer is None else integer)
 
     parser.parse_comma_separated_list(parser.Delimiter.SQUARE, entry, " in dimension numbers")
     rank = len(entries) - 2
@@ -305,10 +305,10 @@ def _parse_raw_convolution(parser: AttrParser) -> ConvNumbers:
     """Read `input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], ...`."""
     start = parser.pos
     defaults = {name: () if name.endswith("s") else 0 for names in _RAW.values() for name in names}
-    given = defaults | parse_fields(parser, defaults, "#stablehlo.conv<raw>")
+    fields = defaults | parse_fields(parser, defaults, "#stablehlo.conv<raw>")
     layouts = []
     for what, (first, second, spatial) in _RAW.items():
-        layout = Layout(given[first], given[second], given[spatial])
+        layout = Layout(fields[first], fields[second], fields[spatial])
         if sorted([layout.first, layout.second, *layout.spatial]) != list(range(len(layout.spatial) + 2)):
             listed = f"{first} {layout.first}, {second} {layout.second} and {spatial} {list(layout.spatial)}"
             parser.raise_error(f"{listed} do not name each dimension of the {what} once", start, parser.pos)

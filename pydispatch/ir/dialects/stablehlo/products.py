@@ -73,10 +73,10 @@ class Pairs(Clause):
         parse_equals(parser, self.word)
         lhs = parse_integers(parser)
         parser.parse_keyword("x")
-        given = dict(zip(self._fields, (lhs, parse_integers(parser)), strict=True))
+        fields = dict(zip(self._fields, (lhs, parse_integers(parser)), strict=True))
         so_far = properties.get("dot_dimension_numbers", Dot(DotNumbers()))
         assert isinstance(so_far, Dot)
-        properties["dot_dimension_numbers"] = Dot(so_far.data._replace(**given))
+        properties["dot_dimension_numbers"] = Dot(so_far.data._replace(**fields))
 
     def print(self, printer: Printer, op: Operation) -> None:
         lhs, rhs = (str(list(dims)) for dims in self._lists(op))
@@ -132,7 +132,7 @@ class ConvolutionOp(IRDLOperation):
             printer.print_list(self.operands, printer.print_ssa_value)
         printer.print_string(" dim_numbers = ")
         print_convolution(printer, self.dimension_numbers.data)
-        given = [word for word, name in _WINDOW.items() if name in self.properties]
+        present = [word for word, name in _WINDOW.items() if name in self.properties]
 
         def entry(word: str) -> None:
             values = integers(self.properties[_WINDOW[word]])
@@ -148,7 +148,7 @@ class ConvolutionOp(IRDLOperation):
 
         printer.print_string(", window = ")
         with printer.in_braces():
-            printer.print_list(given, entry)
+            printer.print_list(present, entry)
         print_attributes(printer, self, ("dimension_numbers", *_WINDOW.values()))
         printer.print_string(" : ")
         FUNCTIONAL.print(printer, self)

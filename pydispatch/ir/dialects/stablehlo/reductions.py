@@ -74,11 +74,11 @@ class ReduceOp(IRDLOperation):
         half = len(self.operands) // 2
         pairs = list(zip(self.operands[:half], self.operands[half:], strict=True))
 
-        def pair(each: tuple[object, object]) -> None:
+        def pair(values: tuple[object, object]) -> None:
             with printer.in_parens():
-                printer.print_ssa_value(each[0])  # type: ignore[arg-type]
+                printer.print_ssa_value(values[0])  # type: ignore[arg-type]
                 printer.print_string(" init: ")
-                printer.print_ssa_value(each[1])  # type: ignore[arg-type]
+                printer.print_ssa_value(values[1])  # type: ignore[arg-type]
 
         printer.print_list(pairs, pair)
         combiner = self._single()
@@ -106,10 +106,10 @@ class ReduceOp(IRDLOperation):
 def _combiner(parser: Parser) -> type[Operation]:
     start = parser.pos
     name = parser.parse_identifier()
-    found = parser.ctx.get_optional_op(name)
-    if found is None or not name.startswith(("stablehlo.", "chlo.")):
+    op_type = parser.ctx.get_optional_op(name)
+    if op_type is None or not name.startswith(("stablehlo.", "chlo.")):
         parser.raise_error(f"'{name}' is not an operation of stablehlo", start, start + len(name))
-    return found
+    return op_type
 
 
 def _region_of(parser: Parser, combiner: type[Operation], types: Types) -> Region:

@@ -160,8 +160,8 @@ class RegularOp(IRDLOperation):
             operand = parser.parse_optional_unresolved_operand()
             if operand is not None:
                 operands.append(operand)
-            elif (found := next((n for n, clause in enumerate(clauses) if clause.opens(parser)), None)) is not None:
-                clauses.pop(found).parse(parser, properties)
+            elif (index := next((n for n, clause in enumerate(clauses) if clause.opens(parser)), None)) is not None:
+                clauses.pop(index).parse(parser, properties)
             elif not first:
                 words = ", ".join(clause.word for clause in clauses)
                 parser.raise_error(f"expected an operand{f' or {words} = ...' if words else ''} in '{cls.name}'")
@@ -176,11 +176,11 @@ class RegularOp(IRDLOperation):
         printer.print_string("(" if self.PARENS else " ")
         parts: list[Any] = [*self.operands, *(clause for clause in self.CLAUSES if clause.is_present(self))]
 
-        def part(each: Any) -> None:
-            if isinstance(each, Clause):
-                each.print(printer, self)
+        def part(item: Any) -> None:
+            if isinstance(item, Clause):
+                item.print(printer, self)
             else:
-                printer.print_ssa_value(each)
+                printer.print_ssa_value(item)
 
         printer.print_list(parts, part)
         if self.PARENS:
@@ -196,10 +196,10 @@ def parse_attributes(parser: Parser, kind: type[Operation], properties: Properti
     `properties` instead.
     """
     assert issubclass(kind, IRDLOperation)
-    given = parser.parse_optional_attr_dict()
+    attributes = parser.parse_optional_attr_dict()
     known = kind.get_irdl_definition().properties
-    properties |= {name: value for name, value in given.items() if name in known}
-    return {name: value for name, value in given.items() if name not in known}
+    properties |= {name: value for name, value in attributes.items() if name in known}
+    return {name: value for name, value in attributes.items() if name not in known}
 
 
 def print_attributes(printer: Printer, op: Operation, written: Iterable[str]) -> None:

@@ -93,11 +93,11 @@ def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue
     batch, shape = shape_of(indices)[:-1], shape_of(target)
     kept = tuple(1 if d in picked else n for d, n in enumerate(shape))
     left = tuple(n for d, n in enumerate(shape) if d not in picked)
-    found = shape_of(slices)
+    slice_shape = shape_of(slices)
     for rest in (left, kept):
         wanted = (*batch, *rest)
-        if len(found) == len(wanted) and all(
-            a is None or b is None or a == b for a, b in zip(found, wanted, strict=True)
+        if len(slice_shape) == len(wanted) and all(
+            a is None or b is None or a == b for a, b in zip(slice_shape, wanted, strict=True)
         ):
             return
     text = "x".join("?" if n is None else str(n) for n in (*batch, *left))

@@ -49,8 +49,8 @@ def verify_yield(op: Operation, element: Attribute, rank: int) -> None:
         raise VerifyException(f"the body yields ({', '.join(map(str, types))}), expected ({element})")
 
 
-def _agree(found: int | None, expected: int | None) -> bool:
-    return found is None or expected is None or found == expected
+def _agree(actual: int | None, expected: int | None) -> bool:
+    return actual is None or expected is None or actual == expected
 
 
 def _text(shape: Sequence[int | None]) -> str:

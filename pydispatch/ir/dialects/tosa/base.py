@@ -72,6 +72,6 @@ def operation(
     fields |= {"name": f"tosa.{mnemonic}", "__module__": __name__}
     if pure:
         fields["traits"] = traits_def(Pure())
-    made: type[TosaOp] = op_definition(type(f"{mnemonic.title().replace('_', '')}Op", (TosaOp,), fields))
-    made.COUNTS, made.RESULTS = counts, results
-    return made
+    op_class: type[TosaOp] = op_definition(type(f"{mnemonic.title().replace('_', '')}Op", (TosaOp,), fields))
+    op_class.COUNTS, op_class.RESULTS = counts, results
+    return op_class

@@ -60,10 +60,10 @@ def _print_pairs(printer: Printer, region: Region, values: Sequence[SSAValue]) -
     block = region.blocks.first
     assert block is not None
 
-    def pair(each: tuple[SSAValue, SSAValue]) -> None:
-        printer.print_ssa_value(each[0])
+    def pair(values: tuple[SSAValue, SSAValue]) -> None:
+        printer.print_ssa_value(values[0])
         printer.print_string(" = ")
-        printer.print_ssa_value(each[1])
+        printer.print_ssa_value(values[1])
 
     with printer.in_parens():
         printer.print_list(list(zip(block.args, values, strict=True)), pair)
@@ -74,7 +74,7 @@ def _print_in_parens(printer: Printer, types: Sequence[Attribute]) -> None:
         printer.print_list(types, printer.print_attribute)
 
 
-def _check(region: Region, what: str, taken: Sequence[Attribute], given: Sequence[Attribute] | None) -> None:
+def _check(region: Region, what: str, taken: Sequence[Attribute], results: Sequence[Attribute] | None) -> None:
     """Check that a region has one block, takes the types `taken` and ends with tosa.yield.
 
     The yield must have as many operands as `given`, unless `given` is None. Raise VerifyException otherwise.
@@ -87,8 +87,8 @@ def _check(region: Region, what: str, taken: Sequence[Attribute], given: Sequenc
     last = block.last_op
     if not isinstance(last, YieldOp):
         raise VerifyException(f"the {what} does not end with tosa.yield")
-    if given is not None and len(last.inputs) != len(given):
-        raise VerifyException(f"the {what} passes on {len(last.inputs)} value(s), expected {len(given)}")
+    if results is not None and len(last.inputs) != len(results):
+        raise VerifyException(f"the {what} passes on {len(last.inputs)} value(s), expected {len(results)}")
 
 
 def _shown(types: Sequence[Attribute]) -> str:

@@ -87,8 +87,8 @@ class Call(CustomDirective):
                 parser.raise_error("expected @function or a handle of one", start, parser.pos)
             self.function_name.set(state, symbol)
         one = parser.parse_unresolved_operand
-        given = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, one, " in inputs")
-        self.inputs.set(state, given or ())
+        operands = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, one, " in inputs")
+        self.inputs.set(state, operands or ())
         has_outputs = parser.parse_optional_punctuation("->") is not None
         self.outputs.set(state, parser.parse_comma_separated_list(parser.Delimiter.NONE, one) if has_outputs else ())
         start = parser.pos
@@ -133,8 +133,8 @@ class CallTypes(CustomDirective):
         groups = (self.function, self.inputs, self.outputs, self.place)
         counts = [len(state.operands[cast(Any, group.inner).index] or ()) for group in groups]
         if sum(counts) != len(types):
-            given = f"{sum(counts)} operand(s) are given, but {len(types)} operand type(s)"
-            parser.raise_error(given, start, parser.pos)
+            message = f"{sum(counts)} operand(s) are given, but {len(types)} operand type(s)"
+            parser.raise_error(message, start, parser.pos)
         rest = iter(types)
         for group, count in zip(groups, counts, strict=True):
             group.set(state, list(islice(rest, count)))

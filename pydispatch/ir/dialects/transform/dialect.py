@@ -160,10 +160,10 @@ class MatchPairs(CustomDirective):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         assert isinstance(op, ForeachMatchOp)
 
-        def pair(each: tuple[Attribute, Attribute]) -> None:
-            printer.print_attribute(each[0])
+        def pair(symbols: tuple[Attribute, Attribute]) -> None:
+            printer.print_attribute(symbols[0])
             printer.print_string(" -> ")
-            printer.print_attribute(each[1])
+            printer.print_attribute(symbols[1])
 
         state.print_whitespace(printer)
         printer.print_list(list(zip(op.matchers, op.actions, strict=True)), pair)

@@ -143,10 +143,10 @@ class Assumed(CustomDirective):
         def one() -> UnresolvedOperand:
             name = parser.parse_unresolved_operand()
             if parser._current_token.text == "[":
-                given = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _assumption(parser))
+                assumptions = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _assumption(parser))
             else:
-                given = [_assumption(parser)]
-            rows.append(ArrayAttr(given))
+                assumptions = [_assumption(parser)]
+            rows.append(ArrayAttr(assumptions))
             return name
 
         self.values.set(state, parser.parse_comma_separated_list(parser.Delimiter.NONE, one))
@@ -157,12 +157,12 @@ class Assumed(CustomDirective):
         assert isinstance(rows, ArrayAttr)
 
         def one(row: tuple[SSAValue, Attribute]) -> None:
-            value, given = row
-            assert isinstance(given, ArrayAttr)
+            value, assumptions = row
+            assert isinstance(assumptions, ArrayAttr)
             printer.print_ssa_value(value)
-            printer.print_string("[" if len(given) != 1 else "")
-            printer.print_list(given, lambda a: _print_assumption(printer, a))
-            printer.print_string("]" if len(given) != 1 else "")
+            printer.print_string("[" if len(assumptions) != 1 else "")
+            printer.print_list(assumptions, lambda a: _print_assumption(printer, a))
+            printer.print_string("]" if len(assumptions) != 1 else "")
 
         state.print_whitespace(printer)
         printer.print_list(list(zip(self.values.get(op), rows, strict=True)), one)

@@ -43,14 +43,20 @@ def _changed(layout: str, change: Callable[[int, int], int]) -> Put:
 
 def _sums() -> dict[int, Rule]:
     """Differences of two symbols: one relocation adds the first, another takes the second away."""
-    found = {}
-    for number, layout in enumerate("BHIQ"):
-        bits = 8 << number
-        found[33 + number] = Rule(f"R_RISCV_ADD{bits}", Formula.SUM, _changed(layout, lambda old, value: old + value))
-        found[37 + number] = Rule(f"R_RISCV_SUB{bits}", Formula.SUM, _changed(layout, lambda old, value: old - value))
-    for number, layout in enumerate("BHI"):
-        found[54 + number] = Rule(f"R_RISCV_SET{8 << number}", Formula.SUM, _changed(layout, lambda old, value: value))
-    return found
+    rules = {}
+    for log2_bytes, layout in enumerate("BHIQ"):
+        bits = 8 << log2_bytes
+        rules[33 + log2_bytes] = Rule(
+            f"R_RISCV_ADD{bits}", Formula.SUM, _changed(layout, lambda old, value: old + value)
+        )
+        rules[37 + log2_bytes] = Rule(
+            f"R_RISCV_SUB{bits}", Formula.SUM, _changed(layout, lambda old, value: old - value)
+        )
+    for log2_bytes, layout in enumerate("BHI"):
+        rules[54 + log2_bytes] = Rule(
+            f"R_RISCV_SET{8 << log2_bytes}", Formula.SUM, _changed(layout, lambda old, value: value)
+        )
+    return rules
 
 
 _BRANCH = ((11, 1, 7), (1, 4, 8), (5, 6, 25), (12, 1, 31))
