@@ -372,7 +372,7 @@ def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
     from pydispatch.garbage import rarely_collected
     from pydispatch.packages import running
 
-    with rarely_collected(), bytecode.kept(), running("compiling", "compiler", CompileError):
+    with rarely_collected(), bytecode.cached(), running("compiling", "compiler", CompileError):
         from pydispatch.tuning.compile import compile as compile_
 
         return compile_(source, **options)
@@ -470,7 +470,7 @@ def get_include() -> str:
 def get_cython_include() -> str:
     """Return the folder in which Cython finds `pydispatch._core`, for `cythonize(..., include_path=[...])`.
 
-    That is the folder of the package; of an editable install, whose Cython sources are in another place, a folder of
+    That is the folder of the package; of an editable install, whose Cython sources are in another folder, a folder of
     links that is made in its `build`.
 
     Raises:

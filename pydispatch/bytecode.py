@@ -1,4 +1,4 @@
-"""The bytecode of what `dataclasses` writes, kept like that of modules.
+"""The bytecode of what `dataclasses` writes, cached like that of modules.
 
 `dataclass` writes the methods of a class as text, which Python compiles each time: a third of the time that importing
 the compiler takes, since its packages have hundreds of such classes. In a block here the code comes from a file beside
@@ -32,7 +32,7 @@ _met: dict[bytes, CodeType] = {}
 
 
 @contextmanager
-def kept() -> Iterator[None]:
+def cached() -> Iterator[None]:
     """Read and store the bytecode of generated dataclass methods in a cache file while the block runs,
     for all threads.
     """

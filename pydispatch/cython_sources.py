@@ -25,18 +25,18 @@ def folder() -> str:
     try:
         return _linked(_PACKAGE.parent / "build" / "cyview", sources)
     except OSError:  # a checkout that cannot be written
-        place = tempfile.mkdtemp(prefix="pydispatch-")
-        atexit.register(shutil.rmtree, place, ignore_errors=True)
-        return _linked(Path(place), sources)
+        folder = tempfile.mkdtemp(prefix="pydispatch-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return _linked(Path(folder), sources)
 
 
-def _linked(place: Path, sources: Path) -> str:
+def _linked(folder: Path, sources: Path) -> str:
     """Make a tree in which the sources are the package `pydispatch._core`. OSError where that is not possible."""
-    view = place / "pydispatch"
+    view = folder / "pydispatch"
     view.mkdir(parents=True, exist_ok=True)
     (view / "__init__.pxd").touch()
     link = view / "_core"
     if not link.exists():
         link.unlink(missing_ok=True)
         link.symlink_to(sources, target_is_directory=True)
-    return str(place)
+    return str(folder)

@@ -49,7 +49,7 @@ def translated(passing: tuple[type[Exception], ...] = ()) -> Callable[[Callable[
                 if isinstance(error, passing) or not is_fault(error):
                     raise
                 if isinstance(error, RecursionError):
-                    raise CompileError(_TOO_DEEP, _place(error), _DEEP) from error
+                    raise CompileError(_TOO_DEEP, _operation_location(error), _DEEP) from error
                 raise internal_error(error) from error
 
         return call
@@ -81,23 +81,23 @@ def origin_of(error: BaseException) -> tuple[object, ...]:
     return type(error), *next(own, ("", 0)), re.sub(r"\d+", "", first_line)
 
 
-def internal_error(error: BaseException, node: str = "", place: Location | None = None) -> InternalError:
+def internal_error(error: BaseException, node: str = "", location: Location | None = None) -> InternalError:
     """Build the InternalError that reports a fault.
 
     Args:
         error: The exception.
         node: The node of a model that was read, in words; without it, the operation that the innermost frame worked on.
-        place: Of the node.
+        location: Of the node.
     """
     text = f"{type(error).__name__}: {error}" if not isinstance(error, InternalError) else str(error)
     op = None if node else _operation(error)
     if op is not None:
-        place = _location_of(op)
+        location = _location_of(op)
         node = f"'{op.name}'"
     if node:
-        text += f", while compiling {node}" + (f" at {place}" if place else "")
-    if place and place.caret():
-        text += f"\n{place.caret()}"
+        text += f", while compiling {node}" + (f" at {location}" if location else "")
+    if location and location.caret():
+        text += f"\n{location.caret()}"
     if op is not None:
         with suppress(Exception):  # half rewritten
             text += f"\n{str(op)[:SHOWN]}"
@@ -159,7 +159,7 @@ def _operation(error: BaseException) -> Operation | None:
     return innermost(error, Operation)
 
 
-def _place(error: BaseException) -> Location | None:
+def _operation_location(error: BaseException) -> Location | None:
     op = _operation(error)
     return None if op is None else _location_of(op)
 

@@ -106,8 +106,8 @@ def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
     try:
         return read(path), path
     except SystemError_ as error:
-        place = "" if Path(path).is_absolute() else f" (in {Path.cwd()})"
-        raise SystemError_(f"{what}: {error}{place}; give the path or the bytes of {kind}") from None
+        base = "" if Path(path).is_absolute() else f" (in {Path.cwd()})"
+        raise SystemError_(f"{what}: {error}{base}; give the path or the bytes of {kind}") from None
 
 
 def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> None:

@@ -25,7 +25,7 @@ def rarely_collected() -> Iterator[None]:
     with _lock:
         if _users == 0:
             _before = gc.get_threshold()
-            if _before[0]:  # 0: the caller has turned it off
+            if _before[0]:  # 0: the caller has disabled it
                 gc.set_threshold(*map(max, _before, _RARE))
         _users += 1
     try:

@@ -50,7 +50,7 @@ def check(kind: type[Any]) -> None:
 
 def test_code_is_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A later process compiles nothing that this one has met, and what is new."""
-    with bytecode.kept(), bytecode.kept():
+    with bytecode.cached(), bytecode.cached():
         check(point())
     check(point())
     first = file.read_bytes()
@@ -62,10 +62,10 @@ def test_code_is_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(bytecode, "compile", counted, raising=False)
     starts(monkeypatch)
-    with bytecode.kept():
+    with bytecode.cached():
         check(point())
     assert not compiled and file.read_bytes() == first
-    with bytecode.kept():
+    with bytecode.cached():
         made = dataclasses.make_dataclass("Other", ["unheard"])
     assert made(3).unheard == 3 and compiled and len(file.read_bytes()) > len(first)
     assert [path.name for path in file.parent.iterdir()] == ["code"]
@@ -73,7 +73,7 @@ def test_code_is_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("what", ["empty", "cut", "another Python", "no dictionary", "a folder"])
 def test_a_file_that_is_wrong_is_as_none(what: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with bytecode.kept():
+    with bytecode.cached():
         point()
     data = file.read_bytes()
     file.unlink()
@@ -85,14 +85,14 @@ def test_a_file_that_is_wrong_is_as_none(what: str, file: Path, monkeypatch: pyt
                     "no dictionary": magic + marshal.dumps([1])}  # fmt: skip
         file.write_bytes(contents[what])
     starts(monkeypatch)
-    with bytecode.kept():
+    with bytecode.cached():
         check(point())
     assert what == "a folder" or file.read_bytes() == data
 
 
 def test_nothing_is_written_where_python_writes_no_bytecode(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    with bytecode.kept():
+    with bytecode.cached():
         check(point())
     assert not file.parent.exists()
 
@@ -103,7 +103,7 @@ def test_old_code_goes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
     for number in range(4):
         starts(monkeypatch)
-        with bytecode.kept():
+        with bytecode.cached():
             dataclasses.make_dataclass("Some", [f"field{number}"])
         sizes.append(len(file.read_bytes()))
     assert max(sizes) < 4 * sizes[0]

@@ -123,7 +123,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """A value → its place, between `begin` and `end`."""
+    """A value → its coordinate, between `begin` and `end`."""
 
     least: float
     most: float

@@ -58,8 +58,8 @@ def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
 
 def _show_warning(message: Warning | str, category: type[Warning], file: str, line: int, *_: object) -> None:
     """Show pydispatch's warnings without a source line: they are about the program, not about the compiler's code."""
-    place = "" if issubclass(category, CompileWarning) else f"{file}:{line}: {category.__name__}: "
-    print(f"pydispatch: {_marked('warning: ')}{place}{message}", file=sys.stderr)
+    origin = "" if issubclass(category, CompileWarning) else f"{file}:{line}: {category.__name__}: "
+    print(f"pydispatch: {_marked('warning: ')}{origin}{message}", file=sys.stderr)
 
 
 def _marked(text: str, word: str = "warning: ", color: int = 35) -> str:
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
             raise
         text = _text_of(error)
-        # A CompileError begins with its place, file:line:column, as compilers do, or with "error" when it has none.
+        # A CompileError begins with its location, file:line:column, as compilers do, or with "error" when it has none.
         has_kind = ": error: " in text or text.startswith("error: ")
         _report(text if has_kind else f"error: {text}")
         return 1

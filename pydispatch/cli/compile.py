@@ -210,7 +210,7 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 
 def run(args: argparse.Namespace) -> int:
     """Write the artifact, or the text after a phase. Raises CompileError."""
-    with rarely_collected(), bytecode.kept(), running("compiling", "compiler", CompileError):
+    with rarely_collected(), bytecode.cached(), running("compiling", "compiler", CompileError):
         return _run(args)
 
 

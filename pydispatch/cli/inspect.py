@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
     kind = "an ELF file" if is_elf(start) else "PTX" if cuda_files.is_ptx(start) else ""
     model = None if kind or Path(args.file).suffix == ".pdx" else models.describe(Path(args.file), results_of(args))
     if kind or model is not None:
-        asked = [name for name in ("verify", "program", "dispatches", "code") if getattr(args, name)]
-        if asked:
-            option = f"--{asked[0]}"
+        requested = [name for name in ("verify", "program", "dispatches", "code") if getattr(args, name)]
+        if requested:
+            option = f"--{requested[0]}"
             raise ArtifactError(f"{args.file}: {option} needs a .pdx artifact; this is {kind or 'a model'}")
         if model is not None:
             return _run_model(args, model)
@@ -256,8 +256,8 @@ def _requirements(names: Sequence[str]) -> str:
     """Return the required device features; of CUDA's architectures only the newest, which implies the older ones."""
     older = [name for name in names if re.fullmatch(r"(cubin_)?sm_\d+", name)]
     newest = {name.rpartition("_")[0]: name for name in sorted(older, key=lambda n: int(n.rpartition("_")[2]))}
-    kept = [name for name in names if name not in older or name in newest.values()]
-    return ", ".join(kept) or "-"
+    listed = [name for name in names if name not in older or name in newest.values()]
+    return ", ".join(listed) or "-"
 
 
 def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:

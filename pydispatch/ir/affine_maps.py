@@ -19,9 +19,9 @@ def dims_in(map: AffineMap) -> set[int]:
 
 def is_projection(map: AffineMap) -> bool:
     """Return whether every result is a dimension, none twice, or the constant 0."""
-    plain = [r.position for r in map.results if isinstance(r, AffineDimExpr)]
+    positions = [r.position for r in map.results if isinstance(r, AffineDimExpr)]
     zeros = sum(isinstance(r, AffineConstantExpr) and r.value == 0 for r in map.results)
-    return len(plain) == len(set(plain)) and len(plain) + zeros == len(map.results)
+    return len(positions) == len(set(positions)) and len(positions) + zeros == len(map.results)
 
 
 def is_projected_permutation(map: AffineMap) -> bool:

@@ -25,7 +25,7 @@ class Effects(Enum):
 
     NONE = "a function of its operands: may be dropped, repeated and made once for several"
     UNORDERED = "its order among others does not matter, but it stays what it is: not repeated, not merged"
-    ORDERED = "keeps its place among others that have effects"
+    ORDERED = "stays ordered with other operations that have effects"
 
 
 class Grouping(Enum):
@@ -57,7 +57,7 @@ class OpInfo:
     change places. grouping: of an operation that combines two values to one of their type. identity: the value that
     changes nothing when combined: of integers as a function of their width, of floats as it is. idempotent: a value
     combined with itself is that value. traps: it may end the program, so it must not run where the program does not
-    run it. constant: the result is what an attribute holds. forwards: each result is the operand at its place; other
+    run it. constant: the result is what an attribute holds. forwards: each result is the operand at its index; other
     operands (sizes, fences) only say more about it.
     """
 

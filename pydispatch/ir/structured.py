@@ -1,6 +1,6 @@
 """Structured operations, `linalg.generic` and the named ones: the one reader of their operands, maps, loops and bodies.
 
-What is found out about an operation is kept with what was read, see `reading`.
+What is derived about an operation is cached with its structure, see `reading`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Structured:
         return sum(not loops.isdisjoint(dims_in(m)) for m in self.maps[: len(self.inputs)]) > 1
 
     @cached_property
-    def places(self) -> list[list[Dim]]:
+    def loop_dims(self) -> list[list[Dim]]:
         """For each loop the dimensions of tensors that have its trip count."""
         dims: list[list[Dim]] = [[] for _ in self.iterators]
         for value, map_ in zip(self.operands, self.maps, strict=True):
@@ -97,7 +97,9 @@ class Structured:
     @cached_property
     def extents(self) -> list[int | None]:
         """For each loop its trip count, None where no type states it."""
-        return [next((n for p in places if (n := shape_of(p.tensor)[p.axis]) >= 0), None) for places in self.places]
+        return [
+            next((n for dim in dims if (n := shape_of(dim.tensor)[dim.axis]) >= 0), None) for dims in self.loop_dims
+        ]
 
     def extent(self, loop: int) -> int:
         """Return the trip count of a loop whose size is stated by a type, which the caller has checked."""
@@ -156,7 +158,7 @@ def _named(op: StructuredOp) -> Structured:
     return Structured(op, tuple(op.inputs), tuple(op.outputs), tuple(structure.maps), kinds, None)
 
 
-# -- what was read is kept
+# -- structures are cached
 
 _READ = threading.local()
 

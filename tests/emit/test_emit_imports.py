@@ -187,7 +187,7 @@ def test_declaration_text() -> None:
         "int32_t my_mul(void* params, void* context, void* reserved);  // 0 is success\n"
     )
     assert "|params| is NULL" in c_declaration("9lives") and "int32_t _9lives(" in c_declaration("9lives")
-    with pytest.raises(ValueError, match="the argument type 'i7' has no place in a C structure"):
+    with pytest.raises(ValueError, match="the argument type 'i7' cannot be a member of a C structure"):
         c_declaration("f", arguments=["i7"])
     with pytest.raises(ValueError, match="the field 'color'"):
         c_declaration("f", fields=["color"])
@@ -371,7 +371,7 @@ def test_the_environment_is_read_outside_of_loops() -> None:
 @pytest.mark.parametrize(
     ("declaration", "call", "message"),
     [
-        ("@f(i7)", "%x = arith.constant 1 : i7\nfunc.call @f(%x) : (i7) -> ()", "import 'f': the argument type 'i7' has no place in a C structure"),
+        ("@f(i7)", "%x = arith.constant 1 : i7\nfunc.call @f(%x) : (i7) -> ()", "import 'f': the argument type 'i7' cannot be a member of a C structure"),
         ("@f() -> memref<f32>", "%m = func.call @f() : () -> memref<f32>", "import 'f': the result type 'memref<f32>' has no place"),
         ("@f() attributes {hal.import.fields = [\"color\"]}", "func.call @f() : () -> ()", "unknown entry 'color'"),
         ("@f()", "%h = pyd.import.available @g : i1", "call of 'g', which the executable does not declare"),

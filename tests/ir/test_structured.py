@@ -36,7 +36,7 @@ def only(text: str) -> Operation:
 
 
 def facts(g: Structured) -> tuple[object, ...]:
-    places = [[(p.tensor.name_hint, p.axis) for p in row] for row in g.places]
+    places = [[(p.tensor.name_hint, p.axis) for p in row] for row in g.loop_dims]
     return g.maps, g.iterators, g.out_dims, g.loops, g.extents, places, g.reduces, g.is_parallel
 
 

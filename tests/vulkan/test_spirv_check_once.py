@@ -59,6 +59,6 @@ def test_places_by_form_are_those_of_a_walk() -> None:
             first = pick.randrange(5, 50)
             words = [pick.randrange(4) for _ in range(first + count)]
             arguments = (words, opcode, first, first + count, fail, lambda selector: 1)
-            assert outcome(spirv_operands.id_places, *arguments) == outcome(spirv_operands._walked, *arguments)
+            assert outcome(spirv_operands.id_positions, *arguments) == outcome(spirv_operands._walked, *arguments)
             seen += spirv_operands._fixed(opcode, count) is not None
     assert seen > 500

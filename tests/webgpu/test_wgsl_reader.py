@@ -125,8 +125,8 @@ def test_any_change_is_an_error_or_another_module() -> None:
 def test_integers_that_a_text_states(text: str, value: int | None) -> None:
     module = read(b"const TILE = 8; override SIDE: u32 = TILE * 3; const own = own + 1; const f = 1.5;", "a.wgsl")
     assert module.constant(text) == value
-    assert module.given({"SIDE": 5}).constant("SIDE * 2") == 10
-    assert module.given({"SIDE": None}).constant("SIDE * 2") is None
+    assert module.with_overrides({"SIDE": 5}).constant("SIDE * 2") == 10
+    assert module.with_overrides({"SIDE": None}).constant("SIDE * 2") is None
 
 
 def test_constants_through_constants_end_soon() -> None:

@@ -54,10 +54,10 @@ def made(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[str, str
     runnable: list[tuple[Mode, Any, Any]] = []
     missing: list[tuple[str, str]] = []
     for index, mode in enumerate(modes()):
-        place = folder / str(index)
-        place.mkdir()
+        subfolder = folder / str(index)
+        subfolder.mkdir()
         try:
-            runnable.append((mode, *mode.make(place)))
+            runnable.append((mode, *mode.make(subfolder)))
         except Error as error:
             missing.append((mode.name, str(error)))
     return runnable, missing

@@ -60,17 +60,17 @@ class Module:
         """Return a call with the least overhead that Python allows: its arguments are packed, and on the device."""
         rt, function, context = self.rt, self.module.lookup_function(name), self.context.vm_context
         arguments = rt.VmVariantList(len(inputs))
-        kept = []  # what the list refers to
+        referenced = []  # what the list refers to
         for value in inputs:
             if isinstance(value, np.ndarray):
-                kept.append(rt.asdevicearray(self.config.device, value))
-                arguments.push_ref(kept[-1]._buffer_view)
+                referenced.append(rt.asdevicearray(self.config.device, value))
+                arguments.push_ref(referenced[-1]._buffer_view)
             elif isinstance(value, float):
                 arguments.push_float(value)
             else:
                 arguments.push_int(int(value))
 
-        def call(kept: Any = kept) -> Any:
+        def call(referenced: Any = referenced) -> Any:
             results = rt.VmVariantList(1)
             context.invoke(function, arguments, results)
             return results
@@ -84,8 +84,8 @@ def compiler() -> str:
         from iree.compiler.tools.binaries import find_tool
 
         return str(find_tool("iree-compile"))
-    beside = Path(sys.executable).with_name("iree-compile")
-    tool = str(beside) if beside.exists() else shutil.which("iree-compile")
+    sibling = Path(sys.executable).with_name("iree-compile")
+    tool = str(sibling) if sibling.exists() else shutil.which("iree-compile")
     if tool is None:
         raise InvalidArgumentError(f"--peer=iree: iree-compile is not installed: pip install {PACKAGES}")
     return tool

@@ -124,7 +124,7 @@ def _contents(op: Operation) -> object:
     contents = {name: value for name, value in op.properties.items() if name not in ("sym_name", "sym_visibility")}
     value = contents.get("initial_value")
     if isinstance(value, NumPyArrayAttr):
-        contents["initial_value"] = value.held
+        contents["initial_value"] = value.host_array
     return frozenset(contents.items())
 
 
@@ -147,7 +147,7 @@ def _share_arrays(programs: Mapping[str, ModuleOp]) -> None:
             array = id(value.array)
             if array not in digests:
                 digests[array] = _digest(value.array)
-            held = shared.setdefault(digests[array], value.held)
+            held = shared.setdefault(digests[array], value.host_array)
             op.properties["initial_value"] = NumPyArrayAttr(value.key, value.type, held)
 
 

@@ -164,7 +164,7 @@ class ProcedureLowering:
             self.procedure.branch(self.slot(op.cond), labels[0], labels[1])
             for label, (block, values) in zip(labels, edges, strict=True):
                 if values:
-                    self.procedure.place(label)
+                    self.procedure.bind(label)
                     self._edge(block, values, may_fall=values is edges[1][1] or not edges[1][1])
 
         return Micro(op.operands, [], branch)
@@ -203,7 +203,7 @@ class ProcedureLowering:
                     changed = True
 
     def _emit(self, block: Block) -> None:
-        self.procedure.place(self.labels[block])
+        self.procedure.bind(self.labels[block])
         live = self._live_out(block)
         dying: list[list[SSAValue]] = []
         for micro in reversed(self.micros[block]):

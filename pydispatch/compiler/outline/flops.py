@@ -110,7 +110,7 @@ class _Count:
             updates = op.operands[0] if op.name == "iree_linalg_ext.scatter" else op.results[0]
             return self.sizes.of(updates)
         trip_counts: list[Term] = []
-        for places in structured.places:
+        for places in structured.loop_dims:
             terms = [self.sizes.of(place.tensor)[place.axis] for place in places]
             if not terms:
                 raise _Unknown

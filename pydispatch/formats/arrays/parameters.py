@@ -100,10 +100,10 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     if not isinstance(header, dict):
         raise _Fault("its header is no JSON object")
     body = data[8 + length :]
-    places: list[tuple[int, int, str]] = []
-    tensors = {key: _safe_tensor(key, entry, body, places) for key, entry in header.items() if key != "__metadata__"}
-    places.sort()
-    for (_, end, key), (begin, _, other) in itertools.pairwise(places):
+    ranges: list[tuple[int, int, str]] = []
+    tensors = {key: _safe_tensor(key, entry, body, ranges) for key, entry in header.items() if key != "__metadata__"}
+    ranges.sort()
+    for (_, end, key), (begin, _, other) in itertools.pairwise(ranges):
         if begin < end:
             raise _Fault(f"the bytes of {_shown(other)} begin at {begin}, inside those of {_shown(key)}")
     return tensors
@@ -123,7 +123,7 @@ def _shown(key: str) -> str:
     return f"{key!r:.200}"
 
 
-def _safe_tensor(key: str, entry: object, body: memoryview, places: list[tuple[int, int, str]]) -> Tensor:
+def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[int, int, str]]) -> Tensor:
     if not isinstance(entry, dict):
         raise _Fault(f"{_shown(key)}: expected an object with dtype, shape and data_offsets")
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
@@ -143,7 +143,7 @@ def _safe_tensor(key: str, entry: object, body: memoryview, places: list[tuple[i
             f"{len(body)}"
         )
     if size:
-        places.append((begin, end, key))
+        ranges.append((begin, end, key))
     return Tensor(kind, bits, tuple(shape), body[begin:end])
 
 

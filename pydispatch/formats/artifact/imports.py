@@ -63,7 +63,7 @@ class Layout:
 
 def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int, str]:
     if type_ not in table:
-        raise ValueError(f"{what} '{type_}' has no place in a C structure; known are: {', '.join(table)}")
+        raise ValueError(f"{what} '{type_}' cannot be a member of a C structure; known are: {', '.join(table)}")
     return table[type_]
 
 

@@ -67,7 +67,7 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
     for entry in artifact.manifest.functions:
         if entry.inputs is None or entry.outputs is None:
             raise ArtifactError(f"{file}: it does not say what @{entry.name} takes; compile it again")
-        if not _is_plain(entry.name) or entry.name in PROGRAM_HAS:
+        if not _is_identifier(entry.name) or entry.name in PROGRAM_HAS:
             members.append(f"    # {entry.name!r}: program[{entry.name!r}]")
             continue
         kind = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_")) or entry.name
@@ -85,8 +85,10 @@ def _function(
     kind: str, entry: FunctionEntry, inputs: Sequence[ValueEntry], outputs: Sequence[ValueEntry], buffers: bool
 ) -> str:
     names = [value.name for value in inputs]
-    odd = [i for i, name in enumerate(names) if not _is_plain(name) or name in TAKEN or names.count(name) > 1]
-    last = max(odd, default=-1)
+    unnameable = [
+        i for i, name in enumerate(names) if not _is_identifier(name) or name in TAKEN or names.count(name) > 1
+    ]
+    last = max(unnameable, default=-1)
     words = []
     for index, value in enumerate(inputs):
         words.append(f"{f'_{index}' if index <= last else value.name}: {_type(value, 'argument', buffers)}")
@@ -113,5 +115,5 @@ def _shown(value: ValueEntry) -> str:
     return f"{value.name}: {value.type}{shape}" if value.name else f"{value.type}{shape}"
 
 
-def _is_plain(name: str) -> bool:
+def _is_identifier(name: str) -> bool:
     return name.isascii() and name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")

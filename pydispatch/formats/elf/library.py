@@ -47,9 +47,9 @@ class _Image:
         if table is None or size is None:
             return
         for i in range(min(size // 24, _MAX_RELOCATIONS)):
-            place, kind, value = struct.unpack("<QQq", self.read(table + 24 * i, 24))
+            offset, kind, value = struct.unpack("<QQq", self.read(table + 24 * i, 24))
             if kind == _RELATIVE.get(self.file.machine):
-                self.pointers[place] = value
+                self.pointers[offset] = value
 
     def read(self, address: int, size: int) -> memoryview:
         return self.file.at(address, size, "table")
@@ -72,28 +72,28 @@ def read_tables(data: bytes) -> LibraryFacts | None:
 
 
 def _candidates(image: _Image) -> Iterator[LibraryFacts]:
-    for place in image.pointers:
-        if all(place + field in image.pointers for field in (_PTRS, _ATTRS, _NAMES)):
+    for address in image.pointers:
+        if all(address + field in image.pointers for field in (_PTRS, _ATTRS, _NAMES)):
             try:
-                yield _library(image, place)
+                yield _library(image, address)
             except (ElfError, KeyError):
                 continue
 
 
-def _library(image: _Image, place: int) -> LibraryFacts:
+def _library(image: _Image, address: int) -> LibraryFacts:
     pointers = image.pointers
-    header = pointers[place]
+    header = pointers[address]
     (version,) = struct.unpack("<I", image.read(header, 4))
-    (count,) = struct.unpack("<I", image.read(place + _COUNT, 4))
-    image.read(place, 128)
+    (count,) = struct.unpack("<I", image.read(address + _COUNT, 4))
+    image.read(address, 128)
     if version != VERSION or not 0 < count <= _MAX_EXPORTS:
         raise ElfError("no library")
     exports = []
     for i in range(count):
-        if not image.executable(pointers[pointers[place + _PTRS] + 8 * i]):
+        if not image.executable(pointers[pointers[address + _PTRS] + 8 * i]):
             raise ElfError("no code")
-        attrs = image.read(pointers[place + _ATTRS] + 64 * i, 64)
+        attrs = image.read(pointers[address + _ATTRS] + 64 * i, 64)
         pages, constants, bindings = struct.unpack_from("<HBB", attrs, 8)
-        name = image.text(pointers[pointers[place + _NAMES] + 8 * i])
+        name = image.text(pointers[pointers[address + _NAMES] + 8 * i])
         exports.append(ExportFacts(name, constants, bindings, 4096 * pages))
     return LibraryFacts(image.text(pointers[header + _NAME]), tuple(exports))

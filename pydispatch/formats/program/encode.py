@@ -37,19 +37,19 @@ class Encoder:
         self.words: list[int] = [0] * HEADER
         self.functions = {id(f): i for i, f in enumerate(program.functions)}
 
-    def place(self, words: Iterable[int]) -> int:
+    def append(self, words: Iterable[int]) -> int:
         at = len(self.words)
         self.words += words
         return at
 
     def records(self, header: int, records: list[list[int]]) -> None:
         """Append a table of records, and store its offset and count in the header words `header` and `header + 1`."""
-        self.words[header : header + 2] = self.place(w for record in records for w in record), len(records)
+        self.words[header : header + 2] = self.append(w for record in records for w in record), len(records)
 
     def encode(self) -> bytes:
         program, string = self.program, self.program.string
         self.records(5, [
-            [*string(e.name), e.constants_function, self.place(e.variant_conditions), len(e.variant_conditions), 0]
+            [*string(e.name), e.constants_function, self.append(e.variant_conditions), len(e.variant_conditions), 0]
             for e in program.executables
         ])  # fmt: skip
         self.records(7, [
@@ -66,7 +66,7 @@ class Encoder:
         self.records(13, [self.function(f) for f in program.functions])
         self.records(15, [self.procedure(p) for p in program.procedures])
         self.records(17, [
-            [*string(g.name), int(g.dims is None), g.dtype, len(g.dims or ()), self.place(_sizes(g.dims or ())),
+            [*string(g.name), int(g.dims is None), g.dtype, len(g.dims or ()), self.append(_sizes(g.dims or ())),
              g.constant, *split(g.value), int(g.is_mutable), 0, 0]
             for g in program.globals
         ])  # fmt: skip
@@ -76,12 +76,12 @@ class Encoder:
             for c in program.checks
         ])  # fmt: skip
         self.records(23, [
-            [*string(p.scope), *string(p.key), p.dtype, len(p.shape), self.place(_sizes(p.shape)), 0]
+            [*string(p.scope), *string(p.key), p.dtype, len(p.shape), self.append(_sizes(p.shape)), 0]
             for p in program.parameters.values()
         ])  # fmt: skip
         self.records(25, [[self.functions[id(f)], first, 0, 0] for f, first in program.derived])
         self.records(27, [
-            [*string(c.name), self.place(self.operands(c)), len(c.operands), 0, 0] for c in program.commands
+            [*string(c.name), self.append(self.operands(c)), len(c.operands), 0, 0] for c in program.commands
         ])  # fmt: skip
         text = bytes(program.text)
         strings = text + bytes(-len(text) % 4)
@@ -95,13 +95,13 @@ class Encoder:
             word
             for o in command.operands
             for word in (
-                int(o.sizes is None), int(o.access), o.dtype, len(o.sizes or ()), self.place(_sizes(o.sizes or ())), 0,
+                int(o.sizes is None), int(o.access), o.dtype, len(o.sizes or ()), self.append(_sizes(o.sizes or ())), 0,
             )
         ]  # fmt: skip
 
     def tables(self, *tables: tuple[list[int], int]) -> list[int]:
         """Append tables, and return their (offset, count) pairs."""
-        return [word for words, count in tables for word in (self.place(words), count)]
+        return [word for words, count in tables for word in (self.append(words), count)]
 
     def function(self, function: Function) -> list[int]:
         string, pool = self.program.string, list(function.pool)
@@ -117,10 +117,10 @@ class Encoder:
             arguments += [int(a.dims is None), a.dtype, len(a.dims or ()), dims, *string(a.name), a.buffer, 0]
         results: list[int] = []
         for r in function.results:
-            place = r.register if r.dims is None else r.buffer
+            slot = r.register if r.dims is None else r.buffer
             tied = 0 if r.tied == NONE else r.tied + 1
             head = [int(r.dims is None), r.dtype, len(r.dims or ()), push(r.dims or ()), *string(r.name)]
-            results += [*head, place, tied]
+            results += [*head, slot, tied]
         buffers = [word for b in function.buffers for word in (b.kind, b.index, b.size, b.first, b.last, b.tile_bytes)]
         instructions = [word for instruction in function.instructions for word in instruction]
         tables = self.tables(
@@ -177,5 +177,5 @@ class Encoder:
         if not isinstance(operand, Label):
             return self.functions[id(operand)]
         if not 0 <= operand.step < len(procedure.steps):
-            raise InternalError(f"procedure @{procedure.name}: a label was placed at no step")
+            raise InternalError(f"procedure @{procedure.name}: a label is bound to no step")
         return operand.step

@@ -70,7 +70,7 @@ class Parameter:
 
 @dataclass(eq=False)
 class Label:
-    """A jump target; `Procedure.place` sets its step."""
+    """A jump target; `Procedure.bind` sets its step."""
 
     step: int = -1
 
@@ -124,8 +124,8 @@ class Procedure:
     def label(self) -> Label:
         return Label()
 
-    def place(self, label: Label) -> Label:
-        """Place a label, and return it: jumps to it go to the next step."""
+    def bind(self, label: Label) -> Label:
+        """Bind a label to the next step, and return it: jumps to it go there."""
         label.step = len(self.steps)
         return label
 

@@ -35,8 +35,8 @@ class Body(Operands):
         """Parse the body from its `{` to its `}`."""
         cursor, words = self.cursor, self.words
         self.find_labels()
-        for name, place in self.labels.get(cursor.at, ()):
-            self.declare(name, place, Symbol)
+        for name, index in self.labels.get(cursor.at, ()):
+            self.declare(name, index, Symbol)
         cursor.at += 1
         while True:
             word = words[cursor.at]
@@ -74,8 +74,8 @@ class Body(Operands):
             cursor.at += 1
             targets: list[str] = []
             while True:
-                place = cursor.at
-                targets.append(self.address_of(cursor.name("a label"), place).name)
+                index = cursor.at
+                targets.append(self.address_of(cursor.name("a label"), index).name)
                 if not cursor.accept(","):
                     break
             cursor.end_statement(word)
@@ -191,19 +191,19 @@ class Body(Operands):
 
 def location(cursor: Cursor) -> None:
     """Parse the operands of `.loc`: file, line, column, and optionally the inlining site."""
-    _place(cursor)
+    _source_position(cursor)
     while cursor.accept(","):
         if cursor.accept("function_name"):
             cursor.name("a label")
             if cursor.accept("+"):
                 cursor.integer("an offset")
         elif cursor.accept("inlined_at"):
-            _place(cursor)
+            _source_position(cursor)
         else:
             raise cursor.fail_expected("function_name or inlined_at")
 
 
-def _place(cursor: Cursor) -> None:
+def _source_position(cursor: Cursor) -> None:
     for what in ("a file", "a line", "a column"):
         if not is_number(cursor.words[cursor.at], 10):
             raise cursor.fail_expected(f"the number of {what} after .loc")

@@ -1,4 +1,4 @@
-"""PTX text as words with places: one pass of one regular expression, which every character of a text matches."""
+"""PTX text as words with offsets: one pass of one regular expression, which every character of a text matches."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Words:
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
         self._newlines: list[int] | None = None
-        plain = self._without_comments() if "/" in text else text
-        tokens = [(match.group(), match.start()) for match in _WORD.finditer(plain)]
+        uncommented = self._without_comments() if "/" in text else text
+        tokens = [(match.group(), match.start()) for match in _WORD.finditer(uncommented)]
         self.words = [word for word, _ in tokens]
         self.starts = [start for _, start in tokens]
         self.words.append("")
@@ -59,9 +59,9 @@ class Words:
 
     def line(self, index: int) -> int:
         """Return the line of a word, from 1."""
-        return self._place(self.starts[index])[0]
+        return self._line_and_column(self.starts[index])[0]
 
-    def _place(self, offset: int) -> tuple[int, int]:
+    def _line_and_column(self, offset: int) -> tuple[int, int]:
         if self._newlines is None:
             self._newlines = [match.start() for match in re.finditer("\n", self.text)]
         line = bisect_right(self._newlines, offset - 1) if offset else 0
@@ -69,13 +69,13 @@ class Words:
 
     def fail_at(self, offset: int, message: str) -> ArtifactError:
         """ArtifactError "name:line:column: message"."""
-        line, column = self._place(offset)
+        line, column = self._line_and_column(offset)
         if len(message) > _LONGEST:  # it quotes a name that is too long to read
             message = message[: _LONGEST - 40] + " ... " + message[-30:]
         return ArtifactError(f"{self.name}:{line}:{column}: {message}")
 
     def fail(self, index: int, message: str) -> ArtifactError:
-        """ArtifactError with the place of a word."""
+        """ArtifactError with the location of a word."""
         return self.fail_at(self.starts[index], message)
 
     def shown(self, index: int) -> str:

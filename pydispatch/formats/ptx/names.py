@@ -104,8 +104,8 @@ class Names:
         if len(self.scopes) > _MAX_DEPTH:
             raise self.cursor.fail(f"scopes nested deeper than {_MAX_DEPTH}", at)
         self.scopes.append(_Scope())
-        for name, place in self.labels.get(at, ()):
-            self.declare(name, place, Symbol)
+        for name, index in self.labels.get(at, ()):
+            self.declare(name, index, Symbol)
 
     def resolve(self, name: str, at: int) -> Operand | None:
         """Return the operand that a name denotes here; None for `_`, which stands for no operand."""

@@ -83,12 +83,12 @@ class Operands(Names):
     def _pair(self, first: Operand | None, at: int) -> Pair:
         cursor = self.cursor
         cursor.expect("|")
-        place, word = cursor.at, self.words[cursor.at]
+        second_at, word = cursor.at, self.words[cursor.at]
         if not is_name(word):
             raise cursor.fail_expected("a register after '|'")
         cursor.at += 1
-        second = self.resolve(word, place)
-        for register, where in ((first, at), (second, place)):
+        second = self.resolve(word, second_at)
+        for register, where in ((first, at), (second, second_at)):
             if register is not None and not isinstance(register, Register):
                 raise cursor.fail(f"expected a register beside '|', got '{self.words[where]}'", where)
         return Pair(first, second)  # type: ignore[arg-type]

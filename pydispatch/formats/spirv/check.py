@@ -28,7 +28,7 @@ from pydispatch.formats.spirv.declared import (
 from pydispatch.formats.spirv.functions.check import check_constant, check_functions
 from pydispatch.formats.spirv.module import instructions, read
 from pydispatch.formats.spirv.names import GL_COMPUTE, LOCAL_SIZE, LOCAL_SIZE_ID, Decoration, Op, Storage
-from pydispatch.formats.spirv.operands import id_places, patterns
+from pydispatch.formats.spirv.operands import id_positions, patterns
 from pydispatch.formats.spirv.parts import EXT_INST, FORWARD_POINTER, LABEL, LINE, NO_LINE, UNDEF, Inst
 
 KEPT = 4096
@@ -121,14 +121,14 @@ class _Reader:
 
     def _inst(self, opcode: int, first: int, last: int) -> Inst:
         words = self.words
-        type_, result, ids = id_places(words, opcode, first, last, self.fail, self._case_words)
+        type_, result, ids = id_positions(words, opcode, first, last, self.fail, self._case_words)
         bound = self.tables.bound
-        for place in (type_, result, *ids):
-            if place and not 0 < words[place] < bound:
-                raise self.fail(place, f"id {words[place]}, the bound is {bound}")
+        for position in (type_, result, *ids):
+            if position and not 0 < words[position] < bound:
+                raise self.fail(position, f"id {words[position]}, the bound is {bound}")
         inst = Inst(
             opcode, list(words[first:last]), type_ and type_ - first, result and result - first,
-            [place - first for place in ids], first,
+            [position - first for position in ids], first,
         )  # fmt: skip
         if type_ and inst.type_id not in self.declared.types:
             raise self.fail(type_, f"id {inst.type_id} is no type that was declared before")
@@ -183,21 +183,21 @@ class _Reader:
 
     def _type(self, inst: Inst) -> None:
         op, words, declared = inst.op, inst.words[2:], self.declared
-        for place in inst.ids:
-            id = inst.words[place]
-            is_length = op == Op.TYPE_ARRAY and place == 3
+        for position in inst.ids:
+            id = inst.words[position]
+            is_length = op == Op.TYPE_ARRAY and position == 3
             if is_length:
                 length = declared.number(id)
                 if id not in declared.constants or not declared.is_integer(declared.values[id]) or length == 0:
-                    raise self.fail(inst.at + place, f"the length of an array is id {id}, which is no count")
+                    raise self.fail(inst.at + position, f"the length of an array is id {id}, which is no count")
             elif id not in declared.types and not (op == Op.TYPE_STRUCT and id in self.forward):
-                raise self.fail(inst.at + place, f"id {id} is no type that was declared before")
+                raise self.fail(inst.at + position, f"id {id} is no type that was declared before")
             elif (
                 op != Op.TYPE_POINTER
-                and not (op in (Op.TYPE_FUNCTION, 25) and place == inst.ids[0])
+                and not (op in (Op.TYPE_FUNCTION, 25) and position == inst.ids[0])
                 and declared.type(id)[0] in (Op.TYPE_VOID, Op.TYPE_FUNCTION)
             ):
-                raise self.fail(inst.at + place, f"a type made of id {id}, which has no values")
+                raise self.fail(inst.at + position, f"a type made of id {id}, which has no values")
         shape = declared.shape(words[0]) if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX) else None
         fits = {
             Op.TYPE_INT: lambda: words[0] in (8, 16, 32, 64) and words[1] < 2,
@@ -220,16 +220,20 @@ class _Reader:
             fits = shape is not None and shape.count == 1 and shape.kind != "b"
             fits = fits and shape is not None and len(inst.words) - 3 == max(1, shape.width // 32)
         elif op in (Op.CONSTANT_COMPOSITE, Op.SPEC_CONSTANT_COMPOSITE):
-            fits = self._are_parts(inst.type_id, [declared.values.get(inst.words[place], 0) for place in inst.ids])
-            fits = fits and all(inst.words[place] in declared.constants for place in inst.ids)
+            fits = self._are_parts(
+                inst.type_id, [declared.values.get(inst.words[position], 0) for position in inst.ids]
+            )
+            fits = fits and all(inst.words[position] in declared.constants for position in inst.ids)
         else:
             fits = kind not in (Op.TYPE_VOID, Op.TYPE_FUNCTION, Op.TYPE_RUNTIME_ARRAY)
         if not fits:
             raise self.fail(inst.at, f"a constant (opcode {op}) that does not fit its type, id {inst.type_id}")
         if op == Op.SPEC_CONSTANT_OP:
-            for place in inst.ids:
-                if inst.words[place] not in declared.constants:
-                    raise self.fail(inst.at + place, f"id {inst.words[place]} is no constant that was declared before")
+            for position in inst.ids:
+                if inst.words[position] not in declared.constants:
+                    raise self.fail(
+                        inst.at + position, f"id {inst.words[position]} is no constant that was declared before"
+                    )
             check_constant(declared, inst)
 
     def _are_parts(self, type_: int, constituents: Sequence[int]) -> bool:

@@ -81,7 +81,7 @@ PATTERNS = {
 
 _PLAIN = frozenset("TRIL*?")
 _SHORT = 32
-"""Words of instructions whose places are kept."""
+"""Words of instructions whose operand positions are cached."""
 _MEMORY_LITERALS, _MEMORY_IDS = 0x2, (0x8, 0x10)
 _IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x40, 1), (0x80, 1), (0x100, 1),
               (0x200, 1), (0x10000, 1))  # fmt: skip
@@ -108,7 +108,7 @@ def _no_words(selector: int) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _fixed(opcode: int, count: int) -> tuple[int, int, list[int]] | None:
-    """`id_places` of an instruction at word 0 where that follows from its number of words. None where its operands
+    """`id_positions` of an instruction at word 0 where that follows from its number of words. None where its operands
     have to be looked at, or do not fit."""
     pattern = patterns().get(opcode)
     if pattern is None or count > _SHORT or not _PLAIN.issuperset(pattern):
@@ -119,7 +119,7 @@ def _fixed(opcode: int, count: int) -> tuple[int, int, list[int]] | None:
         return None
 
 
-def id_places(
+def id_positions(
     words: Sequence[int], opcode: int, first: int, last: int, fail: Fail, case_words: Callable[[int], int]
 ) -> tuple[int, int, list[int]]:
     """(word of the type or 0, word of the result or 0, words of the other ids) of an instruction.
@@ -130,7 +130,7 @@ def id_places(
     layout = _fixed(opcode, last - first)
     if layout is not None:
         type_, result, ids = layout
-        return type_ and first + type_, result and first + result, [first + place for place in ids]
+        return type_ and first + type_, result and first + result, [first + position for position in ids]
     if opcode not in patterns():
         raise fail(first, f"opcode {opcode}, which the linker does not know")
     return _walked(words, opcode, first, last, fail, case_words)
@@ -156,18 +156,18 @@ class _Walk:
         self.ids: list[int] = []
 
     def take(self, pattern: str) -> None:
-        place = 0
-        while place < len(pattern):
-            kind, mark = pattern[place], pattern[place + 1 : place + 2]
-            place += 1
+        position = 0
+        while position < len(pattern):
+            kind, mark = pattern[position], pattern[position + 1 : position + 2]
+            position += 1
             if mark == "*":
                 while self.at < self.last:
                     self.one(kind)
-                place += 1
+                position += 1
             elif mark == "?":
                 if self.at < self.last:
                     self.one(kind)
-                place += 1
+                position += 1
             else:
                 self.one(kind)
         if self.at != self.last:

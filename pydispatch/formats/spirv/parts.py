@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.spirv.module import Tables, instructions, read, text_at
 from pydispatch.formats.spirv.names import Decoration, Op
-from pydispatch.formats.spirv.operands import id_places
+from pydispatch.formats.spirv.operands import id_positions
 
 LINE, NO_LINE, STRING, EXT_INST, UNDEF, LABEL = 8, 317, 7, 12, 1, 248
 _DEBUG = frozenset((0, 2, 3, 4, 330, LINE, NO_LINE, STRING))
@@ -55,8 +55,8 @@ class Inst:
         """Yield the ids that the instruction names, its type included."""
         if self.type:
             yield self.words[self.type]
-        for place in self.ids:
-            yield self.words[place]
+        for position in self.ids:
+            yield self.words[position]
 
 
 @dataclass
@@ -157,13 +157,18 @@ class _Reader:
 
     def _inst(self, opcode: int, first: int, last: int) -> Inst:
         parts, words = self.parts, self.words
-        type_, result, ids = id_places(words, opcode, first, last, parts.fail, self._case_words)
-        for place in (type_, result, *ids):
-            if place and not 0 < words[place] < parts.tables.bound:
-                raise parts.fail(place, f"id {words[place]}, the bound is {parts.tables.bound}")
+        type_, result, ids = id_positions(words, opcode, first, last, parts.fail, self._case_words)
+        for position in (type_, result, *ids):
+            if position and not 0 < words[position] < parts.tables.bound:
+                raise parts.fail(position, f"id {words[position]}, the bound is {parts.tables.bound}")
         own = list(words[first:last])
         inst = Inst(
-            opcode, own, type_ and type_ - first, result and result - first, [place - first for place in ids], first
+            opcode,
+            own,
+            type_ and type_ - first,
+            result and result - first,
+            [position - first for position in ids],
+            first,
         )
         type_inst = parts.globals.get(inst.type_id)
         if inst.type and (type_inst is None or not Op.TYPE_VOID <= type_inst.op <= Op.TYPE_FUNCTION):
@@ -234,9 +239,9 @@ class _Reader:
                 raise parts.fail(inst.at, f"id {inst.words[3]} is no set of instructions")
             if inst.op == EXT_INST and parts.sets[inst.words[3]].startswith(DEBUG_SETS):
                 continue
-            for place in inst.ids:
-                id = inst.words[place]
-                if inst.op == Op.FUNCTION_CALL and place == 3:
+            for position in inst.ids:
+                id = inst.words[position]
+                if inst.op == Op.FUNCTION_CALL and position == 3:
                     if id not in parts.functions:
                         raise parts.fail(inst.at, f"a call of id {id}, which is no function")
                     if len(parts.functions[id].parameters) != len(inst.words) - 4:

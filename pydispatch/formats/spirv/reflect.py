@@ -149,15 +149,15 @@ class _Walker:
                 use.group_ops = True
                 continue
             atomic = Op.ATOMIC_LOAD <= opcode <= Op.ATOMIC_LAST
-            places = (3,) if atomic and opcode != Op.ATOMIC_STORE else _POINTER_AT.get(opcode, ())  # type: ignore[call-overload]
-            for place in places:
-                base = bases.get(words[first + place], words[first + place])
+            positions = (3,) if atomic and opcode != Op.ATOMIC_STORE else _POINTER_AT.get(opcode, ())  # type: ignore[call-overload]
+            for position in positions:
+                base = bases.get(words[first + position], words[first + position])
                 if base not in variables:
                     continue
                 use.variables.add(base)
                 if opcode in _DERIVES:
                     bases[words[first + 2]] = base
-                elif place == 1 or (atomic and opcode != Op.ATOMIC_LOAD):
+                elif position == 1 or (atomic and opcode != Op.ATOMIC_LOAD):
                     use.written.add(base)
         return called
 

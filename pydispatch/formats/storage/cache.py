@@ -22,7 +22,7 @@ _DIGEST = hashlib.sha256().digest_size
 MAX_BYTES = 1 << 30
 
 SIZE = "PYDISPATCH_CACHE_SIZE"
-"""How many MiB may be kept; 0: nothing is kept or looked up."""
+"""How many MiB may be cached; 0: nothing is cached or looked up."""
 DEFAULT_SIZE = 1024
 
 
@@ -87,7 +87,7 @@ def limit() -> int:
 
 def _trim(newest: Path, most: int) -> None:
     """Remove the files of a folder that were not used for the longest time, until the others have at most `most` bytes
-    or `kept` is alone."""
+    or `newest` is alone."""
     with os.scandir(newest.parent) as entries:
         files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
         stats = [(entry.stat(follow_symlinks=False), entry) for entry in files]

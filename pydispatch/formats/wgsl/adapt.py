@@ -66,7 +66,7 @@ def _binding_point(variable: Declaration) -> tuple[int, int] | None:
 
 
 def _with_number(module: Module, variable: Declaration, key: str, value: int) -> Edits:
-    """Return the edits that put a number in the place of the expression of `@group` or `@binding`."""
+    """Return the edits that replace the expression of `@group` or `@binding` with a number."""
     tokens = module.tokens
     name = next(i for i in range(variable.first, variable.end) if tokens[i].text == key and tokens[i - 1].text == "@")
     first, end, depth = name + 2, name + 2, 1

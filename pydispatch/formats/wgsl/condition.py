@@ -48,9 +48,9 @@ def _shown(text: str) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
-def holds(text: str, place: str) -> bool:
-    """Return whether a condition is not 0; names are 0. ArtifactError, which begins with `place`, for other text."""
-    reader = _Reader(_TOKEN.findall(text), text, place)
+def holds(text: str, location: str) -> bool:
+    """Return whether a condition is not 0; names are 0. ArtifactError, which begins with `location`, for other text."""
+    reader = _Reader(_TOKEN.findall(text), text, location)
     value = reader.binary(0, is_used=True)
     if reader.at < len(reader.tokens):
         raise reader.error(f"unexpected '{_shown(reader.peek())}'")
@@ -58,8 +58,8 @@ def holds(text: str, place: str) -> bool:
 
 
 class _Reader:
-    def __init__(self, tokens: list[str], text: str, place: str) -> None:
-        self.tokens, self.text, self.place, self.depth, self.at = tokens, text, place, 0, 0
+    def __init__(self, tokens: list[str], text: str, location: str) -> None:
+        self.tokens, self.text, self.location, self.depth, self.at = tokens, text, location, 0, 0
 
     def peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else "the end"
@@ -69,7 +69,7 @@ class _Reader:
         return token
 
     def error(self, problem: str, remedy: str = "") -> ArtifactError:
-        message = f"{self.place}: {problem} in the condition '{_shown(self.text.strip())}'"
+        message = f"{self.location}: {problem} in the condition '{_shown(self.text.strip())}'"
         return ArtifactError(f"{message}; {remedy}" if remedy else message)
 
     def nest(self) -> None:

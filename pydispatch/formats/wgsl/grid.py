@@ -51,37 +51,37 @@ def with_grid(module: Module, entry: Declaration) -> str:
         prefix, attempt = f"asked{attempt}_", attempt + 1
     opening = _opening(module, entry)
     parameters: dict[str, str] = {}
-    kept: list[str] = []
+    other_parameters: list[str] = []
     for parameter in _parameters(module, entry):
         words = [token.text for token in parameter]
         built_in = words[words.index("builtin") + 2]
         parameters[built_in] = _name(words)
         if built_in not in (_ID, _COUNT, _GLOBAL):
-            kept.append(module.text[parameter[0].start : parameter[-1].end])
+            other_parameters.append(module.text[parameter[0].start : parameter[-1].end])
     group, groups, grid, this = (f"{prefix}{suffix}" for suffix in ("group", "groups", "grid", "number"))
-    kept += [f"@builtin({_ID}) {group}: {_VECTOR}", f"@builtin({_COUNT}) {groups}: {_VECTOR}"]
+    other_parameters += [f"@builtin({_ID}) {group}: {_VECTOR}", f"@builtin({_COUNT}) {groups}: {_VECTOR}"]
     local = parameters.get(_LOCAL, f"{prefix}local")
     if _GLOBAL in parameters and _LOCAL not in parameters:
-        kept.append(f"@builtin({_LOCAL}) {local}: {_VECTOR}")
+        other_parameters.append(f"@builtin({_LOCAL}) {local}: {_VECTOR}")
     lines = [
         f"let {this} = {group}.x + {groups}.x * ({group}.y + {groups}.y * {group}.z);",
         f"if ({this} >= {grid}.w) {{ return; }}",
     ]
-    place = f"{_VECTOR}({this} % {grid}.x, {this} / {grid}.x % {grid}.y, {this} / ({grid}.x * {grid}.y))"
+    group_id = f"{_VECTOR}({this} % {grid}.x, {this} / {grid}.x % {grid}.y, {this} / ({grid}.x * {grid}.y))"
     if _ID in parameters:
-        lines.append(f"let {parameters[_ID]} = {place};")
+        lines.append(f"let {parameters[_ID]} = {group_id};")
     if _COUNT in parameters:
         lines.append(f"let {parameters[_COUNT]} = {grid}.xyz;")
     if _GLOBAL in parameters:
         stated = entry.attribute("workgroup_size")
         sizes = [f"u32({size})" for size in (stated.arguments if stated is not None else ())]
         size = f"{_VECTOR}({', '.join([*sizes, '1u', '1u'][:3])})"
-        lines.append(f"let {parameters[_GLOBAL]} = {parameters.get(_ID) or place} * {size} + {local};")
+        lines.append(f"let {parameters[_GLOBAL]} = {parameters.get(_ID) or group_id} * {size} + {local};")
     text, start, end = module.text, tokens[opening].end, tokens[entry.body].end
     closing = tokens[entry.body - 1].start
     breaks = "\n" * text.count("\n", start, closing)
     declaration = f"@group({GRID[0]}) @binding({GRID[1]}) var<uniform> {grid}: vec4<u32>;"
-    head = f"{text[:start]}{', '.join(kept)}{breaks}{text[closing:end]}"
+    head = f"{text[:start]}{', '.join(other_parameters)}{breaks}{text[closing:end]}"
     return f"{head} {' '.join(lines)}{text[end:].rstrip()}\n{declaration}\n"
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.wgsl.lex import place
 from pydispatch.formats.wgsl.merge import fewest
 from pydispatch.formats.wgsl.module import Declaration, Module
 from pydispatch.formats.wgsl.types import layout, least
@@ -107,7 +106,7 @@ def entry_of(module: Module, function: Declaration) -> Entry:
         if variable.space == "uniform" and (group, binding) == CONSTANTS:
             if block is not None:
                 raise ArtifactError(
-                    f"{_place(module, variable)}: '{variable.name}' and '{block.name}' are both uniform blocks of "
+                    f"{module.location(variable)}: '{variable.name}' and '{block.name}' are both uniform blocks of "
                     f"entry point '{function.name}'; the constants of a dispatch are one block"
                 )
             block = variable
@@ -115,7 +114,7 @@ def entry_of(module: Module, function: Declaration) -> Entry:
         elif variable.space == "storage" and group == 0 and binding is not None:
             if binding in buffers:
                 raise ArtifactError(
-                    f"{_place(module, variable)}: '{variable.name}' and '{buffers[binding].name}' are both binding "
+                    f"{module.location(variable)}: '{variable.name}' and '{buffers[binding].name}' are both binding "
                     f"{binding} of group 0; an entry point has one variable for each binding"
                 )
             bindings[binding] = variable.access != "read"
@@ -123,7 +122,7 @@ def entry_of(module: Module, function: Declaration) -> Entry:
         else:
             kind = f"var<{variable.space}>" if variable.template else f"a {variable.type}"
             raise ArtifactError(
-                f"{_place(module, variable)}: '{variable.name}' is {kind} of group {group}, binding {binding}: "
+                f"{module.location(variable)}: '{variable.name}' is {kind} of group {group}, binding {binding}: "
                 "programs give storage buffers in group 0, and constants as one var<uniform>"
             )
     sizes = function.attribute("workgroup_size")
@@ -136,10 +135,6 @@ def entry_of(module: Module, function: Declaration) -> Entry:
     return Entry(
         function.name, bindings, buffers, constant_bytes, known, workgroup, features(module), least_count  # type: ignore[arg-type]
     )  # fmt: skip
-
-
-def _place(module: Module, declaration: Declaration) -> str:
-    return place(module.text, module.tokens[declaration.first].start, module.where)
 
 
 def _number(module: Module, variable: Declaration, key: str) -> int | None:

@@ -51,7 +51,7 @@ def tokens_of(text: str, where: str) -> list[Token]:
         here = match(text, at)
         if here is None:
             more = "; directives are carried out when a program is compiled: give WGSL without" * (text[at] == "#")
-            raise ArtifactError(f"{place(text, at, where)}: unexpected character {text[at]!r}{more}")
+            raise ArtifactError(f"{location(text, at, where)}: unexpected character {text[at]!r}{more}")
         kind = here.lastgroup
         if kind == "comment":
             at = _comment_end(text, here.end(), where)
@@ -68,13 +68,13 @@ def _comment_end(text: str, at: int, where: str) -> int:
     while depth:
         edge = _COMMENT_EDGE.search(text, at)
         if edge is None:
-            raise ArtifactError(f"{place(text, start - 2, where)}: a comment that does not end")
+            raise ArtifactError(f"{location(text, start - 2, where)}: a comment that does not end")
         depth += 1 if edge.group() == "/*" else -1
         at = edge.end()
     return at
 
 
-def place(text: str, at: int, where: str) -> str:
+def location(text: str, at: int, where: str) -> str:
     """Return a position for messages: file, line and column."""
     line = text.count("\n", 0, at) + 1
     return f"{where}:{line}:{at - text.rfind(chr(10), 0, at)}"

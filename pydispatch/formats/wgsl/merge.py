@@ -104,7 +104,7 @@ def _text(
     parts = [text[: tokens[module.directives].start]] if module.directives else []
     parts.append(f"@group({OFFSETS[0]}) @binding({OFFSETS[1]}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-words // 4)}>;")  # fmt: skip
-    places: dict[str, tuple[str, str]] = {}
+    slices: dict[str, tuple[str, str]] = {}
     word = 0
     for new, group in enumerate(bindings):
         one = buffers[group[0]]
@@ -112,16 +112,18 @@ def _text(
         parts.append(f"@group(0) @binding({new}) var<storage, read_write> {name}: {one.type};")
         for binding in group:
             if len(group) > 1:
-                places[buffers[binding].name] = name, f"{prefix}offsets[{word // 4}].{'xyzw'[word % 4]}"
+                slices[buffers[binding].name] = name, f"{prefix}offsets[{word // 4}].{'xyzw'[word % 4]}"
             word += 1
-    kept = {buffer.name for buffer in buffers.values()}
+    merged_names = {buffer.name for buffer in buffers.values()}
     parts += [
-        _changed(module, declaration, places) for declaration in module.reached([entry]) if declaration.name not in kept
+        _changed(module, declaration, slices)
+        for declaration in module.reached([entry])
+        if declaration.name not in merged_names
     ]
     return "\n".join(parts) + "\n"
 
 
-def _changed(module: Module, declaration: Declaration, places: dict[str, tuple[str, str]]) -> str:
+def _changed(module: Module, declaration: Declaration, slices: dict[str, tuple[str, str]]) -> str:
     """Return the text of a declaration in which elements of merged arrays are replaced by elements of the arrays that
     contain them.
     """
@@ -129,12 +131,12 @@ def _changed(module: Module, declaration: Declaration, places: dict[str, tuple[s
     closing: list[bool] = []  # of brackets that are open, whether the index in it is a changed one
     for i in range(declaration.first, declaration.end) if declaration.kind == "fn" else ():
         token = tokens[i]
-        if token.text in places and tokens[i - 1].text != ".":
-            name, offset = places[token.text]
+        if token.text in slices and tokens[i - 1].text != ".":
+            name, offset = slices[token.text]
             parts += [module.text[at : token.start], f"{name}[{offset} + u32("]
             at = tokens[i + 1].end
         elif token.text == "[":
-            closing.append(tokens[i - 1].text in places and tokens[i - 2].text != ".")
+            closing.append(tokens[i - 1].text in slices and tokens[i - 2].text != ".")
         elif token.text == "]" and closing.pop():
             parts += [module.text[at : token.start], ")]"]
             at = token.end

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pydispatch.formats.wgsl.constants import evaluate, integer
-from pydispatch.formats.wgsl.lex import Token, tokens_of
+from pydispatch.formats.wgsl.lex import Token, location, tokens_of
 
 _DEPTH = 64  # of constants that are defined by others
 
@@ -82,7 +82,7 @@ class Module:
     declarations: tuple[Declaration, ...]
     named: Mapping[str, Declaration] = field(default_factory=dict)
     values: Mapping[str, float | None] = field(default_factory=dict)
-    """Of overrides: see `given`."""
+    """Of overrides: see `with_overrides`."""
 
     @cached_property
     def entry_points(self) -> list[Declaration]:
@@ -101,6 +101,10 @@ class Module:
     @cached_property
     def overrides(self) -> list[Declaration]:
         return [d for d in self.declarations if d.kind == "override"]
+
+    def location(self, declaration: Declaration) -> str:
+        """Return file, line and column of a declaration, for messages."""
+        return location(self.text, self.tokens[declaration.first].start, self.where)
 
     def entry(self, name: str) -> Declaration | None:
         return next((d for d in self.entry_points if d.name == name), None)
@@ -134,7 +138,7 @@ class Module:
         """Return the text of a declaration."""
         return self.text[self.tokens[declaration.first].start : self.tokens[declaration.end - 1].end]
 
-    def given(self, values: Mapping[str, float | None]) -> Module:
+    def with_overrides(self, values: Mapping[str, float | None]) -> Module:
         """Return the module with values of its overrides by name; None: the override will have another value than its
         default.
         """

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.wgsl.lex import place
 from pydispatch.formats.wgsl.module import Declaration, Module
 
 _TYPES = ("bool", "i32", "u32", "f32", "f16")
@@ -26,7 +25,7 @@ class Override:
     type: str
     word: int
     where: str
-    """The place of the declaration, for messages."""
+    """The location of the declaration, for messages."""
 
     def value(self, word: int) -> float:
         """Convert a word of 32 bits to a value of the override's type. ArtifactError for a value that WGSL lacks."""
@@ -58,7 +57,7 @@ def overrides_of(module: Module, names: Sequence[str], count: int | None = None)
         if word is not None and word < count:
             key = declaration.name if id_ is None else str(id_)
             overrides.append(
-                Override(declaration.name, key, _type(module, declaration), word, _place(module, declaration))
+                Override(declaration.name, key, _type(module, declaration), word, module.location(declaration))
             )
     return overrides
 
@@ -85,7 +84,7 @@ def check(module: Module, function: Declaration, overrides: Iterable[Override]) 
     for declaration in module.reached([function]):
         if declaration.kind == "override" and declaration.body == 0 and declaration.name not in known:
             raise ArtifactError(
-                f"{_place(module, declaration)}: override '{declaration.name}' has no value: give it a default, or "
+                f"{module.location(declaration)}: override '{declaration.name}' has no value: give it a default, or "
                 f'name a word of hal.executable.constant.block "{declaration.name}"'
             )
 
@@ -97,7 +96,7 @@ def _type(module: Module, override: Declaration) -> str:
     if type_ not in _TYPES:
         problem = f"is of type {type_}" if type_ else "has a type that is not known here"
         raise ArtifactError(
-            f"{_place(module, override)}: override '{override.name}' {problem}; one that takes a word of the "
+            f"{module.location(override)}: override '{override.name}' {problem}; one that takes a word of the "
             f"executable constants has the type {', '.join(_TYPES[:-1])} or {_TYPES[-1]} stated"
         )
     return type_
@@ -147,7 +146,3 @@ def _of_number(text: str) -> str:
     elif text.endswith("f") or "." in text or "e" in text.lower():
         return "f32"
     return {"u": "u32", "i": "i32"}.get(text[-1], "integer")
-
-
-def _place(module: Module, declaration: Declaration) -> str:
-    return place(module.text, module.tokens[declaration.first].start, module.where)

@@ -54,12 +54,12 @@ class _State:
     including: list[str] = field(default_factory=list)
     left: int = MAX_BYTES
 
-    def charge(self, characters: int, place: str, what: str, remedy: str) -> None:
+    def charge(self, characters: int, location: str, what: str, remedy: str) -> None:
         """Subtract characters from those left. ArtifactError when none are left: `what` produced the last of them."""
         self.left -= characters
         if self.left < 0:
             limit = f"makes more than {MAX_BYTES} characters with the macros and includes before"
-            raise ArtifactError(f"{place}: {what} {limit}; {remedy}")
+            raise ArtifactError(f"{location}: {what} {limit}; {remedy}")
 
 
 def has_directives(text: str) -> bool:
@@ -99,15 +99,15 @@ def _lines(text: str, where: str, state: _State) -> Iterator[str]:
     joined, rest = "", 0
     for line_number, line in enumerate(_without_comments(text).split("\n"), 1):
         line = joined + line.rstrip("\r")
-        place = f"{where}:{line_number}"
+        location = f"{where}:{line_number}"
         if line.endswith("\\") and _DIRECTIVE.match(line):
             joined, rest = f"{line[:-1]} ", rest + 1
             continue
         joined = ""
         if (match := _DIRECTIVE.match(line)) is not None:
-            yield _directive(match[1], match[2].strip(), place, where, branches, state)
+            yield _directive(match[1], match[2].strip(), location, where, branches, state)
         else:
-            yield _expanded(line, place, state) if _is_active(branches) else ""
+            yield _expanded(line, location, state) if _is_active(branches) else ""
         yield from [""] * rest
         rest = 0
     if branches:
@@ -130,70 +130,70 @@ def _is_active(branches: list[_Branch]) -> bool:
     return not branches or branches[-1].is_active
 
 
-def _directive(name: str, rest: str, place: str, where: str, branches: list[_Branch], state: _State) -> str:
-    """Carry out a directive, and return the text in its place."""
+def _directive(name: str, rest: str, location: str, where: str, branches: list[_Branch], state: _State) -> str:
+    """Carry out a directive, and return the text that replaces it."""
     active = _is_active(branches)
     if name in ("if", "ifdef", "ifndef"):
-        line = int(place.rpartition(":")[2])
-        is_true = active and _condition(name, rest, place, state)
+        line = int(location.rpartition(":")[2])
+        is_true = active and _condition(name, rest, location, state)
         branches.append(_Branch(line, active, is_true, is_true))
     elif name in ("elif", "else", "endif"):
         if not branches:
-            raise ArtifactError(f"{place}: #{name} without #if")
-        _next_branch(name, rest, place, branches, state)
+            raise ArtifactError(f"{location}: #{name} without #if")
+        _next_branch(name, rest, location, branches, state)
     elif not active:
         return ""
     elif name == "define":
-        _define(rest, place, state)
+        _define(rest, location, state)
     elif name == "undef":
         state.macros.pop(rest, None)
     elif name == "include":
-        return _included(rest, place, where, state)
+        return _included(rest, location, where, state)
     elif name == "error":
-        raise ArtifactError(f"{place}: #error {rest}")
+        raise ArtifactError(f"{location}: #error {rest}")
     elif name:
         raise ArtifactError(
-            f"{place}: #{name} is no directive of WGSL; known are #define, #undef, #if, #ifdef, #ifndef, #elif, #else, "
-            "#endif, #include and #error"
+            f"{location}: #{name} is no directive of WGSL; known are #define, #undef, #if, #ifdef, #ifndef, #elif, "
+            "#else, #endif, #include and #error"
         )
     return ""
 
 
-def _next_branch(name: str, rest: str, place: str, branches: list[_Branch], state: _State) -> None:
+def _next_branch(name: str, rest: str, location: str, branches: list[_Branch], state: _State) -> None:
     branch = branches[-1]
     if name == "endif":
         branches.pop()
         return
     if branch.has_else:
-        raise ArtifactError(f"{place}: #{name} after the #else of the condition of line {branch.line}")
+        raise ArtifactError(f"{location}: #{name} after the #else of the condition of line {branch.line}")
     branch.has_else = name == "else"
     may_follow = branch.is_outer_active and not branch.is_taken
-    branch.is_active = may_follow and (name == "else" or _condition("if", rest, place, state))
+    branch.is_active = may_follow and (name == "else" or _condition("if", rest, location, state))
     branch.is_taken |= branch.is_active
 
 
-def _condition(name: str, rest: str, place: str, state: _State) -> bool:
+def _condition(name: str, rest: str, location: str, state: _State) -> bool:
     if name == "if":
         text = _DEFINED.sub(lambda match: str(int((match[1] or match[2]) in state.macros)), rest)
-        return holds(_expanded(text, place, state, empty="1"), place)
+        return holds(_expanded(text, location, state, empty="1"), location)
     if not re.fullmatch(r"[^\W\d]\w*", rest):
-        raise ArtifactError(f"{place}: #{name} needs the name of a macro, got '{rest}'")
+        raise ArtifactError(f"{location}: #{name} needs the name of a macro, got '{rest}'")
     return (rest in state.macros) == (name == "ifdef")
 
 
-def _define(rest: str, place: str, state: _State) -> None:
+def _define(rest: str, location: str, state: _State) -> None:
     match = _DEFINE.match(rest)
     if match is None:
-        raise ArtifactError(f"{place}: #define needs the name of a macro, got '{rest}'")
+        raise ArtifactError(f"{location}: #define needs the name of a macro, got '{rest}'")
     name, bracket, value = match.groups()
     if bracket:
-        raise ArtifactError(f"{place}: macro '{name}' has parameters; write a function of WGSL instead")
+        raise ArtifactError(f"{location}: macro '{name}' has parameters; write a function of WGSL instead")
     if value and not value[0].isspace():
-        raise ArtifactError(f"{place}: a space is missing after the name of macro '{name}'")
+        raise ArtifactError(f"{location}: a space is missing after the name of macro '{name}'")
     state.macros[name] = value.strip()
 
 
-def _expanded(text: str, place: str, state: _State, hidden: frozenset[str] = frozenset(), empty: str = "") -> str:
+def _expanded(text: str, location: str, state: _State, hidden: frozenset[str] = frozenset(), empty: str = "") -> str:
     """Replace the macros in a text. hidden: macros that are being replaced, which stay as they are. empty: the
     replacement of macros without a value.
     """
@@ -205,41 +205,43 @@ def _expanded(text: str, place: str, state: _State, hidden: frozenset[str] = fro
             continue
         if len(hidden) == MAX_MACROS:
             chain = f"macro '{word}' is nested in {MAX_MACROS} other macros"
-            raise ArtifactError(f"{place}: {chain}; shorten the chain of definitions")
-        value = _expanded(value, place, state, hidden | {word}, empty) if value else empty
-        state.charge(len(value) + 1, place, f"macro '{word}'", "use shorter macros")
+            raise ArtifactError(f"{location}: {chain}; shorten the chain of definitions")
+        value = _expanded(value, location, state, hidden | {word}, empty) if value else empty
+        state.charge(len(value) + 1, location, f"macro '{word}'", "use shorter macros")
         parts += [text[at : match.start()], value]
         at = match.end()
     return "".join([*parts, text[at:]]) if parts else text
 
 
-def _included(rest: str, place: str, where: str, state: _State) -> str:
+def _included(rest: str, location: str, where: str, state: _State) -> str:
     match = _INCLUDE.match(rest)
     if match is None:
-        raise ArtifactError(f'{place}: #include needs the name of a file, such as #include "common.wgsl"; got {rest}')
+        raise ArtifactError(
+            f'{location}: #include needs the name of a file, such as #include "common.wgsl"; got {rest}'
+        )
     folders = [Path(where).parent, *state.folders]
     for path in dict.fromkeys(folder / match[1] for folder in folders):
         try:
             is_found = path.is_file()
         except OSError as error:
             raise ArtifactError(
-                f"{place}: '{match[1]}' cannot be looked up in {path.parent}: {error.strerror}; include a file whose "
-                "name is valid, from folders that can be read"
+                f"{location}: '{match[1]}' cannot be looked up in {path.parent}: {error.strerror}; include a file "
+                "whose name is valid, from folders that can be read"
             ) from None
         if not is_found:
             files.record(missed=[str(path)])
             continue
         if str(path) in state.including or len(state.including) == MAX_INCLUDES:
-            raise ArtifactError(f"{place}: {path} includes itself, or includes are {MAX_INCLUDES} deep")
+            raise ArtifactError(f"{location}: {path} includes itself, or includes are {MAX_INCLUDES} deep")
         try:
             text = decode(files.read(path), str(path))
         except SystemError_ as error:
-            raise ArtifactError(f"{place}: {error}") from None
+            raise ArtifactError(f"{location}: {error}") from None
         remedy = "include each file once, with #ifndef around its text"
-        state.charge(len(text) + INCLUDE_CHARACTERS, place, f"the include of {path}", remedy)
+        state.charge(len(text) + INCLUDE_CHARACTERS, location, f"the include of {path}", remedy)
         state.including.append(str(path))
         line = " ".join(filter(None, map(str.strip, _lines(text, str(path), state))))
         state.including.pop()
         return line
     shown = ", ".join(str(folder) for folder in folders)
-    raise ArtifactError(f"{place}: '{match[1]}' was not found in {shown}; name its folder in include_dirs")
+    raise ArtifactError(f"{location}: '{match[1]}' was not found in {shown}; name its folder in include_dirs")

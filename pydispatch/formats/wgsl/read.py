@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.wgsl.lex import Token, decode, place, tokens_of
+from pydispatch.formats.wgsl.lex import Token, decode, location, tokens_of
 from pydispatch.formats.wgsl.module import Attribute, Declaration, Module
 from pydispatch.formats.wgsl.types import type_text
 
@@ -53,8 +53,9 @@ def _check_nesting(text: str, tokens: list[Token], where: str) -> None:
             level += 1
         if level > MAX_NESTING:
             raise ArtifactError(
-                f"{place(text, token.start, where)}: nested more than {MAX_NESTING} levels deep (brackets, operators "
-                "of one expression and `else`), which may end a driver's stack; name parts of it with `let` or `const`"
+                f"{location(text, token.start, where)}: nested more than {MAX_NESTING} levels deep (brackets, "
+                "operators of one expression and `else`), which may end a driver's stack; name "
+                "parts of it with `let` or `const`"
             )
 
 
@@ -232,7 +233,7 @@ class _Reader:
     def _error(self, problem: str, at: int | None = None) -> ArtifactError:
         at = self.at if at is None else at
         start = self.tokens[at].start if at < len(self.tokens) else len(self.text)
-        return ArtifactError(f"{place(self.text, start, self.where)}: {problem}")
+        return ArtifactError(f"{location(self.text, start, self.where)}: {problem}")
 
 
 def _listed(marks: list[str]) -> str:

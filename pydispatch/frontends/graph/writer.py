@@ -26,7 +26,7 @@ from xdsl.ir.affine import AffineMap
 from pydispatch.errors import CompileError, Location
 from pydispatch.frontends.graph.sizes import Expr, Size, Symbol, Term, symbol
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.ir.core.locations import LayerLoc, place_of
+from pydispatch.ir.core.locations import LayerLoc, resolved
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import SHOWS_VALUES
 
@@ -97,7 +97,7 @@ class Writer:
     @property
     def location(self) -> Location | None:
         """The current layer, or operation of a source text."""
-        return place_of(self._locations[-1])
+        return resolved(self._locations[-1])
 
     # -- operations
 

@@ -89,10 +89,10 @@ class SourceLoc(BuiltinAttribute):
         setter(self, "end", end)
         setter(self, "origin", origin)
 
-    def place(self) -> Location:
+    def resolve(self) -> Location:
         """Return the location for errors; its layer is the name that the location in the text states."""
-        place = self.source.locate(self.start, self.end)
-        return place if self.origin < 0 else replace(place, layer=self.source.origin(self.origin))
+        location = self.source.locate(self.start, self.end)
+        return location if self.origin < 0 else replace(location, layer=self.source.origin(self.origin))
 
     def print_builtin(self, printer: Printer) -> None:
         line, column = self.source.line_column(self.start)
@@ -131,12 +131,12 @@ class LayerLoc(BuiltinAttribute):
         printer.print_string(json.dumps(f"{self.filename}: {self.layer}"))
 
 
-def place_of(location: Any) -> Location | None:
+def resolved(location: Any) -> Location | None:
     """Return the location that a location attribute names; None for an attribute that names none."""
     if isinstance(location, LayerLoc):
         return Location(location.filename, 0, 0, layer=location.layer)
     if isinstance(location, SourceLoc):
-        return location.place()
+        return location.resolve()
     if isinstance(location, FileLineColLoc):
         return Location(location.filename.data, location.line.data, location.column.data)
     return None
@@ -146,14 +146,14 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
     """Return the location of `item`; an item without a location has that of its nearest parent that has one."""
     while item is not None:
         if isinstance(item, SSAValue):
-            location = place_of(getattr(item, "location", None))
+            location = resolved(getattr(item, "location", None))
             if location is not None:
                 return location
             item = item.owner
         if isinstance(item, Block):
             item = item.parent_op()
             continue
-        location = place_of(item.location)
+        location = resolved(item.location)
         if location is not None:
             return location
         item = item.parent_op()
@@ -161,7 +161,7 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
 
 
 def set_location(new_op: Operation, like: Operation | SSAValue) -> None:
-    """Give `new_op` the place of the operation that it stands for."""
+    """Give `new_op` the location of the operation that it stands for."""
     # By exact types: isinstance asks the metaclass of such classes, for each operation that is written.
     owner: Operation | Block | None = like  # type: ignore[assignment]
     if type(like) is OpResult:

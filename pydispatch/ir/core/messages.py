@@ -129,8 +129,8 @@ def end_of_previous(text: str, start: int) -> int | None:
     """Return the offset after the token before `start`, when that token is on an earlier line; None otherwise."""
     before = text[:start]
     if not before.rpartition("\n")[2].strip() and "\n" in before:
-        kept = before.rstrip()
-        while "//" in (line := kept.rpartition("\n")[2]):
-            kept = kept[: len(kept) - len(line) + line.index("//")].rstrip()
-        return len(kept) or None
+        code = before.rstrip()
+        while "//" in (line := code.rpartition("\n")[2]):
+            code = code[: len(code) - len(line) + line.index("//")].rstrip()
+        return len(code) or None
     return None

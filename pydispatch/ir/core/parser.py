@@ -319,8 +319,8 @@ class ProgramParser(FastParser):
             note = "print the program without eliding resources, so that it ends with {-# dialect_resources ... #-}"
             if key == ELIDED:
                 note = "write the program with all its constants: pydispatch compile --compile-to=PHASE -o FILE"
-            place = self.source.locate(start, start + len(key) + 2)
-            raise CompileError(f"the data of resource '{key}' is not in this text", place, note)
+            location = self.source.locate(start, start + len(key) + 2)
+            raise CompileError(f"the data of resource '{key}' is not in this text", location, note)
         return self._resources.constant(data, type, self, start)
 
     def _parse_file_metadata_dictionary(self) -> None:

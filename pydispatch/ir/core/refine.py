@@ -1,7 +1,7 @@
 """Operations of the library that programs write in more ways, or with more types, than the library has them.
 
-Their classes stay as the library made them, since other code names them. What differs is kept beside them: the parser,
-the printer and the verifier of programs look here first.
+Their classes stay as the library made them, since other code names them. What differs is stored here, where the parser,
+the printer and the verifier of programs look first.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class _Verification:
 def _key(op: Operation) -> tuple[object, ...]:
     """Return a key of everything that the definition of an operation without regions and successors reads."""
     key: list[object] = [type(op), *[value.type for value in op._operands], None, *[value.type for value in op.results]]
-    for held in (op.properties, op.attributes):
+    for attributes in (op.properties, op.attributes):
         key.append(None)
-        if held:
-            key += held.items()
+        if attributes:
+            key += attributes.items()
     return tuple(key)
 
 

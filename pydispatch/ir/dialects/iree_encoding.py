@@ -1,4 +1,4 @@
-"""`iree_encoding`: tensors whose memory the peer's compiler lays out as it likes. Encodings are kept as text."""
+"""`iree_encoding`: tensors whose memory the peer's compiler lays out as it likes. Encodings are stored as text."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class EncodingOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        actual, wanted = _plain(self.result.type), _plain(self.source.type)
+        actual, wanted = _unencoded(self.result.type), _unencoded(self.source.type)
         if actual != wanted:
             raise VerifyException(f"{self.source.type} and {self.result.type} differ in more than their encoding")
 
 
-def _plain(type_: Attribute) -> Attribute:
+def _unencoded(type_: Attribute) -> Attribute:
     assert isinstance(type_, TensorType)
     return TensorType(type_.element_type, type_.shape)
 

@@ -106,7 +106,7 @@ def _aligned(value: int, alignment: int) -> int:
     return -(-value // alignment) * alignment
 
 
-def place(segments: Sequence[Segment], headers: int, page: int) -> int:
+def assign_addresses(segments: Sequence[Segment], headers: int, page: int) -> int:
     """Give each section its offset in the file and its address, with `headers` program headers before them. Segments
     lie close to each other in the file and on pages of their own in memory. Returns where the last one ends in the
     file."""

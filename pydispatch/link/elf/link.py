@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Sequence
 
 from pydispatch.formats.elf import reader
-from pydispatch.link.elf.image import Section, Segment, gathered, place, written
+from pydispatch.link.elf.image import Section, Segment, assign_addresses, gathered, written
 from pydispatch.link.elf.inputs import Part, Symbol
 from pydispatch.link.elf.machines import aarch64, riscv64, x86_64
 from pydispatch.link.elf.machines.relocation import Machine
@@ -42,7 +42,7 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     shown = [names.symbol(name) for name in sorted(exports)]
     segments = _segments(gathered(parts), plan, [symbol.name for symbol in shown])
     headers = len(segments) + 3
-    end = place(segments, headers, machine.page)
+    end = assign_addresses(segments, headers, machine.page)
     sections = [section for segment in segments for section in segment.sections]
     numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}
     _fill(sections, plan, shown, numbers)
@@ -127,8 +127,8 @@ def _headers(segments: Sequence[Segment], sections: Sequence[Section], page: int
 
 def _is_named(symbol: Symbol) -> bool:
     """Return whether debuggers and profilers use a symbol: functions and objects, but for names that compilers made."""
-    placed = symbol.part is not None and symbol.part.address >= 0
-    return placed and symbol.kind in (reader.STT_FUNCTION, reader.STT_OBJECT) and symbol.name[:2] != ".L"
+    has_address = symbol.part is not None and symbol.part.address >= 0
+    return has_address and symbol.kind in (reader.STT_FUNCTION, reader.STT_OBJECT) and symbol.name[:2] != ".L"
 
 
 def _symbols(local: Sequence[Symbol], shown: Sequence[Symbol], numbers: dict[Part, int]) -> list[Section]:

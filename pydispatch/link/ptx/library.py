@@ -58,7 +58,7 @@ class Parts:
     def name(self) -> str:
         return self.module.name
 
-    def place(self, item: Item) -> str:
+    def location(self, item: Item) -> str:
         """ "lib.ptx:12"."""
         return f"{self.name}:{item.what.line}"
 

@@ -1,6 +1,6 @@
 """Links PTX: libraries define what a module declares `.extern`. The result is one text.
 
-The text of the module is kept except for the declarations of resolved names. It is preceded by prototypes of the
+The text of the module is retained except for the declarations of resolved names. It is preceded by prototypes of the
 linked functions and their variables, and followed by the functions. Names of a library that conflict with names of
 the module are renamed.
 
@@ -153,7 +153,7 @@ class _Linker:
                 return index, name
         if own is not None and own.is_defined:
             raise InvalidArgumentError(
-                f"'{name}' of {parts.name} is imported from elsewhere, and {self.kernel.place(own)} has one for "
+                f"'{name}' of {parts.name} is imported from elsewhere, and {self.kernel.location(own)} has one for "
                 "itself; make that one .visible, or rename it"
             )
         if name not in self.optional:
@@ -165,7 +165,7 @@ class _Linker:
         providers = [library for library in self.libraries if name in library.offered]
         strong = [provider for provider in providers if provider.offered[name].what.linkage != "weak"]
         if self.unique and len(strong) > 1:
-            a, b = (provider.parts.place(provider.offered[name]) for provider in strong[:2])
+            a, b = (provider.parts.location(provider.offered[name]) for provider in strong[:2])
             raise InvalidArgumentError(f"'{name}' is defined twice, in {a} and in {b}; leave out one of them")
         if providers:
             self.providers.setdefault(name, providers[0].name)
@@ -175,7 +175,7 @@ class _Linker:
         if isinstance(function, Function) and not function.params and [p.size for p in function.returns] == [4]:
             return
         raise InvalidArgumentError(
-            f"'{wanted.name}' ({parts.place(wanted)}) asks for a symbol and is no function () -> .b32"
+            f"'{wanted.name}' ({parts.location(wanted)}) asks for a symbol and is no function () -> .b32"
         )
 
     def _check(self, parts: Parts, wanted: Item, others: Parts, definition: Item) -> None:
@@ -183,20 +183,21 @@ class _Linker:
         if isinstance(a, Function) and isinstance(b, Function):
             if not fits(a, b):
                 raise InvalidArgumentError(
-                    f"the function '{a.name}' of {others.name} does not fit its call: {parts.place(wanted)} calls "
-                    f"{signature_text(a)}, {others.place(definition)} defines {signature_text(b)}"
+                    f"the function '{a.name}' of {others.name} does not fit its call: {parts.location(wanted)} calls "
+                    f"{signature_text(a)}, {others.location(definition)} defines {signature_text(b)}"
                 )
         elif isinstance(a, Variable) and isinstance(b, Variable):
             open_ended = a.sizes[:1] == (0,)
             if a.space != b.space or (a.size != b.size and not open_ended) or a.align > b.align:
                 raise InvalidArgumentError(
-                    f"the variable '{a.name}' of {others.name} is not the one that is declared: {parts.place(wanted)} "
-                    f"declares {variable_text(a)}, {others.place(definition)} defines {variable_text(b)}"
+                    f"the variable '{a.name}' of {others.name} is not the one that is declared: "
+                    f"{parts.location(wanted)} declares {variable_text(a)}, "
+                    f"{others.location(definition)} defines {variable_text(b)}"
                 )
         else:
             kinds = ["a function" if isinstance(symbol, Function) else "a variable" for symbol in (a, b)]
             raise InvalidArgumentError(
-                f"'{a.name}' is {kinds[0]} in {parts.place(wanted)} and {kinds[1]} in {others.place(definition)}"
+                f"'{a.name}' is {kinds[0]} in {parts.location(wanted)} and {kinds[1]} in {others.location(definition)}"
             )
 
     # The result
@@ -209,7 +210,7 @@ class _Linker:
         used |= {*self.unresolved, *BUILT_IN}
         imported = {target for target in self.means.values() if target is not None}
         names: dict[_Key, str] = {}
-        # An exported name is kept; of several, that of the first in search order.
+        # An exported name is retained; of several, that of the first in search order.
         for key in sorted(self.linked, key=lambda key: key not in imported):
             name, suffix = key[1], 1
             while name in used or (suffix > 1 and name in self._words):
@@ -353,7 +354,7 @@ class _Linker:
                 replacement = stub
             if isinstance(item.what, Variable) and item.first in stay:
                 raise InvalidArgumentError(
-                    f"'{item.name}' ({kernel.place(item)}) is declared together with unresolved names; write a "
+                    f"'{item.name}' ({kernel.location(item)}) is declared together with unresolved names; write a "
                     "declaration for each"
                 )
             if item.what.start >= at:

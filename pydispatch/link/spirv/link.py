@@ -196,8 +196,8 @@ class _Linker:
         key = variable, block
         if key not in self.views:
             pointer = out.share(Op.TYPE_POINTER, [Storage.STORAGE_BUFFER, block])
-            kept = (Decoration.DESCRIPTOR_SET, Decoration.BINDING, Decoration.NON_WRITABLE)
-            decorations = [d for d in out.decorations.get(variable, ()) if d[0] in kept]
+            inherited = (Decoration.DESCRIPTOR_SET, Decoration.BINDING, Decoration.NON_WRITABLE)
+            decorations = [d for d in out.decorations.get(variable, ()) if d[0] in inherited]
             view = self.views[key] = out.add(Op.VARIABLE, [Storage.STORAGE_BUFFER], pointer, decorations)
             out.decorate(view, 20)  # Aliased
             out.decorate(variable, 20)
@@ -231,19 +231,21 @@ class _Binding:
     def _match(self, function: Function) -> list[tuple[int, int]] | None:
         """(parameter, buffer) of the parameters that are buffers, None when the function does not fit."""
         matched: list[tuple[int, int]] = []
-        place, buffer = 0, 0
+        position, buffer = 0, 0
         parameters = function.parameters
         for wanted in self.function.parameters:
             if self.linker._is_buffer(wanted.type_id):
-                if place < len(parameters) and self.taker.is_buffer_pointer(parameters[place].type_id):
-                    matched.append((place, buffer))
-                    place += 1
+                if position < len(parameters) and self.taker.is_buffer_pointer(parameters[position].type_id):
+                    matched.append((position, buffer))
+                    position += 1
                 buffer += 1
-            elif place < len(parameters) and self._alike(wanted.type_id, self._value_type(parameters[place].type_id)):
-                place += 1
+            elif position < len(parameters) and self._alike(
+                wanted.type_id, self._value_type(parameters[position].type_id)
+            ):
+                position += 1
             else:
                 return None
-        if place != len(parameters) or not self._alike(self.function.head.type_id, function.head.type_id):
+        if position != len(parameters) or not self._alike(self.function.head.type_id, function.head.type_id):
             return None
         return matched
 
@@ -274,10 +276,12 @@ class _Binding:
                     f"{binding}; bindings stand for the buffers of the call, which passes {len(self.buffers)}"
                 )
             used.append((variable, self._view(variable_type(taker.parts, variable), binding)))
-        arguments = [(place, self._view(function.parameters[place].type_id, binding)) for place, binding in matched]
+        arguments = [
+            (position, self._view(function.parameters[position].type_id, binding)) for position, binding in matched
+        ]
         copy = Copy(candidate, tuple(used), tuple(arguments))
         callee = taker.request(copy)
-        type_ = taker.function_type(function, (place for place, _ in arguments))
+        type_ = taker.function_type(function, (position for position, _ in arguments))
         own = out.share(
             Op.TYPE_FUNCTION, [self.out.same(self.function.head.type_id), *map(self.out.same, self.scalars)]
         )
@@ -303,14 +307,14 @@ class _Binding:
         """
         out, taker, adapter = self.out, self.taker, self.out.id()
         result, theirs = self.function.head.type_id, taker.type(function.head.type_id)
-        skipped = {place for place, _ in copy.arguments}
+        skipped = {position for position, _ in copy.arguments}
         lines = [instruction(Op.FUNCTION, [result, adapter, 0, type_])]
         own = [out.id() for _ in self.scalars]
         lines += [instruction(Op.FUNCTION_PARAMETER, list(pair)) for pair in zip(self.scalars, own, strict=True)]
         variables: list[list[int]] = []
         code: list[list[int]] = []
         passed: list[int] = []
-        rest = [p.type_id for place, p in enumerate(function.parameters) if place not in skipped]
+        rest = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
         for value, source, parameter in zip(own, self.scalars, rest, strict=True):
             wanted = taker.type(self._value_type(parameter))
             if wanted != out.same(source):
@@ -318,10 +322,10 @@ class _Binding:
                 code.append(instruction(BITCAST, [wanted, cast, value]))
                 value = cast
             if wanted != taker.type(parameter):
-                place = out.id()
-                variables.append(instruction(Op.VARIABLE, [taker.type(parameter), place, FUNCTION]))
-                code.append(instruction(Op.STORE, [place, value]))
-                value = place
+                pointer = out.id()
+                variables.append(instruction(Op.VARIABLE, [taker.type(parameter), pointer, FUNCTION]))
+                code.append(instruction(Op.STORE, [pointer, value]))
+                value = pointer
             passed.append(value)
         called = out.id()
         code.append(instruction(Op.FUNCTION_CALL, [theirs, called, callee, *passed]))

@@ -92,8 +92,8 @@ class Output:
         return self._same.get(id, id)
 
     def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
-        places = {*ids, type_} if type_ else set(ids)
-        return [self.same(w) if at in places else w for at, w in enumerate(words) if at and at != result]
+        positions = {*ids, type_} if type_ else set(ids)
+        return [self.same(w) if at in positions else w for at, w in enumerate(words) if at and at != result]
 
     def _key(self, op: int, operands: Sequence[int], id: int) -> Key:
         decorations = frozenset(self.decorations.get(id, ()))
@@ -171,8 +171,13 @@ class Output:
         """Return the key by which blocks are the same view of a buffer: everything but access."""
         op, operands = self.types.get(type_, (0, []))
         members = frozenset(m for m in self.member_decorations.get(type_, ()) if m[1] not in _ACCESS)
-        plain = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
-        return op, tuple(self.same(o) for o in operands) if op == Op.TYPE_STRUCT else tuple(operands), members, plain
+        decorations = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
+        return (
+            op,
+            tuple(self.same(o) for o in operands) if op == Op.TYPE_STRUCT else tuple(operands),
+            members,
+            decorations,
+        )
 
     # Functions
 

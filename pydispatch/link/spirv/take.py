@@ -130,9 +130,9 @@ class Taker:
 
     def _renumbered(self, inst: Inst, ids: dict[int, int]) -> list[int]:
         """Return the operands after the result, with new ids."""
-        places = set(inst.ids)
+        positions = set(inst.ids)
         return [
-            ids[word] if at in places else word
+            ids[word] if at in positions else word
             for at, word in enumerate(inst.words) if at and at not in (inst.type, inst.result)
         ]  # fmt: skip
 
@@ -268,14 +268,14 @@ class _Writer:
         if inst.op == EXT_INST:
             text = self.taker.parts.sets[inst.words[3]]
             self.ids[inst.words[3]] = self.taker.out.set(text)
-        for place in inst.ids:
-            if inst.words[place] not in self.ids:
-                raise self.taker.parts.fail(inst.at, f"id {inst.words[place]} is not defined")
+        for position in inst.ids:
+            if inst.words[position] not in self.ids:
+                raise self.taker.parts.fail(inst.at, f"id {inst.words[position]} is not defined")
         self._follow(inst)
         ids = self.ids
         words = list(inst.words)
-        for place in inst.ids:
-            words[place] = ids[words[place]]
+        for position in inst.ids:
+            words[position] = ids[words[position]]
         if inst.type:
             words[inst.type] = self.taker.map[words[inst.type]]
         if inst.result:
@@ -312,8 +312,8 @@ class _Writer:
         """
         op, words, ids = inst.op, inst.words, self.ids
 
-        def base(place: int) -> int:
-            value = ids[words[place]]
+        def base(position: int) -> int:
+            value = ids[words[position]]
             return self.bases.get(value, value)
 
         if op in _DERIVES:

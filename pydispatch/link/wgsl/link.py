@@ -92,8 +92,8 @@ def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], whe
     text = decode(data, where)
     sources: dict[str, tuple[int, Library, Declaration]] = {}
     imports = [_parsed(match) for match in _IMPORT.finditer(text)]
-    asked = _AVAILABLE.findall(text)
-    symbols = dict.fromkeys([*(entry.symbol for entry in imports), *(symbol for symbol, _ in asked)])
+    queries = _AVAILABLE.findall(text)
+    symbols = dict.fromkeys([*(entry.symbol for entry in imports), *(symbol for symbol, _ in queries)])
     for symbol in symbols:
         for index, library in enumerate(libraries):
             function = library.function(symbol)
@@ -110,7 +110,7 @@ def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], whe
         elif entry.symbol in absent:
             output.stub(entry.name, entry.types, entry.result)
     unresolved = tuple(symbol for symbol in symbols if symbol not in sources and symbol not in absent)
-    for symbol, name in asked:
+    for symbol, name in queries:
         if symbol not in unresolved:
             output.define(f"const {name} = {'true' if symbol in sources else 'false'};")
 

@@ -1,4 +1,4 @@
-"""The text of a module in the making: a kernel's, then what was taken from libraries under names of its own."""
+"""The text of a linked module: a kernel's, then what was taken from libraries under names of its own."""
 
 from __future__ import annotations
 

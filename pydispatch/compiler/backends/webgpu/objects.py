@@ -141,7 +141,7 @@ def _checked(export: Export, module: Module, name: str, constants: Sequence[str]
     try:
         overrides = overrides_of(module, constants)
         check(module, function, overrides)
-        entry = interface.entry_of(module.given({override.name: None for override in overrides}), function)
+        entry = interface.entry_of(module.with_overrides({override.name: None for override in overrides}), function)
     except ArtifactError as error:
         raise CompileError(str(error), export.location) from None
     layout = export.layout

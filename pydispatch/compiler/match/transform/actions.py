@@ -34,7 +34,7 @@ def _import(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
-    place = run.check(op, env[op.place[0]])
+    place = run.check(op, env[op.insertion_point[0]])
     if len(place) != 1:
         run.fail(op, f"a call is put at one operation, this handle holds {len(place)}")
     if place[0].name in FUNCTIONS or function_of(place[0]) == OUTSIDE:

@@ -67,7 +67,9 @@ def _gather(op: Operation, build: Build) -> None:
     for position, d in enumerate(op.indexed):
         listed = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
         place[d] = body.as_index(body.extract(indices, [*batch, *listed]))
-    for d, offset in zip(windows.kept(rank - windows.batch, len(place), op.indexed), at[windows.batch :], strict=True):
+    for d, offset in zip(
+        windows.retained(rank - windows.batch, len(place), op.indexed), at[windows.batch :], strict=True
+    ):
         before = place[d]
         place[d] = offset if before is None else body.plus(before, offset)
     value = body.extract(source, [p for p in place if p is not None])

@@ -28,15 +28,15 @@ class Generic(TensorOp):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         g = structured(op)
         expr = g.output_maps[result.index].results[axis]
-        others = g.places[expr.position] if isinstance(expr, AffineDimExpr) else []
+        others = g.loop_dims[expr.position] if isinstance(expr, AffineDimExpr) else []
         return same_size([Dim(g.outputs[result.index], axis), *others])
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
-        return structured(op).places
+        return structured(op).loop_dims
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         g = structured(op)
-        loops = [next((size_of(place.tensor, place.axis) for place in places), None) for places in g.places]
+        loops = [next((size_of(place.tensor, place.axis) for place in places), None) for places in g.loop_dims]
         for operand_index, (value, map_) in enumerate(zip(g.operands, g.maps, strict=True)):
             if not shape_of(value) or not g.block.args[operand_index].uses:
                 continue

@@ -77,7 +77,7 @@ class Scatter(Update):
     def _kept(self, op: Any) -> list[int]:
         """Return, for each dimension of a slice, the matching dimension of the destination."""
         windows, rank = op.windows(), len(shape_of(op.operands[0]))
-        dims: list[int] = windows.kept(rank - windows.batch, len(shape_of(op.operands[2])), op.indexed)
+        dims: list[int] = windows.retained(rank - windows.batch, len(shape_of(op.operands[2])), op.indexed)
         return dims
 
     def _coordinates(self, elements: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:

@@ -23,9 +23,11 @@ def check_blocks(declared: Declared, body: Body) -> None:
     code = [inst for inst in body.code if inst.op not in NO_CODE]
     labels, first = {inst.id for inst in code if inst.op == LABEL}, code[0].id
     for inst in code:
-        for place in _labels_of(inst):
-            if inst.words[place] not in labels or inst.words[place] == first:
-                raise declared.fail(inst.at + place, f"id {inst.words[place]} is no block that this function may go to")
+        for position in _labels_of(inst):
+            if inst.words[position] not in labels or inst.words[position] == first:
+                raise declared.fail(
+                    inst.at + position, f"id {inst.words[position]} is no block that this function may go to"
+                )
     edges, loops = _edges(declared, code)
     for id, target in back_edges([first], edges):
         if target not in loops:
@@ -51,7 +53,7 @@ def _edges(declared: Declared, code: Sequence[Inst]) -> tuple[dict[int, list[int
         elif (inst.op == PHI and not is_begin) or (inst.op == Op.VARIABLE and not (is_begin and not edges)):
             raise declared.fail(inst.at, f"a {'phi' if inst.op == PHI else 'variable'} inside a block")
         elif inst.op in _ENDS:
-            edges[block] = [inst.words[place] for place in _labels_of(inst)]
+            edges[block] = [inst.words[position] for position in _labels_of(inst)]
             block = 0
         elif inst.op == LOOP_MERGE:
             loops.add(block)
@@ -87,5 +89,5 @@ def _check_merges(declared: Declared, code: Sequence[Inst], edges: dict[int, lis
 def _labels_of(inst: Inst) -> list[int]:
     """Return the words of an instruction that name blocks."""
     if inst.op in (BRANCH_CONDITIONAL, SWITCH):
-        return [place for place in inst.ids if place > 1]
+        return [position for position in inst.ids if position > 1]
     return inst.ids if inst.op in (BRANCH, LOOP_MERGE, SELECTION_MERGE) else []

@@ -35,22 +35,22 @@ def check_extended(code: Function, inst: Inst) -> None:
         if not name.startswith(NON_SEMANTIC):
             raise code.fail(inst.at, f"an instruction of the set '{name}', which shaders for compute do not have")
         return
-    instruction, places = inst.words[4], inst.ids[1:]
+    instruction, positions = inst.words[4], inst.ids[1:]
     mapping = _COMPONENTS.get(instruction)
     if mapping is not None:
-        code.components(inst, mapping, places)
+        code.components(inst, mapping, positions)
         return
     if instruction in _PACKED:
-        operand_shapes = [code.declared.shape(code.value(inst, place)) for place in places]
+        operand_shapes = [code.declared.shape(code.value(inst, position)) for position in positions]
         fits = [*operand_shapes, code.declared.shape(inst.type_id)] == list(_PACKED[instruction])
     else:
-        fits = _other_fits(code, inst, instruction, places)
+        fits = _other_fits(code, inst, instruction, positions)
     code.demand(inst, fits, f"instruction {instruction} of GLSL.std.450, or operands, that do not fit")
 
 
-def _other_fits(code: Function, inst: Inst, instruction: int, places: Sequence[int]) -> bool:
+def _other_fits(code: Function, inst: Inst, instruction: int, positions: Sequence[int]) -> bool:
     result = code.declared.shape(inst.type_id)
-    operand_shapes = [code.declared.shape(code.value(inst, place)) for place in places]
+    operand_shapes = [code.declared.shape(code.value(inst, position)) for position in positions]
     floats = [shape is not None and shape.kind == "f" for shape in operand_shapes]
     fits = True
     if instruction in (66, 67):
@@ -61,21 +61,21 @@ def _other_fits(code: Function, inst: Inst, instruction: int, places: Sequence[i
     elif instruction == 72:
         fits = len(operand_shapes) == 3 and result is not None and operand_shapes[:2] == [result, result] and floats[2]
     elif instruction in (35, 51):
-        fits = len(places) == 2 and result is not None and operand_shapes[0] == result and floats[0]
-        fits = fits and code.pointer(inst, places[1])[0] not in READ_ONLY
-        inner = code.declared.shape(code.pointer(inst, places[1])[1]) if fits else None
+        fits = len(positions) == 2 and result is not None and operand_shapes[0] == result and floats[0]
+        fits = fits and code.pointer(inst, positions[1])[0] not in READ_ONLY
+        inner = code.declared.shape(code.pointer(inst, positions[1])[1]) if fits else None
         fits = fits and inner is not None and result is not None and inner.count == result.count
         fits = fits and inner is not None and inner.kind == ("f" if instruction == 35 else "i")
     elif instruction in (36, 52):
         members = code.declared.parts(inst.type_id)[1]
-        fits = len(places) == 1 and floats[0] and code.declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
+        fits = len(positions) == 1 and floats[0] and code.declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
         shapes = [code.declared.shape(member) for member in members]
         fits = fits and len(shapes) == 2 and shapes[0] == operand_shapes[0]
         first, second = shapes if fits else (None, None)
         fits = first is not None and second is not None and first.count == second.count
         fits = fits and second is not None and second.kind == ("f" if instruction == 36 else "i")
     elif instruction in (33, 34):
-        fits = len(places) == 1 and code.declared.type(code.value(inst, places[0]))[0] == Op.TYPE_MATRIX
+        fits = len(positions) == 1 and code.declared.type(code.value(inst, positions[0]))[0] == Op.TYPE_MATRIX
     else:
         fits = False
     return bool(fits)

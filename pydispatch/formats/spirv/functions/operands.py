@@ -37,46 +37,46 @@ class Function:
         """Return the type of a value by its id; 0 when the id is no value."""
         return self.values.get(id) or self.declared.values.get(id, 0)
 
-    def value(self, inst: Inst, place: int) -> int:
+    def value(self, inst: Inst, position: int) -> int:
         """Return the type of the value that a word of an instruction names."""
-        id = inst.words[place]
+        id = inst.words[position]
         type_ = self.type_of(id)
         if not type_ or self.declared.type(type_)[0] == Op.TYPE_VOID:
             if self.is_open:
                 return 0
-            raise self.fail(inst.at + place, f"id {id} is no value that was computed before")
+            raise self.fail(inst.at + position, f"id {id} is no value that was computed before")
         return type_
 
-    def shape(self, inst: Inst, place: int) -> Shape:
-        shape = self.declared.shape(self.value(inst, place))
+    def shape(self, inst: Inst, position: int) -> Shape:
+        shape = self.declared.shape(self.value(inst, position))
         if shape is None:
-            raise self.fail(inst.at + place, f"id {inst.words[place]} is no number")
+            raise self.fail(inst.at + position, f"id {inst.words[position]} is no number")
         return shape
 
-    def pointer(self, inst: Inst, place: int) -> tuple[int, int]:
+    def pointer(self, inst: Inst, position: int) -> tuple[int, int]:
         """(storage class, type after it) of a pointer."""
-        pointee = self.declared.pointee(self.value(inst, place))
+        pointee = self.declared.pointee(self.value(inst, position))
         if pointee is None:
-            raise self.fail(inst.at + place, f"id {inst.words[place]} is no pointer")
+            raise self.fail(inst.at + position, f"id {inst.words[position]} is no pointer")
         return pointee
 
-    def same(self, inst: Inst, place: int, type_: int) -> None:
-        actual = self.value(inst, place)
+    def same(self, inst: Inst, position: int, type_: int) -> None:
+        actual = self.value(inst, position)
         if actual != type_:
-            raise self.fail(inst.at + place, f"id {inst.words[place]} has the type {actual}, expected {type_}")
+            raise self.fail(inst.at + position, f"id {inst.words[position]} has the type {actual}, expected {type_}")
 
-    def integers(self, inst: Inst, *places: int) -> None:
-        for place in places:
-            shape = self.shape(inst, place)
+    def integers(self, inst: Inst, *positions: int) -> None:
+        for position in positions:
+            shape = self.shape(inst, position)
             if shape.kind != "i" or shape.count != 1:
-                raise self.fail(inst.at + place, f"id {inst.words[place]} is no integer")
+                raise self.fail(inst.at + position, f"id {inst.words[position]} is no integer")
 
-    def scopes(self, inst: Inst, *places: int) -> None:
+    def scopes(self, inst: Inst, *positions: int) -> None:
         """Scopes and semantics are constants."""
-        for place in places:
-            self.integers(inst, place)
-            if inst.words[place] not in self.declared.constants:
-                raise self.fail(inst.at + place, f"id {inst.words[place]} is no constant")
+        for position in positions:
+            self.integers(inst, position)
+            if inst.words[position] not in self.declared.constants:
+                raise self.fail(inst.at + position, f"id {inst.words[position]} is no constant")
 
     def writable(self, inst: Inst, storage: int) -> None:
         self.demand(inst, storage not in READ_ONLY, "a pointer to what cannot be written")
@@ -89,7 +89,7 @@ class Function:
         declared = self.declared
         return bool(self.type_of(id)) or id in self.labels or id in declared.bodies or id in declared.sets
 
-    def components(self, inst: Inst, mapping: str, places: Sequence[int]) -> None:
+    def components(self, inst: Inst, mapping: str, positions: Sequence[int]) -> None:
         """Check an instruction that works component by component.
 
         mapping: the kinds of the result and of each operand: i, f, b any of that kind, = the same as the result, s and
@@ -97,12 +97,12 @@ class Function:
         """
         result = self.declared.shape(inst.type_id)
         kind, _, operands = mapping.partition(" ")
-        fits = result is not None and result.kind == kind and len(places) == len(operands)
+        fits = result is not None and result.kind == kind and len(positions) == len(operands)
         widths: dict[str, int] = {}
-        for letter, place in zip(operands, places, strict=False):
+        for letter, position in zip(operands, positions, strict=False):
             if not fits or result is None:
                 break
-            shape = self.shape(inst, place)
+            shape = self.shape(inst, position)
             if letter == "=":
                 fits = shape == result
             elif letter in "sS":

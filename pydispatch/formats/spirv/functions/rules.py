@@ -41,7 +41,7 @@ _MAPS = {
 def check_instruction(code: Function, inst: Inst) -> None:
     """Check the operands of one instruction."""
     op = inst.op
-    if code.is_open and any(not code.is_known(inst.words[place]) for place in inst.ids):
+    if code.is_open and any(not code.is_known(inst.words[position]) for position in inst.ids):
         return
     mapping = _MAPS.get(op)
     if mapping is not None:
@@ -58,8 +58,8 @@ def check_instruction(code: Function, inst: Inst) -> None:
     elif Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
         _group(code, inst)
     else:
-        for place in inst.ids:
-            code.value(inst, place)
+        for position in inst.ids:
+            code.value(inst, position)
 
 
 def _variable(code: Function, inst: Inst) -> None:
@@ -93,16 +93,16 @@ def _chain(code: Function, inst: Inst) -> None:
     declared = code.declared
     result = declared.pointee(inst.type_id)
     storage, type_ = code.pointer(inst, 3)
-    places = list(range(4, len(inst.words)))
+    positions = list(range(4, len(inst.words)))
     if inst.op in (Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN):
-        code.integers(inst, *places[:1])
-        places = places[1:]
-    for place in places:
-        code.integers(inst, place)
-        index = declared.number(inst.words[place])
+        code.integers(inst, *positions[:1])
+        positions = positions[1:]
+    for position in positions:
+        code.integers(inst, position)
+        index = declared.number(inst.words[position])
         inner = declared.part(type_, index)
         if inner is None:
-            raise code.fail(inst.at + place, f"type {type_} has no element {inst.words[place]}")
+            raise code.fail(inst.at + position, f"type {type_} has no element {inst.words[position]}")
         type_ = inner
     code.demand(inst, result == (storage, type_), "a result that is no pointer to the element")
 
@@ -124,8 +124,8 @@ def _call(code: Function, inst: Inst) -> None:
     code.demand(
         inst, count == len(callee.parameters), f"{count} arguments, the function takes {len(callee.parameters)}"
     )
-    for place, parameter in enumerate(callee.parameters, 4):
-        code.same(inst, place, parameter.type_id)
+    for position, parameter in enumerate(callee.parameters, 4):
+        code.same(inst, position, parameter.type_id)
 
 
 def _select(code: Function, inst: Inst) -> None:
@@ -174,15 +174,15 @@ def _insert(code: Function, inst: Inst) -> None:
 def _construct(code: Function, inst: Inst) -> None:
     declared, result = code.declared, code.declared.shape(inst.type_id)
     if result is not None:
-        shapes = [code.shape(inst, place) for place in inst.ids]
+        shapes = [code.shape(inst, position) for position in inst.ids]
         fits = all((s.kind, s.width) == (result.kind, result.width) for s in shapes) and result.count > 1
         code.demand(inst, fits and sum(s.count for s in shapes) == result.count)
         return
     count, types = declared.parts(inst.type_id)
     code.demand(inst, bool(types) and (count is None or count == len(inst.ids)))
     is_struct = declared.type(inst.type_id)[0] == Op.TYPE_STRUCT
-    for index, place in enumerate(inst.ids):
-        code.same(inst, place, types[index if is_struct else 0])
+    for index, position in enumerate(inst.ids):
+        code.same(inst, position, types[index if is_struct else 0])
 
 
 def _shuffle(code: Function, inst: Inst) -> None:
@@ -268,7 +268,7 @@ def _barrier(code: Function, inst: Inst) -> None:
 
 
 def _phi(code: Function, inst: Inst) -> None:
-    code.phis += [(inst.at + place, inst.words[place], inst.type_id) for place in range(3, len(inst.words), 2)]
+    code.phis += [(inst.at + position, inst.words[position], inst.type_id) for position in range(3, len(inst.words), 2)]
 
 
 def _branch(code: Function, inst: Inst) -> None:
@@ -303,16 +303,16 @@ def _atomic(code: Function, inst: Inst) -> None:
     rest = list(range(start + 1, len(inst.words)))
     scopes = rest[: 3 if is_exchange else 2]
     code.scopes(inst, *scopes)
-    for place in rest[len(scopes) :]:
-        code.same(inst, place, pointee)
+    for position in rest[len(scopes) :]:
+        code.same(inst, position, pointee)
     is_integer = inst.op not in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, 229)
     code.demand(inst, not is_integer or (shape is not None and shape.kind == "i"))
 
 
 def _group(code: Function, inst: Inst) -> None:
     code.scopes(inst, 3)
-    for place in inst.ids[1:]:
-        code.value(inst, place)
+    for position in inst.ids[1:]:
+        code.value(inst, position)
     result = code.declared.shape(inst.type_id)
     code.demand(inst, result is not None)
     assert result is not None
@@ -324,9 +324,9 @@ def _group(code: Function, inst: Inst) -> None:
             code.integers(inst, 5)
     elif inst.op in (339, 342, 343, 344, 341):
         code.demand(inst, result.kind == ("b" if inst.op == 341 else "i"))
-        place = 5 if inst.op == 342 else 4
+        position = 5 if inst.op == 342 else 4
         wanted = Shape("b", 0, 1) if inst.op == 339 else Shape("i", 32, 4)
-        code.demand(inst, code.shape(inst, place) == wanted)
+        code.demand(inst, code.shape(inst, position) == wanted)
     else:
         code.same(inst, 5, inst.type_id)
         kinds = {349: "i", 350: "f", 351: "i", 352: "f", 353: "i", 354: "i", 355: "f", 356: "i", 357: "i", 358: "f",

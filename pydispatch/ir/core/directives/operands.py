@@ -38,7 +38,7 @@ class One(CustomDirective):
 
 @shared
 class Mixed(CustomDirective):
-    """`[4, %n]`: numbers and index values. The property has the dynamic index in place of each value."""
+    """`[4, %n]`: numbers and index values. The property has the dynamic index for each value."""
 
     BRACKETS: ClassVar[tuple[str, str]] = ("[", "]")
 

@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 FLOPS = "pydispatch.flops"
 
 WORKGROUPS = -1
-"""In the place of a size: the number of workgroups."""
+"""A size that denotes the number of workgroups."""
 
 Stated = list[Any]
 """The type of the operations, "" for several or any, then terms: [factor, size, ...]."""

@@ -24,12 +24,12 @@ def described_parameters(export: Operation) -> list[Any] | None:
         return None
     if not isinstance(stated, ArrayAttr):
         raise VerifyException(f'{PARAMETERS} is a list of parameters, such as ["constant(0)", "binding(0)"]')
-    return [_plain(parameter) for parameter in stated.data]
+    return [_python_value(parameter) for parameter in stated.data]
 
 
-def _plain(parameter: Attribute) -> Any:
+def _python_value(parameter: Attribute) -> Any:
     if isinstance(parameter, StringAttr):
         return parameter.data
     if isinstance(parameter, ArrayAttr):
-        return [_plain(member) for member in parameter.data]
+        return [_python_value(member) for member in parameter.data]
     raise VerifyException(f"{PARAMETERS}: a parameter is a string, or a list of strings for a struct, got {parameter}")

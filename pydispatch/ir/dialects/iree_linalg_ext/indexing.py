@@ -1,4 +1,4 @@
-"""`scatter`, `gather`, `map_store` and `map_load`: elements at places that other elements or a body give."""
+"""`scatter`, `gather`, `map_store` and `map_load`: elements at indices that other elements or a body give."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Windows(NamedTuple):
     batch: int
     offsets: bool
 
-    def kept(self, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
+    def retained(self, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
         """Return the tensor dimension that corresponds to each dimension of a slice."""
         if self.offsets:
             return list(range(rank - slice_rank, rank))
@@ -70,10 +70,10 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
 
 def _check_slices(windows: Windows, whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> None:
     shape, slice_shape = shape_of(whole), shape_of(slices)
-    kept = windows.kept(len(slice_shape) - windows.batch, len(shape), indexed)
-    rest = [slice_shape[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(kept)]
+    retained = windows.retained(len(slice_shape) - windows.batch, len(shape), indexed)
+    rest = [slice_shape[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(retained)]
     check_shape("the tensor of slices", slices, [*shape_of(indices)[: windows.batch], *rest])
-    for size, d in zip(rest, kept, strict=True):
+    for size, d in zip(rest, retained, strict=True):
         if DYNAMIC not in (size, shape[d]) and size > shape[d]:
             raise VerifyException(f"slices of {slices.type} are larger than {whole.type}")
     if element_type(slices.type) != element_type(whole.type):
@@ -187,7 +187,7 @@ class MapStore(MapOp):
     """The output with the elements of the input written into it; what would lie outside is left out.
 
     The body takes an index of the input, and yields one of the output and whether the element is written. No two
-    elements are written to the same place.
+    elements are written to the same index.
     """
 
     def verify_body(self) -> None:

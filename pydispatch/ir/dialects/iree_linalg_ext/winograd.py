@@ -34,10 +34,10 @@ class Winograd(OnTensorsOp):
     output_tile_size = prop_def(IntegerAttr.constr(i64))
     kernel_size = prop_def(IntegerAttr.constr(i64))
     input_tile_dimensions = opt_prop_def(DenseArrayBase)
-    PLACES: ClassVar[str]
-    """The property that lists the two dimensions of the plain tensor along which it is cut."""
+    DIMENSIONS: ClassVar[str]
+    """The property that lists the two dimensions of the untransformed tensor along which it is cut."""
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]]
-    """What it may list -> the letters of the dimensions of the plain tensor."""
+    """What it may list -> the letters of the dimensions of the untransformed tensor."""
 
     @property
     def tile(self) -> int:
@@ -55,20 +55,20 @@ class Winograd(OnTensorsOp):
 
     @property
     def layout(self) -> str:
-        """The letters of the dimensions of the plain tensor."""
-        places = self.properties[self.PLACES]
-        assert isinstance(places, DenseArrayBase)
-        dims = tuple(numbers(places))
+        """The letters of the dimensions of the untransformed tensor."""
+        dimensions = self.properties[self.DIMENSIONS]
+        assert isinstance(dimensions, DenseArrayBase)
+        dims = tuple(numbers(dimensions))
         if dims not in self.LAYOUTS:
             wanted = " or ".join(str(list(p)) for p in self.LAYOUTS)
-            raise VerifyException(f"{self.PLACES} are {wanted}, got {list(dims)}")
+            raise VerifyException(f"{self.DIMENSIONS} are {wanted}, got {list(dims)}")
         return self.LAYOUTS[dims]
 
     def transformed(self, letters: str) -> str:
         """Return the letters of the dimensions of the transformed tensor; `a` and `b` index the elements of a tile."""
         listed = list(letters)
-        for place, letter in sorted(zip(numbers(self.input_tile_dimensions) or [0, 1], "ab", strict=True)):
-            listed.insert(place, letter)
+        for axis, letter in sorted(zip(numbers(self.input_tile_dimensions) or [0, 1], "ab", strict=True)):
+            listed.insert(axis, letter)
         return "".join(listed)
 
     def verify_operands(self) -> None:
@@ -120,11 +120,11 @@ def _tiles(size: int, tile: int) -> int:
 
 
 class Image(Winograd):
-    """The plain tensor is a batch of images."""
+    """The untransformed tensor is a batch of images."""
 
     image_dimensions = prop_def(DenseArrayBase)
     assembly_format = _SYNTAX.format("image_dimensions")
-    PLACES: ClassVar[str] = "image_dimensions"
+    DIMENSIONS: ClassVar[str] = "image_dimensions"
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(1, 2): "nhwc", (2, 3): "nchw"}
 
     def letters(self) -> str:
@@ -174,7 +174,7 @@ class FilterTransformOp(Winograd):
     name = "iree_linalg_ext.winograd.filter_transform"
     kernel_dimensions = prop_def(DenseArrayBase)
     assembly_format = _SYNTAX.format("kernel_dimensions")
-    PLACES: ClassVar[str] = "kernel_dimensions"
+    DIMENSIONS: ClassVar[str] = "kernel_dimensions"
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(0, 1): "hwcf", (2, 3): "fchw"}
 
     def letters(self) -> str:

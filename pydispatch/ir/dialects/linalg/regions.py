@@ -307,8 +307,8 @@ class ReduceOp(IRDLOperation):
         reduced = [int(d) for d in self.dimensions.get_values()]
         if reduced != sorted(set(reduced)) or any(not 0 <= d < rank for d in reduced):
             raise VerifyException(f"the dimensions {reduced} do not rise from 0 to at most {rank - 1}")
-        kept = tuple(AffineExpr.dimension(d) for d in range(rank) if d not in reduced)
-        maps = (AffineMap.identity(rank),) * len(self.inputs) + (AffineMap(rank, 0, kept),) * len(self.outputs)
+        parallel = tuple(AffineExpr.dimension(d) for d in range(rank) if d not in reduced)
+        maps = (AffineMap.identity(rank),) * len(self.inputs) + (AffineMap(rank, 0, parallel),) * len(self.outputs)
         return Structure(maps, tuple(d not in reduced for d in range(rank)))
 
     def verify_(self) -> None:

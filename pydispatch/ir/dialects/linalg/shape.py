@@ -186,22 +186,22 @@ class PackingOp(IRDLOperation):
         """Return the order of the outer dimensions in the packed tensor."""
         return list(range(rank)) if not numbers(self.outer_dims_perm) else numbers(self.outer_dims_perm)
 
-    def check_packing(self, plain: SSAValue, packed: SSAValue) -> None:
-        """Check that the shape of `packed` is that of `plain` divided into tiles."""
+    def check_packing(self, unpacked: SSAValue, packed: SSAValue) -> None:
+        """Check that the shape of `packed` is that of `unpacked` divided into tiles."""
         check_results([self.dest], [r.type for r in self.res])
-        shape, target = shape_of(plain.type), shape_of(packed.type)
+        shape, target = shape_of(unpacked.type), shape_of(packed.type)
         positions, tiles = numbers(self.inner_dims_pos), numbers(self.static_inner_tiles)
-        if element_type(plain.type) != element_type(packed.type):
-            raise VerifyException(f"the elements of {plain.type} and {packed.type} differ")
+        if element_type(unpacked.type) != element_type(packed.type):
+            raise VerifyException(f"the elements of {unpacked.type} and {packed.type} differ")
         if len(positions) != len(tiles) or len(set(positions)) != len(positions):
             raise VerifyException(f"inner_dims_pos {positions} and inner_tiles do not fit each other")
         if any(not 0 <= d < len(shape) for d in positions):
-            raise VerifyException(f"inner_dims_pos {positions} are not dimensions of {plain.type}")
+            raise VerifyException(f"inner_dims_pos {positions} are not dimensions of {unpacked.type}")
         if any(t <= 0 and t != DYNAMIC for t in tiles):
             raise VerifyException(f"inner_tiles are positive, got {tiles}")
         outer = self.outer_permutation(len(shape))
         if sorted(outer) != list(range(len(shape))):
-            raise VerifyException(f"outer_dims_perm {outer} is not a permutation of the dimensions of {plain.type}")
+            raise VerifyException(f"outer_dims_perm {outer} is not a permutation of the dimensions of {unpacked.type}")
         counts = list(shape)
         for d, t in zip(positions, tiles, strict=True):
             counts[d] = DYNAMIC if DYNAMIC in (counts[d], t) else -(-counts[d] // t)

@@ -50,7 +50,7 @@ class NumPyArrayAttr(ParametrizedAttribute):
     name = "pyd.array"
     key: StringAttr
     type: TensorType[Attribute]
-    held: HostArray
+    host_array: HostArray
 
     @classmethod
     def of(cls, name: str, type: TensorType[Attribute], array: NDArray[Any]) -> NumPyArrayAttr:
@@ -59,7 +59,7 @@ class NumPyArrayAttr(ParametrizedAttribute):
 
     @property
     def array(self) -> NDArray[Any]:
-        array: NDArray[Any] = self.held.data
+        array: NDArray[Any] = self.host_array.data
         return array
 
     @property

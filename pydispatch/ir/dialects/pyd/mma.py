@@ -48,16 +48,16 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     together read whole lines of A and B. tensor: as the accumulators of 16x8 products lie.
     """
     if form == "tensor":
-        places = [
+        coordinates = [
             (16 * i + 8 * (s // 2), 8 * j + s % 2)
             for i in range(height // 16) for j in range(width // 8) for s in range(4)
         ]  # fmt: skip
-        return LaneLayout(4, 1, 2, tuple(p[0] for p in places), tuple(p[1] for p in places))
-    places = [
+        return LaneLayout(4, 1, 2, tuple(p[0] for p in coordinates), tuple(p[1] for p in coordinates))
+    coordinates = [
         (g * 4 * run + r, h * 8 * run + c)
         for g in range(height // (4 * run)) for r in range(run) for h in range(width // (8 * run)) for c in range(run)
     ]  # fmt: skip
-    return LaneLayout(8, run, run, tuple(p[0] for p in places), tuple(p[1] for p in places))
+    return LaneLayout(8, run, run, tuple(p[0] for p in coordinates), tuple(p[1] for p in coordinates))
 
 
 def run_of(bits: int) -> int:

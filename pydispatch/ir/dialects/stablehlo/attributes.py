@@ -130,7 +130,7 @@ def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) ->
     Args:
         parser: after the opening `<`.
         defaults: the names of the fields, each with a value of the kind that is read.
-        where: what errors call the place.
+        where: the location in messages of errors.
     """
     fields: dict[str, Any] = {}
     while parser._current_token.text != ">":

@@ -1,4 +1,4 @@
-"""Elements and slices at computed places."""
+"""Elements and slices at computed indices."""
 
 from __future__ import annotations
 

@@ -97,10 +97,10 @@ class ReduceOp(IRDLOperation):
         if block is None or len(block.args) != 2 or len(block.ops) != 2:
             return None
         first, last = block.ops
-        plain = not first.attributes and not first.properties and not first.regions
+        is_bare = not first.attributes and not first.properties and not first.regions
         alike = {first.operands[0].type, *first.result_types} == {block.args[0].type} if first.operands else False
         direct = tuple(first.operands) == tuple(block.args) and tuple(last.operands) == tuple(first.results)
-        return first if plain and alike and direct and len(first.results) == 1 else None
+        return first if is_bare and alike and direct and len(first.results) == 1 else None
 
 
 def _combiner(parser: Parser) -> type[Operation]:

@@ -91,16 +91,16 @@ def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue
         raise VerifyException(f"{slices.type} and {target.type} differ in their elements")
     picked = {int(d) for d in dims.get_values()}
     batch, shape = shape_of(indices)[:-1], shape_of(target)
-    kept = tuple(1 if d in picked else n for d, n in enumerate(shape))
-    left = tuple(n for d, n in enumerate(shape) if d not in picked)
+    with_units = tuple(1 if d in picked else n for d, n in enumerate(shape))
+    without = tuple(n for d, n in enumerate(shape) if d not in picked)
     slice_shape = shape_of(slices)
-    for rest in (left, kept):
+    for rest in (without, with_units):
         wanted = (*batch, *rest)
         if len(slice_shape) == len(wanted) and all(
             a is None or b is None or a == b for a, b in zip(slice_shape, wanted, strict=True)
         ):
             return
-    text = "x".join("?" if n is None else str(n) for n in (*batch, *left))
+    text = "x".join("?" if n is None else str(n) for n in (*batch, *without))
     raise VerifyException(f"the slices are {slices.type}, expected the shape {text}")
 
 

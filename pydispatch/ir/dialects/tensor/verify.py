@@ -108,9 +108,9 @@ def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int |
     if offset is None or size is None or n is None or size == 0:
         return
     last = offset if size == 1 else None if stride is None else offset + (size - 1) * stride
-    for place in (offset, last):
-        if place is not None and not 0 <= place < n:
-            raise VerifyException(f"element {place} of dimension {axis} is outside of its {n} element(s)")
+    for element in (offset, last):
+        if element is not None and not 0 <= element < n:
+            raise VerifyException(f"element {element} of dimension {axis} is outside of its {n} element(s)")
 
 
 def _drops_ones(sizes: Sequence[int | None], shape: Sequence[int | None]) -> bool:
@@ -194,9 +194,9 @@ def _element(op: tensor.ExtractOp | tensor.InsertOp) -> None:
     if isinstance(op, tensor.ExtractOp) and around is not None and around.name.startswith(("func.", "util.", "scf.")):
         return  # A run checks what host code reads.
     for axis, (index, n) in enumerate(zip(op.indices, shape, strict=True)):
-        place = _constant(index)
-        if place is not None and n is not None and not 0 <= place < n:
-            raise VerifyException(f"element {place} of dimension {axis} is outside of its {n} element(s)")
+        element = _constant(index)
+        if element is not None and n is not None and not 0 <= element < n:
+            raise VerifyException(f"element {element} of dimension {axis} is outside of its {n} element(s)")
 
 
 def _cast(op: tensor.CastOp) -> None:

@@ -1,4 +1,4 @@
-"""`transform` operations that change the program: calls in place of what matched, imports, clean-up."""
+"""`transform` operations that change the program: calls that replace what matched, imports, clean-up."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class IreeImportSymbolOp(ImportSymbolLike):
 
 @directive
 class Call(CustomDirective):
-    """`%function(%inputs) -> %outputs after %place { conversions }`; the function may be a symbol."""
+    """`%function(%inputs) -> %outputs after %insertion_point { conversions }`; the function may be a symbol."""
 
     function: VariadicOperandVariable
     function_name: AttributeVariable
     inputs: VariadicOperandVariable
     outputs: VariadicOperandVariable
     is_after: AttributeVariable
-    place: VariadicOperandVariable
+    insertion_point: VariadicOperandVariable
     conversions: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
@@ -96,7 +96,7 @@ class Call(CustomDirective):
             self.is_after.set(state, UnitAttr())
         elif parser.parse_optional_keyword("before") is None:
             parser.raise_error("expected 'before' or 'after' and an operation", start, start + 1)
-        self.place.set(state, (one(),))
+        self.insertion_point.set(state, (one(),))
         self.conversions.set(state, parser.parse_optional_region() or Region())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -111,7 +111,7 @@ class Call(CustomDirective):
             printer.print_string(" -> ")
             printer.print_list(op.outputs, printer.print_ssa_value)
         printer.print_string(" after " if op.insert_after is not None else " before ")
-        printer.print_ssa_value(op.place[0])
+        printer.print_ssa_value(op.insertion_point[0])
         if op.conversions.blocks:
             printer.print_string(" ")
             printer.print_region(op.conversions)
@@ -124,13 +124,13 @@ class CallTypes(CustomDirective):
     function: TypeDirective
     inputs: TypeDirective
     outputs: TypeDirective
-    place: TypeDirective
+    insertion_point: TypeDirective
     call: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         start = parser.pos
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in operand types")
-        groups = (self.function, self.inputs, self.outputs, self.place)
+        groups = (self.function, self.inputs, self.outputs, self.insertion_point)
         counts = [len(state.operands[cast(Any, group.inner).index] or ()) for group in groups]
         if sum(counts) != len(types):
             message = f"{sum(counts)} operand(s) are given, but {len(types)} operand type(s)"
@@ -144,18 +144,18 @@ class CallTypes(CustomDirective):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
         with printer.in_parens():
-            groups = (self.function, self.inputs, self.outputs, self.place)
+            groups = (self.function, self.inputs, self.outputs, self.insertion_point)
             printer.print_list([type for group in groups for type in group.get(op)], printer.print_attribute)
         printer.print_string(" -> ")
         printer.print_list(self.call.get(op), printer.print_attribute)
 
 
 class CastAndCallLike(IRDLOperation):
-    """`%function(%inputs) -> %outputs after %place { conversions }`: the outputs become the results of a call."""
+    """`%function(%inputs) -> %outputs after %insertion_point { conversions }`: the call produces the outputs."""
 
     inputs = var_operand_def()
     outputs = var_operand_def()
-    place = var_operand_def()
+    insertion_point = var_operand_def()
     function = var_operand_def()
     function_name = opt_prop_def(SymbolRefAttr)
     insert_after = opt_prop_def(UnitAttr)
@@ -165,8 +165,9 @@ class CastAndCallLike(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     custom_directives = (Call, CallTypes)
     assembly_format = (
-        "custom<Call>($function, $function_name, $inputs, $outputs, $insert_after, $place, $conversions) attr-dict `:` "
-        "custom<CallTypes>(type($function), type($inputs), type($outputs), type($place), type($call))"
+        "custom<Call>($function, $function_name, $inputs, $outputs, $insert_after, $insertion_point, $conversions) "
+        "attr-dict `:` "
+        "custom<CallTypes>(type($function), type($inputs), type($outputs), type($insertion_point), type($call))"
     )
 
 

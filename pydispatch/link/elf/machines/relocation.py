@@ -38,7 +38,7 @@ class Rule:
 @dataclass(frozen=True)
 class Machine:
     """number: e_machine. page: the largest of any system, bytes. relative: the type of a relocation that adds the base.
-    flags: e_flags. shorten: puts an instruction that computes an address in place of one that loads it from the table
+    flags: e_flags. shorten: puts an instruction that computes an address instead of one that loads it from the table
     of addresses; False where there is none."""
 
     number: int

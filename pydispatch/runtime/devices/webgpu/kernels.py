@@ -123,7 +123,7 @@ class Kernels:
         overrides = overrides_of(module, parts.overrides, len(words))
         check(module, function, overrides)
         values = {override.name: override.value(words[override.word]) for override in overrides}
-        entry = entry_of(module.given(values), function)
+        entry = entry_of(module.with_overrides(values), function)
         flags = parts.read_only_of(export)
         problem = interface.mismatch(entry, export.constants, export.bindings, flags)
         if problem is not None:
