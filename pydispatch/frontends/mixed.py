@@ -129,7 +129,7 @@ class _Lowering:
     def _tracer_of(self, op: Operation) -> MlirTracer | None:
         return self.tracers.get(op.name.partition(".")[0])
 
-    # -- what tracers ask for (`mlir.trace.Surroundings`)
+    # -- what tracers ask for (`mlir.trace.EnclosingModule`)
 
     def operation(self, op: Operation) -> bool:
         tracer = self._tracer_of(op)

@@ -22,7 +22,7 @@ from pydispatch.frontends.graph.constants import constant_attribute, dense_of, e
 from pydispatch.frontends.graph.dtypes import I64, DType, Kind, dtype_of_numpy
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, is_static, symbol
 from pydispatch.frontends.graph.values import Tensor, Weight, tensor_type
-from pydispatch.frontends.graph.writer import Scope, Writer
+from pydispatch.frontends.graph.writer import OperationWriter, Scope
 from pydispatch.inlining import InlinedCalls
 from pydispatch.ir.core.locations import LayerLoc
 from pydispatch.ir.core.syntax import DYNAMIC
@@ -52,7 +52,7 @@ class Input:
     shape: tuple[int | str, ...]
 
 
-class Builder(Writer):
+class Builder(OperationWriter):
     """Builder of the tensors and functions of one module.
 
     `filename` names the model in error messages. `weights` is described in `ReadOptions`.

@@ -18,7 +18,7 @@ class UndecidedError(Exception):
 
 
 @dataclass(frozen=True, order=True)
-class Symbol:
+class SizeSymbol:
     """A size that a call decides, at least 0."""
 
     name: str
@@ -39,7 +39,7 @@ class Term:
         return f"{self.op}({self.a}, {self.b})" if self.op.isalpha() else f"({self.a} {self.op} {self.b})"
 
 
-Atom = Symbol | Term
+Atom = SizeSymbol | Term
 Monomial = tuple[Atom, ...]
 
 
@@ -130,7 +130,7 @@ Shape = tuple[Size, ...]
 
 def symbol(name: str) -> Expr:
     """Return the size that a symbol of this name stands for."""
-    return Expr({(Symbol(name),): 1})
+    return Expr({(SizeSymbol(name),): 1})
 
 
 def size(terms: Mapping[Monomial, int]) -> Size:
@@ -204,7 +204,7 @@ def _least(of: Size) -> int | None:
 
 
 def _least_atom(atom: Atom) -> int | None:
-    if isinstance(atom, Symbol):
+    if isinstance(atom, SizeSymbol):
         return 1
     if atom.op == "%":
         return 0 if not isinstance(atom.b, Expr) and atom.b > 0 else None

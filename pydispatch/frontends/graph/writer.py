@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.errors import CompileError, Location
-from pydispatch.frontends.graph.sizes import Expr, Size, Symbol, Term, symbol
+from pydispatch.frontends.graph.sizes import Expr, Size, SizeSymbol, Term, symbol
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.ir.core.locations import LayerLoc, resolved
 from pydispatch.ir.core.walk import walk
@@ -66,7 +66,7 @@ class Scope:
     tensors: dict[Tensor, tuple[SSAValue, ...]] = field(default_factory=dict)
 
 
-class Writer:
+class OperationWriter:
     """Emitter of operations into one module; `filename` names the model in error messages."""
 
     def __init__(self, filename: str) -> None:
@@ -204,8 +204,8 @@ class Writer:
         assert total is not None
         return total
 
-    def _atom(self, atom: Symbol | Term) -> SSAValue:
-        if isinstance(atom, Symbol):
+    def _atom(self, atom: SizeSymbol | Term) -> SSAValue:
+        if isinstance(atom, SizeSymbol):
             return self._symbols[atom.name]
         return self.add(_TERMS[atom.op](self.index(atom.a), self.index(atom.b))).result
 

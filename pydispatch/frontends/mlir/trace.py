@@ -24,7 +24,7 @@ ArgumentAxis = tuple[int, int]
 """The number of an argument, and an axis."""
 
 
-class Surroundings(Protocol):
+class EnclosingModule(Protocol):
     """A module of several dialects, as the tracer of one of them sees it."""
 
     def operation(self, op: Operation) -> bool:
@@ -47,7 +47,7 @@ class MlirTracer:
 
     dialect: str
     terminators: frozenset[str]
-    surroundings: Surroundings | None = None
+    surroundings: EnclosingModule | None = None
 
     def __init__(self, builder: Builder, module: ModuleOp, table: Mapping[str, Callable[..., Results]]) -> None:
         self.b = builder

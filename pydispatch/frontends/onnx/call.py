@@ -38,7 +38,7 @@ def type_of(attribute: model.AttributeProto) -> str:
     return "i"
 
 
-class CallContext(Protocol):
+class NodeContext(Protocol):
     """Interface of the graph traversal that operator conversions use."""
 
     builder: Builder
@@ -57,7 +57,7 @@ class CallContext(Protocol):
         """Write a graph in place. inputs: its inputs by name; outer: the values around it."""
 
 
-class Call:
+class NodeCall:
     """A node of an operator.
 
     version: of the operator set. results: how many outputs the node names. b: the builder that the conversion writes
@@ -66,7 +66,7 @@ class Call:
 
     def __init__(
         self,
-        tracer: CallContext,
+        tracer: NodeContext,
         node: model.NodeProto,
         attributes: dict[str, model.AttributeProto],
         version: int,

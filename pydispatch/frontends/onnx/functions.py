@@ -1,4 +1,4 @@
-"""Functions of a model, whose bodies are written in the place of their calls: nodes as a call has them."""
+"""Functions of a model, whose bodies are inlined into their callers: nodes as a call has them."""
 
 from __future__ import annotations
 

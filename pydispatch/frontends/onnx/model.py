@@ -48,7 +48,7 @@ class TensorProto(Message):
 
 @dataclass
 class SparseTensorProto(Message):
-    """Elements with their places; only its name is looked at."""
+    """Elements with their indices; only the name is read."""
 
     values: TensorProto | None = message(1, lambda: TensorProto)
 

@@ -19,7 +19,7 @@ from pydispatch.frontends.graph.faults import guarded
 from pydispatch.frontends.graph.sizes import Expr, UndecidedError
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import custom, model
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.custom import UserKernels, kernel_name
 from pydispatch.frontends.onnx.functions import DEPTH, bound_node, without
 from pydispatch.frontends.onnx.scope import Values
@@ -29,7 +29,7 @@ from pydispatch.frontends.source import ReadOptions
 from pydispatch.logs import caller_level
 
 Conversion = Callable[..., Any]
-"""Gets a `Call` and the operands, None for those left out; gives a result, or a sequence of them."""
+"""Gets a `NodeCall` and the operands, None for those left out; gives a result, or a sequence of them."""
 
 _KNOWN_ELEMENTS = 1024  # constants of at most so many elements take part in arithmetic while the program is written
 _OLDEST, _NEWEST = 1, 26
@@ -133,7 +133,7 @@ class OnnxTracer:
             if domain not in opsets:
                 raise self.builder.fail(f"{node.op_type}: the model imports no operators of the domain '{domain}'")
             conversion = self._conversion(domain, node, operands)
-            call = Call(self, node, attributes, opsets[domain], values, opsets)
+            call = NodeCall(self, node, attributes, opsets[domain], values, opsets)
             results = conversion(call, *operands)
             call.check_all_read()
             return [results] if isinstance(results, Tensor) else results
@@ -188,7 +188,7 @@ class OnnxTracer:
         operands: Sequence[Tensor | None],
         attributes: dict[str, model.AttributeProto],
     ) -> list[Tensor]:
-        """Write the body of a function of the model in the place of its call."""
+        """Inline the body of a function of the model."""
         if len(operands) > len(function.input):
             raise self.builder.fail(
                 f"function {function.name}: {len(operands)} operands are given, {len(function.input)} are expected"
@@ -304,7 +304,7 @@ class OnnxTracer:
         return dtype, tuple(sizes)
 
     def _as_declared(self, result: Tensor, info: model.ValueInfoProto) -> Tensor:
-        """Return an output with the sizes that the model declares, in the place of those derived from its nodes."""
+        """Return an output with the sizes that the model declares, instead of the sizes derived from its nodes."""
         if info.type is None:
             return result
         dtype, declared = self.type_of_info(info)

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import DType
-from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, Term, symbol
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, SizeSymbol, Term, symbol
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops.indexing import insert_slice
 from pydispatch.frontends.ops.shapes import element, expand_dims
@@ -175,7 +175,7 @@ def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
 
 
 def with_row(builder: Builder, x: Tensor, index: Size, row: Tensor) -> Tensor:
-    """x with a row in the place of that of a number, which must be in bounds."""
+    """Replace the row of x at an index, which must be in bounds."""
     new_row = builder.as_shape(expand_dims(builder, row, [0]), (1, *x.shape[1:]))
     return insert_slice(builder, x, new_row, [index, *[0] * row.rank])
 
@@ -260,7 +260,7 @@ def symbols_of(size: Size) -> set[str]:
     names: set[str] = set()
     for atoms, _ in size.terms:
         for atom in atoms:
-            if isinstance(atom, Symbol):
+            if isinstance(atom, SizeSymbol):
                 names.add(atom.name)
             elif isinstance(atom, Term):
                 names |= symbols_of(atom.a) | symbols_of(atom.b)

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from pydispatch.frontends.graph.builder import Builder
 from pydispatch.frontends.graph.dtypes import F32, I64, DType, UnknownTypeError, dtype_named
-from pydispatch.frontends.graph.sizes import Expr, Shape, Size, Symbol, product
+from pydispatch.frontends.graph.sizes import Expr, Shape, Size, SizeSymbol, product
 from pydispatch.frontends.graph.values import Tensor, tensor_type
 from pydispatch.frontends.ops.shapes import element
 from pydispatch.ir.dialects.pyd.custom import CustomOp
@@ -171,7 +171,7 @@ def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
         return str(n)
     if n not in known:
         atoms = n.terms[0][0]
-        is_symbol = len(n.terms) == 1 and n.terms[0][1] == 1 and len(atoms) == 1 and isinstance(atoms[0], Symbol)
+        is_symbol = len(n.terms) == 1 and n.terms[0][1] == 1 and len(atoms) == 1 and isinstance(atoms[0], SizeSymbol)
         known[n] = str(atoms[0]) if is_symbol and str(atoms[0]).isidentifier() else fallback
     return known[n]
 

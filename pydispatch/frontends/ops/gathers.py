@@ -62,7 +62,7 @@ def _elements(
 
 
 def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """numpy.take: the slices of x at the indices along an axis; axes of the indices stand in its place.
+    """numpy.take: the slices of x at the indices along an axis; axes of the indices replace it.
 
     Known indices outside of the axis are an error.
     """

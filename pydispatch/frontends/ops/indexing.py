@@ -138,7 +138,7 @@ def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
 
 
 def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
-    """Return the slice of these sizes that begins at `starts` (single integers), moved so that it lies inside of x."""
+    """Return the slice of these sizes that begins at `starts` (single integers), which are clamped to fit x."""
     require_slices(builder, x, sizes)
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
@@ -156,7 +156,7 @@ def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: 
 
 
 def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
-    """x with `update` in place of the slice that begins at `starts`, moved so that it lies inside of x."""
+    """Replace the slice of x that begins at `starts` by `update`; the starts are clamped so that it fits x."""
     if update.rank == 0:
         return update
     require_slices(builder, x, update.shape)

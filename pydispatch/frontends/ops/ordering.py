@@ -58,7 +58,7 @@ def less_in_total_order(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
 def sort_with_indices(
     builder: Builder, x: Tensor, axis: int, *, descending: bool = False, dtype: DType = I64, order: Order = less
 ) -> tuple[Tensor, Tensor]:
-    """Return the elements along an axis in order, and their places as `dtype`; what compares equal keeps its order."""
+    """Return the elements along an axis in order, and their indices as `dtype`; the sort is stable."""
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
         return order(scalars, other[0], a[0]) if descending else order(scalars, a[0], other[0])
@@ -77,8 +77,8 @@ def top_k(
     dtype: DType = I64,
     order: Order = less,
 ) -> tuple[Tensor, Tensor]:
-    """Return the `count` largest or smallest elements along an axis, in that order, and their places; of equal ones the
-    first ones.
+    """Return the `count` largest or smallest elements along an axis, in that order, and their indices; of equal
+    elements the first ones.
     """
     values, positions = sort_with_indices(builder, x, axis, descending=largest, dtype=dtype, order=order)
     return slice_axis(builder, values, axis, 0, count), slice_axis(builder, positions, axis, 0, count)

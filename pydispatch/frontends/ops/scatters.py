@@ -264,7 +264,7 @@ def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combin
     """x with updates at the rows of indices [..., k], which name positions along the first k axes."""
     parts = columns(builder, indices)
     if len(parts) > x.rank:
-        raise builder.fail(f"indices {indices} name places along {len(parts)} axes of {x}")
+        raise builder.fail(f"indices {indices} name positions along {len(parts)} axes of {x}")
     count = product(indices.shape[:-1])
     positions = [reshape(builder, _from_front(builder, part, x.shape[d]), [count]) for d, part in enumerate(parts)]
     return put_rows(builder, x, positions, reshape(builder, updates, [count, *x.shape[len(parts) :]]), combine)

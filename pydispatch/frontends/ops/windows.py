@@ -124,9 +124,9 @@ def pool(builder: Builder, name: str, x: Tensor, kernel: Sequence[Size], window:
 def max_pool_with_indices(
     builder: Builder, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, *, columns: bool = False
 ) -> list[Tensor]:
-    """Return the largest element of each window over the spatial axes of x [n, c, ...], and its place in its image.
+    """Return the largest element of each window over the spatial axes of x [n, c, ...], and its index in its image.
 
-    A position is the i64 number of the first of equal elements, counted row by row, or with `columns` column by column.
+    An index is the i64 number of the first of equal elements, counted row by row, or with `columns` column by column.
     NaN is larger than any number. A window without elements gives the least number of the type and -1.
     """
     spatial = len(out)

@@ -1,4 +1,4 @@
-"""JSON that nobody checked: values that know where they stand, so that each fault names its place."""
+"""Untrusted JSON: values know their path in the document, so that each fault names it."""
 
 from __future__ import annotations
 

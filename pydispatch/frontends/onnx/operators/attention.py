@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import attention, gathers, reductions, shapes
@@ -16,9 +16,15 @@ from pydispatch.frontends.ops.formulas import formula
 
 
 def _attention(
-    call: Call, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, past_key: Tensor | None = None,
-    past_value: Tensor | None = None, lengths: Tensor | None = None,
-) -> Sequence[Tensor]:  # fmt: skip
+    call: NodeCall,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    past_key: Tensor | None = None,
+    past_value: Tensor | None = None,
+    lengths: Tensor | None = None,
+) -> Sequence[Tensor]:
     """lengths: how many keys of each sequence count."""
     flat = query.rank == 3
     if flat:
@@ -55,7 +61,7 @@ def _attention(
     return [attention.join_heads(call.b, result) if flat else result, key, value, scores]
 
 
-def _widened(call: Call, mask: Tensor, keys: Size) -> Tensor:
+def _widened(call: NodeCall, mask: Tensor, keys: Size) -> Tensor:
     """Pad a mask to `keys` keys; the added keys are masked out."""
     width = mask.shape[-1]
     if width == 1 or isinstance(width, Expr) or isinstance(keys, Expr) or width >= keys:
@@ -65,7 +71,13 @@ def _widened(call: Call, mask: Tensor, keys: Size) -> Tensor:
 
 
 def rotate(
-    call: Call, x: Tensor, cosines: Tensor, sines: Tensor, position_ids: Tensor | None, interleaved: bool, width: int
+    call: NodeCall,
+    x: Tensor,
+    cosines: Tensor,
+    sines: Tensor,
+    position_ids: Tensor | None,
+    interleaved: bool,
+    width: int,
 ) -> Tensor:
     """Rotate pairs of the first `width` elements of [batch, length, heads, size] by angles.
 
@@ -100,7 +112,7 @@ def rotate(
 
 
 def rotate_any(
-    call: Call,
+    call: NodeCall,
     x: Tensor,
     cosines: Tensor,
     sines: Tensor,
@@ -124,13 +136,15 @@ def rotate_any(
     )
 
 
-def _known(call: Call, size: Size) -> int:
+def _known(call: NodeCall, size: Size) -> int:
     if isinstance(size, Expr):
         raise call.fail("the sizes of heads must be known")
     return size
 
 
-def _rotary_embedding(call: Call, x: Tensor, cosines: Tensor, sines: Tensor, positions: Tensor | None = None) -> Tensor:
+def _rotary_embedding(
+    call: NodeCall, x: Tensor, cosines: Tensor, sines: Tensor, positions: Tensor | None = None
+) -> Tensor:
     interleaved, width = call.flag("interleaved"), call.integer("rotary_embedding_dim", 0)
     return rotate_any(call, x, cosines, sines, positions, call.integer("num_heads", 0), interleaved, width)
 

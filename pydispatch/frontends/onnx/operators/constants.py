@@ -9,14 +9,14 @@ import numpy as np
 from pydispatch.frontends.graph.dtypes import DTYPES, I64
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, shapes
 from pydispatch.frontends.ops.formulas import Element, formula, positions
 
 
-def _constant(call: Call) -> Tensor:
+def _constant(call: NodeCall) -> Tensor:
     """Return the tensor that one of the attributes states."""
     if call.has("value"):
         return call.tensor("value")
@@ -31,7 +31,7 @@ def _constant(call: Call) -> Tensor:
     raise call.fail("its value is no tensor of numbers; strings and sparse tensors are not supported")
 
 
-def _constant_of_shape(call: Call, shape: Tensor) -> Tensor:
+def _constant_of_shape(call: NodeCall, shape: Tensor) -> Tensor:
     sizes = call.sizes(shape, "shape")
     if any(not isinstance(n, Expr) and n < 0 for n in sizes):
         raise call.fail(f"a shape has a negative size: {sizes}")
@@ -39,7 +39,7 @@ def _constant_of_shape(call: Call, shape: Tensor) -> Tensor:
     return shapes.broadcast_to(call.b, shapes.reshape(call.b, value, [1] * len(sizes)), sizes)
 
 
-def _range(call: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
+def _range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     """start, start + delta, ... while below the limit."""
     dtype = start.dtype
     if dtype.is_integer and all(call.maybe_sizes(t) is not None for t in (start, limit, delta)):
@@ -56,7 +56,7 @@ def _range(call: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     return formula(call.b, lambda i, a, d: a + i * d, position, _scalar(call, start), _scalar(call, delta))
 
 
-def _count_of_range(call: Call, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
+def _count_of_range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
     known = [n for n in (call.maybe_numbers(t) for t in (start, limit, delta)) if n is not None]
     if len(known) == 3:
         first, last, step = (float(n.reshape(-1)[0]) for n in known)
@@ -71,17 +71,17 @@ def _count_of_range(call: Call, start: Tensor, limit: Tensor, delta: Tensor) -> 
     return call.b.size_of(call.b.scalar(formula(call.b, counted, start, limit, delta)))
 
 
-def _scalar(call: Call, x: Tensor) -> Tensor:
+def _scalar(call: NodeCall, x: Tensor) -> Tensor:
     return shapes.reshape(call.b, x, [])
 
 
-def _eye_like(call: Call, x: Tensor) -> Tensor:
+def _eye_like(call: NodeCall, x: Tensor) -> Tensor:
     dtype = dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype
     k = call.integer("k", 0)
     return positions(call.b, lambda e: (e.at(1) - e.at(0)).is_equal(k).to(dtype), x.shape)
 
 
-def _shape(call: Call, x: Tensor) -> Tensor:
+def _shape(call: NodeCall, x: Tensor) -> Tensor:
     start, end = call.integer("start", 0), call.integer("end", x.rank)
     sizes = x.shape[slice(start, end)]
     array = np.empty(len(sizes), object)
@@ -89,7 +89,7 @@ def _shape(call: Call, x: Tensor) -> Tensor:
     return call.b.constant(array, I64)
 
 
-def _size(call: Call, x: Tensor) -> Tensor:
+def _size(call: NodeCall, x: Tensor) -> Tensor:
     array = np.empty((), object)
     array[()] = product(x.shape)
     return call.b.constant(array, I64)

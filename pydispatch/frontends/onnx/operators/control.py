@@ -8,7 +8,7 @@ from pydispatch.frontends.graph.dtypes import BOOL, I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.onnx import model
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import control, elementwise, reductions, shapes
 from pydispatch.frontends.ops.indexing import reverse
@@ -16,7 +16,7 @@ from pydispatch.frontends.ops.indexing import reverse
 _UNROLLED = 64  # runs of a graph that are written one by one
 
 
-def _run(call: Call, graph: model.GraphProto, inputs: Sequence[Tensor]) -> list[Tensor]:
+def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> list[Tensor]:
     if len(graph.input) != len(inputs):
         raise call.fail(f"its graph has {len(graph.input)} inputs; it is given {len(inputs)}")
     return call.tracer.graph(
@@ -24,7 +24,7 @@ def _run(call: Call, graph: model.GraphProto, inputs: Sequence[Tensor]) -> list[
     )
 
 
-def _if(call: Call, condition: Tensor) -> list[Tensor]:
+def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
     yes, no = call.graph("then_branch"), call.graph("else_branch")
     known = call.maybe_numbers(condition)
     if known is not None:
@@ -33,7 +33,9 @@ def _if(call: Call, condition: Tensor) -> list[Tensor]:
     return control.if_(call.b, condition, lambda: _run(call, yes, []), lambda: _run(call, no, []), remedy)
 
 
-def _loop(call: Call, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor) -> list[Tensor]:
+def _loop(
+    call: NodeCall, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor
+) -> list[Tensor]:
     """Run a graph until its condition is false, or as often as a limit says. What it gives besides the tensors that it
     carries along is stacked."""
     graph = call.graph("body")
@@ -74,7 +76,7 @@ def _is_true(tensor: model.TensorProto) -> bool:
     return tensor.data_type == 9 and (bytes(tensor.raw_data) == b"\1" or tensor.int32_data.tolist() == [1])
 
 
-def _counted(call: Call, graph: model.GraphProto, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
+def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
     """Emit `runs` iterations of the loop body `graph`; a small constant count is fully unrolled."""
     b, true = call.b, call.b.constant(True, BOOL)
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
@@ -99,13 +101,13 @@ def _counted(call: Call, graph: model.GraphProto, runs: Size, carried: list[Tens
     return [*ends, *stacks]
 
 
-def _no_rows(call: Call, run: Callable[[], list[Tensor]], rows: int) -> list[Tensor]:
+def _no_rows(call: NodeCall, run: Callable[[], list[Tensor]], rows: int) -> list[Tensor]:
     """Return the stacks of a loop that never runs: 0 rows, of the types that `run` would give as its last results."""
     return [control.rows_buffer(call.b, 0, form) for form in control.rows_of(call.b, lambda: run()[-rows:])]
 
 
 def _unrolled(
-    call: Call, graph: model.GraphProto, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
+    call: NodeCall, graph: model.GraphProto, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
 ) -> list[Tensor] | None:
     """Run written one by one, as long as conditions are known. None when one is not."""
     b = call.b
@@ -128,7 +130,12 @@ def _unrolled(
 
 
 def _open(
-    call: Call, graph: model.GraphProto, runs: Size | None, condition: Tensor | None, carried: list[Tensor], rows: int
+    call: NodeCall,
+    graph: model.GraphProto,
+    runs: Size | None,
+    condition: Tensor | None,
+    carried: list[Tensor],
+    rows: int,
 ) -> list[Tensor]:
     """Run until a condition that each call computes is false."""
     b = call.b
@@ -167,7 +174,7 @@ def _open(
     return [*ends[: len(carried)], *(shapes.slice_axis(b, t, 0, 0, total) for t in ends[len(carried) :])]
 
 
-def _scan(call: Call, *operands: Tensor | None) -> list[Tensor]:
+def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     """Run a graph for each slice of some operands along an axis, and stacks what it gives."""
     graph, scanned = call.graph("body"), call.integer("num_scan_inputs")
     if call.version < 9:
@@ -194,7 +201,7 @@ def _scan(call: Call, *operands: Tensor | None) -> list[Tensor]:
 
 
 def _divided(
-    call: Call, graph: model.GraphProto, scanned: int, operands: list[Tensor]
+    call: NodeCall, graph: model.GraphProto, scanned: int, operands: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], int]:
     """Return the carried operands, the scanned operands, and how many rows a run returns."""
     count = len(operands) - scanned
@@ -205,7 +212,7 @@ def _divided(
 
 
 def _scanned(
-    call: Call, graph: model.GraphProto, carried: list[Tensor], moved: list[Tensor], rows: int
+    call: NodeCall, graph: model.GraphProto, carried: list[Tensor], moved: list[Tensor], rows: int
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Run a graph for each slice along the first axes, and return the carried tensors after the last run and the rows
     of all runs.
@@ -228,7 +235,7 @@ def _scanned(
 
 
 def _scan_of_batches(
-    call: Call, graph: model.GraphProto, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
+    call: NodeCall, graph: model.GraphProto, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
 ) -> list[Tensor]:
     """Version 8: each operand has an axis of batches first, and what is scanned one of the sequence after it."""
     if lengths is not None:

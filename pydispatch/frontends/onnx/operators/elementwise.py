@@ -8,7 +8,7 @@ from functools import reduce
 
 from pydispatch.frontends.graph.dtypes import F32, I8, I32, U8, U32, DType, Kind
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import activations
@@ -19,35 +19,35 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 
 def _unary(name: str) -> Conversion:
-    def convert(call: Call, x: Tensor) -> Tensor:
+    def convert(call: NodeCall, x: Tensor) -> Tensor:
         return ops.unary(call.b, name, x)
 
     return convert
 
 
 def _binary(name: str) -> Conversion:
-    def convert(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    def convert(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
         return ops.binary(call.b, name, x, y)
 
     return convert
 
 
 def _compare(order: str) -> Conversion:
-    def convert(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    def convert(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
         return ops.compare(call.b, order, x, y)
 
     return convert
 
 
 def _variadic(name: str) -> Conversion:
-    def convert(call: Call, first: Tensor, *others: Tensor) -> Tensor:
+    def convert(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
         return reduce(lambda x, y: ops.binary(call.b, name, x, y), others, first)
 
     return convert
 
 
 def _formula(written: Callable[[Element], Element]) -> Conversion:
-    def convert(call: Call, x: Tensor) -> Tensor:
+    def convert(call: NodeCall, x: Tensor) -> Tensor:
         return formula(call.b, written, x)
 
     return convert
@@ -56,7 +56,7 @@ def _formula(written: Callable[[Element], Element]) -> Conversion:
 def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversion:
     """Return the conversion of an operator that a formula computes, with attributes that are floats."""
 
-    def convert(call: Call, x: Tensor) -> Tensor:
+    def convert(call: NodeCall, x: Tensor) -> Tensor:
         numbers = [call.real(name, default) for name, default in defaults.items()]
         return formula(call.b, lambda v: written(v, *numbers), x)
 
@@ -66,12 +66,12 @@ def _with_floats(written: Callable[..., Element], **defaults: float) -> Conversi
 # -- arithmetic
 
 
-def _mean(call: Call, first: Tensor, *others: Tensor) -> Tensor:
+def _mean(call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
     total = _variadic("add")(call, first, *others)
     return formula(call.b, lambda v: v / float(1 + len(others)), total)
 
 
-def _mod(call: Call, x: Tensor, y: Tensor) -> Tensor:
+def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return the remainder of a division; with fmod its sign is that of x, else that of y."""
     if call.flag("fmod") or x.dtype.is_unsigned:
         return ops.binary(call.b, "rem", x, y)
@@ -85,7 +85,7 @@ def _mod(call: Call, x: Tensor, y: Tensor) -> Tensor:
     return formula(call.b, rest, x, y)
 
 
-def _pow(call: Call, x: Tensor, y: Tensor) -> Tensor:
+def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """x to the power of y, in the type of x; with a float on either side, computed in floats."""
     if x.dtype.is_integer and y.dtype.is_integer:
         return ops.binary(call.b, "pow", x, ops.convert(call.b, y, x.dtype))
@@ -98,7 +98,7 @@ def _pow(call: Call, x: Tensor, y: Tensor) -> Tensor:
     return ops.convert(call.b, power, x.dtype)
 
 
-def _bit_shift(call: Call, x: Tensor, y: Tensor) -> Tensor:
+def _bit_shift(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Shift bits; those shifted out are lost, and the result is 0 where the distance is the width of the
     type or more.
     """
@@ -112,7 +112,7 @@ def _bit_shift(call: Call, x: Tensor, y: Tensor) -> Tensor:
     return formula(call.b, shifted, x, y)
 
 
-def _clip(call: Call, x: Tensor, least: Tensor | None = None, most: Tensor | None = None) -> Tensor:
+def _clip(call: NodeCall, x: Tensor, least: Tensor | None = None, most: Tensor | None = None) -> Tensor:
     """x within bounds; the upper one wins where they contradict each other."""
     if call.version < 11:
         least = call.b.constant(call.real("min", -math.inf), x.dtype)
@@ -128,7 +128,7 @@ def _clip(call: Call, x: Tensor, least: Tensor | None = None, most: Tensor | Non
 _LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "f8E4M3FNUZ": 240.0, "f8E5M2FNUZ": 57344.0, "f4E2M1FN": 6.0}
 
 
-def cast_to(call: Call, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
+def cast_to(call: NodeCall, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
     """Convert a tensor to another type. saturate: floats of 8 bits get their largest number for larger ones."""
     if x.dtype == to:
         return x
@@ -148,7 +148,7 @@ def _byte_of(dtype: DType) -> DType:
     return U8 if dtype.is_unsigned else I8
 
 
-def _to_small_float(call: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
+def _to_small_float(call: NodeCall, x: Tensor, to: DType, saturate: bool) -> Tensor:
     x = ops.convert(call.b, x, F32)
     largest = _LARGEST.get(to.name)
     if largest is not None and (saturate or to.name == "f4E2M1FN"):
@@ -157,15 +157,15 @@ def _to_small_float(call: Call, x: Tensor, to: DType, saturate: bool) -> Tensor:
     return ops.convert(call.b, x, to)
 
 
-def _cast(call: Call, x: Tensor) -> Tensor:
+def _cast(call: NodeCall, x: Tensor) -> Tensor:
     return _cast_as_stated(call, x, dtype_of(call.integer("to")))
 
 
-def _cast_like(call: Call, x: Tensor, like: Tensor) -> Tensor:
+def _cast_like(call: NodeCall, x: Tensor, like: Tensor) -> Tensor:
     return _cast_as_stated(call, x, like.dtype)
 
 
-def _cast_as_stated(call: Call, x: Tensor, to: DType) -> Tensor:
+def _cast_as_stated(call: NodeCall, x: Tensor, to: DType) -> Tensor:
     saturate = call.flag("saturate", True)
     rounding = call.text("round_mode", "up", ("up", "down", "nearest"))
     if to.name == "f8E8M0FNU" and x.dtype != to:
@@ -173,7 +173,7 @@ def _cast_as_stated(call: Call, x: Tensor, to: DType) -> Tensor:
     return cast_to(call, x, to, saturate)
 
 
-def _to_powers(call: Call, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
+def _to_powers(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate: bool) -> Tensor:
     """Convert floats to a type that has exponents only; signs are dropped, and infinities become NaN."""
 
     def power(value: Element) -> Element:
@@ -194,11 +194,11 @@ def _to_powers(call: Call, x: Tensor, to: DType, rounding: str, saturate: bool) 
 # -- choosing
 
 
-def _where(call: Call, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+def _where(call: NodeCall, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return ops.select(call.b, condition, x, y)
 
 
-def _is_inf(call: Call, x: Tensor) -> Tensor:
+def _is_inf(call: NodeCall, x: Tensor) -> Tensor:
     below, above = call.flag("detect_negative", True), call.flag("detect_positive", True)
     if below and above:
         return ops.unary(call.b, "is_inf", x)
@@ -207,23 +207,23 @@ def _is_inf(call: Call, x: Tensor) -> Tensor:
     return formula(call.b, lambda v: v.unary("is_inf") & ((v < 0.0) if below else (v > 0.0)), x)
 
 
-def _identity(call: Call, x: Tensor) -> Tensor:
+def _identity(call: NodeCall, x: Tensor) -> Tensor:
     return x
 
 
 # -- activations
 
 
-def _gelu(call: Call, x: Tensor) -> Tensor:
+def _gelu(call: NodeCall, x: Tensor) -> Tensor:
     approximate = call.text("approximate", "none", ("none", "tanh")) == "tanh"
     return formula(call.b, activations.tanh_gelu if approximate else activations.gelu, x)
 
 
-def _prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
+def _prelu(call: NodeCall, x: Tensor, slope: Tensor) -> Tensor:
     return formula(call.b, activations.leaky_relu, x, slope)
 
 
-def _dropout(call: Call, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
+def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
     """Return the input itself, as in inference; the mask is true."""
     call.ignore("seed", "ratio")
     if training is not None and bool(call.numbers(training, "training_mode").any()):

@@ -10,30 +10,30 @@ from xdsl.ir import SSAValue
 from pydispatch.frontends.graph.dtypes import F32, I64
 from pydispatch.frontends.graph.sizes import Expr, Size, product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, gathers, ordering, reductions, regions, scatters, selection, shapes
 from pydispatch.frontends.ops.formulas import Element, formula, formulas
 from pydispatch.frontends.ops.indexing import CoordinateBuilder, elements_at
 
 
-def _check_integers(call: Call, indices: Tensor) -> None:
+def _check_integers(call: NodeCall, indices: Tensor) -> None:
     if not indices.dtype.is_integer:
         raise call.fail(f"its indices are {indices}; expected integers")
 
 
-def _gather(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+def _gather(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     _check_integers(call, indices)
     return gathers.take(call.b, x, indices, call.axis(call.integer("axis", 0), x.rank))
 
 
-def _gather_elements(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+def _gather_elements(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     axis = call.axis(call.integer("axis", 0), x.rank)
     _check_within(call, x, indices, axis)
     return gathers.take_along(call.b, x, indices, axis)
 
 
-def _check_within(call: Call, x: Tensor, indices: Tensor, axis: int) -> None:
+def _check_within(call: NodeCall, x: Tensor, indices: Tensor, axis: int) -> None:
     _check_integers(call, indices)
     if indices.rank != x.rank:
         raise call.fail(f"its operands are {x} and indices {indices}; expected as many axes")
@@ -42,7 +42,7 @@ def _check_within(call: Call, x: Tensor, indices: Tensor, axis: int) -> None:
             raise call.fail(f"its indices {indices} are larger than {x} along axis {d}")
 
 
-def _gather_nd(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+def _gather_nd(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
     _check_integers(call, indices)
     batch = call.integer("batch_dims", 0)
     if not 0 <= batch < max(1, min(x.rank, indices.rank)) or not indices.rank:
@@ -53,19 +53,19 @@ def _gather_nd(call: Call, x: Tensor, indices: Tensor) -> Tensor:
 _COMBINE = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"}
 
 
-def _scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     axis = call.axis(call.integer("axis", 0), x.rank)
     _check_within(call, x, indices, axis)
     combine = _COMBINE[call.text("reduction", "none", tuple(_COMBINE))]
     return scatters.put_along(call.b, x, indices, updates, axis, combine)
 
 
-def _scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+def _scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     _check_integers(call, indices)
     return scatters.put_nd(call.b, x, indices, updates, _COMBINE[call.text("reduction", "none", tuple(_COMBINE))])
 
 
-def _tensor_scatter(call: Call, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
+def _tensor_scatter(call: NodeCall, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
     """Update written into a cache [batch, ..., length, ...] from a position on that each batch states."""
     axis = call.axis(call.integer("axis", -2), cache.rank)
     around = call.text("mode", "linear", ("linear", "circular")) == "circular"
@@ -77,7 +77,7 @@ def _tensor_scatter(call: Call, cache: Tensor, update: Tensor, begin: Tensor | N
     return scatters.put_along(call.b, cache, positions, update, axis)
 
 
-def _one_hot(call: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
+def _one_hot(call: NodeCall, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
     """Return a tensor of two values: the second value where the position along a new axis is the index, elsewhere the
     first one.
     """
@@ -92,7 +92,7 @@ def _one_hot(call: Call, indices: Tensor, depth: Tensor, values: Tensor) -> Tens
     return formula(call.b, lambda at, i, no, yes: at.is_equal(i).where(yes, no), positions, spread, off, on)
 
 
-def _top_k(call: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
+def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
     axis = call.axis(call.integer("axis", -1), x.rank)
     largest = call.flag("largest", True)
     call.ignore("sorted")  # sorted ones are as good
@@ -103,13 +103,13 @@ def _top_k(call: Call, x: Tensor, k: Tensor | None = None) -> Sequence[Tensor]:
     return ordering.top_k(call.b, x, count, axis, largest=largest)
 
 
-def _non_zero(call: Call, x: Tensor) -> Tensor:
+def _non_zero(call: NodeCall, x: Tensor) -> Tensor:
     """Return the positions of elements that are not 0, a row for each axis."""
     rows = selection.indices_of_nonzero(call.b, x if x.rank else shapes.reshape(call.b, x, [1]))
     return shapes.stack(call.b, rows, 0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
 
 
-def _compress(call: Call, x: Tensor, condition: Tensor) -> Tensor:
+def _compress(call: NodeCall, x: Tensor, condition: Tensor) -> Tensor:
     """Return the slices along an axis whose condition is true."""
     if call.has("axis"):
         axis = call.axis(call.integer("axis"), x.rank)
@@ -118,7 +118,7 @@ def _compress(call: Call, x: Tensor, condition: Tensor) -> Tensor:
     return gathers.take(call.b, x, selection.indices_of_true(call.b, condition), axis)
 
 
-def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
+def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
     """Reverse the first elements along the time axis, as many as each batch states."""
     batch, time = call.axis(call.integer("batch_axis", 1), x.rank), call.axis(call.integer("time_axis", 0), x.rank)
     lengths_ = shapes.reshape(call.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
@@ -134,7 +134,7 @@ def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
     return elements_at(call.b, x, x.shape, coordinates, lengths_)
 
 
-def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
+def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
     """Put elements back at the positions where MaxPool found them, with 0 elsewhere."""
     kernel = call.integers("kernel_shape")
     rank = len(kernel)
@@ -153,7 +153,7 @@ def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Tensor | None = N
     return shapes.reshape(call.b, unpooled, wanted)
 
 
-def _in_other_shape(call: Call, positions: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
+def _in_other_shape(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Sequence[Size]) -> Tensor:
     sizes = [reductions.size_as(call.b, n, I64) for n in (*old, *new)]
 
     def moved(at: Element, *sizes: Element) -> Element:
@@ -167,7 +167,7 @@ def _in_other_shape(call: Call, positions: Tensor, old: Sequence[Size], new: Seq
 
 
 def _non_max_suppression(
-    call: Call, boxes: Tensor, scores: Tensor, most: Tensor | None = None, overlap: Tensor | None = None,
+    call: NodeCall, boxes: Tensor, scores: Tensor, most: Tensor | None = None, overlap: Tensor | None = None,
     least: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Return the best boxes of each class that overlap no better one too much: rows (batch, class, box).
@@ -200,7 +200,7 @@ def _non_max_suppression(
     return shapes.concat(b, [shapes.expand_dims(b, t, [1]) for t in (image, kind, box)], 1)
 
 
-def _spread(call: Call, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
+def _spread(call: NodeCall, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
     """Return one coordinate of each box, repeated for each class."""
     part = shapes.reshape(
         call.b, shapes.slice_axis(call.b, boxes, 2, side, side + 1), [boxes.shape[0], 1, boxes.shape[1]]
@@ -221,7 +221,7 @@ def _corners(values: Sequence[Element], centered: bool) -> list[Element]:
     ]
 
 
-def _unique(call: Call, x: Tensor) -> list[Tensor]:
+def _unique(call: NodeCall, x: Tensor) -> list[Tensor]:
     """Return the distinct elements, or slices along an axis; the first position of each; the distinct one that each
     element is; and how often each one occurs.
     """

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from pydispatch.frontends.graph.dtypes import DTYPES, F32
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, indexing, normalization, reductions, shapes
@@ -17,7 +17,7 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 
 def _batch_normalization(
-    call: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
+    call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
 ) -> Sequence[Tensor]:
     """Normalize each channel by the supplied mean and variance, or in training by those of the batch.
 
@@ -37,12 +37,12 @@ def _batch_normalization(
     return [result, *running]
 
 
-def _instance_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+def _instance_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     vectors = [normalization.along(call.b, t, 1, x.rank) for t in (scale, bias)]
     return normalization.layer_norm(call.b, x, range(2, x.rank), vectors[0], vectors[1], call.real("epsilon", 1e-5))[0]
 
 
-def layer_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
+def layer_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
     """Over the axes from the given one on; gives the mean and the inverse of the deviation too."""
     axis = call.axis(call.integer("axis", -1), x.rank)
     inner = dtype_of(call.integer("stash_type", 1))
@@ -51,14 +51,14 @@ def layer_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor | Non
     return normalization.layer_norm(call.b, x, range(axis, x.rank), scale, bias, call.real("epsilon", 1e-5))
 
 
-def rms_normalization(call: Call, x: Tensor, scale: Tensor) -> Tensor:
+def rms_normalization(call: NodeCall, x: Tensor, scale: Tensor) -> Tensor:
     """Divide by the root mean square over the axes from attribute `axis` to the last one; multiply by `scale`."""
     axis = call.axis(call.integer("axis", -1), x.rank)
     call.ignore("stash_type")
     return normalization.rms_norm(call.b, x, range(axis, x.rank), scale, call.real("epsilon", 1e-5))
 
 
-def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+def _group_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """Normalize each group of channels.
 
     Scale and bias have one element per group before version 21, and one per channel since version 21.
@@ -81,7 +81,7 @@ def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> 
     return normalization.group_norm(call.b, x, groups, scale, bias, epsilon)[0]
 
 
-def _mean_variance(call: Call, x: Tensor) -> Tensor:
+def _mean_variance(call: NodeCall, x: Tensor) -> Tensor:
     axes = call.axes(call.integers("axes", [0, 2, 3]), x.rank)
     mean, variance = normalization.moments(call.b, x, axes)
     return formula(
@@ -89,13 +89,13 @@ def _mean_variance(call: Call, x: Tensor) -> Tensor:
     )
 
 
-def _lp_normalization(call: Call, x: Tensor) -> Tensor:
+def _lp_normalization(call: NodeCall, x: Tensor) -> Tensor:
     axis = call.axis(call.integer("axis", -1), x.rank)
     norm = normalization.lp_norm(call.b, x, float(call.integer("p", 2)), [axis], keep=True)
     return formula(call.b, lambda v, n: n.is_equal(0.0).where(0.0, v / n), x, norm)
 
 
-def _lrn(call: Call, x: Tensor) -> Tensor:
+def _lrn(call: NodeCall, x: Tensor) -> Tensor:
     """Normalize each element by the squares of the elements in the channels around its own."""
     size, alpha, beta, bias = (
         call.integer("size"),
@@ -123,7 +123,7 @@ def _lrn(call: Call, x: Tensor) -> Tensor:
 # -- losses
 
 
-def _negative_log_likelihood(call: Call, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes."""
     reduction = call.text("reduction", "mean", ("mean", "sum", "none"))
     ignored = call.integer("ignore_index") if call.has("ignore_index") else None
@@ -153,7 +153,7 @@ def _negative_log_likelihood(call: Call, x: Tensor, target: Tensor, weight: Tens
     return elementwise.binary(call.b, "div", total, reductions.reduce(call.b, "add", weights))
 
 
-def _softmax_cross_entropy(call: Call, x: Tensor, target: Tensor, weight: Tensor | None = None) -> list[Tensor]:
+def _softmax_cross_entropy(call: NodeCall, x: Tensor, target: Tensor, weight: Tensor | None = None) -> list[Tensor]:
     logarithms = normalization.log_softmax(call.b, x, 1)
     return [_negative_log_likelihood(call, logarithms, target, weight), logarithms]
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Shape, Size, product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import spatial_rank, window_of
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, normalization, products, reductions, shapes, windows
@@ -18,7 +18,7 @@ from pydispatch.frontends.ops.formulas import Element, formula
 from pydispatch.frontends.ops.products import Window
 
 
-def _moving(call: Call, x: Tensor) -> tuple[list[Size], Window, Shape]:
+def _moving(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shape]:
     """Return the sizes of the windows, how they move, and how many there are along each axis."""
     kernel = call.integers("kernel_shape")
     if any(not 1 <= k <= 1 << 20 for k in kernel):
@@ -28,7 +28,7 @@ def _moving(call: Call, x: Tensor) -> tuple[list[Size], Window, Shape]:
     return list(kernel), window, products.window_sizes(call.b, x.shape[2:], kernel, window, ceil)
 
 
-def _max_pool(call: Call, x: Tensor) -> Sequence[Tensor]:
+def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     kernel, window, out = _moving(call, x)
     columns = call.flag("storage_order")
     if call.results < 2:
@@ -43,7 +43,7 @@ def _max_pool(call: Call, x: Tensor) -> Sequence[Tensor]:
     return [result, formula(call.b, whole, positions, image, channels)]
 
 
-def _average_pool(call: Call, x: Tensor) -> Tensor:
+def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
     everything = call.flag("count_include_pad")
     kernel, window, out = _moving(call, x)
     inner = normalization.wide(x.dtype)
@@ -74,7 +74,7 @@ def _reaches_beyond(x: Tensor, kernel: Sequence[Size], window: Window, out: Shap
     return False
 
 
-def _lp_pool(call: Call, x: Tensor) -> Tensor:
+def _lp_pool(call: NodeCall, x: Tensor) -> Tensor:
     order = call.integer("p", 2)
     kernel, window, out = _moving(call, x)
     powers = formula(call.b, lambda v: v * v if order == 2 else v.unary("abs").binary("pow", float(order)), x)
@@ -82,24 +82,24 @@ def _lp_pool(call: Call, x: Tensor) -> Tensor:
     return formula(call.b, lambda v: v.unary("sqrt") if order == 2 else v.binary("pow", 1.0 / order), total)
 
 
-def _spatial(call: Call, x: Tensor) -> list[int]:
+def _spatial(call: NodeCall, x: Tensor) -> list[int]:
     return list(range(2, 2 + spatial_rank(call, x)))
 
 
-def _global_average(call: Call, x: Tensor) -> Tensor:
+def _global_average(call: NodeCall, x: Tensor) -> Tensor:
     wide = elementwise.convert(call.b, x, normalization.wide(x.dtype))
     return elementwise.convert(call.b, reductions.mean(call.b, wide, _spatial(call, x), True), x.dtype)
 
 
-def _global_max(call: Call, x: Tensor) -> Tensor:
+def _global_max(call: NodeCall, x: Tensor) -> Tensor:
     return reductions.reduce(call.b, "max", x, _spatial(call, x), True)
 
 
-def _global_lp(call: Call, x: Tensor) -> Tensor:
+def _global_lp(call: NodeCall, x: Tensor) -> Tensor:
     return normalization.lp_norm(call.b, x, float(call.integer("p", 2)), _spatial(call, x), True)
 
 
-def _col2im(call: Call, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
+def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     """Put blocks beside each other in an image; where they overlap, they are summed."""
     sizes = [int(n) for n in call.numbers(image, "image_shape").reshape(-1)]
     kernel = [int(n) for n in call.numbers(block, "block_shape").reshape(-1)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydispatch.frontends.graph.dtypes import F32, I32, I64, DType
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, maximum, product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, gathers, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
@@ -21,13 +21,13 @@ def accumulator(dtype: DType) -> DType:
     return F32 if dtype.is_float and dtype.bits < 32 else dtype
 
 
-def matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
+def matmul(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return the matrix product, summed in f32 for smaller floats."""
     product_ = products.matmul(call.b, x, y, accumulator(x.dtype))
     return elementwise.convert(call.b, product_, x.dtype)
 
 
-def gemm(call: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
+def gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
     """alpha x y + beta bias, either of x and y transposed."""
     if x.rank != 2 or y.rank != 2:
         raise call.fail(f"its operands are {x} and {y}; expected matrices")
@@ -45,11 +45,11 @@ def _times(value: Element, factor: float) -> Element:
     return value if factor == 1.0 else value * (int(factor) if value.dtype.is_integer else factor)
 
 
-def _einsum(call: Call, *operands: Tensor) -> Tensor:
+def _einsum(call: NodeCall, *operands: Tensor) -> Tensor:
     return products.einsum(call.b, call.text("equation"), *operands)
 
 
-def without_zero_point(call: Call, x: Tensor, zero: Tensor | None, axis: int | None) -> Tensor:
+def without_zero_point(call: NodeCall, x: Tensor, zero: Tensor | None, axis: int | None) -> Tensor:
     """x minus its zero point, in i32. axis: that of a vector of zero points."""
     wide = elementwise.convert(call.b, x, I32)
     if zero is None or (zero.numbers is not None and not zero.numbers.any()):
@@ -60,7 +60,7 @@ def without_zero_point(call: Call, x: Tensor, zero: Tensor | None, axis: int | N
 
 
 def _matmul_integer(
-    call: Call, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
+    call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
 ) -> Tensor:
     rows = without_zero_point(call, x, x_zero, -2)
     return products.matmul(call.b, rows, without_zero_point(call, y, y_zero, -1), I32)
@@ -69,14 +69,14 @@ def _matmul_integer(
 # -- convolutions
 
 
-def spatial_rank(call: Call, x: Tensor) -> int:
+def spatial_rank(call: NodeCall, x: Tensor) -> int:
     """Return how many axes of x [n, c, ...] windows move over."""
     if x.rank < 3:
         raise call.fail(f"its operand is {x}; expected 3 axes or more")
     return x.rank - 2
 
 
-def window_of(call: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False) -> Window:
+def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size], ceil: bool = False) -> Window:
     """Return the window of a convolution or pooling, from strides, dilations, pads and auto_pad."""
     rank = spatial_rank(call, x)
     strides = positive(call, "strides", rank)
@@ -101,7 +101,7 @@ def window_of(call: Call, x: Tensor, kernel: Sequence[Size], ceil: bool = False)
     return Window(tuple(strides), tuple(low), tuple(high), tuple(dilations))
 
 
-def positive(call: Call, name: str, rank: int) -> list[int]:
+def positive(call: NodeCall, name: str, rank: int) -> list[int]:
     """Return a number of at least 1 for each axis, which are 1 when they are left out."""
     numbers = call.integers(name, [1] * rank)
     if len(numbers) != rank or any(not 1 <= n <= _MOST for n in numbers):
@@ -109,7 +109,7 @@ def positive(call: Call, name: str, rank: int) -> list[int]:
     return numbers
 
 
-def kernel_of(call: Call, w: Tensor, x: Tensor) -> Sequence[Size]:
+def kernel_of(call: NodeCall, w: Tensor, x: Tensor) -> Sequence[Size]:
     """Return the spatial sizes of filters, which kernel_shape repeats."""
     if w.rank != x.rank:
         raise call.fail(f"its operands are {x} and {w}; expected as many axes in both")
@@ -119,7 +119,7 @@ def kernel_of(call: Call, w: Tensor, x: Tensor) -> Sequence[Size]:
     return w.shape[2:]
 
 
-def groups_of(call: Call) -> int:
+def groups_of(call: NodeCall) -> int:
     """Return the number of groups of channels."""
     groups = call.integer("group", 1)
     if groups < 1:
@@ -127,14 +127,14 @@ def groups_of(call: Call) -> int:
     return groups
 
 
-def conv(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+def conv(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return a convolution of x [n, c, ...] by w [f, c / groups, ...], plus a number for each filter."""
     window = window_of(call, x, kernel_of(call, w, x))
     convolved = products.convolution(call.b, x, w, window, groups=groups_of(call), dtype=accumulator(x.dtype))
     return with_bias(call, convolved, bias, x.dtype)
 
 
-def with_bias(call: Call, x: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
+def with_bias(call: NodeCall, x: Tensor, bias: Tensor | None, dtype: DType) -> Tensor:
     """x [n, f, ...] plus a number for each f."""
     if bias is None:
         return elementwise.convert(call.b, x, dtype)
@@ -143,7 +143,7 @@ def with_bias(call: Call, x: Tensor, bias: Tensor | None, dtype: DType) -> Tenso
 
 
 def conv_integer(
-    call: Call, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
+    call: NodeCall, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
 ) -> Tensor:
     """Return a convolution of integers without their zero points; padding is a zero point too."""
     window = window_of(call, x, kernel_of(call, w, x))
@@ -151,7 +151,7 @@ def conv_integer(
     return products.convolution(call.b, inputs, filters, window, groups=groups_of(call), dtype=I32)
 
 
-def _conv_transpose(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
+def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
     rank = spatial_rank(call, x)
     kernel = kernel_of(call, w, x)
     strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
@@ -192,7 +192,7 @@ def _conv_transpose(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None
 _LARGEST_DETERMINANT = 32
 
 
-def _det(call: Call, x: Tensor) -> Tensor:
+def _det(call: NodeCall, x: Tensor) -> Tensor:
     """Return the determinants of [..., n, n], by elimination with the largest element of each column."""
     b, n = call.b, x.shape[-1]
     if x.rank < 2 or isinstance(n, Expr) or x.shape[-2] != n or n > _LARGEST_DETERMINANT:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydispatch.frontends.graph.dtypes import F32, I32, U8, DType
 from pydispatch.frontends.graph.sizes import Expr, ceil_div
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.tensors import dtype_of
@@ -24,7 +24,7 @@ def bounds(dtype: DType) -> tuple[float, float]:
     return float(-(1 << dtype.bits - 1)), float((1 << dtype.bits - 1) - 1)
 
 
-def quantize(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None, to: DType, saturate: bool = True) -> Tensor:
+def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: DType, saturate: bool = True) -> Tensor:
     """x / scale, rounded to even, plus the zero point, within the type. All broadcast to x."""
     inner = F32 if x.dtype.bits < 32 or not x.dtype.is_float else x.dtype
     operands = [x, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
@@ -44,7 +44,7 @@ def quantize(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None, to: DTyp
     return formula(call.b, lambda v: v.to(I32).to(to) if to.bits < 32 else v.to(to), rounded)
 
 
-def dequantize(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
+def dequantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
     """(x - zero point) * scale, in the type of the scale. All broadcast to x."""
     inner = F32 if x.dtype.is_float else I32
     values = cast_to(call, x, inner)
@@ -57,7 +57,7 @@ def dequantize(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None) -> Ten
     return formula(call.b, written, *operands)
 
 
-def _spread(call: Call, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
+def _spread(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
     """Return scales or zero points so that they broadcast to x: one, a vector along an axis, or one for each block of
     an axis.
     """
@@ -78,14 +78,14 @@ def _spread(call: Call, t: Tensor | None, x: Tensor, axis: int, block: int) -> T
     return shapes.reshape(call.b, t, [t.shape[0] if d == axis else 1 for d in range(x.rank)])
 
 
-def _axis(call: Call, x: Tensor, scale: Tensor) -> tuple[int, int]:
+def _axis(call: NodeCall, x: Tensor, scale: Tensor) -> tuple[int, int]:
     axis, block = call.integer("axis", 1), call.integer("block_size", 0)
     if scale.rank == 0 or (scale.rank == 1 and scale.shape[0] == 1 and not block):
         return 0, block
     return call.axis(axis, x.rank), block
 
 
-def _quantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     to = zero.dtype if zero is not None else dtype_of(call.integer("output_dtype", 0) or 2)
     call.ignore("output_dtype", "precision")
     axis, block = _axis(call, x, scale)
@@ -93,19 +93,19 @@ def _quantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None =
     return quantize(call, x, _need(call, scale, x, axis, block), _spread(call, zero, x, axis, block), to, saturate)
 
 
-def _dequantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+def _dequantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
     axis, block = _axis(call, x, scale)
     call.ignore("output_dtype")
     return dequantize(call, x, _need(call, scale, x, axis, block), _spread(call, zero, x, axis, block))
 
 
-def _need(call: Call, t: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
+def _need(call: NodeCall, t: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
     spread = _spread(call, t, x, axis, block)
     assert spread is not None
     return spread
 
 
-def dynamic_quantize(call: Call, x: Tensor) -> Sequence[Tensor]:
+def dynamic_quantize(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     """x as bytes between its own extremes, with 0 among them; gives the scale and the zero point too."""
     least, most = (reductions.reduce(call.b, name, x) for name in ("min", "max"))
     scale = formula(call.b, lambda a, n: (n.max(0.0) - a.min(0.0)) / 255.0, least, most)
@@ -120,7 +120,7 @@ def dynamic_quantize(call: Call, x: Tensor) -> Sequence[Tensor]:
 
 
 def requantize(
-    call: Call, x: Tensor, scales: Sequence[Tensor], out_scale: Tensor, out_zero: Tensor, to: DType
+    call: NodeCall, x: Tensor, scales: Sequence[Tensor], out_scale: Tensor, out_zero: Tensor, to: DType
 ) -> Tensor:
     """Return sums of products as numbers of another scale. scales: of both factors; all broadcast to x."""
 
@@ -133,7 +133,7 @@ def requantize(
 
 
 def _qlinear_matmul(
-    call: Call,
+    call: NodeCall,
     x: Tensor,
     x_scale: Tensor,
     x_zero: Tensor,
@@ -151,16 +151,24 @@ def _qlinear_matmul(
     )
 
 
-def _along(call: Call, t: Tensor, x: Tensor, axis: int) -> Tensor:
+def _along(call: NodeCall, t: Tensor, x: Tensor, axis: int) -> Tensor:
     if t.rank != 1 or t.shape[0] == 1:
         return shapes.reshape(call.b, t, []) if t.rank == 1 else t
     return shapes.reshape(call.b, t, [t.shape[0] if d == axis else 1 for d in range(x.rank)])
 
 
 def _qlinear_conv(
-    call: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, w: Tensor, w_scale: Tensor, w_zero: Tensor, scale: Tensor,
-    zero: Tensor, bias: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    call: NodeCall,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero: Tensor,
+    w: Tensor,
+    w_scale: Tensor,
+    w_zero: Tensor,
+    scale: Tensor,
+    zero: Tensor,
+    bias: Tensor | None = None,
+) -> Tensor:
     convolved = products.conv_integer(call, x, w, x_zero, w_zero)
     convolved = products.with_bias(call, convolved, bias, I32)
     return requantize(call, convolved, [x_scale, _along(call, w_scale, convolved, 1)], scale, zero, zero.dtype)

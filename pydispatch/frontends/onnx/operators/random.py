@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pydispatch.frontends.graph.dtypes import F32, DType
 from pydispatch.frontends.graph.sizes import Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
@@ -16,33 +16,33 @@ from pydispatch.frontends.ops import random
 from pydispatch.frontends.ops.formulas import formula
 
 
-def _drawn(call: Call, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:
+def _drawn(call: NodeCall, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:
     """Return two tensors of independent u32."""
     seed = int.from_bytes(struct.pack("<f", call.real("seed")), "little") if call.has("seed") else None
     return random.draw(call.b, shape, seed)
 
 
-def _unit(call: Call, shape: Sequence[Size]) -> Tensor:
+def _unit(call: NodeCall, shape: Sequence[Size]) -> Tensor:
     """Return numbers from 0 up to 1."""
     return random.uniform(call.b, _drawn(call, shape)[0], F32)
 
 
-def _uniform(call: Call, shape: Sequence[Size], to: DType) -> Tensor:
+def _uniform(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
     low, high = call.real("low", 0.0), call.real("high", 1.0)
     return cast_to(call, formula(call.b, lambda v: v * (high - low) + low, _unit(call, shape)), to)
 
 
-def _normal(call: Call, shape: Sequence[Size], to: DType) -> Tensor:
+def _normal(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
     mean, scale = call.real("mean", 0.0), call.real("scale", 1.0)
     samples = random.normal(call.b, *_drawn(call, shape), F32)
     return cast_to(call, formula(call.b, lambda v: v * scale + mean, samples), to)
 
 
-Draw = Callable[[Call, Sequence[Size], DType], Tensor]
+Draw = Callable[[NodeCall, Sequence[Size], DType], Tensor]
 
 
 def _of_shape(draw: Draw) -> Conversion:
-    def convert(call: Call) -> Tensor:
+    def convert(call: NodeCall) -> Tensor:
         shape = call.integers("shape")
         if any(not 0 <= n < 1 << 40 for n in shape):
             raise call.fail(f"its shape is {shape}")
@@ -52,13 +52,13 @@ def _of_shape(draw: Draw) -> Conversion:
 
 
 def _like(draw: Draw) -> Conversion:
-    def convert(call: Call, x: Tensor) -> Tensor:
+    def convert(call: NodeCall, x: Tensor) -> Tensor:
         return draw(call, x.shape, dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype)
 
     return convert
 
 
-def _bernoulli(call: Call, x: Tensor) -> Tensor:
+def _bernoulli(call: NodeCall, x: Tensor) -> Tensor:
     """1 with the probability that each element states."""
     to = dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype
     return cast_to(call, formula(call.b, lambda v, p: (v < p.to(F32)).to(F32), _unit(call, x.shape), x), to)

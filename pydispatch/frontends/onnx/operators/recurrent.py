@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import accumulator
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import activations, control, elementwise, products, reductions, shapes
@@ -34,7 +34,7 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
 }
 
 
-def _activations(call: Call, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
+def _activations(call: NodeCall, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
     """Return the activation functions of each direction."""
     names = call.texts("activations", []) or list(defaults) * directions
     alphas, betas = call.reals("activation_alpha", []), call.reals("activation_beta", [])
@@ -59,7 +59,7 @@ def _bound(function: Callable[..., Element], numbers: Sequence[float], limit: fl
 
 
 def _recurrent(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None, lengths: Tensor | None,
+    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None, lengths: Tensor | None,
     initial: Sequence[Tensor | None], gates: int, cell: Callable[[int, Tensor, Tensor | None], Step],
 ) -> list[Tensor]:  # fmt: skip
     """Run cells over x [length, batch, inputs] in one or both directions.
@@ -101,11 +101,13 @@ def _recurrent(
     return [everything, *final]
 
 
-def _at(call: Call, t: Tensor, n: int) -> Tensor:
+def _at(call: NodeCall, t: Tensor, n: int) -> Tensor:
     return shapes.reshape(call.b, shapes.slice_axis(call.b, t, 0, n, n + 1), t.shape[1:])
 
 
-def _halves(call: Call, bias: Tensor | None, n: int, gates: int, hidden: Size) -> tuple[Tensor | None, Tensor | None]:
+def _halves(
+    call: NodeCall, bias: Tensor | None, n: int, gates: int, hidden: Size
+) -> tuple[Tensor | None, Tensor | None]:
     """Return the input bias and the recurrence bias of direction `n`; None for both when there is no bias."""
     if bias is None:
         return None, None
@@ -114,14 +116,16 @@ def _halves(call: Call, bias: Tensor | None, n: int, gates: int, hidden: Size) -
     return shapes.slice_axis(call.b, own, 0, 0, middle), shapes.slice_axis(call.b, own, 0, middle, middle + middle)
 
 
-def _first(call: Call, t: Tensor | None, count: int, batch: Size, hidden: Size, by_batch: bool, x: Tensor) -> Tensor:
+def _first(
+    call: NodeCall, t: Tensor | None, count: int, batch: Size, hidden: Size, by_batch: bool, x: Tensor
+) -> Tensor:
     if t is None:
         return shapes.full(call.b, 0.0, (count, batch, hidden), x.dtype)
     return shapes.transpose(call.b, t, [1, 0, 2]) if by_batch else t
 
 
 def _run(
-    call: Call, inputs: Tensor, states: list[Tensor], step: Step, backwards: bool, lengths: Tensor | None
+    call: NodeCall, inputs: Tensor, states: list[Tensor], step: Step, backwards: bool, lengths: Tensor | None
 ) -> tuple[Tensor, list[Tensor]]:
     """Run a cell over all time steps, and return its outputs and the states after the last step.
 
@@ -159,25 +163,25 @@ def _run(
     return shapes.stack(b, outputs, 0), states
 
 
-def _gates(call: Call, t: Tensor, count: int) -> list[Tensor]:
+def _gates(call: NodeCall, t: Tensor, count: int) -> list[Tensor]:
     width = t.shape[-1]
     gate_size = width // count
     return shapes.split(call.b, t, t.rank - 1, [gate_size] * count)
 
 
-def _product(call: Call, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
+def _product(call: NodeCall, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
     product = products.matmul(call.b, h, shapes.transpose(call.b, r), accumulator(h.dtype))
     if bias is None:
         return elementwise.convert(call.b, product, h.dtype)
     return formula(call.b, lambda v, k: (v + k.to(v.dtype)).to(h.dtype), product, bias)
 
 
-def _directions(call: Call) -> int:
+def _directions(call: NodeCall) -> int:
     return 2 if call.text("direction", "forward") == "bidirectional" else 1
 
 
 def _rnn(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
+    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
     functions = _activations(call, ["Tanh"], _directions(call))
@@ -194,7 +198,7 @@ def _rnn(
 
 
 def _gru(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
+    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Gates are in the order update, reset, hidden."""
@@ -231,7 +235,7 @@ def _gru(
 
 
 def _lstm(
-    call: Call, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
+    call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None, state: Tensor | None = None, peepholes: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Gates are in the order input, output, forget, cell; peepholes of input, output, forget."""

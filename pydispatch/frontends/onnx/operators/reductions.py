@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pydispatch.frontends.graph.dtypes import F64, I64
 from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.shapes import axes_operand
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, normalization, reductions, scans, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
 
-Reduce = Callable[[Call, Tensor, list[int], bool], Tensor]
+Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]
 
 
 def _reduction(reduce: Reduce, operand_since: int = 18) -> Conversion:
@@ -21,7 +21,7 @@ def _reduction(reduce: Reduce, operand_since: int = 18) -> Conversion:
     an operand.
     """
 
-    def convert(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+    def convert(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
         keep = call.flag("keepdims", True)
         stated = axes_operand(call, axes, operand_since)
         nothing = call.flag("noop_with_empty_axes") if call.version >= operand_since else False
@@ -39,7 +39,7 @@ def _by_name(name: str) -> Reduce:
 def _sum_of(written: Callable[[Element], Element], after: Callable[[Element], Element] | None = None) -> Reduce:
     """Return a reduction: the sum of a function of the elements, to which `after` is applied."""
 
-    def reduce_sum(call: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+    def reduce_sum(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
         inner = normalization.wide(x.dtype)
         total = reductions.reduce(call.b, "add", formula(call.b, lambda v: written(v.to(inner)), x), axes, keep)
         if after is None:
@@ -55,17 +55,17 @@ def _root(value: Element) -> Element:
     return value.unary("sqrt")
 
 
-def _mean(call: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+def _mean(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
     wide = elementwise.convert(call.b, x, normalization.wide(x.dtype))
     return elementwise.convert(call.b, reductions.mean(call.b, wide, axes, keep), x.dtype)
 
 
-def _log_sum_exp(call: Call, x: Tensor, axes: list[int], keep: bool) -> Tensor:
+def _log_sum_exp(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
     return normalization.log_sum_exp(call.b, x, axes, keep)
 
 
 def _argument(name: str) -> Conversion:
-    def convert(call: Call, x: Tensor) -> Tensor:
+    def convert(call: NodeCall, x: Tensor) -> Tensor:
         axis = call.axis(call.integer("axis", 0), x.rank)
         keep, last = call.flag("keepdims", True), call.flag("select_last_index")
         return reductions.argument(call.b, name, x, axis, keep, I64, last)
@@ -73,13 +73,13 @@ def _argument(name: str) -> Conversion:
     return convert
 
 
-def _softmax_like(function: Callable[[Call, Tensor, int], Tensor]) -> Conversion:
+def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor]) -> Conversion:
     """Return the conversion of an operator that `function` computes along one axis, for example softmax.
 
     Before version 13 of the operator, the axes from `axis` on are flattened into one.
     """
 
-    def convert(call: Call, x: Tensor) -> Tensor:
+    def convert(call: NodeCall, x: Tensor) -> Tensor:
         if call.version >= 13:
             return function(call, x, call.axis(call.integer("axis", -1), x.rank))
         axis = call.axis(call.integer("axis", 1), x.rank)
@@ -89,14 +89,14 @@ def _softmax_like(function: Callable[[Call, Tensor, int], Tensor]) -> Conversion
     return convert
 
 
-def _hardmax(call: Call, x: Tensor, axis: int) -> Tensor:
+def _hardmax(call: NodeCall, x: Tensor, axis: int) -> Tensor:
     """1 at the first of the largest elements along an axis."""
     position = reductions.argument(call.b, "max", x, axis, keep=True)
     return formula(call.b, lambda v, at: v.position(axis, I64).is_equal(at).to(x.dtype), x, position)
 
 
 def _cumulative(name: str) -> Conversion:
-    def convert(call: Call, x: Tensor, axis: Tensor) -> Tensor:
+    def convert(call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
         """Return sums (or products) of the elements up to each one, or from each one on."""
         along = call.axis(int(call.numbers(axis, "axis").reshape(-1)[0]), x.rank)
         return scans.cumulative(call.b, name, x, along, call.flag("exclusive"), call.flag("reverse"))

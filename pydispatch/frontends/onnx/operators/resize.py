@@ -13,7 +13,7 @@ import numpy as np
 from pydispatch.frontends.graph.dtypes import F32, I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, gathers, normalization, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
@@ -43,7 +43,7 @@ class Sampling:
 
 
 def _resize(
-    call: Call, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
+    call: NodeCall, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
 ) -> Tensor:
     if call.version < 11:
         roi, scales = None, roi
@@ -79,7 +79,7 @@ def _resize(
     return _resize_axes(call, x, axes, wanted, ratios, sampling, parts, beyond)
 
 
-def _upsample(call: Call, x: Tensor, scales: Tensor | None = None) -> Tensor:
+def _upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor:
     mode = call.text("mode", "nearest", ("nearest", "linear", "bilinear"))
     factors = call.reals("scales") if scales is None else [float(n) for n in call.numbers(scales, "scales").reshape(-1)]
     sampling = Sampling("linear" if mode == "bilinear" else mode, "asymmetric", "floor", -0.75, False, False)
@@ -98,7 +98,7 @@ def _scaled(size: Size, factor: float) -> Size:
 
 
 def _by_sizes(
-    call: Call, x: Tensor, axes: Sequence[int], sizes: list[Size], policy: str
+    call: NodeCall, x: Tensor, axes: Sequence[int], sizes: list[Size], policy: str
 ) -> tuple[list[Size], list[float | None]]:
     old = [x.shape[d] for d in axes]
     if len(sizes) != len(axes):
@@ -114,7 +114,7 @@ def _by_sizes(
     return [int(ratio * int(n) + 0.5) for n in old], [ratio] * len(old)  # type: ignore[arg-type]
 
 
-def _parts(call: Call, roi: Tensor | None, count: int) -> list[tuple[float, float]]:
+def _parts(call: NodeCall, roi: Tensor | None, count: int) -> list[tuple[float, float]]:
     if roi is None:
         raise call.fail("its region of interest is missing")
     numbers = [float(n) for n in call.numbers(roi, "roi").reshape(-1)]
@@ -124,7 +124,7 @@ def _parts(call: Call, roi: Tensor | None, count: int) -> list[tuple[float, floa
 
 
 def _resize_axes(
-    call: Call,
+    call: NodeCall,
     x: Tensor,
     axes: Sequence[int],
     wanted: Sequence[Size],
@@ -179,7 +179,7 @@ def _positions(old: int, new: int, scale: float, how: Sampling) -> Any:
     return offset + (i + 0.5) / scale - 0.5
 
 
-def _sampled(call: Call, x: Tensor, axis: int, positions: Array, scale: float, how: Sampling) -> Tensor:
+def _sampled(call: NodeCall, x: Tensor, axis: int, positions: Array, scale: float, how: Sampling) -> Tensor:
     old = int(x.shape[axis])  # type: ignore[arg-type]
     if how.mode == "nearest":
         rounded = {"round_prefer_floor": np.ceil(positions - 0.5), "round_prefer_ceil": np.floor(positions + 0.5),
@@ -215,7 +215,7 @@ def _cubic(t: Array, a: float) -> Array:
     return np.where(t <= 1, cubic_inner(t, a), np.where(t < 2, cubic_outer(t, a), 0.0))
 
 
-def _sampled_dynamic(call: Call, x: Tensor, axis: int, new: Size, ratio: float | None, how: Sampling) -> Tensor:
+def _sampled_dynamic(call: NodeCall, x: Tensor, axis: int, new: Size, ratio: float | None, how: Sampling) -> Tensor:
     """Resize an axis with sizes that are known only in a call; positions are computed in f32."""
     if how.mode == "cubic" or how.antialias or how.transformation not in _DYNAMIC:
         raise call.fail(

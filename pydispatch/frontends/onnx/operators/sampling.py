@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.products import accumulator, groups_of, kernel_of, positive, with_bias
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, products, reductions, regions, shapes
@@ -14,7 +14,7 @@ from pydispatch.frontends.ops.sampling import GridSampler, grid_sample, sampled
 # -- grids
 
 
-def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
+def _grid_sample(call: NodeCall, x: Tensor, grid: Tensor) -> Tensor:
     """x [n, c, ...] at the positions of grid [n, ..., axes], from -1 to 1, the last axis first."""
     mode = call.text("mode", "linear", ("linear", "bilinear", "nearest", "cubic", "bicubic"))
     beyond = call.text("padding_mode", "zeros", ("zeros", "border", "reflection"))
@@ -22,7 +22,7 @@ def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
     return grid_sample(call.b, x, grid, GridSampler(mode.removeprefix("bi"), beyond, corners, onnx=True))
 
 
-def _affine_grid(call: Call, theta: Tensor, size: Tensor) -> Tensor:
+def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
     """Return the positions that matrices [n, axes, axes + 1] map a regular grid to."""
     sizes = [int(n) for n in call.numbers(size, "size").reshape(-1)][2:]
     corners = call.flag("align_corners")
@@ -39,7 +39,7 @@ def _affine_grid(call: Call, theta: Tensor, size: Tensor) -> Tensor:
 # -- regions
 
 
-def _roi_align(call: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
+def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
     """Return the mean (or maximum) of samples in the cells of regions [rois, 4] of images."""
     b = call.b
     mode = call.text("mode", "avg", ("avg", "max"))
@@ -68,7 +68,7 @@ def _roi_align(call: Call, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
 
 
 def _deform_conv(
-    call: Call, x: Tensor, w: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
+    call: NodeCall, x: Tensor, w: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Return a convolution whose windows have their elements at positions moved by offsets [n, groups * kernel * axes,
     ...].

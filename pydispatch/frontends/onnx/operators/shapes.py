@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from pydispatch.frontends.graph.dtypes import I64
 from pydispatch.frontends.graph.sizes import Expr, Size, ceil_div, product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
@@ -19,7 +19,7 @@ from pydispatch.frontends.ops.formulas import Element, formula
 # -- reshape
 
 
-def _reshape(call: Call, x: Tensor, shape: Tensor) -> Tensor:
+def _reshape(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     """-1 stands for what is left, 0 for the size that x has there."""
     allow_zero = call.flag("allowzero")
     if call.maybe_sizes(shape) is None:
@@ -32,7 +32,7 @@ def _reshape(call: Call, x: Tensor, shape: Tensor) -> Tensor:
     return shapes.reshape(call.b, x, sizes)
 
 
-def _read_shape(call: Call, x: Tensor, shape: Tensor, allow_zero: bool) -> list[Size]:
+def _read_shape(call: NodeCall, x: Tensor, shape: Tensor, allow_zero: bool) -> list[Size]:
     """Return the sizes of a shape that is computed, as `_reshape` understands them."""
     b = call.b
     values: list[SSAValue] = []
@@ -54,7 +54,7 @@ def _read_shape(call: Call, x: Tensor, shape: Tensor, allow_zero: bool) -> list[
     return sizes
 
 
-def _flatten(call: Call, x: Tensor) -> Tensor:
+def _flatten(call: NodeCall, x: Tensor) -> Tensor:
     axis = call.integer("axis", 1)
     if not -x.rank <= axis <= x.rank:
         raise call.fail(f"axis {axis} is not within the {x.rank} axes of its operand")
@@ -62,7 +62,7 @@ def _flatten(call: Call, x: Tensor) -> Tensor:
     return shapes.reshape(call.b, x, [product(x.shape[:axis]), product(x.shape[axis:])])
 
 
-def axes_operand(call: Call, axes: Tensor | None, since: int) -> list[int] | None:
+def axes_operand(call: NodeCall, axes: Tensor | None, since: int) -> list[int] | None:
     """Return the axes of an operator, which are an operand since version `since`, and an attribute before. None when
     they are left out.
     """
@@ -71,32 +71,32 @@ def axes_operand(call: Call, axes: Tensor | None, since: int) -> list[int] | Non
     return None if axes is None else [int(n) for n in call.numbers(axes, "axes").reshape(-1)]
 
 
-def _squeeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
     stated = axes_operand(call, axes, 13)
     return shapes.squeeze(call.b, x, None if stated is None else call.axes(stated, x.rank))
 
 
-def _unsqueeze(call: Call, x: Tensor, axes: Tensor | None = None) -> Tensor:
+def _unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
     stated = axes_operand(call, axes, 13)
     if stated is None:
         raise call.fail("its axes are missing")
     return shapes.expand_dims(call.b, x, call.axes(stated, x.rank + len(stated)))
 
 
-def _transpose(call: Call, x: Tensor) -> Tensor:
+def _transpose(call: NodeCall, x: Tensor) -> Tensor:
     return shapes.transpose(call.b, x, call.maybe_integers("perm"))
 
 
 # -- join and take apart
 
 
-def _concat(call: Call, *tensors: Tensor) -> Tensor:
+def _concat(call: NodeCall, *tensors: Tensor) -> Tensor:
     if not tensors:
         raise call.fail("it has no operands")
     return shapes.concat(call.b, tensors, call.axis(call.integer("axis"), tensors[0].rank))
 
 
-def _split(call: Call, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
+def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
     axis = call.axis(call.integer("axis", 0), x.rank)
     part_sizes = (
         call.maybe_integers("split") if call.version < 13 else None if sizes is None else call.sizes(sizes, "split")
@@ -116,14 +116,14 @@ def _split(call: Call, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
     return shapes.split(call.b, x, axis, part_sizes)
 
 
-def _tile(call: Call, x: Tensor, repeats: Tensor) -> Tensor:
+def _tile(call: NodeCall, x: Tensor, repeats: Tensor) -> Tensor:
     counts = call.sizes(repeats, "repeats")
     if len(counts) != x.rank:
         raise call.fail(f"{len(counts)} repeats are given for the {x.rank} axes of {x}")
     return shapes.tile(call.b, x, counts)
 
 
-def _expand(call: Call, x: Tensor, shape: Tensor) -> Tensor:
+def _expand(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     sizes = call.sizes(shape, "shape")
     return shapes.broadcast_to(call.b, x, elementwise.broadcast_shape(call.b, x.shape, tuple(sizes)))
 
@@ -131,7 +131,7 @@ def _expand(call: Call, x: Tensor, shape: Tensor) -> Tensor:
 # -- blocks
 
 
-def _depth_to_space(call: Call, x: Tensor) -> Tensor:
+def _depth_to_space(call: NodeCall, x: Tensor) -> Tensor:
     block = _block(call)
     columns_first = call.text("mode", "DCR", ("DCR", "CRD")) == "DCR"
     n, depth, height, width = _image(call, x)
@@ -143,7 +143,7 @@ def _depth_to_space(call: Call, x: Tensor) -> Tensor:
     return shapes.reshape(call.b, transposed, [n, depth // (block * block), height * block, width * block])
 
 
-def _space_to_depth(call: Call, x: Tensor) -> Tensor:
+def _space_to_depth(call: NodeCall, x: Tensor) -> Tensor:
     block = _block(call)
     n, depth, height, width = _image(call, x)
     parts = shapes.reshape(call.b, x, [n, depth, height // block, block, width // block, block])
@@ -151,20 +151,20 @@ def _space_to_depth(call: Call, x: Tensor) -> Tensor:
     return shapes.reshape(call.b, transposed, [n, depth * block * block, height // block, width // block])
 
 
-def _block(call: Call) -> int:
+def _block(call: NodeCall) -> int:
     block = call.integer("blocksize")
     if block < 1:
         raise call.fail(f"its block size is {block}")
     return block
 
 
-def _image(call: Call, x: Tensor) -> Sequence[Size]:
+def _image(call: NodeCall, x: Tensor) -> Sequence[Size]:
     if x.rank != 4:
         raise call.fail(f"its operand is {x}; expected 4 axes")
     return x.shape
 
 
-def _trilu(call: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
+def _trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
     """Return the triangle above or below a diagonal; elsewhere 0."""
     upper = call.flag("upper", True)
     if x.rank < 2:
@@ -182,11 +182,11 @@ def _trilu(call: Call, x: Tensor, k: Tensor | None = None) -> Tensor:
 # -- optional values: a tensor is one that is there
 
 
-def _has_element(call: Call, x: Tensor | None = None) -> Tensor:
+def _has_element(call: NodeCall, x: Tensor | None = None) -> Tensor:
     return call.b.constant(np.bool_(x is not None))
 
 
-def _get_element(call: Call, x: Tensor) -> Tensor:
+def _get_element(call: NodeCall, x: Tensor) -> Tensor:
     return x
 
 

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from pydispatch.frontends.graph.dtypes import DType
 from pydispatch.frontends.graph.sizes import Expr, Size, maximum, minimum
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import indexing, padding, shapes
 
@@ -18,7 +18,7 @@ _LIMIT = 1 << 40  # no size is larger; files write "to the end" as the largest n
 
 
 def _slice(
-    call: Call, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
+    call: NodeCall, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     begins: list[Bound]
@@ -49,12 +49,12 @@ def _slice(
 Bound = Any  # a number, a size, or a value of type index that may be negative
 
 
-def _positions(call: Call, of: Tensor) -> list[Bound]:
+def _positions(call: NodeCall, of: Tensor) -> list[Bound]:
     known = call.maybe_sizes(of)
     return known if known is not None else call.tracer.read_indices(of)
 
 
-def _slice_axis(call: Call, x: Tensor, axis: int, start: Bound, end: Bound, step: int) -> Tensor:
+def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Bound, end: Bound, step: int) -> Tensor:
     size = x.shape[axis]
     if step == 0:
         raise call.fail("a step is 0")
@@ -68,7 +68,7 @@ def _slice_axis(call: Call, x: Tensor, axis: int, start: Bound, end: Bound, step
     return shapes.slice_axis(call.b, x, axis, first, maximum(first, last), min(-step, _LIMIT))
 
 
-def _clamped(call: Call, position: Bound, size: Size, least: int, most: Size) -> Size:
+def _clamped(call: NodeCall, position: Bound, size: Size, least: int, most: Size) -> Size:
     """Return a position clamped to the range from `least` to `most`; `most` takes precedence. A negative position
     counts from the end.
     """
@@ -86,7 +86,7 @@ def _clamped(call: Call, position: Bound, size: Size, least: int, most: Size) ->
     return minimum(maximum(least, position), most)
 
 
-def _clamped_value(call: Call, position: SSAValue, size: Size, least: int, most: Size) -> Size:
+def _clamped_value(call: NodeCall, position: SSAValue, size: Size, least: int, most: Size) -> Size:
     b = call.b
     n = b.index(size)
     is_negative = b.add(arith.CmpiOp(position, b.index(0), "slt")).result
@@ -99,7 +99,7 @@ def _clamped_value(call: Call, position: SSAValue, size: Size, least: int, most:
 
 
 def _pad(
-    call: Call, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
+    call: NodeCall, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
 ) -> Tensor:
     mode = call.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
     amounts: list[Size]
@@ -127,7 +127,7 @@ def _number(value: complex, dtype: DType) -> Any:
     return bool(value) if dtype.is_bool else int(value.real) if dtype.is_integer else value
 
 
-def _center_crop_pad(call: Call, x: Tensor, shape: Tensor) -> Tensor:
+def _center_crop_pad(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     """Crop or pad each axis on both sides to a size."""
     axes = call.axes(call.integers("axes", list(range(x.rank))), x.rank)
     for axis, target in zip(axes, (int(n) for n in call.numbers(shape, "shape").reshape(-1)), strict=True):

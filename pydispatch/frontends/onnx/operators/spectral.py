@@ -10,7 +10,7 @@ import numpy as np
 from pydispatch.frontends.graph.dtypes import C64, C128, F32, I64
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators.elementwise import cast_to
 from pydispatch.frontends.onnx.tensors import dtype_of
 from pydispatch.frontends.onnx.trace import Conversion
@@ -20,7 +20,7 @@ from pydispatch.frontends.ops.formulas import Element, formula
 _LONGEST = 1 << 24
 
 
-def _complex(call: Call, x: Tensor) -> Tensor:
+def _complex(call: NodeCall, x: Tensor) -> Tensor:
     """[..., 1] or [..., 2] as real or complex numbers."""
     b, last = call.b, x.rank - 1
     count = x.shape[last] if x.rank > 1 else 0
@@ -32,20 +32,20 @@ def _complex(call: Call, x: Tensor) -> Tensor:
     return b.wrap(C128 if x.dtype.bits == 64 else C64, parts[0].shape, *(b.value(p) for p in parts))
 
 
-def _pairs(call: Call, x: Tensor) -> Tensor:
+def _pairs(call: NodeCall, x: Tensor) -> Tensor:
     """Complex numbers as pairs along a new last axis."""
     parts = [call.b.wrap(x.dtype.real, x.shape, part) for part in call.b.parts(x)]
     return shapes.stack(call.b, parts, x.rank)
 
 
-def _length(call: Call, of: Tensor, what: str) -> int:
+def _length(call: NodeCall, of: Tensor, what: str) -> int:
     length = int(call.numbers(of, what).reshape(-1)[0])
     if not 1 <= length <= _LONGEST:
         raise call.fail(f"its {what} is {length}")
     return length
 
 
-def _transformed(call: Call, x: Tensor, axis: int, length: int | None, inverse: bool, one_sided: bool) -> Tensor:
+def _transformed(call: NodeCall, x: Tensor, axis: int, length: int | None, inverse: bool, one_sided: bool) -> Tensor:
     b, size = call.b, x.shape[axis]
     if length is not None and length != size:
         if isinstance(size, Expr):
@@ -59,7 +59,7 @@ def _transformed(call: Call, x: Tensor, axis: int, length: int | None, inverse: 
     return shapes.slice_axis(b, spectrum, axis, 0, size // 2 + 1) if one_sided else spectrum
 
 
-def _dft(call: Call, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
+def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
     """x: [..., 1] real or [..., 2] complex."""
     if call.version < 20:
         which = call.integer("axis", 1)
@@ -73,7 +73,9 @@ def _dft(call: Call, x: Tensor, length: Tensor | None = None, axis: Tensor | Non
     return _pairs(call, _transformed(call, _complex(call, x), along, count, inverse, one_sided))
 
 
-def _stft(call: Call, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None) -> Tensor:
+def _stft(
+    call: NodeCall, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None
+) -> Tensor:
     """Return transforms of the parts of a signal [batch, length, 1 or 2] that a window sees as it moves."""
     b = call.b
     signal = _complex(call, x)
@@ -102,7 +104,7 @@ def _window(factors: Sequence[float]) -> Conversion:
     two.
     """
 
-    def convert(call: Call, size: Tensor) -> Tensor:
+    def convert(call: NodeCall, size: Tensor) -> Tensor:
         to, periodic = dtype_of(call.integer("output_datatype", 1)), call.flag("periodic", True)
         (count,) = call.sizes(size, "size")
         length = reductions.size_as(call.b, count if periodic else count - 1, I64)
@@ -119,7 +121,7 @@ def _window(factors: Sequence[float]) -> Conversion:
     return convert
 
 
-def _mel_weights(call: Call, bins: Tensor, length: Tensor, rate: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
+def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
     """Triangles over the bins of a spectrum, evenly spread on the mel scale."""
     to = dtype_of(call.integer("output_datatype", 1))
     count, size = _length(call, bins, "num_mel_bins"), _length(call, length, "dft_length")

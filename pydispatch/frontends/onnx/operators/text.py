@@ -7,7 +7,7 @@ import numpy as np
 from pydispatch.frontends.graph.dtypes import F32
 from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.trace import Conversion
 from pydispatch.frontends.ops import elementwise, products, reductions, shapes
 from pydispatch.frontends.ops.formulas import Element, formula
@@ -16,7 +16,7 @@ _MOST_SKIPS = 64
 _LARGEST = 1 << 26  # elements of the matrix that puts counts into columns
 
 
-def _tf_idf(call: Call, x: Tensor) -> Tensor:
+def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     """Return how often the n-grams of a pool are in each row of x [rows, words], or in x [words]; with weights."""
     b = call.b
     mode = call.text("mode", choices=("TF", "IDF", "TFIDF"))
@@ -64,7 +64,7 @@ def _tf_idf(call: Call, x: Tensor) -> Tensor:
     return total if x.rank == 2 else shapes.squeeze(b, total, [0])
 
 
-def _found(call: Call, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
+def _found(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
     """Return how often each n-gram is in each row, with the passed distances between its words: [rows, n-grams]."""
     b, length = call.b, grams.shape[1]
     total = shapes.full(b, 0.0, (rows.shape[0], len(grams)), F32)

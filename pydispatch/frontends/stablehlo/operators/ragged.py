@@ -50,7 +50,7 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) 
 
 
 def _grouped(tracer: StablehloTracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
-    """x once for each group, along a new first axis, with zeros in the place of elements of other groups.
+    """x once for each group, along a new first axis, with zeros instead of elements of other groups.
 
     sizes: [g], or [..., g] with sizes of their own for each element along the dimensions `prefix` of x.
     """

@@ -46,7 +46,7 @@ def _top_k(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Re
 
 
 def top_k(tracer: StablehloTracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
-    """Return the largest or smallest elements of each row in order, and their places."""
+    """Return the largest or smallest elements of each row in order, and their indices."""
     n = x.shape[-1] if x.rank else 0
     if not x.rank or count < 0 or (not isinstance(n, Expr) and count > n):
         raise tracer.b.fail(f"'{op.name}': the first {count} of {x}")

@@ -54,7 +54,7 @@ def _scan(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Res
 
 
 def _moved(tracer: StablehloTracer, x: Tensor, axis: int) -> Tensor:
-    """x with its first axis in the place of another one."""
+    """Move the first axis of x to another position."""
     order = list(range(1, x.rank))
     order.insert(axis, 0)
     return shapes.transpose(tracer.b, x, order)

@@ -48,7 +48,7 @@ class Interpolation:
 
     @property
     def is_nearest(self) -> bool:
-        """Whether each element is a copy of one; its place is then computed in f32, whatever the image is of."""
+        """Whether each element is a copy of one; its position is then computed in f32, not in the type of the image."""
         return len(self.taps) == 1
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:

@@ -18,9 +18,9 @@ _PAIRS = GatherAxes(offset=(2,), collapsed=(0, 1), batching=(), index_batching=(
 
 def _checked(tracer: TosaTracer, table: Tensor, indices: Tensor) -> None:
     tracer.rank(table, 3, "the table")
-    tracer.rank(indices, 2, "the list of places")
+    tracer.rank(indices, 2, "the list of indices")
     if not indices.dtype.is_integer:
-        raise tracer.b.fail(f"places are integers, got {indices}")
+        raise tracer.b.fail(f"indices are integers, got {indices}")
 
 
 def _gather(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pydispatch.frontends.graph.dtypes import BOOL, I64
 from pydispatch.frontends.graph.sizes import Expr, Size
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products
 from pydispatch.frontends.onnx.operators.attention import rotate_any
 from pydispatch.frontends.onnx.operators.microsoft.fused import integer_product, scaled
@@ -17,7 +17,7 @@ from pydispatch.frontends.ops.formulas import formula
 
 
 def _packed_attention(
-    call: Call, x: Tensor, weights: Tensor, bias: Tensor | None, mask: Tensor | None, past: Tensor | None,
+    call: NodeCall, x: Tensor, weights: Tensor, bias: Tensor | None, mask: Tensor | None, past: Tensor | None,
     added: Tensor | None, project: Callable[[], Tensor] | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
     """Attention of x [batch, length, size], whose queries, keys and values are one product with weights."""
@@ -46,7 +46,7 @@ def _packed_attention(
     return [attention.join_heads(call.b, result), shapes.stack(b, [key, value], 0)]
 
 
-def _masks(call: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
+def _masks(call: NodeCall, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
     b = call.b
     masks = [] if added is None else [added]
     if mask is not None:
@@ -68,16 +68,24 @@ def _masks(call: Call, query: Tensor, key: Tensor, mask: Tensor | None, added: T
 
 
 def _attention(
-    call: Call, x: Tensor, weights: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
+    call: NodeCall, x: Tensor, weights: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
     past: Tensor | None = None, added: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
     return _packed_attention(call, x, weights, bias, mask, past, added)
 
 
 def _qattention(
-    call: Call, x: Tensor, weights: Tensor, bias: Tensor, x_scale: Tensor, w_scale: Tensor, mask: Tensor | None = None,
-    x_zero: Tensor | None = None, w_zero: Tensor | None = None, past: Tensor | None = None,
-) -> Sequence[Tensor]:  # fmt: skip
+    call: NodeCall,
+    x: Tensor,
+    weights: Tensor,
+    bias: Tensor,
+    x_scale: Tensor,
+    w_scale: Tensor,
+    mask: Tensor | None = None,
+    x_zero: Tensor | None = None,
+    w_zero: Tensor | None = None,
+    past: Tensor | None = None,
+) -> Sequence[Tensor]:
     def project() -> Tensor:
         return scaled(call, integer_product(call, x, weights, x_zero, w_zero), [x_scale, w_scale], None)
 
@@ -85,7 +93,7 @@ def _qattention(
 
 
 def _multi_head_attention(
-    call: Call, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
+    call: NodeCall, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
     mask: Tensor | None = None, added: Tensor | None = None, past_key: Tensor | None = None,
     past_value: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
@@ -112,7 +120,7 @@ def _multi_head_attention(
 
 
 def _group_query_attention(
-    call: Call, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
+    call: NodeCall, query: Tensor, key: Tensor | None, value: Tensor | None, past_key: Tensor | None,
     past_value: Tensor | None, lengths: Tensor, total: Tensor, cosines: Tensor | None = None,
     sines: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
@@ -157,13 +165,13 @@ def _group_query_attention(
     return [attention.join_heads(call.b, result), keys, values]
 
 
-def _known(call: Call, size: Size) -> int:
+def _known(call: NodeCall, size: Size) -> int:
     if isinstance(size, Expr):
         raise call.fail("the size of its tables must be known")
     return size
 
 
-def _rotary_embedding(call: Call, x: Tensor, positions: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """positions: the first position, or one for each element of [batch, length]."""
     b = call.b
     interleaved, width, heads = (

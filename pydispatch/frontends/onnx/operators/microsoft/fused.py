@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pydispatch.frontends.graph.dtypes import F32, I64
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.operators import products, quantization
 from pydispatch.frontends.onnx.operators.microsoft import sub_byte_weights
 from pydispatch.frontends.onnx.trace import Conversion
@@ -18,7 +18,7 @@ from pydispatch.frontends.ops.formulas import Element, formula
 
 
 def _with_bias(written: Callable[[Element], Element]) -> Conversion:
-    def convert(call: Call, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    def convert(call: NodeCall, x: Tensor, bias: Tensor | None = None) -> Tensor:
         if bias is None:
             return formula(call.b, written, x)
         return formula(call.b, lambda v, k: written(v + k), x, bias)
@@ -26,7 +26,7 @@ def _with_bias(written: Callable[[Element], Element]) -> Conversion:
     return convert
 
 
-def _quick_gelu(call: Call, x: Tensor) -> Tensor:
+def _quick_gelu(call: NodeCall, x: Tensor) -> Tensor:
     alpha = call.real("alpha", 1.702)
     return formula(call.b, lambda v: activations.swish(v, alpha), x)
 
@@ -42,7 +42,7 @@ _ACTIVATIONS: dict[str, Callable[..., Element]] = {
 }
 
 
-def _activated(call: Call, x: Tensor, numbers: Sequence[float]) -> Tensor:
+def _activated(call: NodeCall, x: Tensor, numbers: Sequence[float]) -> Tensor:
     name = call.text("activation", "")
     if name not in _ACTIVATIONS:
         raise call.fail(f"activation '{name:.40}' is not known")
@@ -52,7 +52,7 @@ def _activated(call: Call, x: Tensor, numbers: Sequence[float]) -> Tensor:
 # -- products
 
 
-def _fused_matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
+def _fused_matmul(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     if call.flag("transBatchA") or call.flag("transBatchB"):
         raise call.fail("transBatchA and transBatchB are not supported")
     x = _last_swapped(call, x) if call.flag("transA") else x
@@ -62,29 +62,31 @@ def _fused_matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
     return formula(call.b, lambda v: (v * alpha).to(x.dtype), product)
 
 
-def _last_swapped(call: Call, x: Tensor) -> Tensor:
+def _last_swapped(call: NodeCall, x: Tensor) -> Tensor:
     return shapes.transpose(call.b, x, [*range(x.rank - 2), x.rank - 1, x.rank - 2]) if x.rank > 1 else x
 
 
-def _fused_gemm(call: Call, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
+def _fused_gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Tensor:
     product = products.gemm(call, x, y, bias)
     names = ("activation_alpha", "activation_beta", "activation_gamma")
     return _activated(call, product, [call.real(name) for name in names if call.has(name)])
 
 
-def _fused_conv(call: Call, x: Tensor, w: Tensor, bias: Tensor | None = None, added: Tensor | None = None) -> Tensor:
+def _fused_conv(
+    call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None, added: Tensor | None = None
+) -> Tensor:
     convolved = products.conv(call, x, w, bias)
     convolved = convolved if added is None else elementwise.binary(call.b, "add", convolved, added)
     return _activated(call, convolved, call.reals("activation_params", []))
 
 
-def integer_product(call: Call, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
+def integer_product(call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
     """Return the product of integers without their zero points, in i32."""
     rows = products.without_zero_point(call, x, x_zero, None)
     return ops.matmul(call.b, rows, products.without_zero_point(call, y, y_zero, -1))
 
 
-def scaled(call: Call, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
+def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
     def written(value: Element, s: Element, t: Element, *more: Element) -> Element:
         product = value.to(F32) * (s.to(F32) * t.to(F32))
         return product + more[0].to(F32) if more else product
@@ -93,14 +95,14 @@ def scaled(call: Call, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None)
 
 
 def _dynamic_quantize_matmul(
-    call: Call, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
+    call: NodeCall, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
     rows, x_scale, x_zero = quantization.dynamic_quantize(call, x)
     return scaled(call, integer_product(call, rows, y, x_zero, zero), [x_scale, scale], bias)
 
 
 def _matmul_integer_to_float(
-    call: Call, x: Tensor, y: Tensor, x_scale: Tensor, y_scale: Tensor, x_zero: Tensor | None = None,
+    call: NodeCall, x: Tensor, y: Tensor, x_scale: Tensor, y_scale: Tensor, x_zero: Tensor | None = None,
     y_zero: Tensor | None = None, bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     return scaled(call, integer_product(call, x, y, x_zero, y_zero), [x_scale, y_scale], bias)
@@ -111,7 +113,7 @@ def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] =
     that are floats.
     """
 
-    def convert(call: Call, *operands: Tensor | None) -> Tensor:
+    def convert(call: NodeCall, *operands: Tensor | None) -> Tensor:
         if len(operands) not in (3 * count + 1, 3 * count + 2):
             raise call.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
         dequantized = []
@@ -131,7 +133,7 @@ def _qlinear(written: Callable[..., Element], count: int, names: Sequence[str] =
 
 
 def _qlinear_global_average(
-    call: Call, x: Tensor, scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor
+    call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor
 ) -> Tensor:
     last = call.flag("channels_last")
     axes = list(range(1, x.rank - 1)) if last else list(range(2, x.rank))
@@ -139,7 +141,7 @@ def _qlinear_global_average(
     return quantization.quantize(call, mean, out_scale, out_zero, x.dtype)
 
 
-def _qlinear_concat(call: Call, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
+def _qlinear_concat(call: NodeCall, scale: Tensor, zero: Tensor, *operands: Tensor) -> Tensor:
     if not operands or len(operands) % 3:
         raise call.fail(f"{len(operands)} operands follow its scale and zero point; expected three for each tensor")
     parts = [quantization.dequantize(call, *operands[n : n + 3]) for n in range(0, len(operands), 3)]
@@ -151,7 +153,7 @@ def _qlinear_concat(call: Call, scale: Tensor, zero: Tensor, *operands: Tensor) 
 
 
 def _skip_norm(
-    call: Call, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
+    call: NodeCall, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
 ) -> Sequence[Tensor]:
     total = _sum(call, x, skip, bias)
     result, mean, inverse = normalization.layer_norm(
@@ -161,18 +163,18 @@ def _skip_norm(
 
 
 def _skip_rms_norm(
-    call: Call, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
+    call: NodeCall, x: Tensor, skip: Tensor, scale: Tensor, bias: Tensor | None = None
 ) -> Sequence[Tensor | None]:
     total = _sum(call, x, skip, bias)
     return [normalization.rms_norm(call.b, total, [x.rank - 1], scale, call.real("epsilon", 1e-12)), None, None, total]
 
 
-def _sum(call: Call, x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
+def _sum(call: NodeCall, x: Tensor, skip: Tensor, bias: Tensor | None) -> Tensor:
     total = elementwise.binary(call.b, "add", x, skip)
     return total if bias is None else elementwise.binary(call.b, "add", total, bias)
 
 
-def rms_norm(call: Call, x: Tensor, scale: Tensor) -> Sequence[Tensor | None]:
+def rms_norm(call: NodeCall, x: Tensor, scale: Tensor) -> Sequence[Tensor | None]:
     """SimplifiedLayerNormalization."""
     call.ignore("stash_type")
     axis = call.axis(call.integer("axis", -1), x.rank)
@@ -180,7 +182,7 @@ def rms_norm(call: Call, x: Tensor, scale: Tensor) -> Sequence[Tensor | None]:
 
 
 def _embed_norm(
-    call: Call,
+    call: NodeCall,
     words: Tensor,
     segments: Tensor | None,
     table: Tensor,

@@ -12,7 +12,7 @@ from functools import reduce
 from pydispatch.frontends.graph.dtypes import U8, DType
 from pydispatch.frontends.graph.sizes import product
 from pydispatch.frontends.graph.values import Tensor
-from pydispatch.frontends.onnx.call import Call
+from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.ops import elementwise, normalization, shapes
 from pydispatch.frontends.ops import products as ops
 from pydispatch.frontends.ops.formulas import Element, formula
@@ -27,7 +27,7 @@ PIECE = 32
 
 
 def matmul(
-    call: Call, x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
+    call: NodeCall, x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """x by a matrix [n, k] of numbers of a few bits."""
@@ -57,7 +57,7 @@ def matmul(
 
 
 def _weights(
-    call: Call, packed: Tensor, scales: Tensor, zeros: Tensor | None, sizes: tuple[int, int, int, int], inner: DType
+    call: NodeCall, packed: Tensor, scales: Tensor, zeros: Tensor | None, sizes: tuple[int, int, int, int], inner: DType
 ) -> Tensor:
     """[panels, blocks, pieces, elements of a byte, bytes of a piece, columns of a panel]. zeros: zero points times
     scales, None where they are the middle of all numbers; sizes: (n, blocks, block, bits)."""
@@ -93,7 +93,7 @@ def _weights(
     return formula(b, lambda v, h, s, z: number(v, h) * s.to(inner) - z, *operands, of_blocks(zeros))
 
 
-def _unpacked(call: Call, x: Tensor, bits: int) -> Tensor:
+def _unpacked(call: NodeCall, x: Tensor, bits: int) -> Tensor:
     """Unpack numbers of a few bits from bytes along the last axis, the first one in the lowest bits."""
     if bits == 8:
         return x
