@@ -321,6 +321,29 @@ def test_only_folders_with_a_stated_order_have_circles_of_c_files() -> None:
             assert circles(calls_between_files(folder)) == [], folder
 
 
+DISTINCT = ("extensions", "integrations", "kernels", "patterns", "programs", "runtime", "tuning")
+"""Folders of the package in which the name of a class says what it is, without its module."""
+
+INTERFACES = frozenset(("Block", "Context", "Executor", "Fixed"))
+"""Classes of runtime/accelerators that each device implements under the same name."""
+
+WITHIN_A_DEVICE = frozenset(("Arena", "DeviceLostError", "LogicalDevice"))
+"""Classes that Vulkan, WebGPU and CUDA each have around an object of their driver."""
+
+
+def test_classes_have_names_of_their_own() -> None:
+    """`Trace` is public twice: the record of a program in Python, and `pydispatch.trace`'s of a process."""
+    files: dict[str, set[str]] = {}
+    for folder in DISTINCT:
+        for path in (ROOT / "pydispatch" / folder).rglob("*.py"):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef):
+                    files.setdefault(node.name, set()).add(path.relative_to(ROOT).as_posix())
+    permitted = INTERFACES | WITHIN_A_DEVICE | {"Trace"}
+    several = {name: sorted(paths) for name, paths in files.items() if len(paths) > 1}
+    assert several.keys() == permitted, {name: several[name] for name in several.keys() - permitted}
+
+
 def test_core_imports_nothing_above_it() -> None:
     for path in (ROOT / "_core").glob("*.p[yx][xd]"):
         for name in re.findall(r"^\s*(?:from|cimport|import)\s+(pydispatch[\w.]*)", path.read_text(), re.M):

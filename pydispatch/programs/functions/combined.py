@@ -26,20 +26,20 @@ def hypot(trace: Trace, a: Any, b: Any) -> Any:
 
 
 def _log_of_sum(base: float) -> Callable[..., Any]:
-    def made(trace: Trace, a: Any, b: Any) -> Any:
+    def function(trace: Trace, a: Any, b: Any) -> Any:
         x, y = _floats(trace, a, b)
         distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # infinities are at no distance
         power = np.exp(distance) if base == math.e else np.exp2(distance)
         return np.maximum(x, y) + np.log1p(power) / math.log(base)
 
-    return made
+    return function
 
 
 def _without_nan(function: Any) -> Callable[..., Any]:
-    def made(trace: Trace, a: Any, b: Any) -> Any:
+    def ignoring_nan(trace: Trace, a: Any, b: Any) -> Any:
         return np.where(np.not_equal(a, a), b, np.where(np.not_equal(b, b), a, function(a, b)))
 
-    return made
+    return ignoring_nan
 
 
 def _scaled(by: float) -> Callable[..., Any]:
@@ -68,14 +68,14 @@ def ptp(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def atleast_nd(rank: int) -> Callable[..., Any]:
-    def made(trace: Trace, *arrays: Any) -> Any:
+    def function(trace: Trace, *arrays: Any) -> Any:
         results: list[Any] = []
         for array in arrays:
             x: Any = Array(trace, trace.tensor_of(array))
             results.append(x if x.ndim >= rank else np.reshape(x, (1,) * (rank - x.ndim) + tuple(x.shape)))
         return results[0] if len(results) == 1 else tuple(results)
 
-    return made
+    return function
 
 
 def _all_atleast_nd(trace: Trace, arrays: Sequence[Any], rank: int) -> list[Any]:

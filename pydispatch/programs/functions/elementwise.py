@@ -40,21 +40,21 @@ def _compare(order: str) -> Callable[..., Array]:
 def _same_type(name: str) -> Callable[..., Array]:
     """Return an elementwise function that gives integers back as they are."""
 
-    def made(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
         (x,) = promoted(trace, a)
         return Array(trace, elementwise.unary(trace, name, x) if x.dtype.is_float else x)
 
-    return made
+    return function
 
 
 def _test(name: str, otherwise: bool) -> Callable[..., Array]:
-    def made(trace: Trace, a: Any, dtype: Any = None) -> Array:
+    def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
         (x,) = promoted(trace, a)
         if not x.dtype.is_float:
             return Array(trace, shapes.full(trace, otherwise, x.shape, BOOL))
         return Array(trace, elementwise.unary(trace, name, x))
 
-    return made
+    return function
 
 
 def _logical(name: str) -> Callable[..., Array]:

@@ -29,7 +29,7 @@ def _summed(x: Tensor, dtype: Any) -> DType:
 
 
 def _reduction(name: str) -> Callable[..., Array]:
-    def made(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    def function(trace: Trace, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
         x = trace.tensor_of(a)
         if name in ("add", "mul"):
             x = elementwise.convert(trace, x, _summed(x, dtype))
@@ -37,7 +37,7 @@ def _reduction(name: str) -> Callable[..., Array]:
             _require_elements(trace, f"numpy.{name}", x, axes_of(axis))
         return Array(trace, reductions.reduce(trace, name, x, axes_of(axis), keepdims))
 
-    return made
+    return function
 
 
 def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | None) -> None:
@@ -90,25 +90,25 @@ def std(
 
 
 def _argument(name: str) -> Callable[..., Array]:
-    def made(trace: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
+    def function(trace: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
         x = trace.tensor_of(a)
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
         trace.require_positive(x.shape[axis], f"numpy.arg{name} of no elements, of an array {x}")
         return Array(trace, reductions.argument(trace, name, x, axis, keepdims))
 
-    return made
+    return function
 
 
 def _cumulative(name: str) -> Callable[..., Array]:
-    def made(trace: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
+    def function(trace: Trace, a: Any, axis: int | None = None, dtype: Any = None) -> Array:
         x = trace.tensor_of(a)
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
         x = elementwise.convert(trace, x, _summed(x, dtype))
         return Array(trace, scans.cumulative(trace, name, x, axis % x.rank))
 
-    return made
+    return function
 
 
 Array.FUNCTIONS |= {

@@ -147,7 +147,7 @@ def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_v
 
 
 def _filled(value: float) -> Callable[..., Array]:
-    def made(trace: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
+    def function(trace: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
         x = trace.tensor_of(like)
         return Array(
             trace,
@@ -156,17 +156,17 @@ def _filled(value: float) -> Callable[..., Array]:
             ),
         )
 
-    return made
+    return function
 
 
 def _made_of(value: float) -> Callable[..., Array]:
     """`numpy.ones(shape, like=x)` and its kin: the shape may have sizes that calls decide, where NumPy lets them pass:
     not in `numpy.zeros` and `numpy.empty`."""
 
-    def made(trace: Trace, shape: Any, dtype: Any = None) -> Array:
+    def function(trace: Trace, shape: Any, dtype: Any = None) -> Array:
         return Array(trace, shapes.full(trace, value, shape_of(shape), dtype_from(dtype or np.float64)))
 
-    return made
+    return function
 
 
 def full(trace: Trace, shape: Any, fill_value: Any, dtype: Any = None) -> Array:

@@ -58,7 +58,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         self.name = self.spec = name
         self._context: Any = context
         self._dialect = dialect
-        self._given: dict[str, tuple[bytes, str]] = {}
+        self._supplied: dict[str, tuple[bytes, str]] = {}
         self._libraries = Libraries(dialect)
         self._registry: Registry | None = None  # of host commands
         self._synchronous: dict[int, bool] = {}  # by the number of their provider
@@ -99,12 +99,12 @@ class AcceleratorDevice(MakesBuffers, Device):
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
         resolution = Resolution(self._dialect, self._libraries.asked())
-        linker = _Linker(self._executor(), dict(self._given), resolution, self._registry, dict(self._synchronous))
+        linker = _Linker(self._executor(), dict(self._supplied), resolution, self._registry, dict(self._synchronous))
         sharing = _sharing.setdefault(self._context, Sharing())
         module = load(file, self._host(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
         self._loaded()
         program = self._program(module, file.name, linker.executor, resolution.imports)
-        if not self._given and self._registry is None and not self._libraries.asked():
+        if not self._supplied and self._registry is None and not self._libraries.asked():
             remember(program, self.spec, source, parameters)
         return program
 
@@ -114,7 +114,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         what = f"add_executable '{name}'"
         data, label = read_code(what, code, f"a {self._dialect.language} module, with an entry point per export")
         self._check_code(data, f"{what}: {label}")
-        self._given[name] = data, label
+        self._supplied[name] = data, label
 
     @abstractmethod
     def _check_code(self, data: bytes, where: str) -> None:
@@ -189,10 +189,10 @@ class _Linker:
     """Linker of the executables of one program; implements `runtime.program.loader.Linker`."""
 
     def __init__(
-        self, executor: Executor, given: dict[str, tuple[bytes, str]], resolution: Resolution,
+        self, executor: Executor, supplied: dict[str, tuple[bytes, str]], resolution: Resolution,
         registry: Registry | None, synchronous: dict[int, bool],
     ) -> None:  # fmt: skip
-        self.executor, self.given, self.resolution = executor, given, resolution
+        self.executor, self.supplied, self.resolution = executor, supplied, resolution
         self.registry, self.synchronous = registry, synchronous
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
@@ -204,9 +204,9 @@ class _Linker:
         code: bytes | memoryview = file.find(variant["member"], True)
         source = None
         if variant.get("dynamic"):
-            if chosen.name not in self.given:
-                raise not_given(chosen, self.given, f"kernels{self.resolution.dialect.suffix}")
-            code, source = self.given[chosen.name]
+            if chosen.name not in self.supplied:
+                raise not_given(chosen, self.supplied, f"kernels{self.resolution.dialect.suffix}")
+            code, source = self.supplied[chosen.name]
         exports = exports_of(module, index)
         executable = Executable(
             index, chosen.name, code, source, variant, exports, chosen.constants, self.resolution, file.name

@@ -45,7 +45,7 @@ class Prepared:
     def __init__(self, function: Preparable, args: tuple[Any, ...], out: Any) -> None:
         self._function, self._context = function, function._context
         self._plan, *inputs = function._bind(args, copies=False)
-        self._given: list[Any] = inputs  # arguments, and the words of numbers
+        self._inputs: list[Any] = inputs  # arguments, and the words of numbers
         if self._plan.device is None:
             self._plan.device = function._executor.keep(data_of(self._plan))
         self._out, self._is_bound = out, True
@@ -55,7 +55,7 @@ class Prepared:
         self._run: Run | None = None
         if out is None:
             self._run = Run(function, self._plan, self._plan.device)
-            self._run.bind(*self._given)
+            self._run.bind(*self._inputs)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         function = self._function
@@ -79,10 +79,10 @@ class Prepared:
         if args:
             self._rebind(args)
         if self._run is None:
-            inputs, scalars = self._given
+            inputs, scalars = self._inputs
             return self._function._run_into(self._plan, self._plan.device, inputs, scalars, self._out)
         if not self._is_bound:
-            self._run.bind(*self._given)
+            self._run.bind(*self._inputs)
             self._is_bound = True
         return self._run()
 
@@ -94,7 +94,7 @@ class Prepared:
                 "decides a size); prepare another call for them"
             )
         self._is_bound = False  # until it has all of them, also where an exception comes in between
-        self._given = inputs
+        self._inputs = inputs
 
     @property
     def commands(self) -> list[str]:

@@ -148,11 +148,11 @@ class Fill(Step):
     are left out in front."""
 
     def __init__(
-        self, context: Context, region: int, number: int, target: tuple[int, int], element: int, count: int,
+        self, context: Context, region: int, command_index: int, target: tuple[int, int], element: int, count: int,
         part: int = 0, pitch: int = 0,
     ) -> None:  # fmt: skip
         driver = self.driver = context.driver
-        self.context, self.region, self.number, self.target = context, region, number, target
+        self.context, self.region, self.command_index, self.target = context, region, command_index, target
         self.element, self.count, self.part, self.pitch = element, count, part, pitch
         self.name = StepName(f"fill {element * count} bytes")
         self.bound = (-1, -1)
@@ -162,7 +162,7 @@ class Fill(Step):
 
     def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
         buffer, offset = self.target
-        value = patterns[self.number] >> 8 * self.part & (1 << 8 * self.element) - 1
+        value = patterns[self.command_index] >> 8 * self.part & (1 << 8 * self.element) - 1
         bound = addresses[buffer] + offset + self.part, value
         if bound == self.bound:
             return False

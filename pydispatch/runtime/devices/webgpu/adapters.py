@@ -36,10 +36,10 @@ class Adapter:
         self.subgroup = (info.subgroupMinSize, info.subgroupMaxSize)
         lib.wgpuAdapterInfoFreeMembers(info[0])
         native = ffi.new("WGPUNativeLimits*", {"chain": {"sType": api.NATIVE_LIMITS}})
-        self.given = ffi.new("WGPULimits*", {"nextInChain": ffi.addressof(native, "chain")})
+        self.supported_limits = ffi.new("WGPULimits*", {"nextInChain": ffi.addressof(native, "chain")})
         self._native = native
-        lib.wgpuAdapterGetLimits(handle, self.given)
-        self.limits = limits_of(self.given)
+        lib.wgpuAdapterGetLimits(handle, self.supported_limits)
+        self.limits = limits_of(self.supported_limits)
         known = FEATURES | OPTIONAL_FEATURES
         self.features = {name for name, feature in known.items() if lib.wgpuAdapterHasFeature(handle, feature)}
 

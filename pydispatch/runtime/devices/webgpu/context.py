@@ -78,7 +78,7 @@ class Context(Closing, base.Context):
         features = arena.array("WGPUFeatureName", [wanted[name] for name in sorted(self.enabled)])
         create = arena.new(
             "WGPUDeviceDescriptor", requiredFeatureCount=len(self.enabled), requiredFeatures=features,
-            requiredLimits=_standard(adapter.given) if standard else adapter.given,
+            requiredLimits=_standard(adapter.supported_limits) if standard else adapter.supported_limits,
         )  # fmt: skip
         create.deviceLostCallbackInfo = self.errors.on_lost
         create.uncapturedErrorCallbackInfo = self.errors.on_error

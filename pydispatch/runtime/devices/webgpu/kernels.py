@@ -31,11 +31,20 @@ class WebGPUKernel:
         values: Values of overridable constants.
         merged: Variant of the kernel with merged buffers if it has more than the device can bind, else None.
         shaders: Shader modules, shared by all kernels of the WGSL module.
-        made: (pipeline, bind group layout), by which bindings are bound as read-only and whether the grid is folded.
+        variants: (pipeline, bind group layout) by which bindings are read-only and whether the grid is folded.
     """
 
     __slots__ = (
-        "entry", "executable", "export", "has_constants", "made", "merged", "module", "read_only", "shaders", "values",
+        "entry",
+        "executable",
+        "export",
+        "has_constants",
+        "merged",
+        "module",
+        "read_only",
+        "shaders",
+        "values",
+        "variants",
     )  # fmt: skip
 
     def __init__(
@@ -47,7 +56,7 @@ class WebGPUKernel:
         self.values = values
         self.merged: Merged | None = None
         self.shaders: dict[tuple[bool, bool, bool, str], Any] = {}
-        self.made: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
+        self.variants: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
 
     @property
     def where(self) -> str:
@@ -152,7 +161,7 @@ class Kernels:
         """(pipeline, layout of its bindings). read_only: as the kernel has it, or all False: then it is made of the
         same text with every buffer declared read_write, since no buffer is bound both ways in one dispatch. is_folded:
         for a grid of another form, see `formats.wgsl.grid`."""
-        cached = kernel.made.get((read_only, is_folded))
+        cached = kernel.variants.get((read_only, is_folded))
         if cached is None:
             context, pipelines = self.context, self.context.pipelines
             shader = self._shader(kernel, read_only == kernel.read_only, is_folded, kernel.merged)
@@ -161,7 +170,7 @@ class Kernels:
             name, where = kernel.entry.name, kernel.where
             pipeline = pipelines.pipeline(shader, name, layout, kernel.values, kernel.label, where)
             self.handles.append((context.lib.wgpuComputePipelineRelease, pipeline))
-            cached = kernel.made[read_only, is_folded] = pipeline, group
+            cached = kernel.variants[read_only, is_folded] = pipeline, group
         return cached
 
     def _shader(

@@ -122,7 +122,7 @@ class PassRecorder:
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.lib = context, context.lib
-        self.made = RecordedPlan(context)
+        self.recording = RecordedPlan(context)
         self.words = bytearray()  # of the uniform buffers of all dispatches
         self.waiting: list[tuple[list[Any], int, int, int]] = []  # uniforms of a launch, group, first of `words`, bytes
 
@@ -134,7 +134,7 @@ class PassRecorder:
             return
         if source is not target and (at | to | size) & 3 == 0:
             call = self.lib.wgpuCommandEncoderCopyBufferToBuffer
-            self.made.pieces.append((call, source.buffer, at, target.buffer, to, size))
+            self.recording.pieces.append((call, source.buffer, at, target.buffer, to, size))
         elif source is target and abs(at - to) < size:
             intermediate = self.temporary(size)
             self.copy(source, at, intermediate, 0, size)
@@ -149,7 +149,7 @@ class PassRecorder:
             return
         word = (pattern & (1 << 8 * pattern_bytes) - 1).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
         if not any(word) and (at | size) & 3 == 0:
-            self.made.pieces.append((self.lib.wgpuCommandEncoderClearBuffer, target.buffer, at, size))
+            self.recording.pieces.append((self.lib.wgpuCommandEncoderClearBuffer, target.buffer, at, size))
             return
         for first in range(0, size, _PIECE):
             self._move("fill", target, at + first, min(_PIECE, size - first), pattern=word)
@@ -179,28 +179,28 @@ class PassRecorder:
     def temporary(self, size: int) -> Block:
         """Acquire memory that lives as long as the recording."""
         block = self.context.pool.acquire(size)
-        self.made.blocks.append(block)
+        self.recording.blocks.append(block)
         return block
 
     def _group(self, layout: Any, ranges: Sequence[tuple[Any, int, int]]) -> Any:
         group = self.context.pipelines.group(layout, ranges)
-        self.made.groups.append(group)
+        self.recording.groups.append(group)
         return group
 
     def _add(self, pipeline: Any, group: Any, grid: tuple[int, int, int], uniforms: Mapping[int, bytes]) -> None:
         """Append a launch to the open compute pass, or to a new one. uniforms: contents of uniform buffers by group."""
-        if not self.made.pieces or type(self.made.pieces[-1]) is not list or self._is_marked():
-            self.made.pieces.append([])
+        if not self.recording.pieces or type(self.recording.pieces[-1]) is not list or self._is_marked():
+            self.recording.pieces.append([])
         step = self.context.uniform_alignment
         bound: list[tuple[int, Any]] = []
         for group_index, words in uniforms.items():
             self.waiting.append((bound, group_index, len(self.words), -(-len(words) // 16) * 16))
             self.words += words.ljust(-(-len(words) // step) * step, b"\0")
-        self.made.pieces[-1].append((pipeline, group, bound, *grid))
+        self.recording.pieces[-1].append((pipeline, group, bound, *grid))
 
     def _is_marked(self) -> bool:
         """Return whether the last piece belongs to a command that is timed by itself."""
-        return bool(self.made.marks) and self.made.marks[-1] == len(self.made.pieces)
+        return bool(self.recording.marks) and self.recording.marks[-1] == len(self.recording.pieces)
 
     # Plans
 
@@ -225,12 +225,12 @@ class PassRecorder:
                 at = command.target
                 self.fill(_block(blocks, at), at.offset, at.size, patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
-                self.made.pieces.append(command)
+                self.recording.pieces.append(command)
             elif isinstance(command, Copy):
                 source, target = command.source, command.target
                 self.copy(_block(blocks, source), source.offset, _block(blocks, target), target.offset, source.size)
             if timed:
-                self.made.marks.append(len(self.made.pieces))
+                self.recording.marks.append(len(self.recording.pieces))
 
     def _dispatch(self, command: Dispatch, blocks: Sequence[Block | None], constants: bytes, kernels: Kernels) -> None:
         kernel = kernels.kernel_of(command)
@@ -328,7 +328,7 @@ class PassRecorder:
 
     def finish(self) -> RecordedPlan:
         """Finish the recording and return it, with constants in memory of its own."""
-        recorded, context = self.made, self.context
+        recorded, context = self.recording, self.context
         if self.words:
             block = self.temporary(len(self.words))
             context.write(block, context.ffi.from_buffer(self.words), len(self.words))

@@ -62,16 +62,16 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _whole(
-    builder: FunctionBuilder, instruction: Instruction, s: int, target: int, to: str, source_type: str, sat: bool
+    builder: FunctionBuilder, instruction: Instruction, slot: int, target: int, to: str, source_type: str, sat: bool
 ) -> Step:
     dtype = dtype_of(to)
     if not sat:
-        return into(target, lambda v: v.astype(dtype), s)
+        return into(target, lambda v: v.astype(dtype), slot)
     low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
     source = np.iinfo(dtype_of(source_type))
     low, high = max(low, int(source.min)), min(high, int(source.max))
     kind = dtype_of(source_type).type
-    return into(target, lambda v: np.clip(v, kind(low), kind(high)).astype(dtype), s)
+    return into(target, lambda v: np.clip(v, kind(low), kind(high)).astype(dtype), slot)
 
 
 def _to_integer(
@@ -145,14 +145,14 @@ def narrowed(wide: Any, to: str, mode: str) -> Any:
     return exact.narrow(wide, dtype_of(to), mode)
 
 
-def _between(s: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
+def _between(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
     mode = next((m for m in _MODES if m in words), "rn")
     integral = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), None)
     ftz = "ftz" in words
     put = _store(to, target, "sat" in words, ftz, "relu" in words)
 
     def step(regs: list[Any]) -> None:
-        wide = _widen(regs[s], source_type, ftz)
+        wide = _widen(regs[slot], source_type, ftz)
         if integral is not None:
             wide = integral(wide)
         put(regs, narrowed(wide, to, mode))
@@ -160,14 +160,14 @@ def _between(s: int, target: int, to: str, source_type: str, words: set[str]) ->
     return step
 
 
-def _from_integer(s: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
+def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
     mode = next((m for m in _MODES if m in words), "rn")
     put = _store(to, target, "sat" in words, "ftz" in words)
     wide = SIZES[source_type] == 8
     dtype = dtype_of(to) if to != "bf16" else None
 
     def step(regs: list[Any]) -> None:
-        v = regs[s]
+        v = regs[slot]
         if not wide:
             put(regs, narrowed(v.astype(np.float64), to, mode))
         elif mode == "rn" and to in ("f32", "f64"):

@@ -37,14 +37,14 @@ def two_product(x: Any, y: Any) -> tuple[Any, Any]:
     return p, x0 * y0 - (((p - x1 * y1) - x0 * y1) - x1 * y0)
 
 
-def round_to_odd(s: Any, e: Any) -> Any:
+def round_to_odd(total: Any, error: Any) -> Any:
     """s + e rounded to odd: a float of 53 bits that rounds on to fewer bits as the exact sum does."""
-    inexact = (e != 0) & np.isfinite(s) & np.isfinite(e)
+    inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
     if not inexact.any():
-        return s
-    bits = np.ascontiguousarray(s, np.float64).view(np.int64)
+        return total
+    bits = np.ascontiguousarray(total, np.float64).view(np.int64)
     even = inexact & (bits & 1 == 0)
-    away = (e > 0) == (s > 0)
+    away = (error > 0) == (total > 0)
     # An error is never there when s is 0, so a step stays on the side of its sign.
     return np.where(even, bits + np.where(away, 1, -1), bits).view(np.float64)
 
@@ -75,16 +75,16 @@ def odd32(x: Any) -> Any:
     return (down.view(np.uint32) | inexact).view(np.float32)
 
 
-def directed(s: Any, e: Any, mode: str) -> Any:
+def directed(total: Any, error: Any, mode: str) -> Any:
     """s, the f64 nearest to s + e, rounded in a mode instead."""
     if mode == "rn":
-        return s
-    down, up = (e < 0) & np.isfinite(s), (e > 0) & np.isfinite(s)
+        return total
+    down, up = (error < 0) & np.isfinite(total), (error > 0) & np.isfinite(total)
     if mode == "rz":
-        return np.where((down & (s > 0)) | (up & (s < 0)), np.nextafter(s, 0.0), s)
+        return np.where((down & (total > 0)) | (up & (total < 0)), np.nextafter(total, 0.0), total)
     if mode == "rm":
-        return np.where(down, np.nextafter(s, -inf), s)
-    return np.where(up, np.nextafter(s, inf), s)
+        return np.where(down, np.nextafter(total, -inf), total)
+    return np.where(up, np.nextafter(total, inf), total)
 
 
 def zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
