@@ -71,9 +71,10 @@ def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValu
     readers = dependents(contraction.op, source.body.block.ops)
     values = dict.fromkeys(v for op in readers for v in op.operands if v.owner not in readers)
     return [
-        v for v in values
+        v
+        for v in values
         if isinstance(v, OpResult) and len(shape_of(v)) == 1 and is_costly(v) and is_of_columns(v, contraction, readers)
-    ]  # fmt: skip
+    ]
 
 
 def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:

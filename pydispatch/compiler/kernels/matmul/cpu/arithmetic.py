@@ -132,11 +132,17 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
         steps = _matrix_steps(contraction, 4) if "i8" in level.matrix_types else 0
         candidates = [
             Arithmetic(
-                i8, i32, level.byte_steps, unsigned_a, unsigned_b,
-                _byte_offset(a, 0 if unsigned_a else -128), _byte_offset(b, 0 if unsigned_b else -128), steps,
+                i8,
+                i32,
+                level.byte_steps,
+                unsigned_a,
+                unsigned_b,
+                _byte_offset(a, 0 if unsigned_a else -128),
+                _byte_offset(b, 0 if unsigned_b else -128),
+                steps,
             )
             for unsigned_a, unsigned_b in UNSIGNED["all signs" if steps else level.byte_products]
-        ]  # fmt: skip
+        ]
         return min(candidates, key=lambda candidate: (candidate.a_offset != 0) + (candidate.b_offset != 0))
     fit_i16 = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
     return Arithmetic(i16, i32, 2) if fit_i16 else None

@@ -170,8 +170,7 @@ class Nest:
         has no loops over."""
         plan = self.plan
         unlooped = {*plan.inner_reductions, *([plan.contraction.k] if plan.sums_in_registers else [])}
-        return Region(tuple(
-            Span(outer.get(d, 0), size if d in unlooped else 1) for d, size in enumerate(self.sizes)))  # fmt: skip
+        return Region(tuple(Span(outer.get(d, 0), size if d in unlooped else 1) for d, size in enumerate(self.sizes)))
 
     def tile(self, build: Builder, region: Region, dim: int | None, index: Index, tile: int, block: int) -> Region:
         """Return the region of tile `index` along the rows or the columns; the last tile overlaps its neighbour where

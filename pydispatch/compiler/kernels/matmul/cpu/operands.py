@@ -62,7 +62,7 @@ def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
 
 def view_in_place(
     frame: Frame, plan: Plan, build: Builder, factor: Factor, value: SSAValue | None = None
-) -> OperandView:  # fmt: skip
+) -> OperandView:
     """Return a factor that is read in the memory of an argument. value: the tensor that it is an element of, or is
     widened from; None for its own.
     """

@@ -198,10 +198,15 @@ class Packing:
         """Return whether the columns are rows of an argument, contiguous along K, that are transposed in registers."""
         coordinates, value = self.factor.coordinates, self.contraction.generic.inputs[self.factor.main]
         return (
-            position == len(coordinates) - 2 and coordinates[-1].is_identity(self.contraction.k) and self.factor.direct
-            and isinstance(value.type, TensorType) and value.type.element_type == self.plan.compute
-            and self.plan.group == 1 and self.plan.schedule.nr % 4 == 0 and argument_of(value) is not None
-        )  # fmt: skip
+            position == len(coordinates) - 2
+            and coordinates[-1].is_identity(self.contraction.k)
+            and self.factor.direct
+            and isinstance(value.type, TensorType)
+            and value.type.element_type == self.plan.compute
+            and self.plan.group == 1
+            and self.plan.schedule.nr % 4 == 0
+            and argument_of(value) is not None
+        )
 
     def _transposed_panel(self, build: Builder, outer: Sequence[Position], column: PanelColumn) -> None:
         """Emit the packing of a full panel whose columns are contiguous along K.
@@ -290,7 +295,7 @@ class Packing:
 
 def factor_at(
     elements: Elements, build: Builder, contraction: Contraction, factor: Factor, indices: Sequence[Index]
-) -> SSAValue:  # fmt: skip
+) -> SSAValue:
     """Return the value of a factor where its coordinates are `indices`."""
     mapping: dict[SSAValue, SSAValue] = {}
     for ordinal, positions in factor.inputs.items():

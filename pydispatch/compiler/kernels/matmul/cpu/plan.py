@@ -137,7 +137,7 @@ class Plan:
 
 def variants(
     contraction: Contraction, elements: Elements, level: Level, schedule: Schedule | None = None
-) -> list[Plan]:  # fmt: skip
+) -> list[Plan]:
     """Return the plans of a contraction; empty for element types that have no register block.
 
     Args:
@@ -170,9 +170,12 @@ def _has_dynamic_rows_alone(contraction: Contraction, sizes: Sequence[Index]) ->
 
 
 def plan_of(
-    contraction: Contraction, elements: Elements, level: Level, row_range: RowRange | None = None,
+    contraction: Contraction,
+    elements: Elements,
+    level: Level,
+    row_range: RowRange | None = None,
     schedule: Schedule | None = None,
-) -> Plan | None:  # fmt: skip
+) -> Plan | None:
     """Return the plan of a contraction, with its types and the given schedule or the default. None for element types
     that have no register block; raises IllegalSchedule.
     """
@@ -201,13 +204,21 @@ def plan_of(
     width = schedule.nr * (problem.b.element_bytes or problem.size)
     is_prefetched = panels is not None and arithmetic.group == 1
     return Plan(
-        contraction=c, problem=problem, schedule=schedule, arithmetic=arithmetic,
-        vectorizes_k=problem.vectorizes_k(schedule.pack_b), inner_reductions=inner, outer_reductions=outer,
-        sums_in_registers=not outer and k is not None and schedule.kc >= k, sizes=sizes, row_range=row_range,
-        panels=panels, half_b=half_b,
+        contraction=c,
+        problem=problem,
+        schedule=schedule,
+        arithmetic=arithmetic,
+        vectorizes_k=problem.vectorizes_k(schedule.pack_b),
+        inner_reductions=inner,
+        outer_reductions=outer,
+        sums_in_registers=not outer and k is not None and schedule.kc >= k,
+        sizes=sizes,
+        row_range=row_range,
+        panels=panels,
+        half_b=half_b,
         prefetch_bytes=prefetch_distance(level, schedule.mr, width) if is_prefetched else 0,
         batched_dims=tuple(_dims_without_b(c, sizes)) if schedule.batch > 1 else (),
-    )  # fmt: skip
+    )
 
 
 def _reductions(
@@ -249,9 +260,12 @@ def _pays_ungrouped(contraction: Contraction, sizes: Sizes, row_range: RowRange 
 
 
 def _problem(
-    contraction: Contraction, sizes: Sizes, row_range: RowRange | None, arithmetic: Arithmetic,
+    contraction: Contraction,
+    sizes: Sizes,
+    row_range: RowRange | None,
+    arithmetic: Arithmetic,
     panels: Panels | None = None,
-) -> Problem:  # fmt: skip
+) -> Problem:
     """Return the properties of a contraction that determine its schedule."""
     c, m = contraction, 1 if contraction.m is None else sizes[contraction.m]
     m = m if row_range is None else row_range.assumed
@@ -263,14 +277,21 @@ def _problem(
         a = _operand(c.a, c, in_place and _is_argument_element(c.a, c, arithmetic.compute), c.m, sum_bytes)
     is_b_in_place = panels is not None or (in_place and _is_argument_element(c.b, c, arithmetic.compute))
     return Problem(
-        size=sum_bytes, m=m, n=1 if c.n is None else sizes[c.n], k=sizes[c.k],
+        size=sum_bytes,
+        m=m,
+        n=1 if c.n is None else sizes[c.n],
+        k=sizes[c.k],
         min_rows=(m or 0) if row_range is None else row_range.least,
         max_rows=m if row_range is None else row_range.most,
-        outer=prod(sizes[d] or 1 for d in c.outer), reductions=prod(sizes[d] or 1 for d in c.reductions),
-        a=a, b=_operand(c.b, c, is_b_in_place, c.k, sum_bytes),
-        panel_width=0 if panels is None else panels.layout.width, group=arithmetic.group,
-        matrix_steps=arithmetic.matrix_steps, b_uses=prod(sizes[d] or 1 for d in _dims_without_b(c, sizes)),
-    )  # fmt: skip
+        outer=prod(sizes[d] or 1 for d in c.outer),
+        reductions=prod(sizes[d] or 1 for d in c.reductions),
+        a=a,
+        b=_operand(c.b, c, is_b_in_place, c.k, sum_bytes),
+        panel_width=0 if panels is None else panels.layout.width,
+        group=arithmetic.group,
+        matrix_steps=arithmetic.matrix_steps,
+        b_uses=prod(sizes[d] or 1 for d in _dims_without_b(c, sizes)),
+    )
 
 
 def _operand(factor: Factor, contraction: Contraction, is_argument: bool, rows: int | None, size: int) -> Operand:
@@ -320,9 +341,7 @@ def _has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithme
     return are_groups and is_packed_element(a.value, element, arithmetic, arithmetic.unsigned_a)
 
 
-def _panels(
-    contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic, half_b: SSAValue | None
-) -> Panels | None:  # fmt: skip
+def _panels(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic, half_b: SSAValue | None) -> Panels | None:
     """Return the panels of columns that B is stored in, as it is multiplied or in half precision."""
     b, n = contraction.b, contraction.n
     panels = panels_of(contraction.generic.inputs[b.main] if half_b is None else half_b)
@@ -353,7 +372,7 @@ def _is_packed_b(contraction: Contraction, arithmetic: Arithmetic) -> bool:
 
 def packed_extents(
     contraction: Contraction, tiles: Tiles, kc: int, sizes: Sizes, inner_reductions: Sequence[int]
-) -> dict[int, int]:  # fmt: skip
+) -> dict[int, int]:
     """Return the extent of each dimension inside a packed operand."""
     extents = dict.fromkeys(range(len(sizes)), 1)
     extents.update({d: max(1, sizes[d] or 1) for d in inner_reductions})

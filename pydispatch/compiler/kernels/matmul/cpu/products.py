@@ -80,9 +80,15 @@ class Products:
         self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), target, accumulate)
 
     def emit_factors(
-        self, build: Builder, region: Region, factors: tuple[OperandView, OperandView], block: Block,
-        shape: tuple[int, int], target: Target, accumulate: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        build: Builder,
+        region: Region,
+        factors: tuple[OperandView, OperandView],
+        block: Block,
+        shape: tuple[int, int],
+        target: Target,
+        accumulate: bool = True,
+    ) -> None:
         """Emit the product of rows of one operand and columns of another, of `shape`."""
         contraction, (height, width) = self.nest.plan.contraction, shape
         steps = self.steps(build, region)
@@ -123,9 +129,15 @@ class Products:
         return self._memref(build, region, view, offset, rows, steps, is_b=False)
 
     def _memref_b(
-        self, build: Builder, region: Region, view: OperandView, fixed: Mapping[int, Index], columns: int,
-        steps: Steps, block: Block,
-    ) -> SSAValue:  # fmt: skip
+        self,
+        build: Builder,
+        region: Region,
+        view: OperandView,
+        fixed: Mapping[int, Index],
+        columns: int,
+        steps: Steps,
+        block: Block,
+    ) -> SSAValue:
         """Return columns of an operand as a memref: [reductions that are dimensions of K ..., steps of K, columns]."""
         in_panels = view.panel_stride is not None
         offset = self._offset(build, region, view, fixed, self.nest.plan.contraction.n if in_panels else None)

@@ -232,8 +232,10 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
     if not problem.matrix_steps and registers > level.registers:
         return f"the sums of a block of {mr}x{nr} take {registers} vector registers of {level.registers}"
     if batch > 1 and not (pack_b and problem.k is not None and kc >= problem.k and batch <= problem.b_uses):
-        return (f"a batch of {batch} shares packed columns of B with all steps of K, and is at most as large as the "
-                f"outer dimensions that B does not have, {problem.b_uses}")  # fmt: skip
+        return (
+            f"a batch of {batch} shares packed columns of B with all steps of K, and is at most as large as the "
+            f"outer dimensions that B does not have, {problem.b_uses}"
+        )
     if kc % problem.group:
         return f"{problem.group} steps of K are multiplied at once, and kc = {kc} is not a multiple of it"
     if reason := _unreadable(problem, schedule):

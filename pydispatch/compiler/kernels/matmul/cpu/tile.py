@@ -76,9 +76,14 @@ def emit_workgroup(frame: Frame, build: Builder, plan: Plan, outputs: Sequence[O
 
 
 def emit_rows(
-    frame: Frame, build: Builder, plan: Plan, outputs: Sequence[Output], outer: Mapping[int, Index], rows: Span,
+    frame: Frame,
+    build: Builder,
+    plan: Plan,
+    outputs: Sequence[Output],
+    outer: Mapping[int, Index],
+    rows: Span,
     a: OperandView | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Emit the code of some rows with all columns. outer: indices of the outer dimensions; a: the rows of A where they
     are in a buffer already.
     """
@@ -98,7 +103,7 @@ def emit_rows(
 
 def _emit_tile(
     frame: Frame, build: Builder, nest: Nest, region: Region, outputs: Sequence[Output], a: OperandView | None = None
-) -> None:  # fmt: skip
+) -> None:
     """Emit the computation of a tile."""
     plan, schedule = nest.plan, nest.plan.schedule
     if steps := plan.arithmetic.matrix_steps:
@@ -159,9 +164,7 @@ class _Tile:
     def contraction(self) -> Contraction:
         return self.plan.contraction
 
-    def emit(
-        self, build: Builder, nodes: Sequence[Node], region: Region, factor_sums: FactorSums | None
-    ) -> None:  # fmt: skip
+    def emit(self, build: Builder, nodes: Sequence[Node], region: Region, factor_sums: FactorSums | None) -> None:
         """Emit statements in their order. factor_sums: those that an enclosing level has cleared."""
         for node in nodes:
             if isinstance(node, Blocks):
@@ -244,13 +247,14 @@ class _Tile:
 
     def _block(
         self, build: Builder, steps: Sequence[BlockStep], region: Region, block: Block, factor_sums: FactorSums | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Emit the statements of a register block. Sums that begin with zero are not initialized where one product
         computes them: it overwrites."""
         is_initialized = not (
-            self.plan.sums_in_registers and starts_at_zero(self.contraction.generic.outputs[0])
+            self.plan.sums_in_registers
+            and starts_at_zero(self.contraction.generic.outputs[0])
             and not self.products.steps(build, region).loops
-        )  # fmt: skip
+        )
         target = Target(self.sums, self._offset(build, block))
         for step in steps:
             if step is BlockStep.MULTIPLY:
@@ -291,9 +295,10 @@ class _Tile:
         if is_zero or not self._is_full(build, region, block):
             zero = build.add(arith.ConstantOp(zero_attribute(self.plan.sums)))
             build.parallel(
-                0, schedule.mr * schedule.nr,
+                0,
+                schedule.mr * schedule.nr,
                 lambda inner, i: elements.store(inner, zero, target.buffer, [inner.plus(target.offset, i)]),
-            )  # fmt: skip
+            )
         if is_zero:
             return
 
@@ -312,7 +317,7 @@ class _Tile:
 
     def _finish(
         self, build: Builder, region: Region, block: Block, target: Target, factor_sums: FactorSums | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Emit the epilogue: the results of the dispatch are computed from a block and stored."""
         schedule, elements, height = self.plan.schedule, self.frame.elements, self.transposed_height
         sums = target.buffer

@@ -185,10 +185,21 @@ def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[
 
 
 def choose_tiles(
-    level: Level, size: int, m: int | None, n: int | None, k: int | None, outer: int, reductions: int,
-    pads_columns: bool = True, is_packed: bool = False, panel_width: int | None = None,
-    minimizes_passes: bool = False, pairs_rows: bool = False, uses_matrices: bool = False, packs_a: bool = False,
-) -> Tiles:  # fmt: skip
+    level: Level,
+    size: int,
+    m: int | None,
+    n: int | None,
+    k: int | None,
+    outer: int,
+    reductions: int,
+    pads_columns: bool = True,
+    is_packed: bool = False,
+    panel_width: int | None = None,
+    minimizes_passes: bool = False,
+    pairs_rows: bool = False,
+    uses_matrices: bool = False,
+    packs_a: bool = False,
+) -> Tiles:
     """Return tiles for a contraction.
 
     Args:

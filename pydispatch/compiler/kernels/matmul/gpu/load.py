@@ -161,9 +161,14 @@ class Staging:
     # Loads
 
     def load(
-        self, build: Builder, invocation: Index, tile: Index, iteration: Index, location: Location,
+        self,
+        build: Builder,
+        invocation: Index,
+        tile: Index,
+        iteration: Index,
+        location: Location,
         sizes: Sequence[Index],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Emit loads of the elements that an invocation moves in one iteration, into its private memory.
 
         Args:

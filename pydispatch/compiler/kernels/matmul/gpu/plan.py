@@ -73,22 +73,32 @@ class Tile:
 # 5.3 with 16x32. Products of 8x8 elements take 64 registers for sums, 16 for the step, and leave room for two
 # workgroups of 256 on a core of 64 K registers.
 TILES_32 = (
-    Tile(128, 128, 8, 32, 64, 1.0), Tile(128, 64, 8, 32, 64, 0.9, 4), Tile(64, 128, 8, 32, 64, 0.9, 4),
-    Tile(64, 64, 16, 32, 32, 0.75, 4), Tile(32, 64, 16, 16, 32, 0.5, 4), Tile(32, 32, 16, 16, 32, 0.4, 4),
+    Tile(128, 128, 8, 32, 64, 1.0),
+    Tile(128, 64, 8, 32, 64, 0.9, 4),
+    Tile(64, 128, 8, 32, 64, 0.9, 4),
+    Tile(64, 64, 16, 32, 32, 0.75, 4),
+    Tile(32, 64, 16, 16, 32, 0.5, 4),
+    Tile(32, 32, 16, 16, 32, 0.4, 4),
     Tile(16, 64, 16, 16, 32, 0.35, 4),
-)  # fmt: skip
+)
 """Tiles of 32-bit elements."""
 
 TILES_64 = (
-    Tile(64, 64, 16, 32, 32, 1.0), Tile(32, 64, 16, 16, 32, 0.8), Tile(32, 32, 16, 16, 16, 0.6, 4),
+    Tile(64, 64, 16, 32, 32, 1.0),
+    Tile(32, 64, 16, 16, 32, 0.8),
+    Tile(32, 32, 16, 16, 16, 0.6, 4),
     Tile(16, 32, 16, 8, 16, 0.4, 4),
-)  # fmt: skip
+)
 """Tiles of 64-bit elements."""
 
 TENSOR_TILES = (
-    Tile(128, 128, 32, 64, 64, 1.0), Tile(128, 64, 32, 64, 32, 0.8), Tile(64, 64, 32, 32, 32, 0.6, 4),
-    Tile(32, 64, 32, 16, 32, 0.4, 4), Tile(32, 32, 32, 16, 16, 0.3, 4), Tile(16, 64, 32, 16, 16, 0.3, 4),
-)  # fmt: skip
+    Tile(128, 128, 32, 64, 64, 1.0),
+    Tile(128, 64, 32, 64, 32, 0.8),
+    Tile(64, 64, 32, 32, 32, 0.6, 4),
+    Tile(32, 64, 32, 16, 32, 0.4, 4),
+    Tile(32, 32, 32, 16, 16, 0.3, 4),
+    Tile(16, 64, 32, 16, 16, 0.3, 4),
+)
 """Tiles for tensor cores."""
 
 LARGEST_SCALAR_TILE = TENSOR_TILES[2]
@@ -277,9 +287,15 @@ def _operands(
 
 
 def _operand(
-    elements: Elements, contraction: Contraction, factor: Factor, dims: tuple[int, ...], extent: int, tile: Tile,
-    sizes: Sequence[int | None], last: int,
-) -> Operand:  # fmt: skip
+    elements: Elements,
+    contraction: Contraction,
+    factor: Factor,
+    dims: tuple[int, ...],
+    extent: int,
+    tile: Tile,
+    sizes: Sequence[int | None],
+    last: int,
+) -> Operand:
     """Return the operand of a factor, with the neighbours that an invocation moves at once: 16 bytes where they are
     known to be aligned.
     """
@@ -293,10 +309,17 @@ def _operand(
         row = value.type.get_shape()[-1]
         has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row > 0
         run = next(
-            r for r in (16, 8, 4, 2, 1)
-            if r == 1 or (r * bits <= 128 and has_whole_rows and row % r == 0
-                          and extent * tile.depth // r >= tile.invocations and length % r == 0)
-        )  # fmt: skip
+            r
+            for r in (16, 8, 4, 2, 1)
+            if r == 1
+            or (
+                r * bits <= 128
+                and has_whole_rows
+                and row % r == 0
+                and extent * tile.depth // r >= tile.invocations
+                and length % r == 0
+            )
+        )
     return Operand(factor, dims, run, runs_along_k)
 
 
