@@ -41,14 +41,15 @@ SIDES = {
     "pydispatch.cython_sources": {"pydispatch.errors"},
     "pydispatch.garbage": set(),
     "pydispatch.inlining": set(),
+    "pydispatch.suggestions": set(),
     "pydispatch.options": set(),
     "pydispatch.logs": set(),
     "pydispatch.bytecode": set(),
     "pydispatch.packages": {"pydispatch.errors"},
-    "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files"},
+    "pydispatch.formats": {"pydispatch._core", "pydispatch.errors", "pydispatch.files", "pydispatch.suggestions"},
     "pydispatch.link": {"pydispatch.errors", "pydispatch.formats"},
     "pydispatch.extensions": {"pydispatch.errors"},
-    "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions"},
+    "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions", "pydispatch.suggestions"},
     "pydispatch.faults": {"pydispatch.errors", "pydispatch.ir"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
     "pydispatch.kernels": {
@@ -77,6 +78,7 @@ SIDES = {
         "pydispatch.packages",
         "pydispatch.patterns",
         "pydispatch.programs",
+        "pydispatch.suggestions",
     },
     "pydispatch.compiler": {
         "pydispatch._core",
@@ -92,6 +94,7 @@ SIDES = {
         "pydispatch.link",
         "pydispatch.logs",
         "pydispatch.patterns",
+        "pydispatch.suggestions",
     },
     "pydispatch.runtime": {
         "pydispatch._core",
@@ -102,12 +105,14 @@ SIDES = {
         "pydispatch.formats",
         "pydispatch.link",
         "pydispatch.logs",
+        "pydispatch.suggestions",
     },
 }
 
 # Every folder (or file beside folders) of the package, lowest first: each imports those before it alone.
 LAYERS = [
-    "errors", "options", "files", "cython_sources", "logs", "garbage", "bytecode", "inlining", "packages", "extensions",
+    "errors", "options", "files", "cython_sources", "logs", "garbage", "bytecode", "inlining", "suggestions",
+    "packages", "extensions",
     "ir.core",
     "ir.dialects", "ir", "faults", "patterns", "kernels", "formats.storage", "formats.arrays", "formats.elf",
     "formats.ptx", "formats.spirv", "formats.wgsl",

@@ -14,6 +14,7 @@ from pydispatch import extensions, logs
 from pydispatch.errors import CompileWarning, Error
 from pydispatch.faults import translated
 from pydispatch.garbage import none_at_exit
+from pydispatch.suggestions import did_you_mean
 
 
 def commands(only: str | None = None) -> dict[str, ModuleType]:
@@ -93,7 +94,11 @@ def _text_of(error: BaseException) -> str:
 
 @translated(passing=(OSError, UnicodeError))
 def _run(words: Sequence[str]) -> int:
-    parser = _parser(words[0] if words else None)
+    command = words[0] if words and not words[0].startswith("-") else None
+    parser = _parser(command)
+    names = [part.name for part in extensions.parts("subcommand")] if command is not None else []
+    if command is not None and extensions.part("subcommand", command) is None:
+        parser.error(f"there is no command '{command}'; {did_you_mean(command, names)}commands: {', '.join(names)}")
     args, unknown = parser.parse_known_args(words)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{_quoting(words, unknown)}")

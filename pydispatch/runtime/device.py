@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from pydispatch import extensions, logs
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
+from pydispatch.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pydispatch.runtime.interface import Device
@@ -70,7 +71,8 @@ def device(name: str = "cpu") -> Device:
     base = scheme.partition(":")[0]
     provider = extensions.part("device", base)
     if provider is None:
-        raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: {', '.join(devices())}")
+        hint = did_you_mean(base, (known.name for known in extensions.parts("device")), 0.7)  # gpu is not like cpu
+        raise DeviceUnavailableError(f"there is no device '{name}'; {hint}this machine has: {', '.join(devices())}")
     options: dict[str, str] = {}
     for part in filter(None, query.split("&")):
         key, equals, value = part.partition("=")

@@ -215,7 +215,7 @@ def test_missing(artifact: pd.Artifact) -> None:
         device.load(artifact)
     assert caught.value.symbols == ("sum", "note")
     text = str(caught.value)
-    assert "'sum', with the operands (?xf32, f32 written); is it 'summ' that was registered?" in text
+    assert "'sum', with the operands (?xf32, f32 written); did you mean 'summ'?" in text
     assert "device.add_command('sum', function)" in text and "asked: summ, scale" in text
 
 

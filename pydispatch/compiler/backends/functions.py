@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, i
 from pydispatch.compiler.kernel_ir.kernel import Variant
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
+from pydispatch.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,11 @@ def check_static(
     for function in functions.values():
         name = import_symbol(function)
         if is_declaration(function) and not is_import(function) and name in unresolved:
-            near = difflib.get_close_matches(name, known, 1)
             remedy = language.remedy.format(prototype=language.prototype(name, function))
             raise CompileError(
                 f"function '{name}' is declared as hal.import.static, and no object for {language.name} defines it",
                 location_of(function),
-                f"{f'did you mean {near[0]!r}? ' if near else ''}asked: {', '.join(files) or 'there are no objects'}; "
+                f"{did_you_mean(name, known)}asked: {', '.join(files) or 'there are no objects'}; "
                 f"{remedy} to the objects, or drop hal.import.static to resolve it when loading",
             )
 

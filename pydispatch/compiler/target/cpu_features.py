@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 import subprocess
@@ -11,6 +10,7 @@ from collections.abc import Iterable
 
 from pydispatch.compiler.target.cpu import BASELINE, named_features
 from pydispatch.errors import CompileError
+from pydispatch.suggestions import nearest
 
 # LLVM prints the list to stderr, once in the life of a process.
 _LIST = (
@@ -41,7 +41,8 @@ def check_features(arch: str, stated: Iterable[str]) -> None:
             )
         if name in named_features(arch) or name in (names := known(arch)):
             continue
-        near = difflib.get_close_matches(name, names, 3, 0.5)
-        some = f"nearest: {', '.join(sign + n for n in near)}" if near else (
-            f"for example {', '.join('+' + n for n in sorted(named_features(arch) - BASELINE[arch])[:6])}")  # fmt: skip
-        raise CompileError(f"{arch} has no CPU feature '{name}' (in '{feature}')", note=some)
+        note = nearest(name, names, 3, 0.5, prefix=sign)
+        if not note:
+            examples = sorted(named_features(arch) - BASELINE[arch])[:6]
+            note = f"for example {', '.join('+' + known_name for known_name in examples)}"
+        raise CompileError(f"{arch} has no CPU feature '{name}' (in '{feature}')", note=note)

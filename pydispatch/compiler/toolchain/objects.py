@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError, Location
 from pydispatch.formats.elf import archive, reader
 from pydispatch.formats.elf.reader import ElfError, ElfFile, Section
+from pydispatch.suggestions import close_matches
 
 _LINKER_SYMBOLS = frozenset(
     [
@@ -259,7 +259,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _nearest(missing: Sequence[str], known: Collection[str]) -> str:
-    similar = {near for name in missing for near in difflib.get_close_matches(name, known, 2, 0.75)}
+    similar = {near for name in missing for near in close_matches(name, known, 2, 0.75)}
     return f" (nearest: {_quoted(sorted(similar))})" if similar else ""
 
 

@@ -6,10 +6,10 @@ import math
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.suggestions import did_you_mean
 
 _TYPES = ("bool", "i32", "u32", "f32", "f16")
 _MOST_F16 = 65504.0
@@ -70,11 +70,10 @@ def unknown(modules: Sequence[Module], names: Sequence[str]) -> str | None:
     lost = next((name for word, name in enumerate(names) if name not in have and word not in ids), None)
     if lost is None:
         return None
-    near = get_close_matches(lost, have, 1)
-    hint = f"did you mean '{near[0]}'? " if near else ""
     return (
         f"the executable constant '{lost}' is no override of {', '.join(module.where for module in modules)}: "
-        f"{hint}overrides: {', '.join(have) or 'none'}; write `override {lost}: i32;`, or leave the constant out"
+        f"{did_you_mean(lost, have)}overrides: {', '.join(have) or 'none'}; write `override {lost}: i32;`, or leave "
+        "the constant out"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -17,6 +16,7 @@ from pydispatch.frontends.onnx.call import type_of
 from pydispatch.frontends.onnx.scope import Values
 from pydispatch.frontends.ops.custom import custom_call, result_types
 from pydispatch.frontends.source import ReadOptions
+from pydispatch.suggestions import close_matches
 
 
 class CustomCallContext(Protocol):
@@ -60,7 +60,7 @@ class UserKernels:
             if name in self._used:
                 continue
             folded = {operator.rpartition("::")[2].lower(): operator for operator in self._seen}
-            like = difflib.get_close_matches(name.rpartition("::")[2].lower(), folded, 3, 0.7)
+            like = close_matches(name.rpartition("::")[2].lower(), folded, 3, 0.7)
             similar = ", ".join(f"{folded[operator]} of layer '{self._seen[folded[operator]]}'" for operator in like)
             known = ", ".join(sorted(self._seen))
             named = f"near are {similar}" if similar else f"it has {known}"
@@ -135,7 +135,7 @@ def _stated(
 def _unstated(tracer: CustomCallContext, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
     types = ", ".join(map(str, operands))
     names = {spelling.rpartition("::")[2].lower(): spelling for spelling in tracer.options.kernels}
-    like = difflib.get_close_matches(name.rpartition("::")[2].lower(), names, 1, 0.7)
+    like = close_matches(name.rpartition("::")[2].lower(), names, 1, 0.7)
     hint = f". A kernel is given for '{names[like[0]]}', which is another name" if like else ""
     return tracer.builder.fail(
         f"the model does not state the type of '{output}', a result of the custom operation '{name}' of {types}",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import re
+
+from pydispatch.suggestions import nearest
 
 _TYPE_MISMATCH = re.compile(r"operand is used with type (.*), but has been previously used or defined with type (.*)")
 _TYPES = {
@@ -121,8 +122,8 @@ def _operand(token: str) -> tuple[str, str | None]:
 
 def _type(token: str, what: str) -> tuple[str, str | None]:
     message = f"expected {what}, got '{token}'" if token else f"expected {what}"
-    near = [_TYPES[token]] if token in _TYPES else difflib.get_close_matches(token, _KNOWN, 2)
-    return message, f"nearest: {', '.join(near)}" if near else None
+    note = f"nearest: {_TYPES[token]}" if token in _TYPES else nearest(token, _KNOWN, 2)
+    return message, note or None
 
 
 def end_of_previous(text: str, start: int) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import defaultdict
 from functools import cache
@@ -33,6 +32,7 @@ from pydispatch.ir.core.messages import end_of_previous, explain, explain_refusa
 from pydispatch.ir.core.names import FORMER_NAMES
 from pydispatch.ir.core.refine import refinement
 from pydispatch.ir.core.resources import Resources
+from pydispatch.suggestions import close_matches, nearest
 
 _ALIAS = re.compile(r"^[ \t]*([#!][A-Za-z_][\w$]*)[ \t]*=", re.MULTILINE)
 _UNKNOWN_LOC = UnknownLoc()
@@ -168,13 +168,12 @@ class ProgramParser(FastParser):
         dialect = name.split(".")[0]
         known_dialects = sorted(self.ctx.registered_dialect_names)
         if "." in name and dialect not in known_dialects:
-            near = difflib.get_close_matches(dialect, known_dialects, 1)
-            if not near:
+            matches = close_matches(dialect, known_dialects)
+            if not matches:
                 return f"dialect '{dialect}' is not known; known are {', '.join(known_dialects)}"
-            self.ctx.get_optional_dialect(near[0])
+            self.ctx.get_optional_dialect(matches[0])
         loaded = [op.name for op in self.ctx.loaded_ops]
-        candidates = difflib.get_close_matches(name, loaded, 3, 0.5)
-        return f"nearest: {', '.join(candidates)}" if candidates else "no operation has a similar name"
+        return nearest(name, loaded, 3, 0.5) or "no operation has a similar name"
 
     # --- locations of the text itself are ours; of what a text says about its origin, names are kept ---
 
@@ -246,8 +245,8 @@ class ProgramParser(FastParser):
             content = str(self.lexer.input.content)
             self._alias_positions = {m.group(1): m.end() for m in _ALIAS.finditer(content)}
         if alias not in self._alias_positions:
-            near = difflib.get_close_matches(alias, [*self.attribute_aliases, *self._alias_positions], 1)
-            note = f"nearest: {near[0]}" if near else f"define it at the top: {alias} = ..."
+            known = [*self.attribute_aliases, *self._alias_positions]
+            note = nearest(alias, known, 1) or f"define it at the top: {alias} = ..."
             raise CompileError(f"alias '{alias}' is not defined", self.source.locate(start, start + len(alias)), note)
         if alias in self._open_aliases:
             self.raise_error(f"alias '{alias}' is defined by itself", start, start + len(alias))
@@ -371,11 +370,10 @@ class ProgramParser(FastParser):
         offsets = [op.location.start for op in uses if isinstance(op.location, SourceLoc)]
         match = re.compile(re.escape(f"%{name}") + r"(?![\w$.\-])").search(self.source.text, min(offsets, default=0))
         start = match.start() if match else min(offsets, default=0)
-        near = difflib.get_close_matches(name, self.ssa_values, 3)
         raise CompileError(
             f"value '%{name}' is not defined",
             self.source.locate(start, start + len(name) + 1),
-            f"nearest: {', '.join('%' + n for n in near)}" if near else None,
+            nearest(name, self.ssa_values, prefix="%") or None,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ from xdsl.traits import SymbolOpInterface, SymbolTable
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
+from pydispatch.suggestions import close_matches
 
 MISSING = re.compile(r"'?@(\S+?)'? could not be found in symbol table")
 
@@ -79,9 +79,9 @@ def missing(op: Operation, message: str) -> CompileError | None:
     while table is not None and not table.has_trait(SymbolTable):
         table = table.parent_op()
     names = [name for name, _ in symbols_of(table)] if table is not None else []
-    near = difflib.get_close_matches(match[1], names, 1)
+    matches = close_matches(match[1], names)
     shown = ", ".join(f"@{name}" for name in names[:8]) + (", ..." if len(names) > 8 else "")
-    hint = f"is it @{near[0]}? " if near else ""
+    hint = f"did you mean @{matches[0]}? " if matches else ""
     return CompileError(
         f"'{op.name}': there is no @{match[1]} in this module",
         location_of(op),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pydispatch.files import read_code
 from pydispatch.formats.artifact.strict import flag, listed, table, text
 from pydispatch.formats.elf.reader import is_elf
 from pydispatch.runtime.program.imports import Import, Provider, check_priority
+from pydispatch.suggestions import did_you_mean
 
 
 class Library(Protocol):
@@ -175,9 +175,8 @@ class Resolution:
         known = [function for library in self.libraries for function in library.names()]
         for symbol in symbols:
             exports = (f"@{export}" for call in calls if call.symbol == symbol for export in call.exports)
-            close_matches = difflib.get_close_matches(symbol, known, 1)
-            hint = f"; is it '{close_matches[0]}' that a library has?" if close_matches else ""
-            lines.append(f"  '{symbol}', which {', '.join(dict.fromkeys(exports)) or 'it'} calls{hint}")
+            hint, users = did_you_mean(symbol, known), ", ".join(dict.fromkeys(exports)) or "it"
+            lines.append(f"  '{symbol}', which {users} calls{'; ' * bool(hint)}{hint}".rstrip())
             lines += [f"    {call.c}" for call in calls if call.symbol == symbol]
         asked = ", ".join(library.name for library in self.libraries)
         lines.append(f"asked: {asked}" if asked else "no library is registered")

@@ -11,6 +11,7 @@ from pydispatch import extensions
 from pydispatch._core.host_command import PREFIX
 from pydispatch.errors import InvalidArgumentError, MissingImportError
 from pydispatch.runtime.program.imports import Registry
+from pydispatch.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pydispatch._core.plugin import Resolution
@@ -34,8 +35,6 @@ def commands_of(module: Module) -> Commands:
 
 def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) -> MissingImportError:
     """Return the error for host commands that no provider has. queried: labels of the providers."""
-    import difflib
-
     from pydispatch.formats.program.text import signature_text
 
     declared = dict(commands)
@@ -43,9 +42,8 @@ def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) 
     plural = "s" if len(lacking) != 1 else ""
     lines = [f"the program calls {len(lacking)} host command{plural} that the device was not given:"]
     for name in lacking:
-        close_matches = difflib.get_close_matches(name, labels, 1)
-        hint = f"; is it '{close_matches[0]}' that was registered?" if close_matches else ""
-        lines.append(f"  '{name}', with the operands {signature_text(declared[name])}{hint}")
+        hint, operands = did_you_mean(name, labels), signature_text(declared[name])
+        lines.append(f"  '{name}', with the operands {operands}{'; ' * bool(hint)}{hint}".rstrip())
     lines.append(f"asked: {', '.join(labels)}" if labels else "no plugin or command is registered")
     lines.append(
         f"supply it with device.add_command('{lacking[0]}', function) or device.add_plugin('library.so') before "

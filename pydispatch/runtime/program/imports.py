@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch._core.host_command import PREFIX, PythonCommand
 from pydispatch.errors import ArtifactError, Error, InvalidArgumentError, MissingImportError
 from pydispatch.files import check_path, read_code
+from pydispatch.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import os
@@ -278,7 +279,6 @@ def missing_imports(
 
     lacking: their symbols. asked: labels of the providers asked. known: symbols that a provider has.
     """
-    import difflib
 
     users: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}
     plural = "s" if len(lacking) != 1 else ""
@@ -286,9 +286,8 @@ def missing_imports(
     candidates = list(known)
     for symbol in lacking:
         by = ", ".join(f"@{export}" for export in users.get(symbol, ())) or "it"
-        close_matches = difflib.get_close_matches(symbol, candidates, 1)
-        hint = f"; is it '{close_matches[0]}' that was registered?" if close_matches else ""
-        lines.append(f"  '{symbol}', which {by} calls{hint}")
+        hint = did_you_mean(symbol, candidates)
+        lines.append(f"  '{symbol}', which {by} calls{'; ' * bool(hint)}{hint}".rstrip())
     lines.append(f"asked: {', '.join(asked)}" if asked else "no plugin or function is registered")
     lines.append(
         f"supply it with device.add_import('{lacking[0] if lacking else 'name'}', function) or "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydispatch import logs
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.arrays.parameters import ParameterFile, Tensor
+from pydispatch.suggestions import close_matches
 
 if TYPE_CHECKING:
     from pydispatch._core.program import Module
@@ -123,8 +123,8 @@ def _bind_one(
 def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
     keys = [key for other, key, _, _ in needed if other == scope]
     shown = ", ".join(f"'{key}'" for key in keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
-    close_matches = difflib.get_close_matches(scope, supplied, 1)
-    hint = f"; did you mean '{scope}' by '{close_matches[0]}'?" if close_matches else ""
+    matches = close_matches(scope, supplied)
+    hint = f"; did you mean '{scope}' by '{matches[0]}'?" if matches else ""
     option = f"--parameters={scope}=FILE" if scope else "--parameters=FILE"
     return (
         f"the program needs parameters of scope '{scope}' ({shown}){hint}; supply them with "
@@ -134,9 +134,9 @@ def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
 
 def _no_key(scope: str, key: str, wanted: str, sources: Sequence[Any]) -> str:
     keys = [known for source in sources for known in source]
-    close_matches = difflib.get_close_matches(key, keys, 3, 0.4) or sorted(keys)[:3]
+    matches = close_matches(key, keys, 3, 0.4) or sorted(keys)[:3]
     files = ", ".join(f"'{source.path}'" for source in sources)
-    has = f"nearest: {', '.join(repr(k) for k in close_matches)}" if close_matches else "it is empty"
+    has = f"nearest: {', '.join(map(repr, matches))}" if matches else "it is empty"
     return f"parameter '{key}' of scope '{scope}' ({wanted}) is not in {files} of {len(keys)} arrays; {has}"
 
 

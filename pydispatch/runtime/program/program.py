@@ -12,6 +12,7 @@ from pydispatch._core.function import Function
 from pydispatch._core.program import Module
 from pydispatch._core.tables import paragraph, table
 from pydispatch.errors import Error, InvalidArgumentError
+from pydispatch.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -162,12 +163,10 @@ class Program:
         return paragraph(repr(self)) + table(["function", "type"], rows)
 
     def _unknown(self, name: str) -> str:
-        import difflib
-
         functions = self.__dict__.get("_functions", {})
-        close_matches = difflib.get_close_matches(name, functions, 1) if isinstance(name, str) else ()
-        hint = f"; did you mean '{close_matches[0]}'?" if close_matches else "."
-        return f"the program has no function '{name}'{hint} It has: {', '.join(functions) or 'none'}"
+        hint = did_you_mean(name, functions) if isinstance(name, str) else ""
+        known = ", ".join(functions) or "none"
+        return f"the program has no function '{name}'{'; ' if hint else '. '}{hint}It has: {known}"
 
 
 def remember(program: Program, device: str, source: Any, parameters: Mapping[str, Any] | None) -> None:

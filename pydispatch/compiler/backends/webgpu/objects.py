@@ -6,7 +6,6 @@ entry point of which module an export is, and what the words of the executable c
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from pydispatch.formats.wgsl.module import Module
 from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
 from pydispatch.formats.wgsl.preprocess import preprocess
 from pydispatch.formats.wgsl.read import read
+from pydispatch.suggestions import did_you_mean
 
 ALIGNMENT = 4
 """Alignment of bindings by host code, in bytes. Devices that need more copy less aligned bindings."""
@@ -126,11 +126,10 @@ def _entry(export: Export, objects: Sequence[Given], variant: Variant) -> tuple[
             "leave one of them out, or name the exports after the files of the shaders",
         )  # fmt: skip
     names = [entry.name for source in objects for entry in source.module.entry_points]
-    near = difflib.get_close_matches(export.name, names, 1)
     have = "; ".join(f"{g.module.where}: {', '.join(e.name for e in g.module.entry_points)}" for g in objects)
     raise CompileError(
         f"export '@{export.name}' is no entry point of the objects of executable '@{variant.executable}'",
-        export.location, f"{f'did you mean {near[0]!r}? ' if near else ''}entry points: {have}",
+        export.location, f"{did_you_mean(export.name, names)}entry points: {have}",
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from typing import Any
 
@@ -17,6 +16,7 @@ from pydispatch.compiler.match.report import OUTSIDE, function_of
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter
 from pydispatch.compiler.match.transform.matchers import Absent
 from pydispatch.ir.functions import FUNCTIONS
+from pydispatch.suggestions import nearest
 
 
 def _import(run: Interpreter, op: Any, env: Env) -> None:
@@ -100,8 +100,8 @@ def _patterns(run: Interpreter, op: Any, env: Env) -> None:
 def _pass(run: Interpreter, op: Any, env: Env) -> None:
     name = op.pass_name.data
     if name not in cleanup.PASSES:
-        near = difflib.get_close_matches(name, cleanup.PASSES, 2)
-        run.fail(op, f"there is no pass '{name}'" + (f" (nearest: {', '.join(near)})" if near else ""),
+        hint = nearest(name, cleanup.PASSES, 2)
+        run.fail(op, f"there is no pass '{name}'" + (f" ({hint})" if hint else ""),
                  f"passes: {', '.join(cleanup.PASSES)}")  # fmt: skip
     for target in run.ops(op, env):
         cleanup.PASSES[name](target)
