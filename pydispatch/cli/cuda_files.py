@@ -6,7 +6,7 @@ from typing import Any
 
 from pydispatch.formats.elf import cubin
 from pydispatch.formats.ptx import interface, read
-from pydispatch.formats.ptx.module import Function
+from pydispatch.formats.ptx.module import PtxFunction
 from pydispatch.link.ptx import link
 
 
@@ -48,7 +48,7 @@ def describe(data: bytes, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _is_offered(function: Function) -> bool:
+def _is_offered(function: PtxFunction) -> bool:
     return function.linkage in ("visible", "weak")
 
 

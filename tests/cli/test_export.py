@@ -11,7 +11,7 @@ import pytest
 import pydispatch as pd
 from pydispatch.cli.__main__ import main
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.formats.program.opcodes import Op
+from pydispatch.formats.program.opcodes import Opcode
 from pydispatch.formats.web import functions, site
 
 SCRIPT = Path(site.__file__).with_name("pydispatch.js")
@@ -79,8 +79,8 @@ def test_no_variant_for_webgpu(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_every_instruction_is_in_the_script() -> None:
     text = SCRIPT.read_text()
-    refused = {op for op in Op if op in functions._FLOATS and op not in functions._PAGE_MATH} | {Op.CUSTOM}
-    for op in Op:
+    refused = {op for op in Opcode if op in functions._FLOATS and op not in functions._PAGE_MATH} | {Opcode.CUSTOM}
+    for op in Opcode:
         if op not in refused:
             name = op.name.lower()
             assert any(form in text for form in (f"'{name}'", f" {name}:", f"  {name}(")), name

@@ -14,7 +14,7 @@ import pytest
 
 from pydispatch.cli import inspect
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
+from pydispatch.formats.artifact.artifact import Artifact, PackedExecutable, Variant
 from pydispatch.formats.elf import elf
 from pydispatch.runtime.devices import cpu
 from pydispatch.runtime.program.variants import HostProperties
@@ -25,12 +25,12 @@ def artifact(**changes: object) -> Artifact:
         "functions": [("mul", "(tensor<8xf32>) -> tensor<8xf32>"), ("a_longer_name", "() -> i32")],
         "program": b"PDXP" * 30,
         "executables": [
-            Executable("first", ["simple_mul", "simple_add"], [
+            PackedExecutable("first", ["simple_mul", "simple_add"], [
                 Variant("generic", "embedded-elf-x86_64", bytes(2048)),
                 Variant("v3", "embedded-elf-x86_64", bytes(5000), requires=["avx2", "fma"], alignment=16,
                         imports=["f", "?g"]),
             ]),
-            Executable("second", [], [Variant("spirv", "vulkan-spirv", b"\x03\x02\x23\x07", "spv")]),
+            PackedExecutable("second", [], [Variant("spirv", "vulkan-spirv", b"\x03\x02\x23\x07", "spv")]),
         ],
         "constants": [np.zeros((2, 3), np.float32), np.array(1, np.int8)],
         "producers": {"llvm": "20.1", "lld": "21"},

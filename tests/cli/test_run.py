@@ -13,7 +13,7 @@ import pytest
 
 from pydispatch.cli import __main__ as cli
 from pydispatch.formats.artifact.artifact import Artifact
-from pydispatch.formats.program.program import NONE, Argument, Numerical, Op, Program, Result, dtype_word
+from pydispatch.formats.program.program import NONE, FunctionArgument, Numerical, Opcode, Program, Result, dtype_word
 
 F32 = dtype_word(Numerical.FLOAT, 32)
 I32 = dtype_word(Numerical.INTEGER, 32)
@@ -33,12 +33,12 @@ def identity(program: Program, name: str, arguments: list[tuple[int, int | None]
     """Returns its arguments. arguments: (dtype, rank or None for a number)."""
     f = program.add_function(name)
     for i, (dtype, rank) in enumerate(arguments):
-        f.add_argument(Argument(dtype, None if rank is None else (-1,) * rank, f"a{i}"))
+        f.add_argument(FunctionArgument(dtype, None if rank is None else (-1,) * rank, f"a{i}"))
     for i, (dtype, rank) in enumerate(arguments):
         if rank is None:
-            f.results.append(Result(dtype, None, register=f.emit(Op.SCALAR, i)))
+            f.results.append(Result(dtype, None, register=f.emit(Opcode.SCALAR, i)))
             continue
-        dims = tuple(f.emit(Op.DIM, i, axis) for axis in range(rank))
+        dims = tuple(f.emit(Opcode.DIM, i, axis) for axis in range(rank))
         size = f.multiply([*dims, f.constant((dtype & 0xFFFFFF) // 8)])
         result = f.add_result_buffer(len(f.results), size)
         f.results.append(Result(dtype, dims, buffer=result))

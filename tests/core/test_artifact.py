@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from pydispatch._core.artifact import ArtifactFile, crc32
 
 from pydispatch.errors import ArtifactError, SystemError_
-from pydispatch.formats.artifact.pack import Entry, layout
+from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 
 MEMBERS = {"manifest.json": b"{}\n", "program.bin": b"PDXP" * 5, "executables/e/v.elf": b"\x7fELF" + bytes(range(70))}
 
 
 def pack(members: dict[str, bytes]) -> bytes:
-    plan = layout(Entry(name, len(data), crc32(data)) for name, data in members.items())
+    plan = layout(ArchiveEntry(name, len(data), crc32(data)) for name, data in members.items())
     return b"".join(h + d for (_, h), d in zip(plan.headers, members.values(), strict=True)) + plan.tail
 
 

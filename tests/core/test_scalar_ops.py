@@ -13,7 +13,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.formats.artifact.artifact import Artifact
-from pydispatch.formats.program.program import Argument, Numerical, Op, Program, Result, dtype_word
+from pydispatch.formats.program.program import FunctionArgument, Numerical, Opcode, Program, Result, dtype_word
 
 FORMATS = {
     16: (dtype_word(Numerical.FLOAT, 16), np.dtype(np.float16)),
@@ -43,13 +43,13 @@ EDGES = [
 ]
 
 
-def compiled(op: Op, kinds: Sequence[int], result: int, modifier: int, b: int | None = None) -> Any:
+def compiled(op: Opcode, kinds: Sequence[int], result: int, modifier: int, b: int | None = None) -> Any:
     """A function of scalars (dtype words) that is one instruction. b: the immediate operand of a one-operand one."""
     program = Program()
     f = program.add_function("f", "()")
     for kind in kinds:
-        f.add_argument(Argument(kind, None))
-    operands = [f.emit(Op.SCALAR, i) for i in range(len(kinds))]
+        f.add_argument(FunctionArgument(kind, None))
+    operands = [f.emit(Opcode.SCALAR, i) for i in range(len(kinds))]
     if b is not None:
         operands.append(b)
     f.results.append(Result(result, None, register=f.emit(op, *operands, modifier=modifier)))
@@ -70,15 +70,16 @@ def same(a: Any, b: Any) -> bool:
     return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
 
 
-BINARY: dict[Op, Callable[[Any, Any], Any]] = {
-    Op.FADD: np.add, Op.FSUB: np.subtract, Op.FMUL: np.multiply, Op.FDIV: np.divide, Op.FCOPYSIGN: np.copysign,
-    Op.FREM: np.fmod,
+BINARY: dict[Opcode, Callable[[Any, Any], Any]] = {
+    Opcode.FADD: np.add, Opcode.FSUB: np.subtract, Opcode.FMUL: np.multiply, Opcode.FDIV: np.divide,
+    Opcode.FCOPYSIGN: np.copysign,
+    Opcode.FREM: np.fmod,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("op", BINARY)
 @pytest.mark.parametrize("format", FORMATS)
-def test_binary(op: Op, format: int) -> None:
+def test_binary(op: Opcode, format: int) -> None:
     word, dtype = FORMATS[format]
     f = compiled(op, [word, word], word, format)
     some = values(dtype, 20)
@@ -96,7 +97,8 @@ def test_binary(op: Op, format: int) -> None:
 def test_extremes(format: int) -> None:
     word, dtype = FORMATS[format]
     for op, nan_wins, largest in (
-        (Op.FMIN, True, False), (Op.FMAX, True, True), (Op.FMINNUM, False, False), (Op.FMAXNUM, False, True)
+        (Opcode.FMIN, True, False), (Opcode.FMAX, True, True), (Opcode.FMINNUM, False, False),
+        (Opcode.FMAXNUM, False, True)
     ):  # fmt: skip
         f = compiled(op, [word, word], word, format)
         for a in map(float, values(dtype, 10)):
@@ -112,7 +114,7 @@ def test_extremes(format: int) -> None:
 @pytest.mark.parametrize("source", FORMATS)
 @pytest.mark.parametrize("target", FORMATS)
 def test_conversions(source: int, target: int) -> None:
-    f = compiled(Op.FCVT, [FORMATS[source][0]], FORMATS[target][0], target, source)
+    f = compiled(Opcode.FCVT, [FORMATS[source][0]], FORMATS[target][0], target, source)
     kind, wanted = FORMATS[source][1], FORMATS[target][1]
     some = values(kind, 300)
     if target < 32:  # values half way between two of the target, and beside them
@@ -150,7 +152,7 @@ def nearest(x: float, dtype: np.dtype[Any]) -> float:
 @pytest.mark.parametrize("format", [16, 17])
 def test_fma_of_narrow_floats_is_rounded_once(format: int) -> None:
     word, dtype = FORMATS[format]
-    f = compiled(Op.FMA, [word, word, word], word, format)
+    f = compiled(Opcode.FMA, [word, word, word], word, format)
     rng = np.random.default_rng(2)
     numbers = (
         (rng.standard_normal((3000, 3)) * 2.0 ** rng.integers(-14, 14, (3000, 3))).astype(dtype).astype(np.float64)
@@ -185,7 +187,7 @@ MATH: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("format", FORMATS)
 def test_functions(number: int, format: int) -> None:
     word, dtype = FORMATS[format]
-    f = compiled(Op.FMATH, [word], word, format, number)
+    f = compiled(Opcode.FMATH, [word], word, format, number)
     epsilon = float(ml_dtypes.finfo(dtype).eps)
     for x in values(dtype):
         if abs(float(x)) > 80 and math.isfinite(x) and number in (1, 13, 14, 20, 21):
@@ -197,21 +199,21 @@ def test_functions(number: int, format: int) -> None:
         assert close or same(got, expected) or (expected == 0 and abs(got) < 1e-7), (x, got, expected)
 
 
-INTEGERS: dict[Op, Callable[[int, int, int], int]] = {
-    Op.ABS: lambda a, b, w: abs(a),
-    Op.CTPOP: lambda a, b, w: (a % 2**w).bit_count(),
-    Op.CTLZ: lambda a, b, w: w - (a % 2**w).bit_length(),
-    Op.CTTZ: lambda a, b, w: ((a % 2**w) & -(a % 2**w)).bit_length() - 1 if a % 2**w else w,
-    Op.MULHS: lambda a, b, w: a * b >> w,
-    Op.MULHU: lambda a, b, w: (a % 2**w) * (b % 2**w) >> w,
+INTEGERS: dict[Opcode, Callable[[int, int, int], int]] = {
+    Opcode.ABS: lambda a, b, w: abs(a),
+    Opcode.CTPOP: lambda a, b, w: (a % 2**w).bit_count(),
+    Opcode.CTLZ: lambda a, b, w: w - (a % 2**w).bit_length(),
+    Opcode.CTTZ: lambda a, b, w: ((a % 2**w) & -(a % 2**w)).bit_length() - 1 if a % 2**w else w,
+    Opcode.MULHS: lambda a, b, w: a * b >> w,
+    Opcode.MULHU: lambda a, b, w: (a % 2**w) * (b % 2**w) >> w,
 }
 
 
 @pytest.mark.parametrize("op", INTEGERS)
 @pytest.mark.parametrize("width", [8, 16, 32, 64])
-def test_integers(op: Op, width: int) -> None:
+def test_integers(op: Opcode, width: int) -> None:
     word = dtype_word(Numerical.SIGNED, width)
-    unary = op in (Op.ABS, Op.CTPOP, Op.CTLZ, Op.CTTZ)
+    unary = op in (Opcode.ABS, Opcode.CTPOP, Opcode.CTLZ, Opcode.CTTZ)
     f = compiled(op, [word] if unary else [word, word], word, width, 0 if unary else None)
     top = 2 ** (width - 1)
     rng = np.random.default_rng(3)
@@ -223,7 +225,7 @@ def test_integers(op: Op, width: int) -> None:
 
 
 def test_pow_and_atan2() -> None:
-    for op, function in ((Op.FPOW, np.power), (Op.FATAN2, np.arctan2)):
+    for op, function in ((Opcode.FPOW, np.power), (Opcode.FATAN2, np.arctan2)):
         for format, (word, dtype) in FORMATS.items():
             f = compiled(op, [word, word], word, format)
             epsilon = float(ml_dtypes.finfo(dtype).eps)

@@ -13,7 +13,7 @@ import pytest
 from pydispatch._core.artifact import crc32
 
 import pydispatch as pd
-from pydispatch.formats.artifact.pack import Entry, layout
+from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "cuda"
 ODD: tuple[Any, ...] = (0, -1, 1, 3, 2**40, 2**70, "x", "", None, [], {}, 1.5, [1, 2], True, 64, 1024, [[0, 5, "ptx"]])
@@ -22,7 +22,7 @@ ODD: tuple[Any, ...] = (0, -1, 1, 3, 2**40, 2**70, "x", "", None, [], {}, 1.5, [
 def repacked(artifact: pd.Artifact, name: str, data: bytes) -> bytes:
     """The artifact with other bytes for a member."""
     members = [(each, data if each == name else bytes(artifact.read(each))) for each in artifact.members]
-    plan = layout(Entry(each, len(bytes_), crc32(bytes_)) for each, bytes_ in members)
+    plan = layout(ArchiveEntry(each, len(bytes_), crc32(bytes_)) for each, bytes_ in members)
     return b"".join(header + bytes_ for (_, header), (_, bytes_) in zip(plan.headers, members, strict=True)) + plan.tail
 
 

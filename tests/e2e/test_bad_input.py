@@ -19,7 +19,7 @@ import pytest
 import pydispatch as pd
 from pydispatch.cli.__main__ import main
 from pydispatch.formats.artifact.artifact import crc32
-from pydispatch.formats.artifact.pack import Entry, layout
+from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 
 SUFFIX = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "arm_64", "arm64": "arm_64", "riscv64": "riscv_64"}
 FORMAT = f"embedded-elf-{SUFFIX[platform.machine()]}"
@@ -67,7 +67,7 @@ def members(artifact: pd.Artifact) -> dict[str, bytes]:
 
 def pack(content: dict[str, bytes], damaged: str | None = None) -> bytes:
     """A well-formed file of these members; the checksum of `damaged` is wrong."""
-    plan = layout(Entry(name, len(data), crc32(data) ^ (name == damaged)) for name, data in content.items())
+    plan = layout(ArchiveEntry(name, len(data), crc32(data) ^ (name == damaged)) for name, data in content.items())
     parts = [part for (_, header), data in zip(plan.headers, content.values(), strict=True) for part in (header, data)]
     return b"".join([*parts, plan.tail])
 

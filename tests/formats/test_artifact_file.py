@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from pydispatch._core.artifact import ArtifactFile, crc32
 
 from pydispatch.errors import ArtifactError, Error
-from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
-from pydispatch.formats.artifact.pack import Entry, layout
+from pydispatch.formats.artifact.artifact import Artifact, PackedExecutable, Variant
+from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 
 
 def pack(members: list[tuple[str, bytes]]) -> bytes:
-    plan = layout(Entry(name, len(data), crc32(data)) for name, data in members)
+    plan = layout(ArchiveEntry(name, len(data), crc32(data)) for name, data in members)
     return b"".join(header + data for (_, header), (_, data) in zip(plan.headers, members, strict=True)) + plan.tail
 
 
@@ -38,7 +38,7 @@ def example(**changes: object) -> Artifact:
         "functions": [("mul", "(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>")],
         "program": b"PDXP" * 30,
         "executables": [
-            Executable("executable", ["simple_mul", "simple_add"], [
+            PackedExecutable("executable", ["simple_mul", "simple_add"], [
                 Variant("x86_64", "embedded-elf-x86_64", b"\x7fELF" + bytes(range(256)), requires=["avx2", "fma"]),
                 Variant("spirv", "vulkan-spirv", b"\x03\x02\x23\x07", "spv", alignment=16, imports=["a", "?b"]),
             ]),
@@ -143,7 +143,7 @@ def test_any_members_come_back(members: dict[str, bytes]) -> None:
 
 @pytest.mark.parametrize("name", ["a/b", "..", "x y", "é", "%", 'quo"te', "a\\b", "\n"])
 def test_any_symbol_can_name_an_executable(name: str) -> None:
-    artifact = example(executables=[Executable(name, ["f"], [Variant(name, "f", b"data")])])
+    artifact = example(executables=[PackedExecutable(name, ["f"], [Variant(name, "f", b"data")])])
     again = Artifact.from_bytes(artifact.to_bytes())
     assert again.executables[0].name == name
     member = again.executables[0].variants[0].member
@@ -170,7 +170,11 @@ def test_member_larger_than_4_gib(tmp_path: Path) -> None:
     """Written as a sparse file: only the headers and the small members take space."""
     large = (1 << 32) + 12_345
     small = b"after the large one"
-    entries = [Entry("first", 3, crc32(b"abc")), Entry("large", large, 0), Entry("last", len(small), crc32(small))]
+    entries = [
+        ArchiveEntry("first", 3, crc32(b"abc")),
+        ArchiveEntry("large", large, 0),
+        ArchiveEntry("last", len(small), crc32(small)),
+    ]
     plan = layout(entries)
     path = tmp_path / "large.pdx"
     with path.open("wb") as stream:
@@ -231,11 +235,11 @@ def test_a_file_can_be_saved_over_itself(tmp_path: Path) -> None:
 def test_build_refuses_what_a_reader_would() -> None:
     variant = Variant("v", "f", b"")
     with pytest.raises(ArtifactError, match=r"two members are named 'executables/e/v.elf'"):
-        example(executables=[Executable("e", [], [variant]), Executable("e", [], [variant])])
+        example(executables=[PackedExecutable("e", [], [variant]), PackedExecutable("e", [], [variant])])
     with pytest.raises(ArtifactError, match=r"functions: the name 'f' is given twice"):
         example(functions=[("f", "() -> ()"), ("f", "() -> ()")])
     with pytest.raises(ArtifactError, match=r"variants\[0\].alignment: expected a power of two, got 48"):
-        example(executables=[Executable("e", [], [Variant("v", "f", b"", alignment=48)])])
+        example(executables=[PackedExecutable("e", [], [Variant("v", "f", b"", alignment=48)])])
     for name, reason in (("/a", "relative path"), ("a/../b", "relative path"), ("a\nb", "character"), ("", "relative")):
         with pytest.raises(ArtifactError, match=reason):
             pack([(name, b"")])

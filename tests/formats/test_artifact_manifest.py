@@ -12,7 +12,7 @@ import pytest
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.artifact.manifest import Manifest
-from pydispatch.formats.artifact.pack import Entry, layout
+from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 
 GOOD: dict[str, Any] = {
     "pydispatch": {"format": 1, "version": "0.1.0", "producers": {"llvm": "20"}},
@@ -107,7 +107,7 @@ def _archive(*members: str, manifest: dict[str, Any] = GOOD) -> bytes:
     content = {name: b"" for name in members}
     if "manifest.json" in content:
         content["manifest.json"] = json.dumps(manifest).encode()
-    plan = layout(Entry(name, len(data), crc32(data)) for name, data in content.items())
+    plan = layout(ArchiveEntry(name, len(data), crc32(data)) for name, data in content.items())
     return b"".join(h + d for (_, h), d in zip(plan.headers, content.values(), strict=True)) + plan.tail
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from pydispatch.formats.program.commands import COMMANDS
-from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, Op
+from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, Opcode
 from pydispatch.formats.program.steps import Step
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,12 +23,12 @@ def test_instructions() -> None:
     letters = {"DST": "d", "A": "a", "B": "b", "C": "c"}
     rows = {name: (int(n), "".join(letters[r] for r in regs.split("_"))) for name, n, regs, _ in SCALARS}
     rows |= {name: (int(number), "") for name, number in KINDS}
-    assert {op.name: (op.value, op.registers) for op in Op} == rows
+    assert {op.name: (op.value, op.registers) for op in Opcode} == rows
 
 
 def test_commands() -> None:
     assert [(op.name, str(op.value)) for op in COMMANDS] == KINDS
-    assert all(op.value == Op.DISPATCH + i for i, op in enumerate(COMMANDS))  # as the kinds of program_device.h
+    assert all(op.value == Opcode.DISPATCH + i for i, op in enumerate(COMMANDS))  # as the kinds of program_device.h
 
 
 def test_math_functions() -> None:
@@ -55,5 +55,5 @@ def documented(section: str) -> dict[str, int]:
 
 
 def test_document() -> None:
-    assert documented("Instructions") == {op.name: op.value for op in Op}
+    assert documented("Instructions") == {op.name: op.value for op in Opcode}
     assert documented("Procedures") == {step.name: step.value for step in Step}

@@ -9,10 +9,10 @@ import pytest
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.program.program import (
     NONE,
-    Argument,
     BindingRange,
+    FunctionArgument,
     Numerical,
-    Op,
+    Opcode,
     Program,
     Result,
     disassemble,
@@ -23,8 +23,8 @@ from pydispatch.formats.program.program import (
 def program() -> bytes:
     made = Program()
     f = made.add_function("f", "(tensor<?xf32>) -> tensor<?xf32>")
-    f.add_argument(Argument(dtype_word(Numerical.FLOAT, 32), (-1,), "x"))
-    n = f.emit(Op.DIM, 0, 0)
+    f.add_argument(FunctionArgument(dtype_word(Numerical.FLOAT, 32), (-1,), "x"))
+    n = f.emit(Opcode.DIM, 0, 0)
     f.check_equal(n, f.constant(8), "{a} is not {b}")
     size = f.multiply([n, f.constant(4)])
     out = f.add_result_buffer(0, size)
@@ -45,12 +45,12 @@ def test_operands() -> None:
     """Registers are named as such, other operands are not."""
     made = Program()
     f = made.add_function("f")
-    f.add_argument(Argument(dtype_word(Numerical.FLOAT, 32), None))
-    x = f.emit(Op.SCALAR, 0)
-    f.emit(Op.FMATH, x, 10, modifier=32)
-    f.emit(Op.FCVT, x, 32, modifier=64)
-    f.emit(Op.FNEG, x, modifier=32)
-    f.emit(Op.FMA, x, x, x, modifier=32)
+    f.add_argument(FunctionArgument(dtype_word(Numerical.FLOAT, 32), None))
+    x = f.emit(Opcode.SCALAR, 0)
+    f.emit(Opcode.FMATH, x, 10, modifier=32)
+    f.emit(Opcode.FCVT, x, 32, modifier=64)
+    f.emit(Opcode.FNEG, x, modifier=32)
+    f.emit(Opcode.FMA, x, x, x, modifier=32)
     text = disassemble(made.encode())
     for line in ("r1 = fmath.32 r0, asin", "r2 = fcvt.64 r0, from 32", "r3 = fneg.32 r0", "r4 = fma.32 r0, r0, r0"):
         assert f"  {line}\n" in text

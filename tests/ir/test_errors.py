@@ -56,7 +56,7 @@ CASES = {
         f"hal.executable @e {{ hal.executable.variant @v target({T}) {{\n hal.executable.export @f ordinal(0) layout({L})"  # noqa: E501
         " fallback(@g) } }", 2, 2, "no condition"),
     "unknown callee": (
-        fn("%0 = func.call @ff(%i) : (i32) -> i32"), 2, 8, "did you mean @f? the module has @f; declare an external function"),
+        fn("%0 = func.call @ff(%i) : (i32) -> i32"), 2, 8, "did you mean @f? the module has @f; declare an external"),
     "symbol twice": (fn("") + fn(""), 5, 1, "the name @f is taken by 'func.func' at line 1"),
     "elements that differ": (
         fn("%0 = tensor.concat dim(0) %a, %b : (tensor<?xf32>, tensor<4xi32>) -> tensor<?xf32>",

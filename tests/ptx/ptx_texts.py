@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from pydispatch.formats.ptx.module import Address, Arguments, Immediate, Not, Operand, Pair, Register, Symbol, Vector
+from pydispatch.formats.ptx.module import (
+    Address,
+    Arguments,
+    Immediate,
+    Not,
+    Operand,
+    PtxSymbol,
+    Register,
+    RegisterPair,
+    Vector,
+)
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -39,21 +49,21 @@ OPERANDS: list[tuple[str, tuple[Operand | None, ...]]] = [
     ("ld.global.u32 %r1, [%rd1];", (Register("%r1"), Address(Register("%rd1")))),
     ("ld.global.u32 %r1, [%rd1+0x10];", (Register("%r1"), Address(Register("%rd1"), 16))),
     ("ld.global.u32 %r1, [%rd1+-4];", (Register("%r1"), Address(Register("%rd1"), -4))),
-    ("ld.global.u32 %r1, [words+8];", (Register("%r1"), Address(Symbol("words"), 8))),
-    ("ld.global.u32 %r1, words[3];", (Register("%r1"), Address(Symbol("words"), 12))),
-    ("ld.param.u32 %r1, [q+4];", (Register("%r1"), Address(Symbol("q"), 4))),
+    ("ld.global.u32 %r1, [words+8];", (Register("%r1"), Address(PtxSymbol("words"), 8))),
+    ("ld.global.u32 %r1, words[3];", (Register("%r1"), Address(PtxSymbol("words"), 12))),
+    ("ld.param.u32 %r1, [q+4];", (Register("%r1"), Address(PtxSymbol("q"), 4))),
     ("ld.local.u32 %r1, [64];", (Register("%r1"), Address(None, 64))),
-    ("mov.u64 %rd1, words+4;", (Register("%rd1"), Symbol("words", 4))),
+    ("mov.u64 %rd1, words+4;", (Register("%rd1"), PtxSymbol("words", 4))),
     ("mov.b64 {%r1, _}, %rd1;", (Vector((Register("%r1"), None)), Register("%rd1"))),
     ("st.global.v2.u32 [%rd1], {1, %r2};", (Address(Register("%rd1")), Vector((Immediate(1), Register("%r2"))))),
     ("atom.global.add.u32 _, [%rd1], 1;", (None, Address(Register("%rd1")), Immediate(1))),
     ("setp.lt.and.s32 %p1|%p2, %r1, 5, !%p3;",
-     (Pair(*registers("%p1", "%p2")), Register("%r1"), Immediate(5), Not(Register("%p3")))),
-    ("setp.lt.s32 _|%p2, %r1, %r2;", (Pair(None, Register("%p2")), *registers("%r1", "%r2"))),
+     (RegisterPair(*registers("%p1", "%p2")), Register("%r1"), Immediate(5), Not(Register("%p3")))),
+    ("setp.lt.s32 _|%p2, %r1, %r2;", (RegisterPair(None, Register("%p2")), *registers("%r1", "%r2"))),
     ("shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1;",
-     (Pair(*registers("%r1", "%p1")), Register("%r2"), Immediate(0), Immediate(31), Immediate(-1))),
-    ("call.uni f, (%r1, 3);", (Symbol("f"), Arguments((Register("%r1"), Immediate(3))))),
-    ("call (%r1), g;", (Arguments(registers("%r1")), Symbol("g"))),
+     (RegisterPair(*registers("%r1", "%p1")), Register("%r2"), Immediate(0), Immediate(31), Immediate(-1))),
+    ("call.uni f, (%r1, 3);", (PtxSymbol("f"), Arguments((Register("%r1"), Immediate(3))))),
+    ("call (%r1), g;", (Arguments(registers("%r1")), PtxSymbol("g"))),
     ("vadd.s32.s32.s32 %r1, %r2.b0, %r3.h1;", registers("%r1", "%r2.b0", "%r3.h1")),
     ("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];",
      (Address(Register("%r1")), Arguments((Address(Register("%rd1")), Vector(registers("%r2", "%r3")))),

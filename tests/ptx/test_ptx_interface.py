@@ -18,11 +18,11 @@ from pydispatch.formats.ptx.interface import (
     split,
     target_problem,
 )
-from pydispatch.formats.ptx.module import Function
+from pydispatch.formats.ptx.module import PtxFunction
 from pydispatch.formats.ptx.read import read
 
 
-def entry(params: str, directives: str = "", body: str = "") -> Function:
+def entry(params: str, directives: str = "", body: str = "") -> PtxFunction:
     text = f".version 8.0\n.target sm_80\n.visible .entry k({params}) {directives}\n{{ {body} ret; }}\n"
     return read(text, "k.ptx").functions[0]
 

@@ -18,7 +18,7 @@ from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.ptx.module import PtxModule
 from pydispatch.formats.ptx.read import read
 from pydispatch.link.ptx.library import BUILT_IN
-from pydispatch.link.ptx.link import Linked, imports_of, link, open_library, prototypes_of
+from pydispatch.link.ptx.link import LinkedPtx, imports_of, link, open_library, prototypes_of
 
 CALLER = (DATA / "caller_sm_80.ptx").read_text()
 LIBRARY = (DATA / "library_sm_90.ptx").read_text()
@@ -48,7 +48,7 @@ def function(name: str, code: str = "add.f32 %f1, %f1, 0f3F800000;", linkage: st
     )
 
 
-def linked(kernel: str, *libraries: str, **options: Any) -> tuple[Linked, PtxModule]:
+def linked(kernel: str, *libraries: str, **options: Any) -> tuple[LinkedPtx, PtxModule]:
     """Links with libraries a.ptx, b.ptx, ...; what comes out can be read, and ptxas takes what lacks nothing."""
     opened = [open_library(text, f"{'abcdef'[number]}.ptx") for number, text in enumerate(libraries)]
     result = link(kernel, opened, where="k.ptx", **options)
@@ -57,7 +57,7 @@ def linked(kernel: str, *libraries: str, **options: Any) -> tuple[Linked, PtxMod
     return result, module
 
 
-def checked(kernel: str, *libraries: str, **options: Any) -> tuple[Linked, PtxModule]:
+def checked(kernel: str, *libraries: str, **options: Any) -> tuple[LinkedPtx, PtxModule]:
     result, module = linked(kernel, *libraries, **options)
     assert result.unresolved == ()
     takes(result.data, module.target)
@@ -366,7 +366,7 @@ def test_large_libraries_take_little_time() -> None:
         library = HEAD + f".global .b32 {many};\n" + chain + function(f"f{size}", "mov.u64 %rd1, v7;", "")
         library += function("f", CALL.format("f0")) + "".join(f".alias a{n}, f;\n" for n in range(5 * size))
         text = kernel("f", more=".global .b32 f5;\n" + f".extern .global .b32 {many};\n")
-        found: list[tuple[Linked, PtxModule]] = []
+        found: list[tuple[LinkedPtx, PtxModule]] = []
         count = count_calls(lambda: found.append(linked(text, library)))
         ((result, module),) = found
         assert result.providers == {"f": "a.ptx"} and len(module.functions) == 2 * (size + 2) + 1

@@ -16,11 +16,11 @@ from pydispatch.formats.ptx.module import (
     Arguments,
     Immediate,
     Instruction,
-    Label,
     Not,
     Operand,
+    PtxLabel,
+    PtxSymbol,
     Register,
-    Symbol,
     Vector,
 )
 from pydispatch.formats.ptx.read import read
@@ -29,7 +29,7 @@ SPECIAL = ("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid", "%clock64
 OF_NVCC = sorted(DATA.glob("*_sm_*.ptx"))
 
 
-def body_of(text: str, declarations: str = "") -> tuple[Instruction | Label, ...]:
+def body_of(text: str, declarations: str = "") -> tuple[Instruction | PtxLabel, ...]:
     found = read(kernel(text, declarations), "k.ptx").functions[-1].body
     assert found is not None
     assert isinstance(found[-1], Instruction) and found[-1].opcode == "ret"
@@ -62,7 +62,7 @@ def test_what_nvcc_writes(path: Any) -> None:
         lines = text.splitlines()
         for item in function.body:
             shown = lines[item.line - 1]
-            if isinstance(item, Label):
+            if isinstance(item, PtxLabel):
                 assert re.search(rf"(?:^|; ){re.escape(item.name.partition('$2')[0])}:", shown)
                 continue
             statements += 1
@@ -84,7 +84,7 @@ def test_parts_of_a_module_that_nvcc_wrote() -> None:
     assert np.frombuffer(bytes(table.values), "<f4").tolist() == [1, 2, 3, 4]  # type: ignore[arg-type]
     assert by_name["counter"].values == (7,) and by_name["counter"].sizes == ()
     (pointed,) = by_name["greeting"].values
-    assert isinstance(pointed, Symbol)
+    assert isinstance(pointed, PtxSymbol)
     assert by_name[pointed.name].size == 7  # and what lacks a value is 0
     assert bytes(by_name[pointed.name].values) == b"hello\n"  # type: ignore[arg-type]
     dynamic = next(variable for variable in module.variables if variable.space == "shared")
@@ -107,19 +107,21 @@ def test_parts_of_a_module_that_nvcc_wrote() -> None:
     (prototype,) = calls.tables.values()
     assert prototype == (".callprototype (.param .b32 _) _ (.param .b32 _)",)
     direct, indirect = (i for i in calls.body if isinstance(i, Instruction) and i.opcode == "call")
-    assert direct.operands[1] == Symbol("user_op") and len(direct.operands) == 3
-    assert isinstance(indirect.operands[1], Register) and indirect.operands[3] == Symbol(next(iter(calls.tables)))
+    assert direct.operands[1] == PtxSymbol("user_op") and len(direct.operands) == 3
+    assert isinstance(indirect.operands[1], Register) and indirect.operands[3] == PtxSymbol(next(iter(calls.tables)))
     # The parameters of the two calls have names of their own though both are `param0` in the text.
     first, second = (call.operands[2] for call in (direct, indirect))
-    assert first == Arguments((Symbol("param0"), Symbol("param1"))) and second == Arguments((Symbol("param0$2"),))
+    assert first == Arguments((PtxSymbol("param0"), PtxSymbol("param1"))) and second == Arguments(
+        (PtxSymbol("param0$2"),)
+    )
 
     # Two pieces of inline assembly, each with its own p and done.
     assembly = module.function("assembly")
     assert assembly is not None and assembly.body is not None
-    assert [item.name for item in assembly.body if isinstance(item, Label)] == ["done", "done$2"]
+    assert [item.name for item in assembly.body if isinstance(item, PtxLabel)] == ["done", "done$2"]
     jumps = [i for i in assembly.body if isinstance(i, Instruction) and i.opcode == "bra"]
     assert [(jump.guard, jump.operands) for jump in jumps] == [
-        (Register("p"), (Symbol("done"),)), (Not(Register("p$2")), (Symbol("done$2"),)),
+        (Register("p"), (PtxSymbol("done"),)), (Not(Register("p$2")), (PtxSymbol("done$2"),)),
     ]  # fmt: skip
     assert assembly.registers["p"] == assembly.registers["p$2"] == "pred"
 
@@ -173,7 +175,7 @@ def test_what_llvm_writes() -> None:
     assert variables["table"].space == "const" and variables["words"].size == 8
     assert np.frombuffer(bytes((*variables["words"].values, 0)), "<i2").tolist() == [1, 2, 3, 4]  # type: ignore[arg-type]
     (pointer,) = variables["place"].values
-    assert isinstance(pointer, Symbol) and pointer.name == "words"
+    assert isinstance(pointer, PtxSymbol) and pointer.name == "words"
     assert entry.body is not None
     opcodes = {i.opcode for i in entry.body if isinstance(i, Instruction)}
     assert {"ld", "st", "call", "setp", "bra", "ret"} <= opcodes
@@ -218,13 +220,13 @@ def test_names_of_scopes_are_their_own() -> None:
     assert function.body is not None
     lines: dict[int, list[Any]] = {}
     for item in function.body:
-        lines.setdefault(item.line, []).append(item.name if isinstance(item, Label) else item.operands)
-    assert lines[8] == [(Register("a"), Symbol("s"))]
+        lines.setdefault(item.line, []).append(item.name if isinstance(item, PtxLabel) else item.operands)
+    assert lines[8] == [(Register("a"), PtxSymbol("s"))]
     assert lines[9] == [
-        (Register("a$2"), Address(Symbol("s$2"))), registers("%r1", "a$2"), (Register("%r2"), Immediate(1)),
+        (Register("a$2"), Address(PtxSymbol("s$2"))), registers("%r1", "a$2"), (Register("%r2"), Immediate(1)),
     ]  # fmt: skip
-    assert lines[10] == [(Register("a$3"), Immediate(1)), (Symbol("L"),), "L"]
-    assert lines[12] == [(Symbol("L$2"),), "L$2", registers("a", "%r1$2")]
+    assert lines[10] == [(Register("a$3"), Immediate(1)), (PtxSymbol("L"),), "L"]
+    assert lines[12] == [(PtxSymbol("L$2"),), "L$2", registers("a", "%r1$2")]
     kinds = {name: function.registers[name] for name in ("a", "a$2", "a$3", "%r1", "%r1$2", "%r2")}
     assert kinds == {"a": "u32", "a$2": "f32", "a$3": "u64", "%r1": "f32", "%r1$2": "b32", "%r2": "b32"}
     assert [(v.name, v.type) for v in function.variables] == [("s", "u32"), ("s$2", "f32")]
@@ -265,11 +267,11 @@ def test_variables() -> None:
     assert (made.sizes, made.size, made.align, made.linkage) == ((3, 2), 24, 32, "visible")
     assert variable(".const .v4 .f32 a;").align == 16
     assert variable(".global .u32 x[4]; .global .u64 a[] = {generic(x)+8, x, 0};").values == (
-        Symbol("x", 8), Symbol("x"), 0,
+        PtxSymbol("x", 8), PtxSymbol("x"), 0,
     )  # fmt: skip
     packed = ", ".join(f"0x{0xFF << shift:x}(generic(x)+1)" for shift in range(0, 64, 8))
     assert variable(f".global .u32 x; .global .u8 a[9] = {{7, {packed}}};").values == (
-        7, *(Symbol("x", 1, shift) for shift in range(0, 64, 8)),
+        7, *(PtxSymbol("x", 1, shift) for shift in range(0, 64, 8)),
     )  # fmt: skip
     two = read(HEAD + ".global .u32 a, b[2] = {1, 2};").variables
     assert [(v.name, v.size, v.values) for v in two] == [("a", 4, ()), ("b", 8, (1, 2))]

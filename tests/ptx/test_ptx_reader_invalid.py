@@ -13,7 +13,7 @@ from tools import DATA
 from work import count_calls
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.ptx.module import Function, Instruction, Register
+from pydispatch.formats.ptx.module import Instruction, PtxFunction, Register
 from pydispatch.formats.ptx.read import read
 
 INVALID = [
@@ -170,7 +170,7 @@ def attempt(text: str) -> None:
             assert_closed(function)
 
 
-def assert_closed(function: Function) -> None:
+def assert_closed(function: PtxFunction) -> None:
     """Every register of a body has a type."""
 
     def walk(operand: Any) -> None:

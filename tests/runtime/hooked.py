@@ -11,8 +11,8 @@ import programs
 from programs import F32, HEAD, I64, ROOT, TAIL
 
 from pydispatch.compiler.toolchain import tools as toolchain
-from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
-from pydispatch.formats.program.program import Argument, Op, Result
+from pydispatch.formats.artifact.artifact import Artifact, PackedExecutable, Variant
+from pydispatch.formats.program.program import FunctionArgument, Opcode, Result
 
 SIGNAL_AT = 3
 CODE = r"""
@@ -50,14 +50,14 @@ def build() -> Artifact:
     functions = []
     for export in builder.names:
         f = builder.function(export, "(i64) -> tensor<?xf32>")
-        f.add_argument(Argument(I64, None, "n"))
-        n = f.emit(Op.SCALAR, 0)
+        f.add_argument(FunctionArgument(I64, None, "n"))
+        n = f.emit(Opcode.SCALAR, 0)
         builder.run(f, export, n, [programs.finish_vector(f, n)], grid=n)
         functions.append(f)
     add = m.add_function("add", public=False)
     for name in "ab":
-        add.add_argument(Argument(I64, None, name))
-    total = add.binary(Op.ADD, add.emit(Op.SCALAR, 0), add.emit(Op.SCALAR, 1))
+        add.add_argument(FunctionArgument(I64, None, name))
+    total = add.binary(Opcode.ADD, add.emit(Opcode.SCALAR, 0), add.emit(Opcode.SCALAR, 1))
     add.results.append(Result(I64, None, register=total))
     count = m.add_global("count", I64, None, value=0)
     for function in functions:
@@ -83,4 +83,4 @@ def build() -> Artifact:
     data = tools.link_shared([made], arch="x86_64", exports=["iree_hal_executable_library_query"])
     public = [(f.name, f.signature or "()") for f in [*m.procedures, *m.functions] if f.public]
     variant = Variant("v0", "embedded-elf-x86_64", data, alignment=4, imports=["hook"])
-    return Artifact.build(public, m.encode(), [Executable("lib", builder.names, [variant])])
+    return Artifact.build(public, m.encode(), [PackedExecutable("lib", builder.names, [variant])])

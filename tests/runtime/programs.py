@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydispatch.compiler.toolchain import tools as toolchain
-from pydispatch.formats.artifact.artifact import Artifact, Executable, Variant
+from pydispatch.formats.artifact.artifact import Artifact, PackedExecutable, Variant
 from pydispatch.formats.program.program import (
     NONE,
-    Argument,
     BindingRange,
     ExportEntry,
-    Function,
+    FunctionArgument,
     Numerical,
-    Op,
+    Opcode,
     Program,
+    ProgramExecutable,
+    ProgramFunction,
     Result,
     dtype_word,
 )
-from pydispatch.formats.program.program import Executable as ExecutableRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 F32 = dtype_word(Numerical.FLOAT, 32)
@@ -107,17 +107,17 @@ class Builder:
         self.program = Program()
         self.exports = tuple(exports)
         self.names = [e.name for e in exports]
-        self.program.executables.append(ExecutableRecord("lib", variant_conditions=[NONE] * variants))
+        self.program.executables.append(ProgramExecutable("lib", variant_conditions=[NONE] * variants))
         for ordinal, e in enumerate(exports):
             self.program.exports.append(ExportEntry(0, ordinal, e.name, e.constants, e.bindings))
 
-    def function(self, name: str, signature: str = "()") -> Function:
+    def function(self, name: str, signature: str = "()") -> ProgramFunction:
         return self.program.add_function(name, signature)
 
-    def run(self, f: Function, export: str, n: int, bindings: Sequence[int], grid: int | None = None) -> None:
+    def run(self, f: ProgramFunction, export: str, n: int, bindings: Sequence[int], grid: int | None = None) -> None:
         """Dispatches `export` over ceil(n / TILE) workgroups with the constant n (a register)."""
         if grid is None:
-            grid = f.binary(Op.CEILDIVU, n, f.constant(TILE))
+            grid = f.binary(Opcode.CEILDIVU, n, f.constant(TILE))
         one = f.constant(1)
         f.dispatch(
             f.constant(self.names.index(export)), [grid, one, one], [n], [BindingRange(b) for b in bindings]
@@ -131,15 +131,15 @@ class Builder:
             Variant(f"v{i}", format, data, requires=list(need), alignment=alignment) for i, need in enumerate(requires)
         ]
         functions = [(f.name, f.signature or "()") for f in self.program.functions if f.public]
-        return Artifact.build(functions, self.program.encode(), [Executable("lib", self.names, variants)])
+        return Artifact.build(functions, self.program.encode(), [PackedExecutable("lib", self.names, variants)])
 
 
-def add_vector(f: Function, name: str, dim: int = -1, dtype: int = F32) -> int:
+def add_vector(f: ProgramFunction, name: str, dim: int = -1, dtype: int = F32) -> int:
     """A rank-1 argument; returns its index."""
-    return f.add_argument(Argument(dtype, (dim,), name))
+    return f.add_argument(FunctionArgument(dtype, (dim,), name))
 
 
-def finish_vector(f: Function, n: int, dtype: int = F32) -> int:
+def finish_vector(f: ProgramFunction, n: int, dtype: int = F32) -> int:
     """A rank-1 result of n elements (a register); returns its buffer."""
     size = f.multiply([n, f.constant((dtype & 0xFFFFFF) // 8)])
     buffer = f.add_result_buffer(len(f.results), size)
@@ -147,23 +147,23 @@ def finish_vector(f: Function, n: int, dtype: int = F32) -> int:
     return buffer
 
 
-def binary(builder: Builder, name: str, export: str, dim: int = -1) -> Function:
+def binary(builder: Builder, name: str, export: str, dim: int = -1) -> ProgramFunction:
     """(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>"""
     f = builder.function(name, "(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>")
     a, b = add_vector(f, "a", dim), add_vector(f, "b", dim)
-    n = f.emit(Op.DIM, a, 0)
-    f.check_equal(n, f.emit(Op.DIM, b, 0), "sizes of 'a' and 'b' differ: {a} and {b}")
+    n = f.emit(Opcode.DIM, a, 0)
+    f.check_equal(n, f.emit(Opcode.DIM, b, 0), "sizes of 'a' and 'b' differ: {a} and {b}")
     out = finish_vector(f, n)
     builder.run(f, export, n, [f.arguments[a].buffer, f.arguments[b].buffer, out])
     return f
 
 
-def chain(builder: Builder, name: str = "chain") -> Function:
+def chain(builder: Builder, name: str = "chain") -> ProgramFunction:
     """(a * b) * b + a in three dispatches."""
     f = builder.function(name, "(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>")
     a, b = add_vector(f, "a"), add_vector(f, "b")
-    n = f.emit(Op.DIM, a, 0)
-    f.check_equal(n, f.emit(Op.DIM, b, 0), "sizes of 'a' and 'b' differ: {a} and {b}")
+    n = f.emit(Opcode.DIM, a, 0)
+    f.check_equal(n, f.emit(Opcode.DIM, b, 0), "sizes of 'a' and 'b' differ: {a} and {b}")
     size = f.multiply([n, f.constant(4)])
     first, second = f.add_transient(size), f.add_transient(size)
     buffers = [f.arguments[a].buffer, f.arguments[b].buffer]
@@ -188,62 +188,62 @@ def standard(alignment: int = 4) -> Artifact:
     nothing(builder, "nothing")
     f = builder.function("slow", "(tensor<?xf32>) -> tensor<?xf32>")
     a = add_vector(f, "a")
-    n = f.emit(Op.DIM, a, 0)
+    n = f.emit(Opcode.DIM, a, 0)
     out = finish_vector(f, n)
     builder.run(f, "slow", n, [f.arguments[a].buffer, out], f.constant(1))
     f = builder.function("fail", "(tensor<?xf32>) -> tensor<?xf32>")
     add_vector(f, "a")
-    n = f.emit(Op.DIM, 0, 0)
+    n = f.emit(Opcode.DIM, 0, 0)
     out = finish_vector(f, n)
     builder.run(f, "fail", n, [out], f.constant(4))
     return builder.artifact(alignment=alignment)
 
 
-def identity(builder: Builder, name: str, dtype: int, rank: int = 1) -> Function:
+def identity(builder: Builder, name: str, dtype: int, rank: int = 1) -> ProgramFunction:
     """One tensor that comes back as it is."""
     f = builder.function(name)
-    f.add_argument(Argument(dtype, (-1,) * rank, "x"))
-    dims = tuple(f.emit(Op.DIM, 0, axis) for axis in range(rank))
+    f.add_argument(FunctionArgument(dtype, (-1,) * rank, "x"))
+    dims = tuple(f.emit(Opcode.DIM, 0, axis) for axis in range(rank))
     size = f.multiply([*dims, f.constant(max(1, (dtype & 0xFFFFFF) // 8))])
     f.results.append(Result(dtype, dims, buffer=f.add_result_buffer(0, size)))
     f.copy(f.arguments[0].buffer, NONE, 1, NONE, size)
     return f
 
 
-def scalars(builder: Builder, name: str, dtypes: Sequence[int]) -> Function:
+def scalars(builder: Builder, name: str, dtypes: Sequence[int]) -> ProgramFunction:
     """Numbers that come back as they are."""
     f = builder.function(name)
     for i, dtype in enumerate(dtypes):
-        f.add_argument(Argument(dtype, None, f"s{i}"))
-        f.results.append(Result(dtype, None, register=f.emit(Op.SCALAR, i)))
+        f.add_argument(FunctionArgument(dtype, None, f"s{i}"))
+        f.results.append(Result(dtype, None, register=f.emit(Opcode.SCALAR, i)))
     return f
 
 
-def filled(builder: Builder, name: str) -> Function:
+def filled(builder: Builder, name: str) -> ProgramFunction:
     """(n: index, value: f32) -> (tensor<?xf32> full of value, n + 1): n decides a size, value does not."""
     f = builder.function(name)
-    f.add_argument(Argument(I64, None, "n"))
-    f.add_argument(Argument(F32, None, "value"))
-    n = f.emit(Op.SCALAR, 0)
+    f.add_argument(FunctionArgument(I64, None, "n"))
+    f.add_argument(FunctionArgument(F32, None, "value"))
+    n = f.emit(Opcode.SCALAR, 0)
     out = finish_vector(f, n)
-    f.fill(BindingRange(out), f.emit(Op.SCALAR, 1), 4)
-    f.results.append(Result(I64, None, register=f.binary(Op.ADD, n, f.constant(1))))
+    f.fill(BindingRange(out), f.emit(Opcode.SCALAR, 1), 4)
+    f.results.append(Result(I64, None, register=f.binary(Opcode.ADD, n, f.constant(1))))
     return f
 
 
-def both(builder: Builder, name: str) -> Function:
+def both(builder: Builder, name: str) -> ProgramFunction:
     """(a, b) -> (a * b, a + b)"""
     f = builder.function(name)
     add_vector(f, "a")
     add_vector(f, "b")
-    n = f.emit(Op.DIM, 0, 0)
-    f.check_equal(n, f.emit(Op.DIM, 1, 0), "sizes of 'a' and 'b' differ: {a} and {b}")
+    n = f.emit(Opcode.DIM, 0, 0)
+    f.check_equal(n, f.emit(Opcode.DIM, 1, 0), "sizes of 'a' and 'b' differ: {a} and {b}")
     inputs = [a.buffer for a in f.arguments]
     for export in ("mul", "add"):
         builder.run(f, export, n, [*inputs, finish_vector(f, n)])
     return f
 
 
-def nothing(builder: Builder, name: str) -> Function:
+def nothing(builder: Builder, name: str) -> ProgramFunction:
     """() -> ()"""
     return builder.function(name)

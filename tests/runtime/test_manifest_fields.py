@@ -15,7 +15,7 @@ from pydispatch._core.artifact import crc32
 import pydispatch as pd
 from pydispatch.cli import inspect
 from pydispatch.formats.artifact.manifest import Manifest
-from pydispatch.formats.artifact.pack import Entry, layout
+from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 
 ROOT = Path(__file__).resolve().parents[2]
 WEIGHTS = """
@@ -59,7 +59,7 @@ def changed(manifest: Any, path: tuple[Any, ...], value: Any) -> Any:
 def pack(artifact: pd.Artifact, manifest: Any) -> bytes:
     content = {name: bytes(artifact.read(name)) for name in artifact.members}
     content["manifest.json"] = json.dumps(manifest).encode()
-    plan = layout(Entry(name, len(data), crc32(data)) for name, data in content.items())
+    plan = layout(ArchiveEntry(name, len(data), crc32(data)) for name, data in content.items())
     return b"".join(h + d for (_, h), d in zip(plan.headers, content.values(), strict=True)) + plan.tail
 
 

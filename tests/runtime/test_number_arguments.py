@@ -17,7 +17,7 @@ from pydispatch._core.scalars import array_of_number
 
 import pydispatch as pd
 from pydispatch.formats.artifact.artifact import Artifact
-from pydispatch.formats.program.program import NONE, Argument, Numerical, Op, Program, Result, dtype_word
+from pydispatch.formats.program.program import NONE, FunctionArgument, Numerical, Opcode, Program, Result, dtype_word
 
 DEVICES = ("cpu", "vulkan:0", "webgpu:0", "ptx-interpreter")
 WORDS = {
@@ -46,15 +46,15 @@ def identities() -> Artifact:
     program = Program()
     for name, word in WORDS.items():
         f = program.add_function(name)
-        f.add_argument(Argument(word, (), "x"))
+        f.add_argument(FunctionArgument(word, (), "x"))
         size = f.constant(max((word & 0xFFFFFF) // 8, 1))
         result = f.add_result_buffer(0, size)
         f.results.append(Result(word, (), buffer=result))
         f.copy(f.arguments[0].buffer, NONE, result, NONE, size)
     f = program.add_function("rows")
-    f.add_argument(Argument(WORDS["f32"], (-1,), "x"))
-    f.add_argument(Argument(WORDS["i32"], (), "n"))
-    count = f.emit(Op.DIM, 0, 0)
+    f.add_argument(FunctionArgument(WORDS["f32"], (-1,), "x"))
+    f.add_argument(FunctionArgument(WORDS["i32"], (), "n"))
+    count = f.emit(Opcode.DIM, 0, 0)
     size = f.multiply([count, f.constant(4)])
     result = f.add_result_buffer(0, size)
     f.results.append(Result(WORDS["f32"], (count,), buffer=result))

@@ -350,15 +350,15 @@ def test_many_arguments() -> None:
     builder = programs.Builder()
     f = builder.function("f")
     for i in range(40):
-        f.add_argument(programs.Argument(programs.F32, (-1, -1), f"x{i}"))
-        f.add_argument(programs.Argument(programs.I32, None, f"s{i}"))
+        f.add_argument(programs.FunctionArgument(programs.F32, (-1, -1), f"x{i}"))
+        f.add_argument(programs.FunctionArgument(programs.I32, None, f"s{i}"))
     for i in range(0, 80, 2):
-        dims = tuple(f.emit(programs.Op.DIM, i, axis) for axis in range(2))
+        dims = tuple(f.emit(programs.Opcode.DIM, i, axis) for axis in range(2))
         size = f.multiply([*dims, f.constant(4)])
         buffer = f.add_result_buffer(len(f.results), size)
         f.results.append(programs.Result(programs.F32, dims, buffer=buffer))
         f.copy(f.arguments[i].buffer, programs.NONE, buffer, programs.NONE, size)
-        f.results.append(programs.Result(programs.I32, None, register=f.emit(programs.Op.SCALAR, i + 1)))
+        f.results.append(programs.Result(programs.I32, None, register=f.emit(programs.Opcode.SCALAR, i + 1)))
     call = pd.device("local-sync").load(builder.artifact())["f"]
     args = [x for i in range(40) for x in (np.full((i % 3, 5), i, np.float32), i)]
     for _ in range(3):

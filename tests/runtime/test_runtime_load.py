@@ -16,8 +16,8 @@ from pydispatch._core import sched
 
 import pydispatch as pd
 from pydispatch.formats.artifact.artifact import Artifact
-from pydispatch.formats.artifact.pack import Entry, layout
-from pydispatch.formats.program.program import Argument, Op, Result
+from pydispatch.formats.artifact.pack import ArchiveEntry, layout
+from pydispatch.formats.program.program import FunctionArgument, Opcode, Result
 from pydispatch.runtime.devices import cpu
 from pydispatch.runtime.program.variants import HostProperties
 
@@ -31,7 +31,7 @@ def repack(artifact: Artifact, **changes: bytes) -> bytes:
     members = []
     for name in artifact.members:
         members.append((name, changes.get(name.replace("/", "_").replace(".", "_"), bytes(artifact.read(name)))))
-    plan = layout(Entry(name, len(data), crc32(data)) for name, data in members)
+    plan = layout(ArchiveEntry(name, len(data), crc32(data)) for name, data in members)
     return b"".join(header + data for (_, header), (_, data) in zip(plan.headers, members, strict=True)) + plan.tail
 
 
@@ -93,7 +93,7 @@ def variant_index(requires: list[list[str]], conditions: list[int | None] = ()) 
     """A program that returns the index of the variant that was chosen."""
     builder = programs.Builder(variants=len(requires))
     f = builder.function("which")
-    f.results.append(Result(programs.I64, None, register=f.emit(Op.VARIANT, 0)))
+    f.results.append(Result(programs.I64, None, register=f.emit(Opcode.VARIANT, 0)))
     for i, answer in enumerate(conditions):
         if answer is not None:
             condition = builder.program.add_function(f"condition{i}", public=False)
@@ -151,7 +151,7 @@ def test_queries() -> None:
     f = builder.function("ask")
     for category, key in questions:
         query = builder.program.add_query(category, key, 42)
-        f.results.append(Result(programs.I64, None, register=f.emit(Op.QUERY, query)))
+        f.results.append(Result(programs.I64, None, register=f.emit(Opcode.QUERY, query)))
     program = pd.device("cpu?workers=3").load(builder.artifact())
     assert dict(zip(questions, program.ask(), strict=True)) == questions
 
@@ -162,21 +162,21 @@ def test_constants() -> None:
     builder.program.constants.append(("constants/0.npy", 128, 32))
     f = builder.function("scale")
     programs.add_vector(f, "a")
-    n = f.emit(Op.DIM, 0, 0)
+    n = f.emit(Opcode.DIM, 0, 0)
     constant = f.add_constant_buffer(0)
     builder.run(f, "mul", n, [f.arguments[0].buffer, constant, programs.finish_vector(f, n)])
     plain = builder.artifact()
     values = np.arange(10, 18, dtype=np.float32)
-    from pydispatch.formats.artifact.artifact import Executable, Variant
+    from pydispatch.formats.artifact.artifact import PackedExecutable, Variant
 
     variant = Variant("v0", "embedded-elf-x86_64", programs.elf(builder.exports), alignment=4)
     artifact = Artifact.build(
-        plain.functions.items(), builder.program.encode(), [Executable("lib", builder.names, [variant])], [values]
+        plain.functions.items(), builder.program.encode(), [PackedExecutable("lib", builder.names, [variant])], [values]
     )
     np.testing.assert_array_equal(pd.device("local-sync").load(artifact).scale(A), A * values)
     builder.program.constants[0] = ("constants/0.npy", 128, 33)
     artifact = Artifact.build(
-        plain.functions.items(), builder.program.encode(), [Executable("lib", builder.names, [variant])], [values]
+        plain.functions.items(), builder.program.encode(), [PackedExecutable("lib", builder.names, [variant])], [values]
     )
     with pytest.raises(pd.ArtifactError, match=r"33 bytes at 128 of 'constants/0.npy', which has 160"):
         pd.device("local-sync").load(artifact)
@@ -186,7 +186,7 @@ def test_executable_constants() -> None:
     body = "((float*)dispatch->binding_ptrs[0])[0] = environment->constants[1]; return 0;"
     builder = programs.Builder([programs.Export("get", body, 1)])
     constants = builder.program.add_function("constants", public=False)
-    constants.add_argument(Argument(programs.I32, None, "variant"))
+    constants.add_argument(FunctionArgument(programs.I32, None, "variant"))
     for value in (5, 77):
         constants.results.append(Result(programs.I32, None, register=constants.constant(value)))
     builder.program.executables[0].constants_function = builder.program.function_index(constants)

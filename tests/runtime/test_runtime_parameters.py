@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import pydispatch as pd
 from pydispatch.formats.arrays.parameters import ParameterFile
 from pydispatch.formats.artifact.artifact import Artifact
-from pydispatch.formats.program.program import NONE, Argument, Numerical, Program, Result, dtype_word
+from pydispatch.formats.program.program import NONE, FunctionArgument, Numerical, Program, Result, dtype_word
 
 W = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = np.array([10, 20, 30], dtype=np.int32)
@@ -117,7 +117,7 @@ def test_what_is_not_aligned_is_copied_only_for_kernels_that_need_it(tmp_path: P
             path.write_bytes(safetensors({"w": a}, pad))
             builder = programs.Builder()
             f = builder.function("f")
-            x = f.add_argument(Argument(programs.F32, (100,), "x"))
+            x = f.add_argument(FunctionArgument(programs.F32, (100,), "x"))
             constant = builder.program.add_parameter("", "w", programs.F32, (100,))
             n = f.constant(100)
             out = programs.finish_vector(f, n)

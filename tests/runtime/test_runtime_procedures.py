@@ -17,10 +17,10 @@ import pydispatch as pd
 from pydispatch.formats.artifact.artifact import Artifact
 from pydispatch.formats.program.program import (
     NONE,
-    Argument,
     CheckKind,
+    FunctionArgument,
     Numerical,
-    Op,
+    Opcode,
     Procedure,
     Program,
     Result,
@@ -35,11 +35,11 @@ I1 = dtype_word(Numerical.BOOLEAN, 8)
 def counter(program: Program) -> None:
     """(i, n) -> (i + 1, i + 1 < n)"""
     f = program.add_function("next", public=False)
-    f.add_argument(Argument(I64, None, "i"))
-    f.add_argument(Argument(I64, None, "n"))
-    i = f.binary(Op.ADD, f.emit(Op.SCALAR, 0), f.constant(1))
+    f.add_argument(FunctionArgument(I64, None, "i"))
+    f.add_argument(FunctionArgument(I64, None, "n"))
+    i = f.binary(Opcode.ADD, f.emit(Opcode.SCALAR, 0), f.constant(1))
     f.results.append(Result(I64, None, register=i))
-    f.results.append(Result(I1, None, register=f.emit(Op.CMP, i, f.emit(Op.SCALAR, 1), modifier=64 | 2 << 8)))
+    f.results.append(Result(I1, None, register=f.emit(Opcode.CMP, i, f.emit(Opcode.SCALAR, 1), modifier=64 | 2 << 8)))
 
 
 def identity(program: Program, name: str) -> Procedure:
@@ -56,7 +56,7 @@ def build() -> Artifact:
     add = programs.binary(builder, "add", "add")
     fail = builder.function("fail_at_two")
     programs.add_vector(fail, "a")
-    n = fail.emit(Op.DIM, 0, 0)
+    n = fail.emit(Opcode.DIM, 0, 0)
     out = programs.finish_vector(fail, n)
     builder.run(fail, "fail", n, [out], fail.constant(4))
     counter(m)
@@ -102,7 +102,7 @@ def build() -> Artifact:
     data = programs.elf(builder.exports)
     functions = [(f.name, f.signature or "()") for f in [*m.procedures, *m.functions] if f.public]
     variant = programs.Variant("v0", "embedded-elf-x86_64", data, alignment=4)
-    return Artifact.build(functions, m.encode(), [programs.Executable("lib", builder.names, [variant])])
+    return Artifact.build(functions, m.encode(), [programs.PackedExecutable("lib", builder.names, [variant])])
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import numpy as np
 import programs
 
 import pydispatch as pd
-from pydispatch.formats.program.program import Op
+from pydispatch.formats.program.program import Opcode
 from pydispatch.runtime.program.program import Program
 
 
@@ -60,7 +60,7 @@ def test_gil_is_free_while_a_kernel_runs() -> None:
     builder = programs.Builder([WAITS])
     f = builder.function("waits", "(tensor<?xf32>) -> tensor<?xf32>")
     a = programs.add_vector(f, "a")
-    n = f.emit(Op.DIM, a, 0)
+    n = f.emit(Opcode.DIM, a, 0)
     builder.run(f, "waits", n, [f.arguments[a].buffer, programs.finish_vector(f, n)], f.constant(1))
     program = pd.device("local-sync").load(builder.artifact())
     memory = np.zeros(32, np.float32)

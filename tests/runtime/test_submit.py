@@ -26,7 +26,7 @@ from test_runtime_reentry import load
 
 import pydispatch as pd
 from pydispatch.formats.artifact.artifact import Artifact
-from pydispatch.formats.program.program import Op, Result
+from pydispatch.formats.program.program import Opcode, Result
 
 DEVICES = ["cpu?workers=2", "cpu?workers=3", "local-sync"]
 
@@ -160,7 +160,7 @@ def last_element(device: Any) -> Any:
     programs.add_vector(f, "a")
     result = f.add_result_buffer(0, f.constant(4))
     f.results.append(Result(programs.F32, (), buffer=result))
-    builder.run(f, "last", f.emit(Op.DIM, 0, 0), [f.arguments[0].buffer, result], f.constant(1))
+    builder.run(f, "last", f.emit(Opcode.DIM, 0, 0), [f.arguments[0].buffer, result], f.constant(1))
     return device.load(builder.artifact())
 
 
@@ -205,7 +205,7 @@ def test_many_with_failures(device: Any) -> None:
     builder = programs.Builder([programs.Export("fifth", "return X == 4 ? 77 : 0;", 1)])
     f = builder.function("fifth", "(tensor<?xf32>) -> tensor<?xf32>")
     programs.add_vector(f, "a")
-    n = f.emit(Op.DIM, 0, 0)
+    n = f.emit(Opcode.DIM, 0, 0)
     builder.run(f, "fifth", n, [programs.finish_vector(f, n)], grid=n)
     program = device.load(builder.artifact())
     items = [np.zeros(n, np.float32) for n in (3, 9, 2, 7)]

@@ -36,8 +36,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     builder = programs.Builder((*programs.STANDARD, SLEEPY, MEET))
     f = builder.function("mixed", "(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>")
     a, b = programs.add_vector(f, "a"), programs.add_vector(f, "b")
-    n = f.emit(programs.Op.DIM, a, 0)
-    f.check_equal(n, f.emit(programs.Op.DIM, b, 0), "sizes differ: {a} and {b}")
+    n = f.emit(programs.Opcode.DIM, a, 0)
+    f.check_equal(n, f.emit(programs.Opcode.DIM, b, 0), "sizes differ: {a} and {b}")
     size = f.multiply([n, f.constant(4)])
     first, second = f.add_transient(size), f.add_transient(size)
     buffers = [f.arguments[a].buffer, f.arguments[b].buffer]
@@ -51,7 +51,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, groups in (("fail", 4), ("meet", 2)):
         f = builder.function(name, "(tensor<?xf32>) -> tensor<?xf32>")
         programs.add_vector(f, "a")
-        n = f.emit(programs.Op.DIM, 0, 0)
+        n = f.emit(programs.Opcode.DIM, 0, 0)
         builder.run(f, name, n, [programs.finish_vector(f, n)], f.constant(groups))
     path = tmp_path_factory.mktemp("tracing") / "traced.pdx"
     builder.artifact().save(path)

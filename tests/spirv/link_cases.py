@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from vulkan_kernels import emit
 
-from pydispatch.link.spirv.link import Library, open_library
+from pydispatch.link.spirv.link import SpirvLibrary, open_library
 
 
 @functools.cache
@@ -34,7 +34,7 @@ def assembled(text: str) -> bytes:
     return done.stdout
 
 
-def glsl(text: str, *flags: str, name: str = "lib.spv", environment: str = "vulkan1.1") -> Library:
+def glsl(text: str, *flags: str, name: str = "lib.spv", environment: str = "vulkan1.1") -> SpirvLibrary:
     return open_library(compiled(text + "\nvoid main() {}\n", *flags, environment=environment), name)
 
 

@@ -11,7 +11,7 @@ from lavapipe import device, validate
 from link_cases import BUFFERS, GUARDED, HAND, ONE, OPTIONAL, SCALE, X, assembled, glsl, kernel, scalars, scale_call
 from vulkan_kernels import emit
 
-from pydispatch.link.spirv.link import Library, imports_of, link, open_library
+from pydispatch.link.spirv.link import SpirvLibrary, imports_of, link, open_library
 
 
 def run(code: bytes, *buffers: np.ndarray, grid: int = 16) -> list[np.ndarray]:
@@ -19,7 +19,7 @@ def run(code: bytes, *buffers: np.ndarray, grid: int = 16) -> list[np.ndarray]:
     return device().run(code, "kernel", (grid, 1, 1), buffers)
 
 
-def linked(code: bytes, *libraries: Library, absent: tuple[str, ...] = ()) -> bytes:
+def linked(code: bytes, *libraries: SpirvLibrary, absent: tuple[str, ...] = ()) -> bytes:
     result = link(code, libraries, absent)
     assert not result.unresolved
     assert not imports_of(result.data)

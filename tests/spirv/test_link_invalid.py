@@ -7,10 +7,10 @@ import pytest
 from link_cases import BUFFERS, ONE, OPTIONAL, SCALE, assembled, compiled, glsl, kernel, scalars, scale_call
 
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
-from pydispatch.link.spirv.link import Library, link, open_library
+from pydispatch.link.spirv.link import SpirvLibrary, link, open_library
 
 
-def refused(code: bytes, library: Library, match: str) -> None:
+def refused(code: bytes, library: SpirvLibrary, match: str) -> None:
     with pytest.raises(InvalidArgumentError, match=match):
         link(code, [library])
 

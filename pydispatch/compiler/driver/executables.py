@@ -22,7 +22,7 @@ from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.logs import caller_level
 
 if TYPE_CHECKING:
-    from pydispatch.formats.artifact.artifact import Executable
+    from pydispatch.formats.artifact.artifact import PackedExecutable
     from pydispatch.formats.artifact.artifact import Variant as PackedVariant
 
 MANIFEST_NOTES = {
@@ -33,7 +33,7 @@ MANIFEST_NOTES = {
 
 def emit_executables(
     module: ModuleOp, folders: Folders, dump: Dump | None, tracker: Tracker, contracts: Numbers
-) -> list[Executable]:
+) -> list[PackedExecutable]:
     """Emit all executables, their variants side by side: linkers run while the next one is generated."""
     from pydispatch.formats.artifact import artifact as formats
 
@@ -54,7 +54,7 @@ def emit_executables(
         for text in (text for p in packed for text in p.extra.get("warnings", ())):
             warnings.warn(text, CompileWarning, stacklevel=caller_level())
         exports = [e.name for e in variants[0].exports]
-        executables.append(formats.Executable(op.sym_name.data, exports, packed))
+        executables.append(formats.PackedExecutable(op.sym_name.data, exports, packed))
     return executables
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pydispatch.formats.program.commands import Custom
 from pydispatch.formats.program.opcodes import Access
-from pydispatch.formats.program.program import NONE, BindingRange, BufferKind, Function
+from pydispatch.formats.program.program import NONE, BindingRange, BufferKind, ProgramFunction
 
 
 @dataclass(eq=False)
@@ -85,7 +85,7 @@ class ScheduledCommand:
 
     reads: list[Range]
     writes: list[Range]
-    emit: Callable[[Function], None]
+    emit: Callable[[ProgramFunction], None]
     is_ordered: bool = False  # after all earlier ones that are
     region: int = 0
     tiles: Tiles | None = None
@@ -93,7 +93,7 @@ class ScheduledCommand:
 
 @dataclass
 class CommandList:
-    function: Function
+    function: ProgramFunction
     commands: list[ScheduledCommand] = field(default_factory=list)
 
     def range_of(self, tensor: HostTensor) -> Range:
@@ -115,7 +115,7 @@ class CommandList:
             known[tensor.storage] = whole if known.get(tensor.storage, whole) == whole else 0
         stated = Tiles(known) if tiles else None
 
-        def emit(function: Function) -> None:
+        def emit(function: ProgramFunction) -> None:
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in bindings]
             place = (stated.groups, stated.follows) if stated else ()
             function.dispatch(export, grid, constants, ranges, *place)
@@ -130,7 +130,7 @@ class CommandList:
     def copy_runs(self, runs: Sequence[tuple[HostTensor, HostTensor]], length: int) -> None:
         """Copy side by side, to places that have no byte in common. length: register of the bytes of each."""
 
-        def emit(function: Function) -> None:
+        def emit(function: ProgramFunction) -> None:
             for source, target in runs:
                 function.copy(source.storage.buffer, source.offset, target.storage.buffer, target.offset, length)
 
@@ -148,7 +148,7 @@ class CommandList:
     ) -> None:
         """command: its number in the program. Host commands keep their order: they may do more than is seen here."""
 
-        def emit(function: Function) -> None:
+        def emit(function: ProgramFunction) -> None:
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in tensors]
             function.command(Custom(command, sizes, constants, ranges))
 
@@ -156,7 +156,7 @@ class CommandList:
         self.add(reads, [t for t, access in tensors if access is not Access.READ], emit, is_ordered=True)
 
     def add(
-        self, reads: Iterable[HostTensor], writes: Iterable[HostTensor], emit: Callable[[Function], None],
+        self, reads: Iterable[HostTensor], writes: Iterable[HostTensor], emit: Callable[[ProgramFunction], None],
         is_ordered: bool = False,
     ) -> None:  # fmt: skip
         ranges = [self.range_of(t) for t in reads], [self.range_of(t) for t in writes]
@@ -199,7 +199,7 @@ class CommandList:
         """Return every storage that a command touches, in the order of first use."""
         return list(dict.fromkeys(r.storage for c in self.commands for r in (*c.reads, *c.writes)))
 
-    def emit(self, function: Function) -> None:
+    def emit(self, function: ProgramFunction) -> None:
         """Write the commands into `function`; all storages must have buffers."""
         for command in self.commands:
             while function.region < command.region:

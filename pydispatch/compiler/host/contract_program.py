@@ -14,7 +14,7 @@ from pydispatch.compiler.kernel_ir.words import bit_width, words_of
 from pydispatch.compiler.outline.contracts import CONTRACT, SUFFIX, WRITTEN
 from pydispatch.compiler.target.variants import ordinals_of, variants_of
 from pydispatch.errors import InternalError
-from pydispatch.formats.program.program import Argument, Function, Numerical, Op, Program, dtype_word
+from pydispatch.formats.program.program import FunctionArgument, Numerical, Opcode, Program, ProgramFunction, dtype_word
 from pydispatch.ir.dialects.hal import dialect as hal
 
 Numbers = dict[tuple[str, str], list[int | None]]
@@ -58,10 +58,10 @@ def _add(program: Program, op: func.FuncOp, known: dict[Any, int]) -> int:
     return index
 
 
-def _lower(function: Function, op: func.FuncOp) -> None:
+def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
     registers: Registers = {}
     for argument in op.body.block.args:
-        words = [function.add_argument(Argument(dtype_word(Numerical.INTEGER, 64), None))
+        words = [function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), None))
                  for _ in range(words_of(argument.type))]  # fmt: skip
         if argument.uses:
             registers[argument] = _argument(function, words, argument.type)
@@ -79,13 +79,13 @@ def _lower(function: Function, op: func.FuncOp) -> None:
             raise InternalError(f"the contract of @{op.sym_name.data} has '{inner.name}', which is no host code")
 
 
-def _argument(function: Function, words: list[int], type: Attribute) -> int:
+def _argument(function: ProgramFunction, words: list[int], type: Attribute) -> int:
     """Return the register of a scalar from the words of its constants, which arguments hold zero-extended."""
-    low = function.emit(Op.SCALAR, words[0])
+    low = function.emit(Opcode.SCALAR, words[0])
     if len(words) == 2:
-        high = function.binary(Op.SHL, function.emit(Op.SCALAR, words[1]), function.constant(32))
-        return function.binary(Op.OR, low, high)
+        high = function.binary(Opcode.SHL, function.emit(Opcode.SCALAR, words[1]), function.constant(32))
+        return function.binary(Opcode.OR, low, high)
     bits = 64 if isinstance(type, IndexType) else bit_width(type) or 64
     if isinstance(type, IntegerType) and bits < 64:
-        return function.emit(Op.SEXT, low, 0, 0, bits)
+        return function.emit(Opcode.SEXT, low, 0, 0, bits)
     return low

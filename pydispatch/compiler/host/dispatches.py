@@ -14,7 +14,7 @@ from pydispatch.compiler.host.straight import Straight
 from pydispatch.compiler.kernel_ir.words import bit_width, words_of
 from pydispatch.compiler.outline.executables import tied_operands
 from pydispatch.errors import CompileError
-from pydispatch.formats.program.program import HIGH_WORD, Op
+from pydispatch.formats.program.program import HIGH_WORD, Opcode
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
@@ -113,7 +113,7 @@ def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[
     words = words_of(value.type, location_of(op))
     bits = bit_width(value.type) or 64
     if isinstance(value.type, IntegerType) and bits < 32:
-        register = straight.function.emit(Op.ZEXT, register, 0, 0, bits)
+        register = straight.function.emit(Opcode.ZEXT, register, 0, 0, bits)
     return [register, register | HIGH_WORD][:words]
 
 
@@ -127,7 +127,7 @@ def _fit_words(straight: Straight, words: list[int], expected: int, op: flow.Dis
         for value in _scalars_of(op):
             if value.type == IndexType():
                 register = straight.registers[value]
-                fits = straight.function.emit(Op.CMP, register, limit, 0, 64 + 7 * 256)
+                fits = straight.function.emit(Opcode.CMP, register, limit, 0, 64 + 7 * 256)
                 straight.function.check(
                     fits, f"operand of '@{export}': {{a}} does not fit the 32-bit constant of its layout"
                 )

@@ -24,13 +24,13 @@ from pydispatch.compiler.target.variants import (
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.program import (
     NONE,
-    Argument,
-    Executable,
     ExportEntry,
-    Function,
+    FunctionArgument,
     Numerical,
-    Op,
+    Opcode,
     Program,
+    ProgramExecutable,
+    ProgramFunction,
     Result,
     dtype_word,
 )
@@ -65,7 +65,7 @@ class Executables:
         self._alignments: dict[str, int] = {}
         for name, op in self.ops.items():
             self.numbers[name] = len(program.executables)
-            entry = Executable(name)
+            entry = ProgramExecutable(name)
             program.executables.append(entry)
             entry.variant_conditions = [self._condition(v) for v in variants_of(op)]
             entry.constants_function = self._constants(op)
@@ -99,16 +99,16 @@ class Executables:
                 "give every variant a hal.executable.constant.block with as many keys; one of 64 bits counts twice",
             )
         function = self.program.add_function(f"{op.sym_name.data}.constants", public=False)
-        function.add_argument(Argument(dtype_word(Numerical.INTEGER, 64), None, "variant"))
-        chosen = function.emit(Op.SCALAR, 0)
+        function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), None, "variant"))
+        chosen = function.emit(Opcode.SCALAR, 0)
         values: list[int] = []
         for variant_index, variant in enumerate(variants):
             here = [r for block in constant_blocks(variant) for r in _constant_words(function, block)]
             if not values:
                 values = here
                 continue
-            is_this = function.emit(Op.CMP, chosen, function.constant(variant_index), 0, 64)
-            values = [old if old == new else function.emit(Op.SELECT, is_this, new, old)
+            is_this = function.emit(Opcode.CMP, chosen, function.constant(variant_index), 0, 64)
+            values = [old if old == new else function.emit(Opcode.SELECT, is_this, new, old)
                       for old, new in zip(values, here, strict=True)]  # fmt: skip
         for value in values:
             add_scalar_result(function, value)
@@ -211,7 +211,12 @@ class Executables:
         return self._exports[key]
 
     def grid(
-        self, function: Function, executable: hal.ExecutableOp, export: str, workload: Sequence[int], op: Operation
+        self,
+        function: ProgramFunction,
+        executable: hal.ExecutableOp,
+        export: str,
+        workload: Sequence[int],
+        op: Operation,
     ) -> tuple[int, tuple[int, int, int]]:
         """Return registers of the export's index and of its grid.
 
@@ -225,15 +230,15 @@ class Executables:
         for i, (other_number, other_grid) in enumerate(choices[1:], 1):
             if (export_register, grid) == (other_number, other_grid):
                 continue
-            variant = function.emit(Op.VARIANT, self.numbers[executable.sym_name.data])
-            is_this = function.emit(Op.CMP, variant, function.constant(i), 0, 64)
+            variant = function.emit(Opcode.VARIANT, self.numbers[executable.sym_name.data])
+            is_this = function.emit(Opcode.CMP, variant, function.constant(i), 0, 64)
             export_register = _select(function, is_this, other_number, export_register)
             x, y, z = (_select(function, is_this, b, a) for a, b in zip(grid, other_grid, strict=True))
             grid = (x, y, z)
         return export_register, grid
 
     def _guarded(
-        self, function: Function, executable: hal.ExecutableOp, variant: _Variant, export: str,
+        self, function: ProgramFunction, executable: hal.ExecutableOp, variant: _Variant, export: str,
         workload: Sequence[int], op: Operation, seen: tuple[str, ...] = (),
     ) -> tuple[int, tuple[int, int, int]]:  # fmt: skip
         declaration = variant.exports[export]
@@ -279,11 +284,11 @@ def _alignment(executable: hal.ExecutableOp) -> int:
     return alignment
 
 
-def _select(function: Function, condition: int, lhs: int, rhs: int) -> int:
-    return lhs if lhs == rhs else function.emit(Op.SELECT, condition, lhs, rhs)
+def _select(function: ProgramFunction, condition: int, lhs: int, rhs: int) -> int:
+    return lhs if lhs == rhs else function.emit(Opcode.SELECT, condition, lhs, rhs)
 
 
-def inline(function: Function, region: Region, arguments: Sequence[int]) -> list[int]:
+def inline(function: ProgramFunction, region: Region, arguments: Sequence[int]) -> list[int]:
     """Lower a host region (its device argument has no register); returns the registers of what it yields."""
     block = region.block
     values = [a for a in block.args if not isinstance(a.type, hal.DeviceType)]
@@ -300,15 +305,15 @@ def inline(function: Function, region: Region, arguments: Sequence[int]) -> list
     return []
 
 
-def _constant_words(function: Function, block: hal.ExecutableConstantBlockOp) -> list[int]:
+def _constant_words(function: ProgramFunction, block: hal.ExecutableConstantBlockOp) -> list[int]:
     """Return the registers whose low 32 bits are the words of a block of executable constants."""
     registers: list[int] = []
     for register, type in zip(inline(function, block.body, []), block.function_type.outputs.data, strict=True):
         registers.append(register)
         if not isinstance(type, IndexType) and words_of(type, location_of(block)) == 2:
-            registers.append(function.binary(Op.SHRU, register, function.constant(32), 64))
+            registers.append(function.binary(Opcode.SHRU, register, function.constant(32), 64))
     return registers
 
 
-def add_scalar_result(function: Function, register: int) -> None:
+def add_scalar_result(function: ProgramFunction, register: int) -> None:
     function.results.append(Result(dtype_word(Numerical.INTEGER, 64), None, register=register))

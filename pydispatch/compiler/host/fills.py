@@ -14,7 +14,7 @@ from pydispatch.compiler.host.constants import splat_word
 from pydispatch.compiler.host.straight import Straight
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import buffer_bytes, element_bits
-from pydispatch.formats.program.program import BufferKind, Op
+from pydispatch.formats.program.program import BufferKind, Opcode
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import listed
 
@@ -61,7 +61,7 @@ def splat(straight: Straight, op: Operation) -> None:
     if bits < 8:
         register = _byte(straight, register, bits)
     elif result.type.element_type == IntegerType(1):
-        register = straight.function.emit(Op.ZEXT, register, 0, 0, 1)
+        register = straight.function.emit(Opcode.ZEXT, register, 0, 0, 1)
     straight.commands.fill(tensor, register, max(1, bits // 8))
     straight.put(result, tensor)
 
@@ -69,8 +69,8 @@ def splat(straight: Straight, op: Operation) -> None:
 def _byte(straight: Straight, register: int, bits: int) -> int:
     """Emit a byte that is full of an element of 2 or 4 bits, and return its register."""
     function = straight.function
-    value = function.binary(Op.AND, register, function.constant((1 << bits) - 1))
-    return function.binary(Op.MUL, value, function.constant(0xFF // ((1 << bits) - 1)))
+    value = function.binary(Opcode.AND, register, function.constant((1 << bits) - 1))
+    return function.binary(Opcode.MUL, value, function.constant(0xFF // ((1 << bits) - 1)))
 
 
 def empty(straight: Straight, op: Operation) -> None:

@@ -19,62 +19,62 @@ from xdsl.ir import Attribute, Operation
 from xdsl.ir.affine import AffineBinaryOpKind
 
 from pydispatch.errors import CompileError
-from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, Op
+from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, Opcode
 from pydispatch.ir.core.locations import location_of
 
 BINARY = {
-    "arith.addi": Op.ADD,
-    "arith.subi": Op.SUB,
-    "arith.muli": Op.MUL,
-    "arith.divsi": Op.DIVS,
-    "arith.divui": Op.DIVU,
-    "arith.remsi": Op.REMS,
-    "arith.remui": Op.REMU,
-    "arith.ceildivsi": Op.CEILDIVS,
-    "arith.ceildivui": Op.CEILDIVU,
-    "arith.floordivsi": Op.FLOORDIVS,
-    "arith.minsi": Op.MINS,
-    "arith.maxsi": Op.MAXS,
-    "arith.minui": Op.MINU,
-    "arith.maxui": Op.MAXU,
-    "arith.andi": Op.AND,
-    "arith.ori": Op.OR,
-    "arith.xori": Op.XOR,
-    "arith.shli": Op.SHL,
-    "arith.shrsi": Op.SHRS,
-    "arith.shrui": Op.SHRU,
-    "arith.addf": Op.FADD,
-    "arith.subf": Op.FSUB,
-    "arith.mulf": Op.FMUL,
-    "arith.divf": Op.FDIV,
-    "arith.remf": Op.FREM,
-    "arith.minimumf": Op.FMIN,
-    "arith.maximumf": Op.FMAX,
-    "arith.minnumf": Op.FMINNUM,
-    "arith.maxnumf": Op.FMAXNUM,
-    "math.powf": Op.FPOW,
-    "math.atan2": Op.FATAN2,
-    "math.copysign": Op.FCOPYSIGN,
+    "arith.addi": Opcode.ADD,
+    "arith.subi": Opcode.SUB,
+    "arith.muli": Opcode.MUL,
+    "arith.divsi": Opcode.DIVS,
+    "arith.divui": Opcode.DIVU,
+    "arith.remsi": Opcode.REMS,
+    "arith.remui": Opcode.REMU,
+    "arith.ceildivsi": Opcode.CEILDIVS,
+    "arith.ceildivui": Opcode.CEILDIVU,
+    "arith.floordivsi": Opcode.FLOORDIVS,
+    "arith.minsi": Opcode.MINS,
+    "arith.maxsi": Opcode.MAXS,
+    "arith.minui": Opcode.MINU,
+    "arith.maxui": Opcode.MAXU,
+    "arith.andi": Opcode.AND,
+    "arith.ori": Opcode.OR,
+    "arith.xori": Opcode.XOR,
+    "arith.shli": Opcode.SHL,
+    "arith.shrsi": Opcode.SHRS,
+    "arith.shrui": Opcode.SHRU,
+    "arith.addf": Opcode.FADD,
+    "arith.subf": Opcode.FSUB,
+    "arith.mulf": Opcode.FMUL,
+    "arith.divf": Opcode.FDIV,
+    "arith.remf": Opcode.FREM,
+    "arith.minimumf": Opcode.FMIN,
+    "arith.maximumf": Opcode.FMAX,
+    "arith.minnumf": Opcode.FMINNUM,
+    "arith.maxnumf": Opcode.FMAXNUM,
+    "math.powf": Opcode.FPOW,
+    "math.atan2": Opcode.FATAN2,
+    "math.copysign": Opcode.FCOPYSIGN,
 }
 """Two operands and a result of one type."""
 
 UNARY = {
-    "arith.negf": Op.FNEG,
-    "math.absi": Op.ABS,
-    "math.ctpop": Op.CTPOP,
-    "math.ctlz": Op.CTLZ,
-    "math.cttz": Op.CTTZ,
+    "arith.negf": Opcode.FNEG,
+    "math.absi": Opcode.ABS,
+    "math.ctpop": Opcode.CTPOP,
+    "math.ctlz": Opcode.CTLZ,
+    "math.cttz": Opcode.CTTZ,
 }
 
 MATH = {f"math.{name}": number for number, name in enumerate(MATH_FUNCTIONS)}
 """Functions of FMATH."""
 
 AFFINE = {
-    AffineBinaryOpKind.Add: Op.ADD,
-    AffineBinaryOpKind.Mul: Op.MUL,
-    AffineBinaryOpKind.Mod: Op.MODS,
-    AffineBinaryOpKind.FloorDiv: Op.FLOORDIVS,
-    AffineBinaryOpKind.CeilDiv: Op.CEILDIVS,
+    AffineBinaryOpKind.Add: Opcode.ADD,
+    AffineBinaryOpKind.Mul: Opcode.MUL,
+    AffineBinaryOpKind.Mod: Opcode.MODS,
+    AffineBinaryOpKind.FloorDiv: Opcode.FLOORDIVS,
+    AffineBinaryOpKind.CeilDiv: Opcode.CEILDIVS,
 }
 
 FORMATS: dict[type[Attribute], int] = {Float16Type: 16, BFloat16Type: 17, Float32Type: 32, Float64Type: 64}

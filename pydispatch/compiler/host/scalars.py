@@ -32,7 +32,7 @@ from pydispatch.compiler.host.scalar_table import (
 )
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import buffer_bytes
-from pydispatch.formats.program.program import Function, Op
+from pydispatch.formats.program.program import Opcode, ProgramFunction
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import SHOWS_VALUES, listed
 
@@ -45,7 +45,7 @@ class ScalarLowering:
     `registers` maps SSA values to registers; the caller may add entries (block arguments, sizes).
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: ProgramFunction) -> None:
         self.function = function
 
     def lower(self, op: Operation, registers: Registers) -> bool:
@@ -63,7 +63,7 @@ class ScalarLowering:
         elif op.name in UNARY:
             register = self.function.emit(UNARY[op.name], operands[0], 0, 0, bits)
         else:
-            register = self.function.emit(Op.FMATH, operands[0], MATH[op.name], 0, bits)
+            register = self.function.emit(Opcode.FMATH, operands[0], MATH[op.name], 0, bits)
         registers[op.results[0]] = register
         return True
 
@@ -90,22 +90,22 @@ class ScalarLowering:
     def compare(self, op: Operation, registers: Registers) -> None:
         a, b = (registers[v] for v in op.operands)
         predicate = cast("IntegerAttr[Any]", op.properties["predicate"]).value.data
-        opcode = Op.FCMP if op.name == "arith.cmpf" else Op.CMP
+        opcode = Opcode.FCMP if op.name == "arith.cmpf" else Opcode.CMP
         bits = width(op.operands[0].type, op)
         registers[op.results[0]] = self._compare(opcode, predicate, a, b, bits)
 
-    def _compare(self, opcode: Op, predicate: int, lhs: int, rhs: int, bits: int) -> int:
+    def _compare(self, opcode: Opcode, predicate: int, lhs: int, rhs: int, bits: int) -> int:
         return self.function.emit(opcode, lhs, rhs, 0, bits + predicate * 256)
 
     def select(self, op: Operation, registers: Registers) -> None:
         condition, a, b = (registers[v] for v in op.operands)
-        registers[op.results[0]] = self.function.emit(Op.SELECT, condition, a, b)
+        registers[op.results[0]] = self.function.emit(Opcode.SELECT, condition, a, b)
 
     def extend(self, op: Operation, registers: Registers) -> None:
         """Extension, truncation and casts of integers: the narrower width decides."""
         source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
         unsigned = op.name in ("arith.extui", "arith.index_castui") and source < target
-        opcode = Op.ZEXT if unsigned else Op.SEXT
+        opcode = Opcode.ZEXT if unsigned else Opcode.SEXT
         register = registers[op.operands[0]]
         narrow = min(source, target)
         registers[op.results[0]] = register if narrow == 64 else self.function.emit(opcode, register, 0, 0, narrow)
@@ -113,12 +113,12 @@ class ScalarLowering:
     def convert(self, op: Operation, registers: Registers) -> None:
         """Lower a conversion between floats and integers, or between float types."""
         opcode = {
-            "arith.extf": Op.FCVT,
-            "arith.truncf": Op.FCVT,
-            "arith.sitofp": Op.SITOFP,
-            "arith.uitofp": Op.UITOFP,
-            "arith.fptosi": Op.FPTOSI,
-            "arith.fptoui": Op.FPTOUI,
+            "arith.extf": Opcode.FCVT,
+            "arith.truncf": Opcode.FCVT,
+            "arith.sitofp": Opcode.SITOFP,
+            "arith.uitofp": Opcode.UITOFP,
+            "arith.fptosi": Opcode.FPTOSI,
+            "arith.fptoui": Opcode.FPTOUI,
         }[op.name]
         source, target = width(op.operands[0].type, op), width(op.results[0].type, op)
         registers[op.results[0]] = self.function.emit(opcode, registers[op.operands[0]], source, 0, target)
@@ -127,7 +127,7 @@ class ScalarLowering:
         type = op.results[0].type
         register = registers[op.operands[0]]
         bits = type.width.data if isinstance(type, IntegerType) else cast(Any, type).bitwidth
-        opcode = Op.SEXT if isinstance(type, IntegerType) else Op.ZEXT
+        opcode = Opcode.SEXT if isinstance(type, IntegerType) else Opcode.ZEXT
         registers[op.results[0]] = register if bits == 64 else self.function.emit(opcode, register, 0, 0, bits)
 
     def apply(self, op: Operation, registers: Registers) -> None:
@@ -137,7 +137,7 @@ class ScalarLowering:
         operands = [registers[v] for v in op.operands]
         dims, symbols = operands[: map.num_dims], operands[map.num_dims :]
         values = [self.affine(e, dims, symbols) for e in map.results]
-        combine = {"affine.min": Op.MINS, "affine.max": Op.MAXS}.get(op.name, Op.ADD)
+        combine = {"affine.min": Opcode.MINS, "affine.max": Opcode.MAXS}.get(op.name, Opcode.ADD)
         result = values[0]
         for value in values[1:]:
             result = self.function.binary(combine, result, value)
@@ -150,57 +150,57 @@ class ScalarLowering:
         default = op.properties.get("default_value")
         fallback = constant_bits(default, op) if default is not None else 0
         index = self.function.program.add_query(category, key, fallback)
-        registers[op.results[0]] = self.function.emit(Op.QUERY, index, 0, 0, 1)
-        registers[op.results[1]] = self.function.emit(Op.QUERY, index)
+        registers[op.results[0]] = self.function.emit(Opcode.QUERY, index, 0, 0, 1)
+        registers[op.results[1]] = self.function.emit(Opcode.QUERY, index)
 
     def add_extended(self, op: Operation, registers: Registers) -> None:
         """Lower an addition with an overflow flag: the sum, and whether it wrapped as an unsigned integer."""
         a, b = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
-        total = self.function.binary(Op.ADD, a, b, bits)
+        total = self.function.binary(Opcode.ADD, a, b, bits)
         registers[op.results[0]] = total
-        registers[op.results[1]] = self._compare(Op.CMP, ULT, total, a, bits)
+        registers[op.results[1]] = self._compare(Opcode.CMP, ULT, total, a, bits)
 
     def multiply_extended(self, op: Operation, registers: Registers) -> None:
         """Lower a multiplication with an extended result: the low and the high half of the product."""
         a, b = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
-        upper = Op.MULHU if op.name == "arith.mului_extended" else Op.MULHS
-        registers[op.results[0]] = self.function.binary(Op.MUL, a, b, bits)
+        upper = Opcode.MULHU if op.name == "arith.mului_extended" else Opcode.MULHS
+        registers[op.results[0]] = self.function.binary(Opcode.MUL, a, b, bits)
         registers[op.results[1]] = self.function.binary(upper, a, b, bits)
 
     def fused(self, op: Operation, registers: Registers) -> None:
         a, b, c = (registers[v] for v in op.operands)
-        registers[op.results[0]] = self.function.emit(Op.FMA, a, b, c, width(op.results[0].type, op))
+        registers[op.results[0]] = self.function.emit(Opcode.FMA, a, b, c, width(op.results[0].type, op))
 
     def sincos(self, op: Operation, registers: Registers) -> None:
         bits = width(op.results[0].type, op)
         for result, name in zip(op.results, ("math.sin", "math.cos"), strict=True):
-            registers[result] = self.function.emit(Op.FMATH, registers[op.operands[0]], MATH[name], 0, bits)
+            registers[result] = self.function.emit(Opcode.FMATH, registers[op.operands[0]], MATH[name], 0, bits)
 
     def clamp(self, op: Operation, registers: Registers) -> None:
         """min(max(value, lower), upper)."""
         value, low, high = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
-        raised = self.function.binary(Op.FMAX, value, low, bits)
-        registers[op.results[0]] = self.function.binary(Op.FMIN, raised, high, bits)
+        raised = self.function.binary(Opcode.FMAX, value, low, bits)
+        registers[op.results[0]] = self.function.binary(Opcode.FMIN, raised, high, bits)
 
     def classify(self, op: Operation, registers: Registers) -> None:
         """math.isnan, isinf, isfinite, isnormal."""
         format = width(op.operands[0].type, op)
         value = registers[op.operands[0]]
-        size = self.function.emit(Op.FMATH, value, MATH["math.absf"], 0, format)
+        size = self.function.emit(Opcode.FMATH, value, MATH["math.absf"], 0, format)
         infinite = self.function.constant(float_bits(float("inf"), format))
         smallest = {16: 2.0**-14, 17: 2.0**-126, 32: 2.0**-126, 64: 2.0**-1022}[format]
         if op.name == "math.isnan":
-            result = self._compare(Op.FCMP, UNO, value, value, format)
+            result = self._compare(Opcode.FCMP, UNO, value, value, format)
         elif op.name == "math.isinf":
-            result = self._compare(Op.FCMP, OEQ, size, infinite, format)
+            result = self._compare(Opcode.FCMP, OEQ, size, infinite, format)
         else:
-            result = self._compare(Op.FCMP, OLT, size, infinite, format)
+            result = self._compare(Opcode.FCMP, OLT, size, infinite, format)
         if op.name == "math.isnormal":
             least = self.function.constant(float_bits(smallest, format))
-            result = self.function.binary(Op.AND, result, self._compare(Op.FCMP, OGE, size, least, format), 1)
+            result = self.function.binary(Opcode.AND, result, self._compare(Opcode.FCMP, OGE, size, least, format), 1)
         registers[op.results[0]] = result
 
     def power_of_integers(self, op: Operation, registers: Registers) -> None:
@@ -211,33 +211,33 @@ class ScalarLowering:
         one, zero = function.constant(1), function.constant(0)
         result, factor = one, base
         for place in range(bits):
-            shifted = function.binary(Op.SHRU, exponent, function.constant(place), bits)
-            taken = function.binary(Op.AND, shifted, one, bits)
-            result = function.emit(Op.SELECT, taken, function.binary(Op.MUL, result, factor, bits), result)
-            factor = function.binary(Op.MUL, factor, factor, bits)
+            shifted = function.binary(Opcode.SHRU, exponent, function.constant(place), bits)
+            taken = function.binary(Opcode.AND, shifted, one, bits)
+            result = function.emit(Opcode.SELECT, taken, function.binary(Opcode.MUL, result, factor, bits), result)
+            factor = function.binary(Opcode.MUL, factor, factor, bits)
         minus = function.constant(-1)
-        odd = function.binary(Op.AND, exponent, one, bits)
-        inverse = function.emit(Op.SELECT, self._compare(Op.CMP, EQ, base, one, bits), one, zero)
-        sign = function.emit(Op.SELECT, odd, minus, one)
-        inverse = function.emit(Op.SELECT, self._compare(Op.CMP, EQ, base, minus, bits), sign, inverse)
-        negative = self._compare(Op.CMP, SLT, exponent, zero, bits)
-        registers[op.results[0]] = function.emit(Op.SELECT, negative, inverse, result)
+        odd = function.binary(Opcode.AND, exponent, one, bits)
+        inverse = function.emit(Opcode.SELECT, self._compare(Opcode.CMP, EQ, base, one, bits), one, zero)
+        sign = function.emit(Opcode.SELECT, odd, minus, one)
+        inverse = function.emit(Opcode.SELECT, self._compare(Opcode.CMP, EQ, base, minus, bits), sign, inverse)
+        negative = self._compare(Opcode.CMP, SLT, exponent, zero, bits)
+        registers[op.results[0]] = function.emit(Opcode.SELECT, negative, inverse, result)
 
     def power_of_float(self, op: Operation, registers: Registers) -> None:
         """math.fpowi: the exponent as a float."""
         base, exponent = (registers[v] for v in op.operands)
         format = width(op.results[0].type, op)
-        wide = self.function.emit(Op.FCVT, base, format, 0, 64)
-        count = self.function.emit(Op.SITOFP, exponent, width(op.operands[1].type, op), 0, 64)
-        power = self.function.binary(Op.FPOW, wide, count, 64)
-        registers[op.results[0]] = power if format == 64 else self.function.emit(Op.FCVT, power, 64, 0, format)
+        wide = self.function.emit(Opcode.FCVT, base, format, 0, 64)
+        count = self.function.emit(Opcode.SITOFP, exponent, width(op.operands[1].type, op), 0, 64)
+        power = self.function.binary(Opcode.FPOW, wide, count, 64)
+        registers[op.results[0]] = power if format == 64 else self.function.emit(Opcode.FCVT, power, 64, 0, format)
 
     def align(self, op: Operation, registers: Registers) -> None:
         """util.align."""
         value, alignment = (registers[v] for v in op.operands)
         bits = width(op.results[0].type, op)
-        count = self.function.binary(Op.CEILDIVU, value, alignment, bits)
-        registers[op.results[0]] = self.function.binary(Op.MUL, count, alignment, bits)
+        count = self.function.binary(Opcode.CEILDIVU, value, alignment, bits)
+        registers[op.results[0]] = self.function.binary(Opcode.MUL, count, alignment, bits)
 
     def sizeof(self, op: Operation, registers: Registers) -> None:
         """util.sizeof."""

@@ -17,7 +17,7 @@ from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.tensor_ops.terms import Product, Stated, Sum
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import element_bits
-from pydispatch.formats.program.program import NONE, Argument, BufferKind, Function, Op, Result
+from pydispatch.formats.program.program import NONE, BufferKind, FunctionArgument, Opcode, ProgramFunction, Result
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.values import Dim
 
@@ -43,7 +43,7 @@ class Straight:
     """
 
     def __init__(
-        self, function: Function, executables: Executables, constants: Constants, place: Operation, rules: Rules
+        self, function: ProgramFunction, executables: Executables, constants: Constants, place: Operation, rules: Rules
     ) -> None:
         self.function, self.executables, self.constants, self.place = function, executables, constants, place
         self.rules = rules
@@ -67,14 +67,14 @@ class Straight:
         if isinstance(value.type, TensorType):
             shape = value.type.get_shape()
             dtype = dtype_of(value.type.element_type, location)
-            argument = Argument(dtype, tuple(d if d >= 0 else -1 for d in shape), name)
+            argument = FunctionArgument(dtype, tuple(d if d >= 0 else -1 for d in shape), name)
             self.function.add_argument(argument)
             dims = []
             for axis, size in enumerate(shape):
                 if size >= 0:
                     dims.append(self.function.constant(size))
                     continue
-                register = self.function.emit(Op.DIM, index, axis)
+                register = self.function.emit(Opcode.DIM, index, axis)
                 self._origins[register] = f"dimension {axis} of argument {index} ('{name}')"
                 dims.append(register)
             self.put(value, HostTensor(Storage(BufferKind.ARGUMENT, 0, index, argument.buffer), tuple(dims), dtype))
@@ -85,8 +85,8 @@ class Straight:
                 f"argument {index} ('{name}') has the type {value.type}", location,
                 "arguments are tensors and scalars of up to 64 bits",
             )  # fmt: skip
-        self.function.add_argument(Argument(dtype_of(value.type, location), None, name))
-        self.registers[value] = self.function.emit(Op.SCALAR, index)
+        self.function.add_argument(FunctionArgument(dtype_of(value.type, location), None, name))
+        self.registers[value] = self.function.emit(Opcode.SCALAR, index)
         self._origins[self.registers[value]] = f"argument {index} ('{name}')"
 
     # -- operations
@@ -127,7 +127,7 @@ class Straight:
         known = self.function.constant_value(packed)
         if known is not None:
             return self.function.constant(-(-known // 8))
-        return self.function.binary(Op.CEILDIVU, packed, self.function.constant(8))
+        return self.function.binary(Opcode.CEILDIVU, packed, self.function.constant(8))
 
     def add(self, lhs: int, rhs: int) -> int:
         """Emit a sum at 64 bits, and return its register; constants are folded."""
@@ -136,7 +136,7 @@ class Straight:
             return self.function.constant(known_a + known_b)
         if known_a == 0 or known_b == 0:
             return rhs if known_a == 0 else lhs
-        return self.function.binary(Op.ADD, lhs, rhs)
+        return self.function.binary(Opcode.ADD, lhs, rhs)
 
     def describe(self, register: int) -> str:
         value = self.function.constant_value(register)
@@ -277,7 +277,7 @@ class Straight:
     def _scalar_result(self, value: SSAValue, name: str) -> None:
         register = self.registers[value]
         if isinstance(value.type, IntegerType) and value.type.width.data == 1:
-            register = self.function.emit(Op.ZEXT, register, 0, 0, 1)
+            register = self.function.emit(Opcode.ZEXT, register, 0, 0, 1)
         dtype = dtype_of(value.type, location_of(self.place))
         self.function.results.append(Result(dtype, None, register=register, name=name))
 

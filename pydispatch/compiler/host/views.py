@@ -17,7 +17,7 @@ from pydispatch.compiler.host.straight import Straight, where
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.errors import CompileError
 from pydispatch.formats.program.opcodes import element_bits
-from pydispatch.formats.program.program import Op
+from pydispatch.formats.program.program import Opcode
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import listed
 
@@ -180,10 +180,10 @@ class _Run:
                 raise self._scattered(f"element {known} of {bits} bits does not start a byte")
             return function.constant(known * bits // 8)
         total = function.multiply([elements, function.constant(bits)])
-        rest = function.binary(Op.REMU, total, function.constant(8))
+        rest = function.binary(Opcode.REMU, total, function.constant(8))
         what = "the bits before the first whole byte of a slice"
         self.straight.require_equal(rest, function.constant(0), what, self.op)
-        return function.binary(Op.DIVU, total, function.constant(8))
+        return function.binary(Opcode.DIVU, total, function.constant(8))
 
     def _scattered(self, why: str) -> CompileError:
         return CompileError(f"'{self.op.name}' in host code does not cover one run of memory: {why}",
@@ -210,10 +210,10 @@ class _Run:
                 )
             return
         what = f"'{self.op.name}', axis {axis}{where(self.op)}"
-        fits = function.emit(Op.CMP, offset, whole, 0, ULE)
+        fits = function.emit(Opcode.CMP, offset, whole, 0, ULE)
         function.check(fits, f"{what}: the offset lies outside")
-        rest = whole if o == 0 else function.binary(Op.SUB, whole, offset)
-        function.check(function.emit(Op.CMP, size, rest, 0, ULE), f"{what}: the slice ends outside")
+        rest = whole if o == 0 else function.binary(Opcode.SUB, whole, offset)
+        function.check(function.emit(Opcode.CMP, size, rest, 0, ULE), f"{what}: the slice ends outside")
 
 
 def extract_slice(straight: Straight, op: Operation) -> None:

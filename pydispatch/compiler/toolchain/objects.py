@@ -14,7 +14,7 @@ from pydispatch.compiler.toolchain import bitcode, cache, foreign
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.errors import CompileError, Location
 from pydispatch.formats.elf import archive, reader
-from pydispatch.formats.elf.reader import ElfError, ElfFile, Section
+from pydispatch.formats.elf.reader import ElfError, ElfFile, ElfSection
 from pydispatch.suggestions import close_matches
 
 _LINKER_SYMBOLS = frozenset(
@@ -140,7 +140,7 @@ def _check_runtime(name: str, elf: ElfFile, file: ObjectFile) -> None:
         raise _error(file, f"{name} uses exceptions", foreign.EXCEPTIONS, name="")
 
 
-def _check_section(name: str, elf: ElfFile, index: int, section: Section, file: ObjectFile) -> None:
+def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, file: ObjectFile) -> None:
     flags, size, title = section.flags, section.size, elf.name(section)
     if section.kind != reader.SHT_NOBITS and section.offset + size > len(elf.data):
         raise _error(file, f"{name} is cut off inside section {title}", _ANEW, name="")

@@ -59,7 +59,7 @@ class ParameterFile(Mapping[str, Tensor]):
             )
         try:
             self._tensors = reader(self.path, self.data)
-        except _Fault as fault:
+        except _FileFault as fault:
             raise InvalidArgumentError(f"parameters: '{self.path}': {fault}") from None
 
     def __getitem__(self, key: str) -> Tensor:
@@ -72,7 +72,7 @@ class ParameterFile(Mapping[str, Tensor]):
         return len(self._tensors)
 
 
-class _Fault(Exception):
+class _FileFault(Exception):
     """Error in the content of a parameter file."""
 
 
@@ -89,32 +89,32 @@ def _bytes_of(shape: tuple[int, ...], bits: int) -> int:
 
 def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     if len(data) < 8:
-        raise _Fault(f"{len(data)} bytes are no .safetensors file")
+        raise _FileFault(f"{len(data)} bytes are no .safetensors file")
     (length,) = struct.unpack("<Q", data[:8])
     if length > min(_MAX_HEADER, len(data) - 8):
-        raise _Fault(f"a header of {length} bytes does not fit into a file of {len(data)}")
+        raise _FileFault(f"a header of {length} bytes does not fit into a file of {len(data)}")
     try:
         header = json.loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
-        raise _Fault(f"its header is no JSON: {str(error)[:100]}") from None
+        raise _FileFault(f"its header is no JSON: {str(error)[:100]}") from None
     if not isinstance(header, dict):
-        raise _Fault("its header is no JSON object")
+        raise _FileFault("its header is no JSON object")
     body = data[8 + length :]
     ranges: list[tuple[int, int, str]] = []
     tensors = {key: _safe_tensor(key, entry, body, ranges) for key, entry in header.items() if key != "__metadata__"}
     ranges.sort()
     for (_, end, key), (begin, _, other) in itertools.pairwise(ranges):
         if begin < end:
-            raise _Fault(f"the bytes of {_shown(other)} begin at {begin}, inside those of {_shown(key)}")
+            raise _FileFault(f"the bytes of {_shown(other)} begin at {begin}, inside those of {_shown(key)}")
     return tensors
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object; _Fault for duplicate keys."""
+    """Return a JSON object; _FileFault for duplicate keys."""
     members = dict(pairs)
     if len(members) < len(pairs):
         twice = next(key for i, (key, _) in enumerate(pairs) if members[key] is not pairs[i][1])
-        raise _Fault(f"its header has {_shown(twice)} twice")
+        raise _FileFault(f"its header has {_shown(twice)} twice")
     return members
 
 
@@ -125,12 +125,12 @@ def _shown(key: str) -> str:
 
 def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[int, int, str]]) -> Tensor:
     if not isinstance(entry, dict):
-        raise _Fault(f"{_shown(key)}: expected an object with dtype, shape and data_offsets")
+        raise _FileFault(f"{_shown(key)}: expected an object with dtype, shape and data_offsets")
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in _SAFE_TYPES:
-        raise _Fault(f"{_shown(key)}: unknown dtype {dtype!r:.40}")
+        raise _FileFault(f"{_shown(key)}: unknown dtype {dtype!r:.40}")
     if not _are_sizes(shape) or not _are_sizes(offsets) or shape is None or offsets is None or len(offsets) != 2:
-        raise _Fault(
+        raise _FileFault(
             f"{_shown(key)}: expected sizes and two offsets, got shape {shape!r:.60}, data_offsets {offsets!r:.60}"
         )
     kind, bits = _SAFE_TYPES[dtype]
@@ -138,7 +138,7 @@ def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[i
     size = _bytes_of(tuple(shape), bits)
     if not begin <= end <= len(body) or end - begin != size:
         takes = f"{size} bytes" if size < 1 << 63 else "more than 2^63 bytes"
-        raise _Fault(
+        raise _FileFault(
             f"{_shown(key)}: {dtype} of shape {shape!r:.100} takes {takes}; its offsets are {begin} to {end} of "
             f"{len(body)}"
         )
@@ -155,10 +155,12 @@ def _npy_tensor(key: str, data: memoryview) -> Tensor:
     try:
         header = NpyHeader.read(data)
     except ValueError as error:
-        raise _Fault(f"{_shown(key)}: {error}") from None
+        raise _FileFault(f"{_shown(key)}: {error}") from None
     size = _bytes_of(header.shape, header.bits)
     if size > len(data) - header.length:
-        raise _Fault(f"{_shown(key)}: {header.shape} elements take {size} bytes, {len(data) - header.length} are there")
+        raise _FileFault(
+            f"{_shown(key)}: {header.shape} elements take {size} bytes, {len(data) - header.length} are there"
+        )
     return Tensor(header.kind, header.bits, header.shape, data[header.length : header.length + size])
 
 
@@ -171,11 +173,11 @@ def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
         members = members_of(data)
     except ZipFault as fault:
         remedy = "; write the file with numpy.savez" if fault.compressed else ""
-        raise _Fault(f"{fault}{remedy}") from None
+        raise _FileFault(f"{fault}{remedy}") from None
     tensors: dict[str, Tensor] = {}
     for name, content in members.items():
         key = name.removesuffix(".npy")
         if key in tensors:
-            raise _Fault(f"{_shown(key)} is there twice")
+            raise _FileFault(f"{_shown(key)} is there twice")
         tensors[key] = _npy_tensor(key, content)
     return tensors

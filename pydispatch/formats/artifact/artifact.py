@@ -25,7 +25,7 @@ from pydispatch.formats.artifact.manifest import (
     ValueEntry,
     VariantEntry,
 )
-from pydispatch.formats.artifact.pack import Entry, layout
+from pydispatch.formats.artifact.pack import ArchiveEntry, layout
 from pydispatch.formats.program.text import parameters_of
 from pydispatch.formats.storage import whole_file
 
@@ -36,10 +36,10 @@ __all__ = [
     "Artifact",
     "ArtifactFile",
     "ConstantEntry",
-    "Executable",
     "ExecutableEntry",
     "FunctionEntry",
     "Manifest",
+    "PackedExecutable",
     "ValueEntry",
     "Variant",
     "VariantEntry",
@@ -72,7 +72,7 @@ class Variant:
 
 
 @dataclass
-class Executable:
+class PackedExecutable:
     """An executable to be packed: the names of its exports by ordinal, and its variants."""
 
     name: str
@@ -142,7 +142,7 @@ class Artifact:
         cls,
         functions: Iterable[tuple[str, str] | FunctionEntry],
         program: bytes,
-        executables: Iterable[Executable] = (),
+        executables: Iterable[PackedExecutable] = (),
         constants: Iterable[NDArray[Any]] = (),
         producers: Mapping[str, str] | None = None,
         version: str | None = None,
@@ -279,7 +279,7 @@ class Artifact:
             crc = 0
             for part in parts:
                 crc = crc32(part, crc)
-            entries.append(Entry(name, sum(part.nbytes for part in parts), crc))
+            entries.append(ArchiveEntry(name, sum(part.nbytes for part in parts), crc))
             members.append(parts)
         plan = layout(entries)
         for (_, header), parts in zip(plan.headers, members, strict=True):

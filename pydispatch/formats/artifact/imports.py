@@ -51,7 +51,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ParamsLayout:
     """members: results, arguments, fields. results: how many of them are results. size, align: bytes, 0 and 1 when the
     structure is empty; then `params` must not be read."""
 
@@ -67,7 +67,7 @@ def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int
     return table[type_]
 
 
-def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[str] = ()) -> Layout:
+def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[str] = ()) -> ParamsLayout:
     """Return the structure of a signature. ValueError for a type that C lacks."""
     members: list[Member] = []
     end, align = 0, 1
@@ -86,7 +86,7 @@ def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[st
         add(f"a{index}", type_, *_kind(type_, SCALARS, "the argument type"))
     for name in fields:
         add(name, name, *_kind(name, FIELDS, "the field"))
-    return Layout(tuple(members), len(results), -(-end // align) * align, align)
+    return ParamsLayout(tuple(members), len(results), -(-end // align) * align, align)
 
 
 def _members(members: Sequence[Member], indent: str, base: int = 0) -> Iterator[str]:

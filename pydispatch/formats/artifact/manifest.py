@@ -18,7 +18,7 @@ Extra = dict[str, Any]
 _T = TypeVar("_T")
 
 
-class _Fault(Exception):
+class _ManifestFault(Exception):
     """An invalid value. The path to it is built while the exception propagates, so valid manifests pay nothing."""
 
     def __init__(self, key: str, expected: str, got: object) -> None:
@@ -40,33 +40,33 @@ class _Fault(Exception):
 
 def _object(value: object) -> Extra:
     if type(value) is not dict:
-        raise _Fault("", "an object", value)
+        raise _ManifestFault("", "an object", value)
     return value.copy()
 
 
 def _text(rest: Extra, key: str) -> str:
     value = rest.pop(key, _MISSING)
     if type(value) is not str or not value:
-        raise _Fault(key, "a non-empty string", value)
+        raise _ManifestFault(key, "a non-empty string", value)
     return value
 
 
 def _integer(rest: Extra, key: str, low: int, high: int) -> int:
     value = rest.pop(key, _MISSING)
     if type(value) is not int or not low <= value <= high:
-        raise _Fault(key, f"an integer from {low} to {high}", value)
+        raise _ManifestFault(key, f"an integer from {low} to {high}", value)
     return value
 
 
 def _items(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
     value = rest.pop(key, _MISSING)
     if type(value) is not list:
-        raise _Fault(key, "a list", value)
+        raise _ManifestFault(key, "a list", value)
     items: list[_T] = []
     try:
         for item in value:
             items.append(make(item))
-    except _Fault as fault:
+    except _ManifestFault as fault:
         fault.path[:0] = [key, f"[{len(items)}]"]
         raise
     return items
@@ -74,13 +74,13 @@ def _items(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
 
 def _text_item(value: object) -> str:
     if type(value) is not str or not value:
-        raise _Fault("", "a non-empty string", value)
+        raise _ManifestFault("", "a non-empty string", value)
     return value
 
 
 def _size_item(value: object) -> int:
     if type(value) is not int or not 0 <= value < 2**63:
-        raise _Fault("", "a size", value)
+        raise _ManifestFault("", "a size", value)
     return value
 
 
@@ -92,7 +92,7 @@ def _parameter(value: object) -> None:
     rest = _object(value)
     for key in ("scope", "key", "type"):
         if type(rest.get(key, _MISSING)) is not str:
-            raise _Fault(key, "a string", rest.get(key, _MISSING))
+            raise _ManifestFault(key, "a string", rest.get(key, _MISSING))
     _items(rest, "shape", _size_item)
 
 
@@ -140,7 +140,7 @@ class ValueEntry:
         rest = _object(value)
         name = rest.pop("name", _MISSING)
         if type(name) is not str:
-            raise _Fault("name", "a string", name)
+            raise _ManifestFault("name", "a string", name)
         shape = _items(rest, "shape", _named_size) if "shape" in rest else None
         return cls(name, _text(rest, "type"), shape, rest)
 
@@ -204,10 +204,10 @@ class VariantEntry:
         rest = _object(value)
         alignment = _integer(rest, "alignment", 1, _MAX_ALIGNMENT)
         if alignment & (alignment - 1):
-            raise _Fault("alignment", "a power of two", alignment)
+            raise _ManifestFault("alignment", "a power of two", alignment)
         for key, (expected, fits) in _OPTIONAL.items():
             if key in rest and not fits(rest[key]):
-                raise _Fault(key, expected, rest[key])
+                raise _ManifestFault(key, expected, rest[key])
         return cls(
             _text(rest, "name"), _text(rest, "member"), _text(rest, "format"), _items(rest, "requires", _text_item),
             alignment, _items(rest, "imports", _text_item), rest,
@@ -291,7 +291,7 @@ class Manifest:
         """Build a manifest from parsed JSON and check it; checks and errors are those of from_bytes()."""
         try:
             manifest = cls._read(value)
-        except _Fault as fault:
+        except _ManifestFault as fault:
             raise fault.error() from None
         manifest.check()
         return manifest
@@ -303,7 +303,7 @@ class Manifest:
             header = _object(rest.pop("pydispatch", _MISSING))
             version = _text(header, "version")
             written = _integer(header, "format", 1, 2**31)
-        except _Fault as fault:
+        except _ManifestFault as fault:
             fault.path.insert(0, "pydispatch")
             raise
         if written > FORMAT:
@@ -314,7 +314,7 @@ class Manifest:
             )
         producers = header.pop("producers", {})
         if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
-            raise _Fault("pydispatch.producers", "an object of strings", producers)
+            raise _ManifestFault("pydispatch.producers", "an object of strings", producers)
         if "parameters" in rest:  # kept as they are, for people
             _items(rest.copy(), "parameters", _parameter)
         return cls(

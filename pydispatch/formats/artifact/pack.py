@@ -25,7 +25,7 @@ _ALIGNMENT_EXTRA = 0xD935
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveEntry:
     """Name, size in bytes and CRC-32 of an archive member whose offset is not yet assigned."""
 
     name: str
@@ -34,7 +34,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArchiveLayout:
     """The layout: per entry (offset of its header, the header); its data follows. `tail` ends the file."""
 
     headers: list[tuple[int, bytes]]
@@ -73,14 +73,14 @@ def _padding(data_offset: int) -> bytes:
     return struct.pack("<HHH", _ALIGNMENT_EXTRA, missing - 4, ALIGNMENT) + bytes(missing - 6)
 
 
-def _fixed_fields(entry: Entry, name: bytes, version: int) -> bytes:
+def _fixed_fields(entry: ArchiveEntry, name: bytes, version: int) -> bytes:
     """Return the fields that a local header and a directory entry share, from the version to the sizes."""
     flags = 0 if name.isascii() else _UTF8
     size = min(entry.size, _FULL32)
     return struct.pack("<HHHHHIII", version, flags, 0, 0, _DATE, entry.crc, size, size)
 
 
-def _local_header(offset: int, entry: Entry, name: bytes) -> bytes:
+def _local_header(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
     large = entry.size >= _FULL32
     extra = struct.pack("<HHQQ", _ZIP64_EXTRA, 16, entry.size, entry.size) if large else b""
     extra += _padding(offset + 30 + len(name) + len(extra))
@@ -88,7 +88,7 @@ def _local_header(offset: int, entry: Entry, name: bytes) -> bytes:
     return b"PK\x03\x04" + fields + struct.pack("<HH", len(name), len(extra)) + name + extra
 
 
-def _directory_entry(offset: int, entry: Entry, name: bytes) -> bytes:
+def _directory_entry(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
     wide = [entry.size, entry.size] if entry.size >= _FULL32 else []
     if offset >= _FULL32:
         wide.append(offset)
@@ -110,7 +110,7 @@ def _end(count: int, offset: int, size: int) -> bytes:
     return records + b"PK\x05\x06" + fields
 
 
-def layout(entries: Iterable[Entry]) -> Layout:
+def layout(entries: Iterable[ArchiveEntry]) -> ArchiveLayout:
     """Place the entries in the given order, each header directly after the previous data.
 
     Raises ArtifactError for an invalid or duplicate name.
@@ -128,4 +128,4 @@ def layout(entries: Iterable[Entry]) -> Layout:
         headers.append((offset, header))
         directory += _directory_entry(offset, entry, name)
         offset += len(header) + entry.size
-    return Layout(headers, offset, bytes(directory) + _end(len(headers), offset, len(directory)))
+    return ArchiveLayout(headers, offset, bytes(directory) + _end(len(headers), offset, len(directory)))

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pydispatch.formats.elf.reader import SHT_RELA, ElfError, ElfFile, Section
+from pydispatch.formats.elf.reader import SHT_RELA, ElfError, ElfFile, ElfSection
 
 LARGEST = 4 << 20
 """Bytes of a section that is read; kernels have a few thousand."""
@@ -61,7 +61,7 @@ class _Entry:
 def parameters(data: bytes, symbol: str) -> list[DebugParameter] | None:
     """Return the parameters of a function; None where the object has no debug information of it that is understood."""
     try:
-        for unit in _Reader(ElfFile(data)).units():
+        for unit in _DwarfReader(ElfFile(data)).units():
             for entry in unit.values():
                 if entry.tag == _SUBPROGRAM and _DECLARATION not in entry.values and symbol in _names(entry, unit):
                     return _parameters(entry, unit)
@@ -117,7 +117,7 @@ def _number(entry: _Entry) -> str:
     return ""
 
 
-class _Reader:
+class _DwarfReader:
     """Decoder of the compilation units in .debug_info, with the relocations of the section applied."""
 
     def __init__(self, file: ElfFile) -> None:
@@ -143,7 +143,7 @@ class _Reader:
                 self._relocate(content, section)
         return bytes(content)
 
-    def _relocate(self, content: bytearray, relocations: Section) -> None:
+    def _relocate(self, content: bytearray, relocations: ElfSection) -> None:
         """Store what sections begin with: offsets in other sections of debug information, whose addresses are 0."""
         table = bytes(self._file.content(relocations))
         for offset, info, addend in struct.iter_unpack("<QQq", table[: len(table) // 24 * 24]):

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.elf import reader
-from pydispatch.formats.elf.reader import ElfError, ElfFile, Symbol
+from pydispatch.formats.elf.reader import ElfError, ElfFile, ElfSymbol
 
 SEGMENTS = {1: "load", 2: "dynamic", 3: "interpreter", 4: "note", 7: "tls", 0x6474E551: "stack", 0x6474E552: "relro"}
 
 
 @dataclass(frozen=True)
-class Segment:
+class SegmentFacts:
     """Program header of an ELF file.
 
     `access` contains the letters "rwx", with '-' for a permission that is not granted. Sizes and the address are in
@@ -34,7 +34,7 @@ class ElfFacts:
 
     machine: str
     type: str
-    segments: list[Segment]
+    segments: list[SegmentFacts]
     exports: list[str] = field(default_factory=list)
     imports: list[str] = field(default_factory=list)
     needed: list[str] = field(default_factory=list)
@@ -60,14 +60,14 @@ def read(data: bytes | memoryview) -> ElfFacts:
         raise ArtifactError(f"the ELF file cannot be read: {error}") from error
 
 
-def _segment(header: reader.Segment) -> Segment:
+def _segment(header: reader.ElfSegment) -> SegmentFacts:
     letters = (("r", reader.PF_READ), ("w", reader.PF_WRITE), ("x", reader.PF_EXEC))
     access = "".join(letter if header.flags & bit else "-" for letter, bit in letters)
     kind = SEGMENTS.get(header.kind, f"type {header.kind:#x}")
-    return Segment(kind, access, header.address, header.file_size, header.memory_size)
+    return SegmentFacts(kind, access, header.address, header.file_size, header.memory_size)
 
 
-def _linkage(symbols: Iterable[Symbol]) -> tuple[list[str], list[str]]:
+def _linkage(symbols: Iterable[ElfSymbol]) -> tuple[list[str], list[str]]:
     """Return the exported names, and the imported names with `?` before weak ones; both are sorted."""
     exports: list[str] = []
     imports: list[str] = []

@@ -27,7 +27,7 @@ _RECORD = struct.Struct("<HBBBBBBQQ")
 
 
 @dataclass(frozen=True)
-class Record:
+class FatElfRecord:
     """The target of one ELF file, and its location. offset, size: bytes in the FatELF file."""
 
     machine: int
@@ -65,7 +65,7 @@ def is_fatelf(data: bytes | memoryview) -> bool:
     return len(data) >= 4 and bytes(data[:4]) == MAGIC.to_bytes(4, "little")
 
 
-def read(data: bytes | memoryview) -> list[Record]:
+def read(data: bytes | memoryview) -> list[FatElfRecord]:
     """Return the records of a FatELF file, in order, each checked to lie inside it. Raises ArtifactError."""
     size = len(data)
     if not is_fatelf(data):
@@ -88,11 +88,11 @@ def read(data: bytes | memoryview) -> list[Record]:
                 f"record {i} of the FatELF file covers {length} bytes at {offset}; the file has {size}, "
                 f"and the records end at {end}"
             )
-        records.append(Record(machine, osabi, abi_version, word, order, (one, two), offset, length))
+        records.append(FatElfRecord(machine, osabi, abi_version, word, order, (one, two), offset, length))
     return records
 
 
-def _describe(name: str, data: bytes) -> Record:
+def _describe(name: str, data: bytes) -> FatElfRecord:
     """Return the record of an ELF file, whose offset is not set yet."""
     if not is_elf(data):
         what = "a FatELF file itself: split it first" if is_fatelf(data) else "not an ELF file"
@@ -109,7 +109,7 @@ def _describe(name: str, data: bytes) -> Record:
         raise InvalidArgumentError(
             f"{name} is of ELF type {kind}, expected {DYN} (a shared object): link it with -shared"
         )
-    return Record(machine, osabi, osabi_version, file_class, 1 if order == 1 else 0, (0, 0), 0, len(data))
+    return FatElfRecord(machine, osabi, osabi_version, file_class, 1 if order == 1 else 0, (0, 0), 0, len(data))
 
 
 def join(files: Sequence[tuple[str, bytes]]) -> bytes:

@@ -45,7 +45,7 @@ class ElfError(ValueError):
     """Error in the contents of an ELF file; callers prepend the name of the file and append the remedy."""
 
 
-class Segment(NamedTuple):
+class ElfSegment(NamedTuple):
     """A program header. Sizes, offset and addresses are in bytes."""
 
     kind: int
@@ -58,7 +58,7 @@ class Segment(NamedTuple):
     alignment: int
 
 
-class Section(NamedTuple):
+class ElfSection(NamedTuple):
     """A section header. name: an offset in the section of names, see `ElfFile.name`. Sizes and offsets are in bytes."""
 
     name: int
@@ -73,7 +73,7 @@ class Section(NamedTuple):
     entry_size: int
 
 
-class Symbol(NamedTuple):
+class ElfSymbol(NamedTuple):
     """section: the index of the section that defines it, or UNDEFINED, COMMON and the like."""
 
     name: str
@@ -164,55 +164,55 @@ class ElfFile:
 
     # -- sections
 
-    def _section(self, index: int) -> Section:
-        return Section(*self.unpack("IIQQQQIIQQ", self._sections_at + 64 * index, f"section header {index}"))
+    def _section(self, index: int) -> ElfSection:
+        return ElfSection(*self.unpack("IIQQQQIIQQ", self._sections_at + 64 * index, f"section header {index}"))
 
     @cached_property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[ElfSection]:
         if self._sections_at == 0:
             return []
         self.part(self._sections_at, 64 * self._section_count, "table of sections")
         return [self._section(index) for index in range(self._section_count)]
 
-    def name(self, section: Section) -> str:
+    def name(self, section: ElfSection) -> str:
         names = self._linked(self._names)
         return self.text(names.offset + section.name, names.offset + names.size)
 
-    def _linked(self, index: int) -> Section:
+    def _linked(self, index: int) -> ElfSection:
         if index >= len(self.sections):
             raise ElfError(f"it has no section {index}")
         return self.sections[index]
 
-    def content(self, section: Section) -> memoryview:
+    def content(self, section: ElfSection) -> memoryview:
         return self.part(section.offset, section.size, "section")
 
-    def section_named(self, name: str) -> Section | None:
+    def section_named(self, name: str) -> ElfSection | None:
         return next((section for section in self.sections if self.name(section) == name), None)
 
-    def symbols(self, kind: int = SHT_SYMTAB) -> Iterator[Symbol]:
+    def symbols(self, kind: int = SHT_SYMTAB) -> Iterator[ElfSymbol]:
         """Yield the symbols of the tables of a kind, SHT_SYMTAB or SHT_DYNSYM, in the order of the file."""
         for section in self.sections:
             if section.kind == kind:
                 names = self._linked(section.link)
                 yield from self._symbols(section.offset, section.size // 24, names.offset, names.offset + names.size)
 
-    def _symbols(self, offset: int, count: int, names: int, names_end: int) -> Iterator[Symbol]:
+    def _symbols(self, offset: int, count: int, names: int, names_end: int) -> Iterator[ElfSymbol]:
         if count > _MAX_SYMBOLS:
             raise ElfError(f"it has {count} symbols; at most {_MAX_SYMBOLS} are read")
         table = self.part(offset, 24 * count, "symbol table")
         for name, info, other, section, value, size in struct.iter_unpack("<IBBHQQ", table[24:]):  # the first is none
-            yield Symbol(self.text(names + name, names_end) if name else "", info, other, section, value, size)
+            yield ElfSymbol(self.text(names + name, names_end) if name else "", info, other, section, value, size)
 
     # -- segments
 
     @cached_property
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[ElfSegment]:
         return [
-            Segment(*self.unpack("IIQQQQQQ", self._segments_at + 56 * i, f"program header {i}"))
+            ElfSegment(*self.unpack("IIQQQQQQ", self._segments_at + 56 * i, f"program header {i}"))
             for i in range(self._segment_count)
         ]
 
-    def segment_of(self, address: int, size: int = 1) -> Segment | None:
+    def segment_of(self, address: int, size: int = 1) -> ElfSegment | None:
         """Return the loaded segment that has `size` bytes at an address in the file."""
         for segment in self.segments:
             if segment.kind == PT_LOAD and 0 <= address - segment.address <= segment.file_size - size:
@@ -267,7 +267,7 @@ class ElfFile:
         names, end = self._dynamic_names()
         return [self.text(names + value, end) for tag, value in self.dynamic if tag == DT_NEEDED]
 
-    def dynamic_symbols(self) -> Iterator[Symbol]:
+    def dynamic_symbols(self) -> Iterator[ElfSymbol]:
         """Yield the symbols that the dynamic linker sees, by the dynamic segment."""
         table = self.tag(DT_SYMTAB)
         if table is not None and DT_STRTAB in self._tags:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.program.opcodes import HIGH_WORD, NONE, Op
+from pydispatch.formats.program.opcodes import HIGH_WORD, NONE, Opcode
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Command(Protocol):
     """op: its opcode. words: its record. buffers: those it uses. str: for people."""
 
     @property
-    def op(self) -> Op: ...
+    def op(self) -> Opcode: ...
     def words(self) -> list[int]: ...
     def buffers(self) -> list[int]: ...
 
@@ -40,7 +40,7 @@ class Dispatch:
     grid: Sequence[int]
     constants: Sequence[int]
     bindings: Sequence[BindingRange]
-    op = Op.DISPATCH
+    op = Opcode.DISPATCH
 
     def words(self) -> list[int]:
         bindings = [word for b in self.bindings for word in (b.buffer, b.offset, b.length)]
@@ -63,7 +63,7 @@ class Fill:
     target: BindingRange
     pattern: int
     pattern_bytes: int
-    op = Op.FILL
+    op = Opcode.FILL
 
     def words(self) -> list[int]:
         return [self.target.buffer, self.target.offset, self.target.length, self.pattern, self.pattern_bytes]
@@ -84,7 +84,7 @@ class Copy:
     target: int
     target_offset: int
     length: int
-    op = Op.COPY
+    op = Opcode.COPY
 
     def words(self) -> list[int]:
         return [self.source, self.source_offset, self.target, self.target_offset, self.length]
@@ -106,7 +106,7 @@ class Custom:
     sizes: Sequence[int]
     constants: Sequence[int]
     bindings: Sequence[BindingRange]
-    op = Op.CUSTOM
+    op = Opcode.CUSTOM
 
     def words(self) -> list[int]:
         bindings = [word for b in self.bindings for word in (b.buffer, b.offset, b.length)]
@@ -156,10 +156,10 @@ def _read_custom(pool: Sequence[int], at: int) -> Command:
     return Custom(command, sizes, constants, [BindingRange(*b) for b in zip(words, words, words, strict=True)])
 
 
-COMMANDS: Mapping[Op, Callable[[Sequence[int], int], Command]] = {
-    Op.DISPATCH: _read_dispatch,
-    Op.FILL: _read_fill,
-    Op.COPY: _read_copy,
-    Op.CUSTOM: _read_custom,
+COMMANDS: Mapping[Opcode, Callable[[Sequence[int], int], Command]] = {
+    Opcode.DISPATCH: _read_dispatch,
+    Opcode.FILL: _read_fill,
+    Opcode.COPY: _read_copy,
+    Opcode.CUSTOM: _read_custom,
 }
 """By opcode: reads a record at a word of a pool. Raises ArtifactError when the pool ends before it does."""

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Iterable
 
 from pydispatch.errors import InternalError
-from pydispatch.formats.program.function import Function
+from pydispatch.formats.program.function import ProgramFunction
 from pydispatch.formats.program.opcodes import MAGIC, NONE, VERSION
 from pydispatch.formats.program.procedure import Label, Port, Procedure
-from pydispatch.formats.program.tables import HostCommand, Tables
+from pydispatch.formats.program.tables import HostCommand, ProgramTables
 
 HEADER = 32
 _LOW = 0xFFFFFFFF
@@ -32,7 +32,7 @@ def _sizes(dims: Iterable[int]) -> list[int]:
 class Encoder:
     """Lays tables out one after another, collecting words."""
 
-    def __init__(self, program: Tables) -> None:
+    def __init__(self, program: ProgramTables) -> None:
         self.program = program
         self.words: list[int] = [0] * HEADER
         self.functions = {id(f): i for i, f in enumerate(program.functions)}
@@ -103,7 +103,7 @@ class Encoder:
         """Append tables, and return their (offset, count) pairs."""
         return [word for words, count in tables for word in (self.append(words), count)]
 
-    def function(self, function: Function) -> list[int]:
+    def function(self, function: ProgramFunction) -> list[int]:
         string, pool = self.program.string, list(function.pool)
 
         def push(words: Iterable[int]) -> int:
@@ -171,7 +171,7 @@ class Encoder:
         )
         return [*string(procedure.name), *string(procedure.signature), int(procedure.public), *tables, 0]
 
-    def operand(self, procedure: Procedure, operand: int | Label | Function) -> int:
+    def operand(self, procedure: Procedure, operand: int | Label | ProgramFunction) -> int:
         if isinstance(operand, int):
             return operand
         if not isinstance(operand, Label):

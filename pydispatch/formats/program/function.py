@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydispatch.formats.program.commands import BindingRange, Command, Copy, Dispatch, Fill
-from pydispatch.formats.program.opcodes import NONE, BufferKind, Op
+from pydispatch.formats.program.opcodes import NONE, BufferKind, Opcode
 from pydispatch.formats.program.references import References
 
 
 @dataclass
-class Argument:
+class FunctionArgument:
     """A function argument. dtype: a dtype word; dims: sizes, -1 for a dynamic one; None makes it a scalar."""
 
     dtype: int
@@ -52,13 +52,13 @@ class Buffer:
         self.used = True
 
 
-class Function:
+class ProgramFunction:
     """Builder of one function of a host program."""
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
         self.program = program
         self.name, self.signature, self.public = name, signature, public
-        self.arguments: list[Argument] = []
+        self.arguments: list[FunctionArgument] = []
         self.results: list[Result] = []
         self.buffers: list[Buffer] = []
         self.pool: list[int] = []
@@ -70,7 +70,7 @@ class Function:
 
     # -- values
 
-    def emit(self, op: Op, lhs: int = 0, rhs: int = 0, c: int = 0, modifier: int = 0) -> int:
+    def emit(self, op: Opcode, lhs: int = 0, rhs: int = 0, c: int = 0, modifier: int = 0) -> int:
         """Emit a pure instruction, unless an equal one exists, and return its register."""
         key = (op, modifier, lhs, rhs, c)
         if key not in self._pure:
@@ -82,7 +82,7 @@ class Function:
     def constant(self, value: int) -> int:
         """Return a register that holds `value` (integers sign-extended to 64 bits, floats as their bits)."""
         value &= (1 << 64) - 1
-        register = self.emit(Op.CONST, 0, value & 0xFFFFFFFF, value >> 32)
+        register = self.emit(Opcode.CONST, 0, value & 0xFFFFFFFF, value >> 32)
         self._constants[register] = value
         return register
 
@@ -91,7 +91,7 @@ class Function:
         value = self._constants.get(register)
         return None if value is None else value - (1 << 64) if value >> 63 else value
 
-    def binary(self, op: Op, lhs: int, rhs: int, width: int = 64) -> int:
+    def binary(self, op: Opcode, lhs: int, rhs: int, width: int = 64) -> int:
         return self.emit(op, lhs, rhs, 0, width)
 
     def multiply(self, factors: Iterable[int]) -> int:
@@ -102,28 +102,28 @@ class Function:
             if value is not None:
                 fixed *= value
             else:
-                product = factor if product is None else self.binary(Op.MUL, product, factor)
+                product = factor if product is None else self.binary(Opcode.MUL, product, factor)
         if product is None:
             return self.constant(fixed)
-        return product if fixed == 1 else self.binary(Op.MUL, product, self.constant(fixed))
+        return product if fixed == 1 else self.binary(Opcode.MUL, product, self.constant(fixed))
 
     def check_equal(self, lhs: int, rhs: int, message: str) -> None:
         """Fails the call unless both registers are equal. Their values replace `{a}` and `{b}` in the message."""
         known_a, known_b = self.constant_value(lhs), self.constant_value(rhs)
         if lhs == rhs or (known_a is not None and known_a == known_b):
             return
-        self._check(Op.CHECK_EQ, lhs, rhs, message)
+        self._check(Opcode.CHECK_EQ, lhs, rhs, message)
 
     def check(self, condition: int, message: str) -> None:
         """Refuse the call when the register is zero."""
-        self._check(Op.CHECK, condition, 0, message)
+        self._check(Opcode.CHECK, condition, 0, message)
 
-    def _check(self, op: Op, lhs: int, rhs: int, message: str) -> None:
+    def _check(self, op: Opcode, lhs: int, rhs: int, message: str) -> None:
         self.instructions.append((op, NONE, lhs, rhs, self._push(self.program.string(message))))
 
     # -- arguments, results and buffers
 
-    def add_argument(self, argument: Argument) -> int:
+    def add_argument(self, argument: FunctionArgument) -> int:
         """Add an argument (with its buffer when it is a tensor); returns its index."""
         index = len(self.arguments)
         if argument.dims is not None:

@@ -13,7 +13,7 @@ HIGH_WORD = 1 << 31
 """Added to a register in a dispatch's constants: its high 32 bits are meant."""
 
 
-class Op(IntEnum):
+class Opcode(IntEnum):
     """The rows of csrc/program/opcodes.h: the number of each instruction, and which of its operands are registers.
 
     registers: `d` for the destination, then `a`, `b` and `c`. Commands have a record in the pool instead.
@@ -21,7 +21,7 @@ class Op(IntEnum):
 
     registers: str
 
-    def __new__(cls, code: int, registers: str) -> Op:
+    def __new__(cls, code: int, registers: str) -> Opcode:
         member = int.__new__(cls, code)
         member._value_, member.registers = code, registers
         return member
@@ -92,7 +92,7 @@ class Op(IntEnum):
     CUSTOM = 83, ""
 
 
-OPCODES = {int(op): op for op in Op}
+OPCODES = {int(op): op for op in Opcode}
 
 MATH_FUNCTIONS = (
     "sqrt", "exp", "log", "floor", "ceil", "absf", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from pydispatch.formats.program.function import Function
+from pydispatch.formats.program.function import ProgramFunction
 from pydispatch.formats.program.opcodes import NONE
 from pydispatch.formats.program.references import References
 from pydispatch.formats.program.steps import LAST_USE, CheckKind, Step
@@ -88,7 +88,7 @@ class Procedure:
         self.results: list[Port] = []
         self.slots: list[Slot] = []
         self.pool: list[int] = []
-        self.steps: list[tuple[int | Label | Function, ...]] = []
+        self.steps: list[tuple[int | Label | ProgramFunction, ...]] = []
 
     # -- slots
 
@@ -110,7 +110,7 @@ class Procedure:
     # -- steps
 
     def run(
-        self, function: Function, inputs: Sequence[int], outputs: Sequence[int], last: Collection[int] = ()
+        self, function: ProgramFunction, inputs: Sequence[int], outputs: Sequence[int], last: Collection[int] = ()
     ) -> None:
         """Append a call of a function. outputs: slots of its results, NONE for an unused result."""
         self._step(Step.RUN, function, self._push([*self._reads(inputs, last), *outputs]))
@@ -167,7 +167,7 @@ class Procedure:
         self._step(Step.CONSTANT, target, constant, self._push(_sizes(dims)))
 
     def scalar(self, target: int, value: int) -> None:
-        """value: as for `Function.constant`."""
+        """value: as for `ProgramFunction.constant`."""
         value &= (1 << 64) - 1
         self._step(Step.SCALAR, target, value & 0xFFFFFFFF, value >> 32)
 
@@ -183,7 +183,7 @@ class Procedure:
         """
         self._step(Step.VIEW, target, *self._reads([source], last), self._push([offset, *dims]))
 
-    def _step(self, step: Step, *operands: int | Label | Function) -> None:
+    def _step(self, step: Step, *operands: int | Label | ProgramFunction) -> None:
         self.steps.append((step, *operands, *(0,) * (4 - len(operands))))
 
     def _push(self, words: Iterable[int]) -> int:

@@ -1,8 +1,8 @@
 """Writes the host program of an artifact (`program.bin`); docs/program.md is the format.
 
 A `Program` owns the tables that functions share (executables, exports, queries, constants, globals, checks), its
-`Function`s and its `Procedure`s. A `Function` is built by calling methods that return register numbers; equal pure
-instructions share one register. `disassemble` prints the bytes as text.
+`ProgramFunction`s and its `Procedure`s. A `ProgramFunction` is built by calling methods that return register numbers;
+equal pure instructions share one register. `disassemble` prints the bytes as text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pydispatch.formats.program.commands import BindingRange
 from pydispatch.formats.program.encode import Encoder
-from pydispatch.formats.program.function import Argument, Buffer, Function, Result
+from pydispatch.formats.program.function import Buffer, FunctionArgument, ProgramFunction, Result
 from pydispatch.formats.program.opcodes import (
     HIGH_WORD,
     MAGIC,
@@ -20,14 +20,14 @@ from pydispatch.formats.program.opcodes import (
     VERSION,
     BufferKind,
     Numerical,
-    Op,
+    Opcode,
     buffer_bytes,
     dtype_name,
     dtype_word,
 )
 from pydispatch.formats.program.procedure import Check, Global, Label, Parameter, Port, Procedure, Slot
 from pydispatch.formats.program.steps import LAST_USE, CheckKind, Step
-from pydispatch.formats.program.tables import Executable, ExportEntry, HostCommand, HostOperand, Tables
+from pydispatch.formats.program.tables import ExportEntry, HostCommand, HostOperand, ProgramExecutable, ProgramTables
 from pydispatch.formats.program.text import ProgramText
 
 __all__ = [
@@ -36,25 +36,25 @@ __all__ = [
     "MAGIC",
     "NONE",
     "VERSION",
-    "Argument",
     "BindingRange",
     "Buffer",
     "BufferKind",
     "Check",
     "CheckKind",
-    "Executable",
     "ExportEntry",
-    "Function",
+    "FunctionArgument",
     "Global",
     "HostCommand",
     "HostOperand",
     "Label",
     "Numerical",
-    "Op",
+    "Opcode",
     "Parameter",
     "Port",
     "Procedure",
     "Program",
+    "ProgramExecutable",
+    "ProgramFunction",
     "Result",
     "Slot",
     "Step",
@@ -65,14 +65,14 @@ __all__ = [
 ]
 
 
-class Program(Tables):
+class Program(ProgramTables):
     """A whole host program under construction."""
 
-    def add_function(self, name: str, signature: str = "", public: bool = True) -> Function:
-        self.functions.append(Function(self, name, signature, public))
+    def add_function(self, name: str, signature: str = "", public: bool = True) -> ProgramFunction:
+        self.functions.append(ProgramFunction(self, name, signature, public))
         return self.functions[-1]
 
-    def function_index(self, function: Function) -> int:
+    def function_index(self, function: ProgramFunction) -> int:
         return self.functions.index(function)
 
     def add_procedure(self, name: str, signature: str = "", public: bool = True) -> Procedure:
@@ -116,7 +116,7 @@ class Program(Tables):
         self.constants.append(("", 0, buffer_bytes(math.prod(shape), dtype)))
         return len(self.constants) - 1
 
-    def add_derived(self, function: Function, lengths: Sequence[int]) -> int:
+    def add_derived(self, function: ProgramFunction, lengths: Sequence[int]) -> int:
         """Add constants that `function`, which has no arguments, computes from constants with lower numbers, and return
         the number of the first one. lengths: bytes of each result.
         """

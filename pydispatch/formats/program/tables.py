@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pydispatch.formats.program.function import Function
+from pydispatch.formats.program.function import ProgramFunction
 from pydispatch.formats.program.opcodes import NONE, Access
 from pydispatch.formats.program.procedure import Check, Global, Parameter, Procedure
 from pydispatch.formats.program.references import References
 
 
 @dataclass
-class Executable:
+class ProgramExecutable:
     name: str
     constants_function: int = NONE
     variant_conditions: list[int] = field(default_factory=list)  # one function index or NONE per variant
@@ -43,19 +43,21 @@ class HostCommand:
     operands: tuple[HostOperand, ...]
 
 
-class Tables(References):
+class ProgramTables(References):
     """A host program as it is written: its tables and its functions."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.executables: list[Executable] = []
+        self.executables: list[ProgramExecutable] = []
         self.exports: list[ExportEntry] = []
         self.constants: list[tuple[str, int, int]] = []  # member, offset, length in bytes
-        self.functions: list[Function] = []
+        self.functions: list[ProgramFunction] = []
         self.procedures: list[Procedure] = []
         self.globals: list[Global] = []
         self.initializers: list[Procedure] = []
         self.checks: list[Check] = []
         self.commands: list[HostCommand] = []
         self.parameters: dict[int, Parameter] = {}  # by the number of their constant
-        self.derived: list[tuple[Function, int]] = []  # a function, the first of the constants that are its results
+        self.derived: list[
+            tuple[ProgramFunction, int]
+        ] = []  # a function, the first of the constants that are its results

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.program.commands import COMMANDS, words_of
-from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, NONE, OPCODES, Access, BufferKind, Op, dtype_name
+from pydispatch.formats.program.opcodes import MATH_FUNCTIONS, NONE, OPCODES, Access, BufferKind, Opcode, dtype_name
 from pydispatch.formats.program.procedure_text import ProcedureText
 from pydispatch.formats.program.records import Records
 from pydispatch.formats.program.steps import CheckKind
@@ -148,9 +148,9 @@ class ProgramText(Records):
             known: dict[int, int] = {}
             begun: list[str] = []
             for opcode, dst, a, b, c in self.table(record[11], record[12], 5):
-                if opcode == Op.CONST:
+                if opcode == Opcode.CONST:
                     known[dst] = b | c << 32
-                elif opcode & 0xFFFF == Op.DISPATCH:
+                elif opcode & 0xFFFF == Opcode.DISPATCH:
                     ordinal = known.get(words_of(flat, a, 1)[0], NONE)
                     name = exports[ordinal] if ordinal < len(exports) else "one of several exports"
                     if opcode >> 16:
@@ -167,27 +167,27 @@ class ProgramText(Records):
         if op is None:
             return f"unknown opcode {opcode}"
         name = op.name.lower()
-        if op is Op.CONST:
+        if op is Opcode.CONST:
             value = b | c << 32
             return f"r{dst} = {value - (1 << 64) if value >> 63 else value}"
-        if op is Op.DIM:
+        if op is Opcode.DIM:
             return f"r{dst} = dim {b} of argument {a}"
-        if op in (Op.SCALAR, Op.QUERY, Op.VARIANT):
+        if op in (Opcode.SCALAR, Opcode.QUERY, Opcode.VARIANT):
             return f"r{dst} = {name} {a}" + (" exists" if modifier else "")
-        if op in (Op.CHECK_EQ, Op.CHECK):
-            condition = f"r{a} == r{b}" if op is Op.CHECK_EQ else f"r{a}"
+        if op in (Opcode.CHECK_EQ, Opcode.CHECK):
+            condition = f"r{a} == r{b}" if op is Opcode.CHECK_EQ else f"r{a}"
             return f"check {condition}, {self.string(*words_of(pool, c, 2))!r}"
         if op in COMMANDS:
-            chain = f", {b} workgroups a tile" if op is Op.DISPATCH and b else ""
+            chain = f", {b} workgroups a tile" if op is Opcode.DISPATCH and b else ""
             return f"region {c}: {COMMANDS[op](pool, a)}{chain}{' of the same chain' if modifier else ''}"
-        if op in (Op.CMP, Op.FCMP):
-            predicate = PREDICATES[modifier >> 8] if op is Op.CMP and modifier >> 8 < 10 else str(modifier >> 8)
+        if op in (Opcode.CMP, Opcode.FCMP):
+            predicate = PREDICATES[modifier >> 8] if op is Opcode.CMP and modifier >> 8 < 10 else str(modifier >> 8)
             return f"r{dst} = {name}.{modifier & 0xFF} {predicate} r{a}, r{b}"
         values = zip("abc", (a, b, c), strict=True)
         operands = [f"r{value}" for operand, value in values if operand in op.registers]
-        if op is Op.FMATH:
+        if op is Opcode.FMATH:
             operands.append(MATH_FUNCTIONS[b] if b < len(MATH_FUNCTIONS) else str(b))
-        elif op in (Op.FCVT, Op.SITOFP, Op.UITOFP, Op.FPTOSI, Op.FPTOUI):
+        elif op in (Opcode.FCVT, Opcode.SITOFP, Opcode.UITOFP, Opcode.FPTOSI, Opcode.FPTOUI):
             operands.append(f"from {b}")
         return f"r{dst} = {name}{f'.{modifier}' if modifier else ''} {', '.join(operands)}"
 

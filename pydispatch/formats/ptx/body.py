@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pydispatch.formats.ptx.cursor import COMPARISONS, SPACES, VECTORS, Cursor, is_name
 from pydispatch.formats.ptx.lex import is_number
-from pydispatch.formats.ptx.module import Instruction, Label, Not, Operand, Param, Register, Symbol
+from pydispatch.formats.ptx.module import Instruction, Not, Operand, Param, PtxLabel, PtxSymbol, Register
 from pydispatch.formats.ptx.operands import ENDS, Operands
 
 _MAX_REGISTERS = 1 << 24
@@ -18,7 +18,7 @@ _LASTING = ("global", "const", "shared")
 _MISSING = object()
 
 
-class Body(Operands):
+class FunctionReader(Operands):
     """Parser of one function body; it collects instructions, labels, registers, variables and tables."""
 
     def __init__(
@@ -28,7 +28,7 @@ class Body(Operands):
     ) -> None:  # fmt: skip
         super().__init__(cursor, function, params, known, pending, types, reserved)
         self.opcodes = opcodes
-        self.items: list[Instruction | Label] = []
+        self.items: list[Instruction | PtxLabel] = []
         self.tables: dict[str, tuple[str, ...]] = {}
 
     def read(self) -> None:
@@ -36,7 +36,7 @@ class Body(Operands):
         cursor, words = self.cursor, self.words
         self.find_labels()
         for name, index in self.labels.get(cursor.at, ()):
-            self.declare(name, index, Symbol)
+            self.declare(name, index, PtxSymbol)
         cursor.at += 1
         while True:
             word = words[cursor.at]
@@ -66,7 +66,7 @@ class Body(Operands):
         cursor = self.cursor
         at, name = cursor.at, self.words[cursor.at]
         symbol = self.scopes[-1].names.get(name)
-        if not isinstance(symbol, Symbol):
+        if not isinstance(symbol, PtxSymbol):
             raise cursor.fail(f"'{name}' is declared twice in this scope")
         cursor.at += 2
         word = self.words[cursor.at]
@@ -88,7 +88,7 @@ class Body(Operands):
             cursor.end_statement(word)
             self.tables[symbol.name] = (cursor.source.text[cursor.source.starts[begin] : end].rstrip(),)
         else:
-            self.items.append(Label(symbol.name, cursor.source.line(at)))
+            self.items.append(PtxLabel(symbol.name, cursor.source.line(at)))
 
     def _directive(self, word: str) -> None:
         cursor, start = self.cursor, self.cursor.at
@@ -114,7 +114,7 @@ class Body(Operands):
 
     def _variables(self, space: str, linkage: str, start: int) -> None:
         for variable, at in self.cursor.variables(space, linkage, start, self.address_of):
-            own = self.declare(variable.name, at, Symbol)
+            own = self.declare(variable.name, at, PtxSymbol)
             if space in _LASTING:
                 self.reserved.add(own)
             if own != variable.name:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.lex import Words, is_number, literal
-from pydispatch.formats.ptx.module import SIZES, Symbol, Variable
+from pydispatch.formats.ptx.module import SIZES, PtxSymbol, Variable
 
 SPACES = frozenset(("global", "const", "shared", "local", "param"))
 LINKAGE = frozenset(("visible", "extern", "weak", "common"))
@@ -28,7 +28,7 @@ _COMPARE: dict[str, Callable[[int | float, int | float], bool]] = {
     "||": lambda a, b: bool(a or b), "&&": lambda a, b: bool(a and b),
 }  # fmt: skip
 
-Value = int | float | Symbol
+Value = int | float | PtxSymbol
 
 
 def is_name(word: str) -> bool:
@@ -101,12 +101,12 @@ class Cursor:
             raise self.fail(f"expected {what}, an integer from {least}, got {self.source.shown(start)}", start)
         return value
 
-    def _no_symbol(self, name: str, at: int) -> Symbol:
+    def _no_symbol(self, name: str, at: int) -> PtxSymbol:
         raise self.fail(f"expected a number, got '{name}'", at)
 
     # Constant expressions
 
-    def expression(self, resolve: Callable[[str, int], Symbol], depth: int = 0, rank: int = 0) -> Value:
+    def expression(self, resolve: Callable[[str, int], PtxSymbol], depth: int = 0, rank: int = 0) -> Value:
         """Parse an expression: a constant, or a symbol plus bytes.
 
         resolve: returns the symbol of a name at a position.
@@ -124,12 +124,12 @@ class Cursor:
             if sign == "?":
                 self.expect(":", " of a ? b : c")
                 other = self.expression(resolve, depth + 1)
-                if isinstance(left, Symbol):
+                if isinstance(left, PtxSymbol):
                     raise self.fail("an address cannot be a condition; expected a number before '?'", at)
                 return right if left else other
             left = self._combined(sign, left, right, at)
 
-    def _primary(self, resolve: Callable[[str, int], Symbol], depth: int) -> Value:
+    def _primary(self, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
         at, word = self.at, self.words[self.at]
         self.at += 1
         if word in ("-", "+", "~", "!"):
@@ -162,7 +162,7 @@ class Cursor:
             raise self.fail(f"{self.source.shown(at)} is no number of PTX")
         raise self.fail_expected("a number or a name")
 
-    def _byte(self, mask: int | float, at: int, resolve: Callable[[str, int], Symbol], depth: int) -> Symbol:
+    def _byte(self, mask: int | float, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int) -> PtxSymbol:
         """`0xff00(name)`: a byte of an address."""
         shift = next((shift for shift in range(0, 64, 8) if mask == 0xFF << shift), None)
         if shift is None:
@@ -170,15 +170,15 @@ class Cursor:
         self.expect("(")
         value = self.expression(resolve, depth + 1)
         self.expect(")")
-        if not isinstance(value, Symbol) or value.shift:
+        if not isinstance(value, PtxSymbol) or value.shift:
             raise self.fail("expected an address in parentheses after a mask", at)
-        return Symbol(value.name, value.offset, shift)
+        return PtxSymbol(value.name, value.offset, shift)
 
-    def _negated(self, word: str, at: int, resolve: Callable[[str, int], Symbol], depth: int) -> Value:
+    def _negated(self, word: str, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}", at)
         value = self._primary(resolve, depth + 1)
-        if isinstance(value, Symbol) or (isinstance(value, float) and word in "~!"):
+        if isinstance(value, PtxSymbol) or (isinstance(value, float) and word in "~!"):
             raise self.fail(f"'{word}' of something that is no number", at)
         if word == "~":
             assert isinstance(value, int)
@@ -186,11 +186,11 @@ class Cursor:
         return -value if word == "-" else int(not value) if word == "!" else value
 
     def _combined(self, sign: str, left: Value, right: Value, at: int) -> Value:
-        if isinstance(left, Symbol) and not left.shift and isinstance(right, int) and sign in ("+", "-"):
-            return Symbol(left.name, left.offset + (right if sign == "+" else -right))
-        if isinstance(right, Symbol) and not right.shift and isinstance(left, int) and sign == "+":
-            return Symbol(right.name, right.offset + left)
-        if isinstance(left, Symbol) or isinstance(right, Symbol):
+        if isinstance(left, PtxSymbol) and not left.shift and isinstance(right, int) and sign in ("+", "-"):
+            return PtxSymbol(left.name, left.offset + (right if sign == "+" else -right))
+        if isinstance(right, PtxSymbol) and not right.shift and isinstance(left, int) and sign == "+":
+            return PtxSymbol(right.name, right.offset + left)
+        if isinstance(left, PtxSymbol) or isinstance(right, PtxSymbol):
             raise self.fail(f"'{sign}' of an address; one may add and subtract bytes", at)
         if sign in _COMPARE:
             return int(_COMPARE[sign](left, right))
@@ -261,7 +261,7 @@ class Cursor:
             self.at += 1
 
     def variables(
-        self, space: str, linkage: str, start: int, resolve: Callable[[str, int], Symbol]
+        self, space: str, linkage: str, start: int, resolve: Callable[[str, int], PtxSymbol]
     ) -> list[tuple[Variable, int]]:
         """Parse the variables after a state space such as `.global`, and return each with the position of its name.
         start: the word of the first one.
@@ -301,7 +301,7 @@ class Cursor:
         end = self.source.end(self.at - 1)
         return [(replace(variable, end=end), at) for variable, at in variables]
 
-    def _initial(self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], Symbol]) -> list[Value]:
+    def _initial(self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], PtxSymbol]) -> list[Value]:
         if not sizes:
             if self.words[self.at] == "{":
                 raise self.fail(f"'{name}' is a scalar; expected one value, without braces")
@@ -322,7 +322,7 @@ class Cursor:
         return values
 
     def _braces(
-        self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], Symbol]
+        self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], PtxSymbol]
     ) -> None:
         self.expect("{", f" before the values of '{name}'")
         words, literals = self.words, self.literals

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pydispatch.formats.ptx.module import Function, Param, PtxModule
+    from pydispatch.formats.ptx.module import Param, PtxFunction, PtxModule
     from pydispatch.formats.ptx.parameters import Parameters
 
 ARCHITECTURES = {
@@ -106,12 +106,12 @@ def target_problem(module: PtxModule) -> str | None:
 # Parameters
 
 
-def parameter_sizes(entry: Function) -> tuple[int, ...]:
+def parameter_sizes(entry: PtxFunction) -> tuple[int, ...]:
     """Return bytes of each parameter."""
     return tuple(param.size for param in entry.params)
 
 
-def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
+def mismatch(entry: PtxFunction, constants: int, bindings: int) -> str | None:
     """Return why a kernel cannot be dispatched with so many 32-bit constants and bindings, or None.
 
     Its parameters are a pointer per binding, and then the constants: one of up to 4 bytes uses one word, one of 8
@@ -149,7 +149,7 @@ def mismatch(entry: Function, constants: int, bindings: int) -> str | None:
 
 
 def described_mismatch(
-    parameters: Parameters, constants: int, bindings: int, sizes: Sequence[int], entry: Function | None
+    parameters: Parameters, constants: int, bindings: int, sizes: Sequence[int], entry: PtxFunction | None
 ) -> str | None:
     """Return why a kernel does not take the parameters that are described for it, None if it does.
 
@@ -180,7 +180,7 @@ def _described(param: Param) -> str:
     return f".{param.type} of {_counted(param.size, 'byte')}"
 
 
-def block_problem(entry: Function, size: Sequence[int], shared: int) -> str | None:
+def block_problem(entry: PtxFunction, size: Sequence[int], shared: int) -> str | None:
     """Return why a kernel cannot run with a block of so many threads and bytes of dynamic workgroup memory, or None."""
     x, y, z = (*size, 1, 1)[:3]
     shown = f"{x}x{y}x{z}"

@@ -32,7 +32,7 @@ class Immediate:
 
 
 @dataclass(frozen=True)
-class Symbol:
+class PtxSymbol:
     """The address of a variable, parameter or function, or a label, plus bytes.
 
     shift: of a byte of an address in an initial value, `0xff00(name)`: by how many bits it is shifted to the right.
@@ -47,7 +47,7 @@ class Symbol:
 class Address:
     """`[base + offset]`; base is None for an absolute address."""
 
-    base: Register | Symbol | None
+    base: Register | PtxSymbol | None
     offset: int = 0
 
 
@@ -66,7 +66,7 @@ class Not:
 
 
 @dataclass(frozen=True)
-class Pair:
+class RegisterPair:
     """`d|p`: the results of shfl.sync, setp and match.sync; None is `_`."""
 
     first: Register | None
@@ -80,7 +80,7 @@ class Arguments:
     items: tuple[Operand, ...]
 
 
-Operand = Register | Immediate | Symbol | Address | Vector | Not | Pair | Arguments
+Operand = Register | Immediate | PtxSymbol | Address | Vector | Not | RegisterPair | Arguments
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Label:
+class PtxLabel:
     name: str
     line: int
 
@@ -133,7 +133,7 @@ class Variable:
     sizes: tuple[int, ...]
     line: int
     linkage: str = ""
-    values: tuple[int | float | Symbol, ...] = ()
+    values: tuple[int | float | PtxSymbol, ...] = ()
     start: int = 0
     end: int = 0
 
@@ -147,7 +147,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Function:
+class PtxFunction:
     """An `.entry` or a `.func`. body: None for a declaration.
 
     registers: every register that is declared and appears, with its type, those of inner `{ }` scopes too: the reader
@@ -164,7 +164,7 @@ class Function:
     params: tuple[Param, ...]
     returns: tuple[Param, ...]
     line: int
-    body: tuple[Instruction | Label, ...] | None = None
+    body: tuple[Instruction | PtxLabel, ...] | None = None
     registers: dict[str, str] = field(default_factory=dict)
     variables: tuple[Variable, ...] = ()
     directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -191,16 +191,16 @@ class PtxModule:
     target: str
     options: tuple[str, ...]
     address_size: int
-    functions: tuple[Function, ...]
+    functions: tuple[PtxFunction, ...]
     variables: tuple[Variable, ...]
     start: int = 0
 
     @property
-    def entries(self) -> Sequence[Function]:
+    def entries(self) -> Sequence[PtxFunction]:
         """The kernels."""
         return [function for function in self.functions if function.is_entry]
 
-    def function(self, name: str) -> Function | None:
+    def function(self, name: str) -> PtxFunction | None:
         """Return the definition of a function, else a declaration of it, else None."""
         candidates = [function for function in self.functions if function.name == name]
         return next(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from pydispatch.formats.ptx.cursor import Cursor, is_name
-from pydispatch.formats.ptx.module import Immediate, Operand, Param, Register, Symbol, Variable, Vector
+from pydispatch.formats.ptx.module import Immediate, Operand, Param, PtxSymbol, Register, Variable, Vector
 
 _MAX_DEPTH = 64
 _SPECIAL = re.compile(
@@ -30,7 +30,7 @@ class _Scope:
         self.cache: dict[str, Operand | None] = {}
 
 
-class Names:
+class NameScopes:
     """The scopes of one body, and what they declare: registers, variables.
 
     known: whether a name is one of the module. types: of its variables. pending: names that are neither, with their
@@ -57,7 +57,7 @@ class Names:
                 self.registers[param.name] = param.type
                 outer.names[param.name] = Register(param.name)
             else:
-                outer.names[param.name] = Symbol(param.name)
+                outer.names[param.name] = PtxSymbol(param.name)
         self.scopes = [outer]
 
     # Scopes and names
@@ -105,7 +105,7 @@ class Names:
             raise self.cursor.fail(f"scopes nested deeper than {_MAX_DEPTH}", at)
         self.scopes.append(_Scope())
         for name, index in self.labels.get(at, ()):
-            self.declare(name, index, Symbol)
+            self.declare(name, index, PtxSymbol)
 
     def resolve(self, name: str, at: int) -> Operand | None:
         """Return the operand that a name denotes here; None for `_`, which stands for no operand."""
@@ -128,7 +128,7 @@ class Names:
             return Immediate(32)
         if not self.known(name):
             self.pending.append((name, at))
-        return Symbol(name)
+        return PtxSymbol(name)
 
     def _of_range(self, scope: _Scope, name: str) -> Operand | None:
         """`%r7` of `%r<10>`."""
@@ -163,8 +163,8 @@ class Names:
             return Register(f"{whole.name}.{component}")
         raise self.cursor.fail(f"'{name}' is no operand", at)
 
-    def address_of(self, name: str, at: int) -> Symbol:
+    def address_of(self, name: str, at: int) -> PtxSymbol:
         symbol = self.resolve(name, at)
-        if not isinstance(symbol, Symbol):
+        if not isinstance(symbol, PtxSymbol):
             raise self.cursor.fail(f"expected the name of a variable or a number, got '{name}'", at)
         return symbol

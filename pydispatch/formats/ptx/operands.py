@@ -11,18 +11,18 @@ from pydispatch.formats.ptx.module import (
     Immediate,
     Not,
     Operand,
-    Pair,
+    PtxSymbol,
     Register,
-    Symbol,
+    RegisterPair,
     Vector,
 )
-from pydispatch.formats.ptx.names import Names
+from pydispatch.formats.ptx.names import NameScopes
 
 ENDS = frozenset((",", ";", "}", ")", "]"))
 """What may follow an operand that is one word."""
 
 
-class Operands(Names):
+class Operands(NameScopes):
     """Parser of instruction operands at the cursor; names are resolved in the open scopes."""
 
     def guard(self) -> Register | Not:
@@ -64,7 +64,7 @@ class Operands(Names):
             resolved = self.resolve(word, at)
             if following == "|":
                 return self._pair(resolved, at)
-            if following == "[" and isinstance(resolved, Symbol):
+            if following == "[" and isinstance(resolved, PtxSymbol):
                 return self._element(resolved)
             self.scopes[-1].cache[word] = resolved
             return resolved
@@ -78,9 +78,9 @@ class Operands(Names):
 
     def _constant(self) -> Operand:
         value = self.cursor.expression(self.address_of)
-        return value if isinstance(value, Symbol) else Immediate(value)
+        return value if isinstance(value, PtxSymbol) else Immediate(value)
 
-    def _pair(self, first: Operand | None, at: int) -> Pair:
+    def _pair(self, first: Operand | None, at: int) -> RegisterPair:
         cursor = self.cursor
         cursor.expect("|")
         second_at, word = cursor.at, self.words[cursor.at]
@@ -91,7 +91,7 @@ class Operands(Names):
         for register, where in ((first, at), (second, second_at)):
             if register is not None and not isinstance(register, Register):
                 raise cursor.fail(f"expected a register beside '|', got '{self.words[where]}'", where)
-        return Pair(first, second)  # type: ignore[arg-type]
+        return RegisterPair(first, second)  # type: ignore[arg-type]
 
     def _list(self, end: str, is_call: bool, depth: int) -> tuple[Operand | None, ...]:
         cursor = self.cursor
@@ -106,7 +106,7 @@ class Operands(Names):
         cursor.expect(end)
         return tuple(items)
 
-    def _element(self, base: Symbol) -> Operand:
+    def _element(self, base: PtxSymbol) -> Operand:
         """`a[3]`: the address of an element."""
         cursor = self.cursor
         cursor.expect("[")
@@ -122,13 +122,13 @@ class Operands(Names):
         at = cursor.at
         cursor.at += 1
         word = words[cursor.at]
-        base: Register | Symbol | None = None
+        base: Register | PtxSymbol | None = None
         value: Value = 0
         if is_name(word) or word[:1] == "%":
             resolved = self.resolve(word, cursor.at)
             if isinstance(resolved, Immediate):
                 value = resolved.value
-            elif isinstance(resolved, Register | Symbol):
+            elif isinstance(resolved, Register | PtxSymbol):
                 base = resolved
             else:
                 raise cursor.fail(f"'{word}' is no address")
@@ -138,8 +138,8 @@ class Operands(Names):
                 value = cursor.expression(cursor._no_symbol)
         else:
             value = cursor.expression(self.address_of)
-            if isinstance(value, Symbol):
-                base, value = Symbol(value.name), value.offset
+            if isinstance(value, PtxSymbol):
+                base, value = PtxSymbol(value.name), value.offset
         if not isinstance(value, int):
             raise cursor.fail("an address that is no integer", at)
         if words[cursor.at] == ",":  # a texture or a tensor map with coordinates

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pydispatch.formats.ptx.body import Body, file, location
+from pydispatch.formats.ptx.body import FunctionReader, file, location
 from pydispatch.formats.ptx.cursor import LINKAGE, SPACES, Cursor
 from pydispatch.formats.ptx.lex import Words, decode, is_number
-from pydispatch.formats.ptx.module import SIZES, Function, Param, PtxModule, Symbol, Variable
+from pydispatch.formats.ptx.module import SIZES, Param, PtxFunction, PtxModule, PtxSymbol, Variable
 
 _NUMBERED = frozenset((
     ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".explicitcluster",
@@ -28,13 +28,13 @@ def read(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> PtxMo
 def read_words(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> tuple[PtxModule, Words]:
     """Read a PTX module as `read` does, and return its tokens as well."""
     words = Words(decode(text, name), name)
-    return _Reader(words).read(), words
+    return _PtxReader(words).read(), words
 
 
-class _Reader(Cursor):
+class _PtxReader(Cursor):
     def __init__(self, source: Words) -> None:
         super().__init__(source)
-        self.functions: list[Function] = []
+        self.functions: list[PtxFunction] = []
         self.variables_: list[Variable] = []
         self.defined: dict[str, int] = {}  # name → line of its definition
         self.kinds: dict[str, str] = {}
@@ -152,10 +152,10 @@ class _Reader(Cursor):
             self.at -= 1
             raise self.fail_expected("a declaration such as .entry, .func or .global")
 
-    def _address_of(self, name: str, at: int) -> Symbol:
+    def _address_of(self, name: str, at: int) -> PtxSymbol:
         if name not in self.kinds:
             self.pending.append((name, at))
-        return Symbol(name)
+        return PtxSymbol(name)
 
     def _define(self, name: str, kind: str, at: int, is_definition: bool) -> None:
         if self.kinds.setdefault(name, kind) != kind:
@@ -178,7 +178,7 @@ class _Reader(Cursor):
             self.at += 1
         self.at += 1
 
-    def _alias(self, alias: str, aliasee: str, at: int, end: int, definition: Function | None) -> None:
+    def _alias(self, alias: str, aliasee: str, at: int, end: int, definition: PtxFunction | None) -> None:
         if definition is None:
             raise self.fail(f"'{alias}' is an alias of '{aliasee}', which is no function that is defined here", at)
         line, start = self.source.line(at), self.source.starts[at]
@@ -210,12 +210,12 @@ class _Reader(Cursor):
                 raise self.fail_expected(f"'{{' or ';' after the head of '{name}'")
             self.at += 1
             self._define(name, "function", at, False)
-            self.functions.append(Function(name, is_entry, linkage, tuple(params), tuple(returns), line, None,
+            self.functions.append(PtxFunction(name, is_entry, linkage, tuple(params), tuple(returns), line, None,
                                            directives=directives, start=self.source.starts[start],
                                            end=self.source.end(self.at - 1)))  # fmt: skip
             return
         self._define(name, "function", at, True)
-        body = Body(
+        body = FunctionReader(
             self,
             name,
             [*returns, *params],
@@ -227,7 +227,7 @@ class _Reader(Cursor):
         )
         body.read()
         self.functions.append(
-            Function(name, is_entry, linkage, tuple(params), tuple(returns), line, tuple(body.items), body.registers,
+            PtxFunction(name, is_entry, linkage, tuple(params), tuple(returns), line, tuple(body.items), body.registers,
                      tuple(body.variables), directives, body.tables, self.source.starts[start],
                      self.source.end(self.at - 1))
         )  # fmt: skip

@@ -20,9 +20,9 @@ from pydispatch.formats.spirv.declared import (
     EXTENSIONS_FROM,
     FUNCTION,
     NON_SEMANTIC,
-    Body,
-    Declared,
+    FunctionBody,
     Shape,
+    SpirvDeclarations,
     check_variable,
 )
 from pydispatch.formats.spirv.functions.check import check_constant, check_functions
@@ -67,20 +67,20 @@ def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
 
 def _check(data: bytes | bytearray | memoryview, what: str) -> None:
     words, tables = read(data, what)
-    reader = _Reader(Declared(words, tables, what))
+    reader = _ModuleChecker(SpirvDeclarations(words, tables, what))
     for opcode, first, last in instructions(words, what):
         reader.take(opcode, first, last)
     reader.finish()
     check_functions(reader.declared, reader.is_open)
 
 
-class _Reader:
+class _ModuleChecker:
     """Validator of the instruction sequence of a SPIR-V module."""
 
-    def __init__(self, declared: Declared) -> None:
+    def __init__(self, declared: SpirvDeclarations) -> None:
         self.declared, self.words, self.tables = declared, declared.words, declared.tables
         self.section = 0
-        self.body: Body | None = None
+        self.body: FunctionBody | None = None
         self.results: dict[int, int] = {}  # id → the opcode that defines it
         self.local: dict[int, int] = {}  # values of functions → their types, for the literals of switches
         self.forward: set[int] = set()
@@ -148,7 +148,7 @@ class _Reader:
     def _code(self, inst: Inst) -> None:
         body = self.body
         if inst.op == Op.FUNCTION:
-            self.body = self.declared.bodies[inst.id] = Body(inst)
+            self.body = self.declared.bodies[inst.id] = FunctionBody(inst)
         elif body is None:
             raise self.fail(inst.at, f"opcode {inst.op} between functions")
         elif inst.op == Op.FUNCTION_END:
@@ -214,7 +214,12 @@ class _Reader:
         op, declared = inst.op, self.declared
         shape = declared.shape(inst.type_id)
         kind = declared.type(inst.type_id)[0]
-        if op in (Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE):
+        if op in (
+            Op.CONSTANT_TRUE,
+            Op.CONSTANT_FALSE,
+            Op.SPEC_CONSTANT_TRUE,
+            Op.SPEC_CONSTANT_FALSE,
+        ):
             fits = shape == Shape("b", 0, 1)
         elif op in (Op.CONSTANT, Op.SPEC_CONSTANT):
             fits = shape is not None and shape.count == 1 and shape.kind != "b"

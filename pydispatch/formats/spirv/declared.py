@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.module import Tables
+from pydispatch.formats.spirv.module import SpirvTables
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
 from pydispatch.formats.spirv.parts import Inst
 
@@ -30,7 +30,7 @@ _BUILT_INS = {
 
 
 @dataclass
-class Body:
+class FunctionBody:
     """A function. head: OpFunction; code: from the first label on."""
 
     head: Inst
@@ -47,16 +47,16 @@ class Shape:
     count: int
 
 
-class Declared:
+class SpirvDeclarations:
     """Checked declarations of a SPIR-V module outside of functions."""
 
-    def __init__(self, words: Sequence[int], tables: Tables, what: str) -> None:
+    def __init__(self, words: Sequence[int], tables: SpirvTables, what: str) -> None:
         self.words, self.tables, self.what = words, tables, what
         self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words after the id
         self.values: dict[int, int] = {}  # constants and variables → their types
         self.constants: dict[int, Inst] = {}
         self.sets: dict[int, str] = {}
-        self.bodies: dict[int, Body] = {}
+        self.bodies: dict[int, FunctionBody] = {}
         self.shapes: dict[int, Shape | None] = {}
         self.sizes: dict[int, int] = {}
 
@@ -134,7 +134,7 @@ class Declared:
         return types[index] if is_struct and index is not None else types[0]
 
 
-def check_variable(declared: Declared, inst: Inst, pointee: int) -> None:
+def check_variable(declared: SpirvDeclarations, inst: Inst, pointee: int) -> None:
     """Check the storage class and type of a variable, inside or outside of functions; raise ArtifactError otherwise."""
     op, storage, id = declared.type(pointee)[0], inst.words[3], inst.id
     if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):
@@ -157,7 +157,7 @@ def check_variable(declared: Declared, inst: Inst, pointee: int) -> None:
         raise declared.fail(inst.at, "an output, which shaders for compute do not have")
 
 
-def _bytes(declared: Declared, type_: int, at: int) -> int:
+def _bytes(declared: SpirvDeclarations, type_: int, at: int) -> int:
     """Return the approximate size of a value in bytes."""
     known = declared.sizes
 

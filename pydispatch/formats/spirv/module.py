@@ -34,7 +34,7 @@ class EntryPointRecord:
 
 
 @dataclass
-class Tables:
+class SpirvTables:
     """Declarations of a SPIR-V module by id; an operand list has the words of the instruction after its result."""
 
     version: tuple[int, int]
@@ -103,7 +103,7 @@ def text_at(words: Words, first: int, last: int, what: str) -> tuple[str, int]:
     raise ArtifactError(f"{what}: word {first}: a string without an end")
 
 
-def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[array[int], Tables]:
+def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[array[int], SpirvTables]:
     """Return the words and tables of a module. what: its name in messages. ArtifactError when it is broken."""
     words = words_of(data, what)
     version = (words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF)
@@ -111,7 +111,7 @@ def read(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[ar
         raise ArtifactError(f"{what}: version word 0x{words[1]:08X} is none of SPIR-V 1.x")
     if not 0 < words[3] <= MAX_BOUND:
         raise ArtifactError(f"{what}: the bound of its ids is {words[3]}, expected 1 to {MAX_BOUND}")
-    reader = _Reader(words, Tables(version, words[3]), what)
+    reader = _TablesReader(words, SpirvTables(version, words[3]), what)
     for opcode, first, last in instructions(words, what):
         reader.take(opcode, first, last)
     reader.finish()
@@ -141,10 +141,10 @@ _TYPES = frozenset(range(Op.TYPE_VOID, Op.TYPE_FUNCTION + 1))
 _CONSTANTS = frozenset((*range(Op.CONSTANT_TRUE, Op.CONSTANT_COMPOSITE + 1), *range(Op.SPEC_CONSTANT_TRUE, 53)))
 
 
-class _Reader:
+class _TablesReader:
     """Builder of the tables from a sequence of instructions."""
 
-    def __init__(self, words: Words, tables: Tables, what: str) -> None:
+    def __init__(self, words: Words, tables: SpirvTables, what: str) -> None:
         self.words, self.tables, self.what = words, tables, what
         self.function: list[tuple[int, int, int]] | None = None
         self.has_memory_model = False
@@ -230,7 +230,7 @@ class _Reader:
                 raise ArtifactError(f"{self.what}: entry point '{entry.name}' names no function (id {entry.function})")
 
 
-def describe(tables: Tables) -> str:
+def describe(tables: SpirvTables) -> str:
     """Return a one-line summary of a module for people."""
     names = ", ".join(entry.name for entry in tables.entry_points) or "none"
     capabilities = " ".join(capability_name(c) for c in tables.capabilities)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.module import Tables, instructions, read, text_at
+from pydispatch.formats.spirv.module import SpirvTables, instructions, read, text_at
 from pydispatch.formats.spirv.names import Decoration, Op
 from pydispatch.formats.spirv.operands import id_positions
 
@@ -60,7 +60,7 @@ class Inst:
 
 
 @dataclass
-class Function:
+class SpirvFunction:
     """SPIR-V function: its OpFunction (`head`), parameters and body.
 
     The body starts with the first label and excludes OpFunctionEnd. It is empty for a declaration.
@@ -72,18 +72,18 @@ class Function:
 
 
 @dataclass
-class Parts:
+class SpirvParts:
     """A module. decorations: by target, (kind, operands...); member_decorations: (member, kind, operands...).
 
     Decorations that name ids or texts are left out: none of them matters to compute shaders."""
 
     what: str
-    tables: Tables
+    tables: SpirvTables
     addressing: int = 0
     memory: int = 1
     sets: dict[int, str] = field(default_factory=dict)
     globals: dict[int, Inst] = field(default_factory=dict)
-    functions: dict[int, Function] = field(default_factory=dict)
+    functions: dict[int, SpirvFunction] = field(default_factory=dict)
     decorations: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
     member_decorations: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
     member_names: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
@@ -107,22 +107,22 @@ class Parts:
         return inst.words[2], inst.words[3]
 
 
-def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Parts:
+def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> SpirvParts:
     """Return the parts of a module. what: its name in messages. ArtifactError when it is broken or cannot be linked."""
     words, tables = read(data, what)
-    reader = _Reader(words, Parts(what, tables))
+    reader = _PartsReader(words, SpirvParts(what, tables))
     for opcode, first, last in instructions(words, what):
         reader.take(opcode, first, last)
     reader.check()
     return reader.parts
 
 
-class _Reader:
-    def __init__(self, words: Sequence[int], parts: Parts) -> None:
+class _PartsReader:
+    def __init__(self, words: Sequence[int], parts: SpirvParts) -> None:
         self.words, self.parts = words, parts
         self.types: dict[int, int] = {}  # value → its type
         self.defined: set[int] = set()
-        self.function: Function | None = None
+        self.function: SpirvFunction | None = None
 
     def take(self, opcode: int, first: int, last: int) -> None:
         if opcode in _DEBUG:
@@ -141,7 +141,7 @@ class _Reader:
         if inst.result:
             self._define(inst)
         if opcode == Op.FUNCTION:
-            self.function = parts.functions[inst.id] = Function(inst)
+            self.function = parts.functions[inst.id] = SpirvFunction(inst)
         elif opcode == Op.FUNCTION_END:
             self.function = None
         elif self.function is None:
@@ -231,7 +231,7 @@ class _Reader:
                 raise parts.fail(function.head.at, "a function does not have the parameters and result of its type")
             self._check_body(function)
 
-    def _check_body(self, function: Function) -> None:
+    def _check_body(self, function: SpirvFunction) -> None:
         parts = self.parts
         own = {inst.id for inst in (*function.parameters, *function.body) if inst.result}
         for inst in function.body:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.module import EntryPointRecord, Tables, read
+from pydispatch.formats.spirv.module import EntryPointRecord, SpirvTables, read
 from pydispatch.formats.spirv.names import (
     GL_COMPUTE,
     LOCAL_SIZE,
@@ -117,7 +117,7 @@ _DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.
 
 
 class _Walker:
-    def __init__(self, words: Sequence[int], tables: Tables, what: str) -> None:
+    def __init__(self, words: Sequence[int], tables: SpirvTables, what: str) -> None:
         self.words, self.tables, self.what = words, tables, what
         self.sizes: dict[tuple[int, bool], int] = {}
 
@@ -278,7 +278,11 @@ class _Walker:
         constants = []
         for id, (opcode, type_, operands) in tables.constants.items():
             spec = tables.decoration(id, Decoration.SPEC_ID)
-            if spec is None or opcode not in (Op.SPEC_CONSTANT, Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE):
+            if spec is None or opcode not in (
+                Op.SPEC_CONSTANT,
+                Op.SPEC_CONSTANT_TRUE,
+                Op.SPEC_CONSTANT_FALSE,
+            ):
                 continue
             default = sum(word << 32 * i for i, word in enumerate(operands[:2])) if operands else opcode == 48
             constants.append(SpecConstant(spec, tables.names.get(id, ""), self.size(type_, False), int(default)))

@@ -6,14 +6,23 @@ from typing import Any
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.program.commands import COMMANDS, Copy, Dispatch, Fill, words_of
-from pydispatch.formats.program.opcodes import HIGH_WORD, NONE, OPCODES, BufferKind, Op, dtype_name, element_bits
+from pydispatch.formats.program.opcodes import HIGH_WORD, NONE, OPCODES, BufferKind, Opcode, dtype_name, element_bits
 from pydispatch.formats.program.text import ProgramText
 
 Json = dict[str, Any]
 
-_PAGE_MATH = {Op.FADD, Op.FSUB, Op.FMUL, Op.FDIV, Op.FNEG, Op.FCVT, Op.SITOFP, Op.UITOFP}
+_PAGE_MATH = {
+    Opcode.FADD,
+    Opcode.FSUB,
+    Opcode.FMUL,
+    Opcode.FDIV,
+    Opcode.FNEG,
+    Opcode.FCVT,
+    Opcode.SITOFP,
+    Opcode.UITOFP,
+}
 _PAGE_FORMATS = (32, 64)
-_FLOATS = set(range(Op.FADD, Op.ABS))
+_FLOATS = set(range(Opcode.FADD, Opcode.ABS))
 
 
 class WebProgram(ProgramText):
@@ -109,18 +118,18 @@ class WebProgram(ProgramText):
         if op in COMMANDS:
             return self._command(COMMANDS[op](pool, a))
         name = op.name.lower()
-        if op is Op.CONST:
+        if op is Opcode.CONST:
             return {"op": name, "to": dst, "value": str(_signed(b | c << 32))}
-        if op in (Op.CHECK, Op.CHECK_EQ):
+        if op in (Opcode.CHECK, Opcode.CHECK_EQ):
             return {"op": name, "a": a, "b": b, "message": self.string(*words_of(pool, c, 2))}
-        formats = [modifier, b] if op is Op.FCVT else [modifier]
+        formats = [modifier, b] if op is Opcode.FCVT else [modifier]
         if op in _FLOATS and (op not in _PAGE_MATH or any(element not in _PAGE_FORMATS for element in formats)):
             raise InvalidArgumentError(
                 f"@{where} computes {name} of {modifier} bits on the host; a page computes integers, and sums, "
                 "products and conversions of f32 and f64"
             )
         instruction: Json = {"op": name, "to": dst, "a": a, "b": b, "c": c, "width": modifier}
-        if op is Op.CMP:
+        if op is Opcode.CMP:
             instruction |= {"width": modifier & 0xFF, "predicate": modifier >> 8}
         return instruction
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 
 _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}
 
 
-def all_read_write(module: Module) -> str:
+def all_read_write(module: WgslModule) -> str:
     """Return the text with every storage buffer declared read_write, on the same lines."""
     parts, at = [], 0
     for declaration in module.declarations:
@@ -20,7 +20,7 @@ def all_read_write(module: Module) -> str:
     return "".join([*parts, module.text[at:]])
 
 
-def written(module: Module, function: Declaration) -> set[int]:
+def written(module: WgslModule, function: Declaration) -> set[int]:
     """Return the bindings of group 0 that a function may write, which may be fewer than are declared read_write.
 
     Those are the bindings whose variable is assigned to, or whose address is taken, in what the function reaches.
@@ -42,13 +42,13 @@ def written(module: Module, function: Declaration) -> set[int]:
     return bindings
 
 
-def _is_in_brackets(module: Module, at: int) -> bool:
+def _is_in_brackets(module: WgslModule, at: int) -> bool:
     """Return whether a name is alone in brackets of its own, behind which an assignment may follow."""
     before, opening, closing = module.tokens[at - 2], module.tokens[at - 1], module.tokens[at + 1]
     return opening.text == "(" and closing.text == ")" and before.kind != "name"
 
 
-def _is_assigned(module: Module, at: int) -> bool:
+def _is_assigned(module: WgslModule, at: int) -> bool:
     """Return whether an assignment follows the name before token `at`, after any elements and members that are selected
     from it.
     """

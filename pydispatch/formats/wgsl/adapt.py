@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 from pydispatch.formats.wgsl.access import written
 from pydispatch.formats.wgsl.interface import CONSTANTS
-from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.formats.wgsl.read import read
 
 Edits = dict[int, str]
 """New texts of tokens, by index."""
 
 
-def adapted(module: Module, read_only: Mapping[str, Sequence[bool]]) -> Module:
+def adapted(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> WgslModule:
     """Return the module with its resources at the binding points that programs use; itself if nothing moves.
 
     A uniform block of any group and binding becomes that of the constants; buffers of its group with larger numbers
@@ -29,7 +29,7 @@ def adapted(module: Module, read_only: Mapping[str, Sequence[bool]]) -> Module:
     return _edited(module, _narrow_access(module, read_only))
 
 
-def _edited(module: Module, edits: Edits) -> Module:
+def _edited(module: WgslModule, edits: Edits) -> WgslModule:
     if not edits:
         return module
     parts, at = [], 0
@@ -40,7 +40,7 @@ def _edited(module: Module, edits: Edits) -> Module:
     return read("".join([*parts, module.text[at:]]).encode(), module.where)
 
 
-def _move_block(module: Module) -> Edits:
+def _move_block(module: WgslModule) -> Edits:
     """Move the uniform blocks of a module, all of one binding point, to the binding point of the constants."""
     blocks = [variable for variable in module.declarations if variable.kind == "var" and variable.space == "uniform"]
     points = {_binding_point(variable) for variable in blocks}
@@ -65,7 +65,7 @@ def _binding_point(variable: Declaration) -> tuple[int, int] | None:
     return None if group is None or binding is None else (group, binding)
 
 
-def _with_number(module: Module, variable: Declaration, key: str, value: int) -> Edits:
+def _with_number(module: WgslModule, variable: Declaration, key: str, value: int) -> Edits:
     """Return the edits that replace the expression of `@group` or `@binding` with a number."""
     tokens = module.tokens
     name = next(i for i in range(variable.first, variable.end) if tokens[i].text == key and tokens[i - 1].text == "@")
@@ -76,7 +76,7 @@ def _with_number(module: Module, variable: Declaration, key: str, value: int) ->
     return {first: str(value), **dict.fromkeys(range(first + 1, end - 1), "")}
 
 
-def _narrow_access(module: Module, read_only: Mapping[str, Sequence[bool]]) -> Edits:
+def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Edits:
     writes = {entry.name: written(module, entry) for entry in module.entry_points}
     reached = {
         entry.name: set(declaration.name for declaration in module.reached([entry])) for entry in module.entry_points

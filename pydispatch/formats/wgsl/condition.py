@@ -50,14 +50,14 @@ def _shown(text: str) -> str:
 
 def holds(text: str, location: str) -> bool:
     """Return whether a condition is not 0; names are 0. ArtifactError, which begins with `location`, for other text."""
-    reader = _Reader(_TOKEN.findall(text), text, location)
+    reader = _ConditionParser(_TOKEN.findall(text), text, location)
     value = reader.binary(0, is_used=True)
     if reader.at < len(reader.tokens):
         raise reader.error(f"unexpected '{_shown(reader.peek())}'")
     return value != 0
 
 
-class _Reader:
+class _ConditionParser:
     def __init__(self, tokens: list[str], text: str, location: str) -> None:
         self.tokens, self.text, self.location, self.depth, self.at = tokens, text, location, 0, 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydispatch.formats.wgsl.lex import Token
+from pydispatch.formats.wgsl.lex import WgslToken
 
 _MOST = 64  # operands
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
@@ -19,7 +19,7 @@ def integer(text: str) -> int | None:
         return None
 
 
-def evaluate(tokens: Sequence[Token], named: Callable[[str], int | None]) -> int | None:
+def evaluate(tokens: Sequence[WgslToken], named: Callable[[str], int | None]) -> int | None:
     """Return the value of an integer expression; None where it has another form. named: the value of a name."""
     try:
         expression = _Expression(tokens, named)
@@ -32,7 +32,7 @@ def evaluate(tokens: Sequence[Token], named: Callable[[str], int | None]) -> int
 class _Expression:
     """Evaluator of a constant integer expression; it raises ValueError or IndexError for unsupported tokens."""
 
-    def __init__(self, tokens: Sequence[Token], named: Callable[[str], int | None]) -> None:
+    def __init__(self, tokens: Sequence[WgslToken], named: Callable[[str], int | None]) -> None:
         self.tokens, self.named, self.at, self.count = tokens, named, 0, 0
 
     def sum(self, least: int) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.formats.wgsl.lex import Token
-from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.lex import WgslToken
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 
 GRID = (2, 0)
 """Group and binding of the grid that is asked for: `vec4<u32>` of its sizes and their product."""
@@ -30,7 +30,7 @@ def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
     return None if x * y * z >= _MOST or z > most else (x, y, z)
 
 
-def why_not(module: Module, entry: Declaration) -> str | None:
+def why_not(module: WgslModule, entry: Declaration) -> str | None:
     """Return why `with_grid` cannot change an entry point, or None."""
     for parameter in _parameters(module, entry):
         if "builtin" not in (words := [token.text for token in parameter]):
@@ -42,7 +42,7 @@ def why_not(module: Module, entry: Declaration) -> str | None:
     return None
 
 
-def with_grid(module: Module, entry: Declaration) -> str:
+def with_grid(module: WgslModule, entry: Declaration) -> str:
     """Return the text with an entry point that runs over a grid of `form_of`; `why_not` returns None for it. Lines
     after its head keep their numbers.
     """
@@ -85,14 +85,14 @@ def with_grid(module: Module, entry: Declaration) -> str:
     return f"{head} {' '.join(lines)}{text[end:].rstrip()}\n{declaration}\n"
 
 
-def _opening(module: Module, entry: Declaration) -> int:
+def _opening(module: WgslModule, entry: Declaration) -> int:
     """Return the token that opens the list of parameters."""
     return next(i for i in range(entry.first, entry.body) if module.tokens[i].text == "fn") + 2
 
 
-def _parameters(module: Module, entry: Declaration) -> list[list[Token]]:
+def _parameters(module: WgslModule, entry: Declaration) -> list[list[WgslToken]]:
     """Return the tokens of each parameter."""
-    parameters: list[list[Token]] = [[]]
+    parameters: list[list[WgslToken]] = [[]]
     depth = 0
     for token in module.tokens[_opening(module, entry) + 1 : entry.body - 1]:
         depth += (token.text in "(<[") - (token.text in ")>]")

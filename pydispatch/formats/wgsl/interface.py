@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.wgsl.merge import fewest
-from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.formats.wgsl.types import layout, least
 
 FEATURES = {
@@ -34,7 +34,7 @@ _ENABLES = {"f16": "shader-f16", "subgroups": "subgroups"}
 _WIDE = {"f64": "shader-f64", "i64": "shader-int64", "u64": "shader-int64"}
 
 
-class Names(frozenset[str]):
+class WgslFeatures(frozenset[str]):
     """Set of feature names that also evaluates limits.
 
     "maxComputeWorkgroupSizeX>=512" is in the set if the limit is at least 512.
@@ -42,7 +42,7 @@ class Names(frozenset[str]):
 
     limits: Mapping[str, int]
 
-    def __new__(cls, names: Iterable[str], limits: Mapping[str, int]) -> Names:
+    def __new__(cls, names: Iterable[str], limits: Mapping[str, int]) -> WgslFeatures:
         instance = super().__new__(cls, names)
         instance.limits = limits
         return instance
@@ -58,7 +58,7 @@ class Names(frozenset[str]):
 
 
 @dataclass(frozen=True)
-class Declared:
+class BufferDeclaration:
     """Declaration of a storage buffer in a shader.
 
     `bytes` is its minimum size. `is_all` states whether that is the exact size.
@@ -71,14 +71,14 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Entry:
+class WgslEntryPoint:
     """An entry point. bindings: storage buffers by number → whether the shader may write it; buffers: how it declares
     them. constant_bytes: of its uniform block, 0 without one; None where that is not known. workgroup_size: None where
     it follows from what is not known."""
 
     name: str
     bindings: Mapping[int, bool]
-    buffers: Mapping[int, Declared]
+    buffers: Mapping[int, BufferDeclaration]
     constant_bytes: int | None
     workgroup_size: tuple[int, int, int] | None
     workgroup_bytes: int
@@ -87,11 +87,11 @@ class Entry:
     """Storage buffers that it needs at least, where several of them may be parts of one: see `formats.wgsl.merge`."""
 
 
-def entry_of(module: Module, function: Declaration) -> Entry:
+def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
     """Return the resources and limits that an entry point uses. ArtifactError for resources that no program gives."""
     used = module.reached([function])
     bindings: dict[int, bool] = {}
-    buffers: dict[int, Declared] = {}
+    buffers: dict[int, BufferDeclaration] = {}
     constant_bytes: int | None = 0
     workgroup = 0
     block: Declaration | None = None
@@ -118,7 +118,7 @@ def entry_of(module: Module, function: Declaration) -> Entry:
                     f"{binding} of group 0; an entry point has one variable for each binding"
                 )
             bindings[binding] = variable.access != "read"
-            buffers[binding] = Declared(variable.name, variable.type, *least(module, variable.type))
+            buffers[binding] = BufferDeclaration(variable.name, variable.type, *least(module, variable.type))
         else:
             kind = f"var<{variable.space}>" if variable.template else f"a {variable.type}"
             raise ArtifactError(
@@ -132,17 +132,17 @@ def entry_of(module: Module, function: Declaration) -> Entry:
     least_count = len(buffers)
     if least_count > LEAST["maxStorageBuffersPerShaderStage"]:
         least_count = fewest(module, function)
-    return Entry(
+    return WgslEntryPoint(
         function.name, bindings, buffers, constant_bytes, known, workgroup, features(module), least_count  # type: ignore[arg-type]
     )  # fmt: skip
 
 
-def _number(module: Module, variable: Declaration, key: str) -> int | None:
+def _number(module: WgslModule, variable: Declaration, key: str) -> int | None:
     attribute = variable.attribute(key)
     return module.constant(attribute.arguments[0]) if attribute is not None and len(attribute.arguments) == 1 else None
 
 
-def features(module: Module) -> tuple[str, ...]:
+def features(module: WgslModule) -> tuple[str, ...]:
     """Return features that a module needs, by the names of WebGPU and wgpu."""
     required = [_ENABLES.get(name, name) for name in module.enables]
     words = {token.text for token in module.tokens if token.kind == "name"}
@@ -155,12 +155,12 @@ def features(module: Module) -> tuple[str, ...]:
     return tuple(dict.fromkeys(required))
 
 
-def requirements(entry: Entry) -> list[str]:
+def requirements(entry: WgslEntryPoint) -> list[str]:
     """Return the features of an entry point, and its limits above those of every device as "name>=number"."""
     return [*entry.features, *(f"{name}>={need}" for name, need in limits(entry).items() if need > LEAST[name])]
 
 
-def limits(entry: Entry) -> dict[str, int]:
+def limits(entry: WgslEntryPoint) -> dict[str, int]:
     """Return how much the entry point needs of each WebGPU limit, by the name of the limit."""
     x, y, z = entry.workgroup_size or (1, 1, 1)
     return {
@@ -170,7 +170,9 @@ def limits(entry: Entry) -> dict[str, int]:
     }  # fmt: skip
 
 
-def mismatch(entry: Entry, constants: int, bindings: int, read_only: Sequence[bool] | None = None) -> str | None:
+def mismatch(
+    entry: WgslEntryPoint, constants: int, bindings: int, read_only: Sequence[bool] | None = None
+) -> str | None:
     """Return why an entry point cannot be dispatched with so many 32-bit constants and bindings, or None.
 
     read_only: per binding whether the program takes it to be only read; None when that is not known.

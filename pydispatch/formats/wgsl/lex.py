@@ -16,7 +16,7 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 @dataclass(frozen=True)
-class Token:
+class WgslToken:
     """kind: "name", "number" or "mark". start: character of the text."""
 
     kind: str
@@ -41,11 +41,11 @@ def decode(data: bytes | memoryview, where: str) -> str:
     return text.removeprefix("\ufeff")
 
 
-def tokens_of(text: str, where: str) -> list[Token]:
+def tokens_of(text: str, where: str) -> list[WgslToken]:
     """Return the tokens of a text; `<` and `>` come one by one, since they also enclose types. ArtifactError for an
     unexpected character, or a comment that does not end.
     """
-    tokens: list[Token] = []
+    tokens: list[WgslToken] = []
     at, size, match = 0, len(text), _TOKEN.match
     while at < size:
         here = match(text, at)
@@ -57,7 +57,7 @@ def tokens_of(text: str, where: str) -> list[Token]:
             at = _comment_end(text, here.end(), where)
             continue
         if kind != "space":
-            tokens.append(Token(str(kind), here.group(), at))
+            tokens.append(WgslToken(str(kind), here.group(), at))
         at = here.end()
     return tokens
 

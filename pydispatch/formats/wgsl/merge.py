@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydispatch.formats.wgsl.access import written
-from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.formats.wgsl.types import layout
 
 OFFSETS = (1, 0)
@@ -30,13 +30,13 @@ class Merged:
     written: frozenset[int]
 
 
-def fewest(module: Module, entry: Declaration) -> int:
+def fewest(module: WgslModule, entry: Declaration) -> int:
     """Return the least number of storage buffers that an entry point needs when buffers are merged."""
     buffers = _buffers(module, entry)
     return len(buffers) - sum(len(group) - 1 for group in _alike(module, entry, buffers))
 
 
-def merged(module: Module, entry: Declaration, most: int) -> Merged | None:
+def merged(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
     """Return the entry point with `most` buffers, all of them read_write, without what other entry points need; None
     where it needs more.
     """
@@ -59,7 +59,7 @@ def merged(module: Module, entry: Declaration, most: int) -> Merged | None:
     return Merged(_text(module, entry, buffers, bindings), bindings, sizes, writes)
 
 
-def _buffers(module: Module, entry: Declaration) -> dict[int, Declaration]:
+def _buffers(module: WgslModule, entry: Declaration) -> dict[int, Declaration]:
     """Return the storage buffers that an entry point uses, by binding."""
     buffers = {}
     for declaration in module.reached([entry]):
@@ -75,7 +75,7 @@ def _element(buffer: Declaration) -> str:
     return inner[:-1] if inner != buffer.type and (inner.count("<") or "," not in inner) else ""
 
 
-def _alike(module: Module, entry: Declaration, buffers: dict[int, Declaration]) -> list[list[int]]:
+def _alike(module: WgslModule, entry: Declaration, buffers: dict[int, Declaration]) -> list[list[int]]:
     """Return lists of the numbers of buffers that may be merged into one, the longest list first: arrays of one type
     whose elements alone are used.
     """
@@ -95,7 +95,7 @@ def _alike(module: Module, entry: Declaration, buffers: dict[int, Declaration]) 
 
 
 def _text(
-    module: Module, entry: Declaration, buffers: dict[int, Declaration], bindings: Sequence[tuple[int, ...]]
+    module: WgslModule, entry: Declaration, buffers: dict[int, Declaration], bindings: Sequence[tuple[int, ...]]
 ) -> str:
     tokens, text, prefix, attempt = module.tokens, module.text, "merged_", 0
     while any(token.text.startswith(prefix) for token in tokens):
@@ -123,7 +123,7 @@ def _text(
     return "\n".join(parts) + "\n"
 
 
-def _changed(module: Module, declaration: Declaration, slices: dict[str, tuple[str, str]]) -> str:
+def _changed(module: WgslModule, declaration: Declaration, slices: dict[str, tuple[str, str]]) -> str:
     """Return the text of a declaration in which elements of merged arrays are replaced by elements of the arrays that
     contain them.
     """

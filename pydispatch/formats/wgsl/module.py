@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pydispatch.formats.wgsl.constants import evaluate, integer
-from pydispatch.formats.wgsl.lex import Token, location, tokens_of
+from pydispatch.formats.wgsl.lex import WgslToken, location, tokens_of
 
 _DEPTH = 64  # of constants that are defined by others
 
@@ -69,12 +69,12 @@ class Declaration:
 
 
 @dataclass(frozen=True)
-class Module:
+class WgslModule:
     """enables: features of `enable`; requires: of `requires`. declarations: in order, by name in `named`."""
 
     text: str
     where: str
-    tokens: Sequence[Token]
+    tokens: Sequence[WgslToken]
     enables: tuple[str, ...]
     requires: tuple[str, ...]
     directives: int
@@ -138,7 +138,7 @@ class Module:
         """Return the text of a declaration."""
         return self.text[self.tokens[declaration.first].start : self.tokens[declaration.end - 1].end]
 
-    def with_overrides(self, values: Mapping[str, float | None]) -> Module:
+    def with_overrides(self, values: Mapping[str, float | None]) -> WgslModule:
         """Return the module with values of its overrides by name; None: the override will have another value than its
         default.
         """

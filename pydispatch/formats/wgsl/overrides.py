@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.suggestions import did_you_mean
 
 _TYPES = ("bool", "i32", "u32", "f32", "f16")
@@ -43,7 +43,7 @@ class Override:
         return float(word - (word >> 31 << 32) if self.type == "i32" else word)
 
 
-def overrides_of(module: Module, names: Sequence[str], count: int | None = None) -> list[Override]:
+def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = None) -> list[Override]:
     """Return the overrides that get a value: word n is that of the override named `names[n]`, or else of `@id(n)`.
 
     names: of the words, as far as they are known. count: of the words, when there may be more of them than names.
@@ -62,7 +62,7 @@ def overrides_of(module: Module, names: Sequence[str], count: int | None = None)
     return overrides
 
 
-def unknown(modules: Sequence[Module], names: Sequence[str]) -> str | None:
+def unknown(modules: Sequence[WgslModule], names: Sequence[str]) -> str | None:
     """Return what is wrong with the names of words where no module has an override for one of them, or None."""
     overrides = [override for module in modules for override in module.overrides]
     have = [override.name for override in overrides]
@@ -77,7 +77,7 @@ def unknown(modules: Sequence[Module], names: Sequence[str]) -> str | None:
     )
 
 
-def check(module: Module, function: Declaration, overrides: Iterable[Override]) -> None:
+def check(module: WgslModule, function: Declaration, overrides: Iterable[Override]) -> None:
     """ArtifactError for an override that a function needs and that has no value."""
     known = {override.name for override in overrides}
     for declaration in module.reached([function]):
@@ -88,7 +88,7 @@ def check(module: Module, function: Declaration, overrides: Iterable[Override]) 
             )
 
 
-def _type(module: Module, override: Declaration) -> str:
+def _type(module: WgslModule, override: Declaration) -> str:
     """Return the scalar type of an override, which is that of its default when none is stated."""
     seen: set[str] = set()
     type_ = _resolved(module, override.type) or _of_default(module, override, seen)
@@ -101,7 +101,7 @@ def _type(module: Module, override: Declaration) -> str:
     return type_
 
 
-def _resolved(module: Module, type_: str) -> str:
+def _resolved(module: WgslModule, type_: str) -> str:
     """Return a type with its aliases resolved."""
     for _ in range(16):
         named = module.named.get(type_)
@@ -111,7 +111,7 @@ def _resolved(module: Module, type_: str) -> str:
     return type_
 
 
-def _of_default(module: Module, override: Declaration, seen: set[str]) -> str:
+def _of_default(module: WgslModule, override: Declaration, seen: set[str]) -> str:
     """Return the type of an initial value, derived from its literals and names; "" where these do not decide it."""
     if override.name in seen or override.body == 0:
         return ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.wgsl.lex import Token, decode, location, tokens_of
-from pydispatch.formats.wgsl.module import Attribute, Declaration, Module
+from pydispatch.formats.wgsl.lex import WgslToken, decode, location, tokens_of
+from pydispatch.formats.wgsl.module import Attribute, Declaration, WgslModule
 from pydispatch.formats.wgsl.types import type_text
 
 MAX_NESTING = 1000
@@ -22,15 +22,15 @@ def is_wgsl(data: bytes) -> bool:
     return "\0" not in text and any(word in text for word in ("fn ", "struct ", "const ", "override ", "alias "))
 
 
-def read(data: bytes | memoryview, where: str) -> Module:
+def read(data: bytes | memoryview, where: str) -> WgslModule:
     """Return the declarations of a module. ArtifactError, with line and column, where the text has no such form."""
     text = decode(data, where)
     tokens = tokens_of(text, where)
     _check_nesting(text, tokens, where)
-    return _Reader(text, tokens, where).module()
+    return _WgslReader(text, tokens, where).module()
 
 
-def _check_nesting(text: str, tokens: list[Token], where: str) -> None:
+def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
     """ArtifactError for a syntax tree deeper than MAX_NESTING, which drivers walk by recursion.
 
     Each bracket, each operator of an expression and each `else` is a level: `a + b + c` is two deep.
@@ -59,11 +59,11 @@ def _check_nesting(text: str, tokens: list[Token], where: str) -> None:
             )
 
 
-class _Reader:
-    def __init__(self, text: str, tokens: list[Token], where: str) -> None:
+class _WgslReader:
+    def __init__(self, text: str, tokens: list[WgslToken], where: str) -> None:
         self.text, self.tokens, self.where, self.at = text, tokens, where, 0
 
-    def module(self) -> Module:
+    def module(self) -> WgslModule:
         lists: dict[str, list[str]] = {"enable": [], "requires": [], "diagnostic": []}
         while self._peek() in _DIRECTIVES:
             end = self._find((";",))
@@ -82,7 +82,7 @@ class _Reader:
                 raise self._error(f"'{declaration.name}' is declared twice", declaration.first)
             if declaration.name:
                 named[declaration.name] = declaration
-        return Module(
+        return WgslModule(
             self.text, self.where, self.tokens, tuple(lists["enable"]), tuple(lists["requires"]), directives,
             tuple(declarations), named,
         )  # fmt: skip

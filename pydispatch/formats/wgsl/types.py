@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pydispatch.formats.wgsl.lex import Token
+from pydispatch.formats.wgsl.lex import WgslToken
 
 if TYPE_CHECKING:
-    from pydispatch.formats.wgsl.module import Module
+    from pydispatch.formats.wgsl.module import WgslModule
 
 _SHORT = re.compile(r"(vec[234]|mat[234]x[234])([fhiu])")
 _LETTERS = {"f": "f32", "h": "f16", "i": "i32", "u": "u32"}
@@ -18,7 +18,7 @@ SCALARS = {"bool": 4, "i32": 4, "u32": 4, "f32": 4, "f16": 2, "i64": 8, "u64": 8
 _DEPTH = 32
 
 
-def type_text(tokens: Sequence[Token]) -> str:
+def type_text(tokens: Sequence[WgslToken]) -> str:
     """Return the type that tokens spell, without spaces; `vec4f` is `vec4<f32>`."""
     parts = []
     for token in tokens:
@@ -27,7 +27,7 @@ def type_text(tokens: Sequence[Token]) -> str:
     return "".join(parts).replace(",>", ">")
 
 
-def layout(module: Module, type_: str, depth: int = 0) -> tuple[int, int] | None:
+def layout(module: WgslModule, type_: str, depth: int = 0) -> tuple[int, int] | None:
     """(bytes, alignment) of a type in memory; None where its size is not known here."""
     if depth > _DEPTH:
         return None
@@ -61,7 +61,7 @@ def layout(module: Module, type_: str, depth: int = 0) -> tuple[int, int] | None
     return None
 
 
-def least(module: Module, type_: str) -> tuple[int, bool]:
+def least(module: WgslModule, type_: str) -> tuple[int, bool]:
     """(bytes, whether that is all of it) that a buffer of a type has at least: all of a type with a size, one element
     of an array without one. What has a size that is not known here counts as one word."""
     known = layout(module, type_)
@@ -79,7 +79,7 @@ def least(module: Module, type_: str) -> tuple[int, bool]:
     return (4 if element is None else element[0]), False
 
 
-def _element(module: Module, type_: str) -> tuple[int, int] | None:
+def _element(module: WgslModule, type_: str) -> tuple[int, int] | None:
     """(stride, alignment) of an array without a size; None of what is none."""
     if not type_.startswith("array<"):
         return None
@@ -88,7 +88,7 @@ def _element(module: Module, type_: str) -> tuple[int, int] | None:
     return None if inner is None else (-(-inner[0] // inner[1]) * inner[1], inner[1])
 
 
-def _struct(module: Module, types: Sequence[str], depth: int) -> tuple[int, int] | None:
+def _struct(module: WgslModule, types: Sequence[str], depth: int) -> tuple[int, int] | None:
     end, most = 0, 1
     for type_ in types:
         laid_out = layout(module, type_, depth + 1)

@@ -21,7 +21,7 @@ from pydispatch.ir.core.compiled import Read, Write, reader, writer
 OpT = TypeVar("OpT", bound=IRDLOperation)
 
 
-class Format:
+class AssemblyFormat:
     """The syntax of one operation.
 
     text: an assembly format. definition: the operands, results, properties and regions that the text names.
@@ -124,7 +124,7 @@ def op_definition(cls: type[OpT]) -> type[OpT]:
     text, cls.assembly_format = cls.assembly_format, None
     defined = irdl_op_definition(cls)
     if text is not None:
-        format = Format(text, defined.get_irdl_definition())
+        format = AssemblyFormat(text, defined.get_irdl_definition())
         defined.parse = classmethod(lambda kind, p: format.parse(kind, p))  # type: ignore[method-assign,assignment]
         defined.print = lambda op, printer: format.print(op, printer)  # type: ignore[method-assign,assignment]
     return defined

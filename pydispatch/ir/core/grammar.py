@@ -148,7 +148,7 @@ class DialectAttribute(UniqueBaseAttributeVariable):
         printer.print_attribute(attr)
 
 
-class Number(TypedAttributeVariable):
+class NumberVariable(TypedAttributeVariable):
     """A number whose type is known."""
 
     def parse_attr(self, parser: Parser) -> Attribute:
@@ -255,7 +255,7 @@ class Grammar(FormatParser):
     def parse_optional_variable(self, inside_ref: bool, *, qualified: bool = False) -> FormatDirective | None:
         variable = super().parse_optional_variable(inside_ref, qualified=qualified)
         if isinstance(variable, TypedAttributeVariable):
-            return _as(Number, variable) if issubclass(variable.unique_base, IntegerAttr) else variable
+            return _as(NumberVariable, variable) if issubclass(variable.unique_base, IntegerAttr) else variable
         if isinstance(variable, UniqueBaseAttributeVariable):
             return (
                 _as(DialectAttribute, variable) if issubclass(variable.unique_base, ParametrizedAttribute) else variable

@@ -19,7 +19,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import OpTrait
 
-from pydispatch.ir.core.assembly import Format
+from pydispatch.ir.core.assembly import AssemblyFormat
 
 Parse = Callable[[Any, Parser], Operation]
 Print = Callable[[Any, Printer], None]
@@ -124,7 +124,7 @@ def refine(
     )
     parse, print = syntax or (None, None)
     if assembly_format is not None:
-        format = Format(assembly_format, definition)
+        format = AssemblyFormat(assembly_format, definition)
         parse, print = format.parse, format.print
 
     changed = check is not None or operands is not None or results is not None or properties

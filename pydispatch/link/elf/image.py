@@ -15,7 +15,7 @@ _HEADER, _PROGRAM_HEADER, _SECTION_HEADER = 64, 56, 64
 
 
 @dataclass
-class Section:
+class OutputSection:
     """A section of the file. size: in memory; content: in the file. link: the section that sh_link names."""
 
     name: str
@@ -38,9 +38,9 @@ class Section:
 
 
 @dataclass
-class Segment:
+class OutputSegment:
     access: int
-    sections: list[Section]
+    sections: list[OutputSection]
 
     @property
     def alignment(self) -> int:
@@ -57,18 +57,18 @@ class Segment:
         return struct.pack("<IIQQQQQQ", kind, self.access, start, address, address, stored, size, alignment)
 
 
-def gathered(parts: Iterable[Part]) -> dict[str, Section]:
+def gathered(parts: Iterable[Part]) -> dict[str, OutputSection]:
     """Return the sections of the output file by name, each with the sections of objects that it is composed of, at
     their offsets.
     """
     sections = {
-        ".rodata": Section(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, 1),
-        ".text": Section(".text", reader.SHT_PROGBITS, reader.SHF_ALLOC | reader.SHF_EXEC, 1),
+        ".rodata": OutputSection(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, 1),
+        ".text": OutputSection(".text", reader.SHT_PROGBITS, reader.SHF_ALLOC | reader.SHF_EXEC, 1),
     }
     for name, kind in ((".data.rel.ro", reader.SHT_PROGBITS), (".init_array", reader.SHT_INIT_ARRAY),
                        (".fini_array", reader.SHT_FINI_ARRAY), (".data", reader.SHT_PROGBITS),
                        (".bss", reader.SHT_NOBITS)):  # fmt: skip
-        sections[name] = Section(name, kind, reader.SHF_ALLOC | reader.SHF_WRITE, 1)
+        sections[name] = OutputSection(name, kind, reader.SHF_ALLOC | reader.SHF_WRITE, 1)
     for part in parts:
         section = sections[_section_of(part)]
         section.alignment = max(section.alignment, part.alignment)
@@ -106,7 +106,7 @@ def _aligned(value: int, alignment: int) -> int:
     return -(-value // alignment) * alignment
 
 
-def assign_addresses(segments: Sequence[Segment], headers: int, page: int) -> int:
+def assign_addresses(segments: Sequence[OutputSegment], headers: int, page: int) -> int:
     """Give each section its offset in the file and its address, with `headers` program headers before them. Segments
     lie close to each other in the file and on pages of their own in memory. Returns where the last one ends in the
     file."""
@@ -127,11 +127,11 @@ def assign_addresses(segments: Sequence[Segment], headers: int, page: int) -> in
     return offset
 
 
-def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequence[Section], end: int) -> bytes:
+def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequence[OutputSection], end: int) -> bytes:
     """Return the bytes of the file. sections: in order, without the first, empty one and without the section of their
     names. end: of what is loaded.
     """
-    names = Section(".shstrtab", reader.SHT_STRTAB, 0, 1)
+    names = OutputSection(".shstrtab", reader.SHT_STRTAB, 0, 1)
     every = [*sections, names]
     texts = bytearray(b"\0")
     at = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pydispatch.formats.elf import reader
-from pydispatch.formats.elf.reader import ElfError, ElfFile, Section
+from pydispatch.formats.elf.reader import ElfError, ElfFile, ElfSection
 
 _LEFT_OUT = (".eh_frame", ".note", ".comment", ".llvm_addrsig", ".riscv.attributes")
 """Loaded sections that no kernel reads: kernels neither throw nor are unwound."""
@@ -41,7 +41,7 @@ class Part:
 
 
 @dataclass(eq=False)
-class Symbol:
+class LinkSymbol:
     """A name in one object, or, unless it is local, in all. part: None where nothing defines it."""
 
     name: str
@@ -61,21 +61,21 @@ class Symbol:
 class Relocation(NamedTuple):
     offset: int
     kind: int
-    symbol: Symbol
+    symbol: LinkSymbol
     addend: int
 
 
 @dataclass
-class Names:
+class SymbolTable:
     """The symbols that objects share, by name, and the groups of sections of which only the first copy counts."""
 
-    symbols: dict[str, Symbol] = field(default_factory=dict)
+    symbols: dict[str, LinkSymbol] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
 
-    def symbol(self, name: str) -> Symbol:
+    def symbol(self, name: str) -> LinkSymbol:
         symbol = self.symbols.get(name)
         if symbol is None:
-            symbol = self.symbols[name] = Symbol(name, reader.WEAK, 0)
+            symbol = self.symbols[name] = LinkSymbol(name, reader.WEAK, 0)
         return symbol
 
 
@@ -89,10 +89,10 @@ def defined_names(data: bytes) -> Iterator[str]:
 class Object:
     """Relocatable object that takes part in a link. parts: its loaded, retained sections by section number."""
 
-    def __init__(self, label: str, data: bytes, names: Names, machine: int) -> None:
+    def __init__(self, label: str, data: bytes, names: SymbolTable, machine: int) -> None:
         self.label, self._names = label, names
         self.parts: dict[int, Part] = {}
-        self.symbols: list[Symbol] = []
+        self.symbols: list[LinkSymbol] = []
         try:
             self._file = ElfFile(data)
             if (self._file.type, self._file.machine) != (reader.REL, machine):
@@ -114,7 +114,7 @@ class Object:
             name = self._file.name(section)
             if section.flags & reader.SHF_ALLOC and index not in repeated and not name.startswith(_LEFT_OUT):
                 self.parts[index] = self._part(name, section)
-        self.symbols = [Symbol("", reader.LOCAL, 0), *(self._symbol(symbol) for symbol in symbols)]
+        self.symbols = [LinkSymbol("", reader.LOCAL, 0), *(self._symbol(symbol) for symbol in symbols)]
         for section in sections:
             part = self.parts.get(section.info)
             if section.kind == reader.SHT_REL and part is not None:
@@ -122,7 +122,7 @@ class Object:
             if section.kind == reader.SHT_RELA and part is not None:
                 part.relocations += self._relocations(section, part)
 
-    def _part(self, name: str, section: Section) -> Part:
+    def _part(self, name: str, section: ElfSection) -> Part:
         if section.alignment & (section.alignment - 1):
             raise LinkError(f"{self.label}: section {name} has alignment {section.alignment}, which is no power of two")
         if section.kind == reader.SHT_NOBITS and section.size > _MAX_ZEROS:
@@ -130,7 +130,7 @@ class Object:
         content = b"" if section.kind == reader.SHT_NOBITS else bytes(self._file.content(section))
         return Part(self.label, name, section.kind, section.flags, max(section.alignment, 1), section.size, content)
 
-    def _repeated(self, symbols: list[reader.Symbol]) -> set[int]:
+    def _repeated(self, symbols: list[reader.ElfSymbol]) -> set[int]:
         """Return the sections of groups that another object has defined before, and record the groups of this
         object.
         """
@@ -146,14 +146,14 @@ class Object:
                 self._names.groups.add(name)
         return repeated
 
-    def _symbol(self, entry: reader.Symbol) -> Symbol:
+    def _symbol(self, entry: reader.ElfSymbol) -> LinkSymbol:
         part = self.parts.get(entry.section)
         local = entry.binding == reader.LOCAL
         if entry.section in (reader.COMMON, reader.ABSOLUTE) and entry.kind != reader.STT_FILE:
             raise UnsupportedError(f"{self.label}: symbol '{entry.name}' has no section")
         if entry.kind not in (0, reader.STT_OBJECT, reader.STT_FUNCTION, reader.STT_SECTION, reader.STT_FILE):
             raise UnsupportedError(f"{self.label}: symbol '{entry.name}' is of type {entry.kind}")
-        symbol = Symbol(entry.name, entry.binding, entry.kind) if local else self._names.symbol(entry.name)
+        symbol = LinkSymbol(entry.name, entry.binding, entry.kind) if local else self._names.symbol(entry.name)
         if part is None:
             if not local and entry.section == reader.UNDEFINED and entry.binding != reader.WEAK:
                 symbol.wanted_by.append(self.label)
@@ -167,7 +167,7 @@ class Object:
             symbol.binding, symbol.kind = entry.binding, entry.kind
         return symbol
 
-    def _relocations(self, section: Section, part: Part) -> Iterator[Relocation]:
+    def _relocations(self, section: ElfSection, part: Part) -> Iterator[Relocation]:
         content = self._file.part(section.offset, section.size // 24 * 24, "relocations")
         for offset, info, addend in struct.iter_unpack("<QQq", content):
             if info >> 32 >= len(self.symbols) or offset > len(part.content):

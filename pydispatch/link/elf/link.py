@@ -10,11 +10,11 @@ import struct
 from collections.abc import Iterable, Sequence
 
 from pydispatch.formats.elf import reader
-from pydispatch.link.elf.image import Section, Segment, assign_addresses, gathered, written
-from pydispatch.link.elf.inputs import Part, Symbol
+from pydispatch.link.elf.image import OutputSection, OutputSegment, assign_addresses, gathered, written
+from pydispatch.link.elf.inputs import LinkSymbol, Part
 from pydispatch.link.elf.machines import aarch64, riscv64, x86_64
 from pydispatch.link.elf.machines.relocation import Machine
-from pydispatch.link.elf.relocate import Plan, applied
+from pydispatch.link.elf.relocate import RelocationPlan, applied
 from pydispatch.link.elf.resolve import Labelled, load, reachable
 
 MACHINES: dict[str, Machine] = {
@@ -38,7 +38,7 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     machine = MACHINES[arch]
     loaded, names = load(objects, lazy, exports, machine.number)
     parts = reachable(loaded, names, exports)
-    plan = Plan(parts, machine)
+    plan = RelocationPlan(parts, machine)
     shown = [names.symbol(name) for name in sorted(exports)]
     segments = _segments(gathered(parts), plan, [symbol.name for symbol in shown])
     headers = len(segments) + 3
@@ -52,39 +52,41 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     return written(machine.number, machine.flags, _headers(segments, sections, machine.page), every, end)
 
 
-def _segments(own: dict[str, Section], plan: Plan, exports: Sequence[str]) -> list[Segment]:
+def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequence[str]) -> list[OutputSegment]:
     alloc, write = reader.SHF_ALLOC, reader.SHF_ALLOC | reader.SHF_WRITE
     texts = b"\0" + b"".join(name.encode() + b"\0" for name in exports)
     tables = [
-        Section(".dynsym", reader.SHT_DYNSYM, alloc, 8, 24, ".dynstr", 1, 24 * (len(exports) + 1)),
-        Section(".hash", reader.SHT_HASH, alloc, 8, 4, ".dynsym", 0, 4 * (3 + 2 * len(exports) + 1)),
-        Section(".dynstr", reader.SHT_STRTAB, alloc, 1, size=len(texts), content=texts),
+        OutputSection(".dynsym", reader.SHT_DYNSYM, alloc, 8, 24, ".dynstr", 1, 24 * (len(exports) + 1)),
+        OutputSection(".hash", reader.SHT_HASH, alloc, 8, 4, ".dynsym", 0, 4 * (3 + 2 * len(exports) + 1)),
+        OutputSection(".dynstr", reader.SHT_STRTAB, alloc, 1, size=len(texts), content=texts),
     ]
     if plan.bases:
-        tables.append(Section(".rela.dyn", reader.SHT_RELA, alloc, 8, 24, ".dynsym", size=24 * plan.bases))
+        tables.append(OutputSection(".rela.dyn", reader.SHT_RELA, alloc, 8, 24, ".dynsym", size=24 * plan.bases))
     relocated = [own[name] for name in (".data.rel.ro", ".init_array", ".fini_array") if own[name].parts]
     arrays = sum(section.name.endswith("_array") for section in relocated)
     size = 16 * (8 + 4 * bool(plan.bases) + 2 * arrays)
-    relocated.append(Section(".dynamic", reader.SHT_DYNAMIC, write, 8, 16, ".dynstr", size=size))
+    relocated.append(OutputSection(".dynamic", reader.SHT_DYNAMIC, write, 8, 16, ".dynstr", size=size))
     if plan.entries:
-        relocated.append(Section(".got", reader.SHT_PROGBITS, write, 8, 8, size=8 * len(plan.entries)))
+        relocated.append(OutputSection(".got", reader.SHT_PROGBITS, write, 8, 8, size=8 * len(plan.entries)))
     segments = [
-        Segment(_READ | _EXEC, [*tables, *(own[name] for name in (".rodata", ".text") if own[name].parts)]),
-        Segment(_READ | _WRITE, relocated),
+        OutputSegment(_READ | _EXEC, [*tables, *(own[name] for name in (".rodata", ".text") if own[name].parts)]),
+        OutputSegment(_READ | _WRITE, relocated),
     ]
     variables = [own[name] for name in (".data", ".bss") if own[name].parts]
     if variables:
-        segments.append(Segment(_READ | _WRITE, variables))
+        segments.append(OutputSegment(_READ | _WRITE, variables))
     return segments
 
 
-def _fill(sections: Sequence[Section], plan: Plan, shown: Sequence[Symbol], numbers: dict[Part, int]) -> None:
+def _fill(
+    sections: Sequence[OutputSection], plan: RelocationPlan, shown: Sequence[LinkSymbol], numbers: dict[Part, int]
+) -> None:
     """Fill in the contents of all sections, whose addresses are already assigned.
 
     numbers: for each part, the number of the output section that contains it.
     """
     by_name = {section.name: section for section in sections}
-    table = by_name.get(".got") or Section(".got", reader.SHT_PROGBITS, 0)
+    table = by_name.get(".got") or OutputSection(".got", reader.SHT_PROGBITS, 0)
     relocations = applied([section for section in sections if section.parts], plan, table)
     if plan.bases:
         by_name[".rela.dyn"].content = relocations
@@ -97,7 +99,7 @@ def _fill(sections: Sequence[Section], plan: Plan, shown: Sequence[Symbol], numb
     by_name[".dynamic"].content = _dynamic(by_name, plan)
 
 
-def _dynamic(by_name: dict[str, Section], plan: Plan) -> bytes:
+def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
     def address(name: str) -> int:
         return by_name[name].address
 
@@ -114,24 +116,24 @@ def _dynamic(by_name: dict[str, Section], plan: Plan) -> bytes:
     return b"".join(struct.pack("<QQ", tag, value) for tag, value in [*pairs, (0, 0)])
 
 
-def _headers(segments: Sequence[Segment], sections: Sequence[Section], page: int) -> list[bytes]:
+def _headers(segments: Sequence[OutputSegment], sections: Sequence[OutputSection], page: int) -> list[bytes]:
     code, relocated, *variables = segments
     dynamic = [section for section in sections if section.name == ".dynamic"]
     headers = [code.header(reader.PT_LOAD, page), relocated.header(reader.PT_LOAD, page, to=page)]
     headers += [segment.header(reader.PT_LOAD, page) for segment in variables]
-    headers.append(Segment(relocated.access, dynamic).header(reader.PT_DYNAMIC, 8))
-    headers.append(Segment(_READ, relocated.sections).header(reader.PT_GNU_RELRO, 1, to=page))
+    headers.append(OutputSegment(relocated.access, dynamic).header(reader.PT_DYNAMIC, 8))
+    headers.append(OutputSegment(_READ, relocated.sections).header(reader.PT_GNU_RELRO, 1, to=page))
     headers.append(struct.pack("<IIQQQQQQ", reader.PT_GNU_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 0))
     return headers
 
 
-def _is_named(symbol: Symbol) -> bool:
+def _is_named(symbol: LinkSymbol) -> bool:
     """Return whether debuggers and profilers use a symbol: functions and objects, but for names that compilers made."""
     has_address = symbol.part is not None and symbol.part.address >= 0
     return has_address and symbol.kind in (reader.STT_FUNCTION, reader.STT_OBJECT) and symbol.name[:2] != ".L"
 
 
-def _symbols(local: Sequence[Symbol], shown: Sequence[Symbol], numbers: dict[Part, int]) -> list[Section]:
+def _symbols(local: Sequence[LinkSymbol], shown: Sequence[LinkSymbol], numbers: dict[Part, int]) -> list[OutputSection]:
     texts = bytearray(b"\0")
     entries = []
     for symbol in (*local, *shown):
@@ -140,12 +142,12 @@ def _symbols(local: Sequence[Symbol], shown: Sequence[Symbol], numbers: dict[Par
     cut = len(local)
     table = _entries(entries[:cut], numbers, reader.LOCAL) + _entries(entries[cut:], numbers, reader.GLOBAL)[24:]
     return [
-        Section(".symtab", reader.SHT_SYMTAB, 0, 8, 24, ".strtab", cut + 1, len(table), table),
-        Section(".strtab", reader.SHT_STRTAB, 0, 1, size=len(texts), content=texts),
+        OutputSection(".symtab", reader.SHT_SYMTAB, 0, 8, 24, ".strtab", cut + 1, len(table), table),
+        OutputSection(".strtab", reader.SHT_STRTAB, 0, 1, size=len(texts), content=texts),
     ]
 
 
-def _entries(symbols: Iterable[tuple[int, Symbol]], numbers: dict[Part, int], binding: int) -> bytes:
+def _entries(symbols: Iterable[tuple[int, LinkSymbol]], numbers: dict[Part, int], binding: int) -> bytes:
     """Return a table of symbols, by (offset of the name, symbol), behind the empty entry that begins every table."""
     table = bytearray(24)
     for offset, symbol in symbols:

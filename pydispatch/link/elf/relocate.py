@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from pydispatch.formats.elf import reader
-from pydispatch.link.elf.image import Section
-from pydispatch.link.elf.inputs import LinkError, Part, Relocation, Symbol, UnsupportedError
+from pydispatch.link.elf.image import OutputSection
+from pydispatch.link.elf.inputs import LinkError, LinkSymbol, Part, Relocation, UnsupportedError
 from pydispatch.link.elf.machines.relocation import Formula, Machine, Rule
 
 _ENTRIES = (Formula.ENTRY, Formula.ENTRY_PAGES, Formula.ENTRY_LOW)
@@ -16,7 +16,7 @@ _PAGE = 4096
 """Of instructions that compute an address in two pieces."""
 
 
-class Plan:
+class RelocationPlan:
     """Requirements of the relocations of all parts, computed before addresses are assigned.
 
     Attributes:
@@ -26,7 +26,7 @@ class Plan:
 
     def __init__(self, parts: Iterable[Part], machine: Machine) -> None:
         self.machine = machine
-        self.entries: dict[Symbol, int] = {}
+        self.entries: dict[LinkSymbol, int] = {}
         self.bases = 0
         for part in parts:
             content = bytearray(part.content)
@@ -68,7 +68,7 @@ def _relative(machine: Machine) -> int:
     return next(kind for kind, rule in machine.rules.items() if rule.formula is Formula.RELATIVE)
 
 
-def applied(sections: Sequence[Section], plan: Plan, table: Section) -> bytes:
+def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: OutputSection) -> bytes:
     """Fill in the contents of the sections and of the table of addresses; returns the relocations for the loader.
 
     Raises LinkError for values that do not fit.
@@ -91,7 +91,7 @@ def applied(sections: Sequence[Section], plan: Plan, table: Section) -> bytes:
     return b"".join(struct.pack("<QQq", place, kind, value) for place, value in sorted(bases))
 
 
-def _relocated(part: Part, plan: Plan, table: int, bases: list[tuple[int, int]]) -> bytearray:
+def _relocated(part: Part, plan: RelocationPlan, table: int, bases: list[tuple[int, int]]) -> bytearray:
     content = bytearray(part.content)
     computed: dict[int, int] = {}  # by place: what the first instruction of a pair refers to
     later = []

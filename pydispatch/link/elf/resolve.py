@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pydispatch.formats.elf import archive, reader
 from pydispatch.formats.elf.reader import ElfError
-from pydispatch.link.elf.inputs import LinkError, Names, Object, Part, Symbol, UnsupportedError, defined_names
+from pydispatch.link.elf.inputs import LinkError, LinkSymbol, Object, Part, SymbolTable, UnsupportedError, defined_names
 
 Labelled = tuple[str, bytes]
 _ARRAYS = (reader.SHT_INIT_ARRAY, reader.SHT_FINI_ARRAY)
@@ -31,7 +31,7 @@ class Loading:
     """
 
     def __init__(self, machine: int, exports: Sequence[str]) -> None:
-        self.names = Names()
+        self.names = SymbolTable()
         self.objects: list[Object] = []
         self._machine = machine
         self._offers: dict[str, Labelled] = {}
@@ -65,13 +65,13 @@ class Loading:
         if missing := self._missing():
             raise UndefinedError(sorted({(symbol.name, label) for symbol in missing for label in symbol.wanted_by}))
 
-    def _missing(self) -> list[Symbol]:
+    def _missing(self) -> list[LinkSymbol]:
         return [symbol for symbol in self.names.symbols.values() if symbol.part is None and symbol.wanted_by]
 
 
 def load(
     objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], machine: int
-) -> tuple[list[Object], Names]:
+) -> tuple[list[Object], SymbolTable]:
     """Load the objects of a link and resolve their names; return the objects that take part, and the names."""
     loading = Loading(machine, exports)
     for label, data in objects:
@@ -82,7 +82,7 @@ def load(
     return loading.objects, loading.names
 
 
-def reachable(objects: Sequence[Object], names: Names, exports: Sequence[str]) -> list[Part]:
+def reachable(objects: Sequence[Object], names: SymbolTable, exports: Sequence[str]) -> list[Part]:
     """Return the parts that the exports refer to, directly or not, in the order of the objects."""
     parts = [part for obj in objects for part in obj.parts.values()]
     roots = [part for part in parts if part.kind in _ARRAYS or part.flags & reader.SHF_GNU_RETAIN]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.ptx import read
 from pydispatch.formats.ptx.lex import Words
-from pydispatch.formats.ptx.module import Function, Param, PtxModule, Variable
+from pydispatch.formats.ptx.module import Param, PtxFunction, PtxModule, Variable
 
 BUILT_IN = frozenset((
     "vprintf", "malloc", "free", "__assertfail", "cudaGetParameterBuffer", "cudaGetParameterBufferV2",
@@ -25,27 +25,27 @@ class Item:
     definition mentions, its own too. first, last: its words; variables of one declaration share them."""
 
     name: str
-    what: Function | Variable
+    what: PtxFunction | Variable
     first: int
     last: int
     uses: tuple[str, ...] = ()
 
     @property
     def is_defined(self) -> bool:
-        if isinstance(self.what, Function):
+        if isinstance(self.what, PtxFunction):
             return self.what.body is not None
         return self.what.linkage != "extern" or self.what.space == "shared"
 
     @property
     def is_offered(self) -> bool:
         """Whether other modules may refer to it."""
-        if isinstance(self.what, Function) and self.what.is_entry:
+        if isinstance(self.what, PtxFunction) and self.what.is_entry:
             return False
         return self.is_defined and self.what.linkage in ("visible", "weak", "common")
 
 
 @dataclass
-class Parts:
+class PtxParts:
     """A module with its items: by name the definition, else the first declaration. declarations: all that are without
     a body or extern."""
 
@@ -63,14 +63,14 @@ class Parts:
         return f"{self.name}:{item.what.line}"
 
 
-def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> Parts:
+def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> PtxParts:
     """Return the parts of a module. ArtifactError when it is broken."""
     if isinstance(source, PtxModule):
         module, words = source, Words(source.text, source.name)
     else:
         module, words = read.read_words(source, name)
-    parts = Parts(module, words)
-    everything: list[Function | Variable] = [*module.variables, *module.functions]
+    parts = PtxParts(module, words)
+    everything: list[PtxFunction | Variable] = [*module.variables, *module.functions]
     together: dict[int, list[str]] = {}
     for what in everything:
         first, last = bisect_left(words.starts, what.start), bisect_left(words.starts, what.end)
@@ -90,14 +90,14 @@ def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: s
     return parts
 
 
-class Library:
+class PtxLibrary:
     """A module as a library. name: for messages. functions: those that it offers."""
 
-    def __init__(self, parts: Parts, name: str) -> None:
+    def __init__(self, parts: PtxParts, name: str) -> None:
         self.parts, self.name = parts, name
         self.offered = {item.name: item for item in parts.items.values() if item.is_offered}
-        self.functions: Mapping[str, Function] = {
-            name: item.what for name, item in self.offered.items() if isinstance(item.what, Function)
+        self.functions: Mapping[str, PtxFunction] = {
+            name: item.what for name, item in self.offered.items() if isinstance(item.what, PtxFunction)
         }
 
     def names(self) -> list[str]:
@@ -109,10 +109,10 @@ class Library:
         return signature_text(self.functions[name])
 
 
-def open_library(data: str | bytes | bytearray | memoryview, label: str) -> Library:
+def open_library(data: str | bytes | bytearray | memoryview, label: str) -> PtxLibrary:
     """Read a module. label: its name in messages. ArtifactError when it is broken, InvalidArgumentError when it is
     whole and offers no function."""
-    library = Library(read_parts(data, label), label)
+    library = PtxLibrary(read_parts(data, label), label)
     if not library.functions:
         hidden = [f.name for f in library.parts.module.functions if f.body is not None and not f.is_entry]
         entries = [f.name for f in library.parts.module.functions if f.is_entry]
@@ -134,7 +134,7 @@ def type_text(param: Param) -> str:
     return f".align {param.align} .{param.type}[{param.count}]" if param.count else f".{param.type}"
 
 
-def signature_text(function: Function) -> str:
+def signature_text(function: PtxFunction) -> str:
     """ "(.b32, .b32) -> .b32"; nothing after the arrow when nothing is returned."""
     params = ", ".join(map(type_text, function.params))
     returns = ", ".join(map(type_text, function.returns))
@@ -147,7 +147,7 @@ def variable_text(variable: Variable) -> str:
     return f".{variable.space} .align {variable.align} .{variable.type}{sizes}"
 
 
-def fits(wanted: Function, definition: Function) -> bool:
+def fits(wanted: PtxFunction, definition: PtxFunction) -> bool:
     """Return whether calls of one function fit the other: untyped bits match numbers, integers do not match floats."""
     pairs = ((wanted.params, definition.params), (wanted.returns, definition.returns))
     return all(len(a) == len(b) and all(map(_alike, a, b)) for a, b in pairs)

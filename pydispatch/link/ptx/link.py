@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.formats.ptx.module import Function, PtxModule, Variable
+from pydispatch.formats.ptx.module import PtxFunction, PtxModule, Variable
 from pydispatch.link.ptx.library import (
     BUILT_IN,
     Item,
-    Library,
-    Parts,
+    PtxLibrary,
+    PtxParts,
     fits,
     open_library,
     read_parts,
@@ -35,11 +35,11 @@ PRESENCE_PREFIX = "pyd_has_"
 Source = PtxModule | str | bytes | bytearray | memoryview
 _Key = tuple[int, str]  # module (0 is the kernel's) and name
 
-__all__ = ["PRESENCE_PREFIX", "Library", "Linked", "imports_of", "link", "open_library", "prototypes_of"]
+__all__ = ["PRESENCE_PREFIX", "LinkedPtx", "PtxLibrary", "imports_of", "link", "open_library", "prototypes_of"]
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedPtx:
     """data: the text. providers: symbol → name of its library. unresolved: symbols without a definition.
     target, version: of the result. raised: the libraries whose `.target` is above the module's."""
 
@@ -59,16 +59,16 @@ def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
 def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
     """Return the imported functions of a module, each as "(.b32, .b32) -> .b32"."""
     imports = _imports(read_parts(data, what))
-    return {item.name: signature_text(item.what) for item in imports if isinstance(item.what, Function)}
+    return {item.name: signature_text(item.what) for item in imports if isinstance(item.what, PtxFunction)}
 
 
 def link(
     data: Source,
-    libraries: Sequence[Library],
+    libraries: Sequence[PtxLibrary],
     optional: Collection[str] = (),
     where: str = "PTX",
     unique: bool = False,
-) -> Linked:
+) -> LinkedPtx:
     """Resolve a module's imports transitively.
 
     libraries: in search order. optional: symbols that may be missing: unresolved ones are absent for good, and a
@@ -76,18 +76,18 @@ def link(
     the module in messages. unique: a symbol that two libraries offer is an error.
     ArtifactError when the module is broken, InvalidArgumentError when a function does not fit or cannot be linked.
     """
-    return _Linker(read_parts(data, where), libraries, frozenset(optional), unique).run()
+    return _PtxLinker(read_parts(data, where), libraries, frozenset(optional), unique).run()
 
 
-def _imports(parts: Parts) -> list[Item]:
+def _imports(parts: PtxParts) -> list[Item]:
     used = {name for item in {item.first: item for item in parts.items.values()}.values() for name in item.uses}
     return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
 
 
 @dataclass
-class _Linker:
-    kernel: Parts
-    libraries: Sequence[Library]
+class _PtxLinker:
+    kernel: PtxParts
+    libraries: Sequence[PtxLibrary]
     optional: frozenset[str]
     unique: bool
     providers: dict[str, str] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class _Linker:
     def __post_init__(self) -> None:
         self.parts = [self.kernel, *(library.parts for library in self.libraries)]
 
-    def run(self) -> Linked:
+    def run(self) -> LinkedPtx:
         todo = deque((0, item.name) for item in _imports(self.kernel))
         seen: set[tuple[int, int]] = set()
         while todo:
@@ -112,7 +112,7 @@ class _Linker:
                     todo += [(key[0], used) for used in item.uses]
         names = self._names()
         target, version, raised = self._target()
-        return Linked(
+        return LinkedPtx(
             "".join(self._text(names, target, version)), self.providers, tuple(self.unresolved), target, version, raised
         )
 
@@ -170,17 +170,17 @@ class _Linker:
         if providers:
             self.providers.setdefault(name, providers[0].name)
 
-    def _check_question(self, parts: Parts, wanted: Item) -> None:
+    def _check_question(self, parts: PtxParts, wanted: Item) -> None:
         function = wanted.what
-        if isinstance(function, Function) and not function.params and [p.size for p in function.returns] == [4]:
+        if isinstance(function, PtxFunction) and not function.params and [p.size for p in function.returns] == [4]:
             return
         raise InvalidArgumentError(
             f"'{wanted.name}' ({parts.location(wanted)}) asks for a symbol and is no function () -> .b32"
         )
 
-    def _check(self, parts: Parts, wanted: Item, others: Parts, definition: Item) -> None:
+    def _check(self, parts: PtxParts, wanted: Item, others: PtxParts, definition: Item) -> None:
         a, b = wanted.what, definition.what
-        if isinstance(a, Function) and isinstance(b, Function):
+        if isinstance(a, PtxFunction) and isinstance(b, PtxFunction):
             if not fits(a, b):
                 raise InvalidArgumentError(
                     f"the function '{a.name}' of {others.name} does not fit its call: {parts.location(wanted)} calls "
@@ -195,7 +195,7 @@ class _Linker:
                     f"{others.location(definition)} defines {variable_text(b)}"
                 )
         else:
-            kinds = ["a function" if isinstance(symbol, Function) else "a variable" for symbol in (a, b)]
+            kinds = ["a function" if isinstance(symbol, PtxFunction) else "a variable" for symbol in (a, b)]
             raise InvalidArgumentError(
                 f"'{a.name}' is {kinds[0]} in {parts.location(wanted)} and {kinds[1]} in {others.location(definition)}"
             )
@@ -250,7 +250,7 @@ class _Linker:
             written.add((key[0], item.first))
             text = Text(parts, item, partial(self._name, key[0], names))
             shown = f"// {_file_of(parts.name)}:{item.what.line}\n"
-            if isinstance(item.what, Function):
+            if isinstance(item.what, PtxFunction):
                 prototypes.append(text.prototype())
                 functions.append(f"\n{shown}{text.whole()}\n")
             else:
@@ -314,7 +314,7 @@ class _Linker:
         None for any other name.
         """
         function = item.what
-        if not isinstance(function, Function) or name in BUILT_IN:
+        if not isinstance(function, PtxFunction) or name in BUILT_IN:
             return None
         symbol = name.removeprefix(PRESENCE_PREFIX)
         if name.startswith(PRESENCE_PREFIX):
@@ -334,7 +334,7 @@ class _Linker:
         """Return whether a declaration of the kernel is resolved."""
         return self.means.get((0, item.name)) is not None
 
-    def parts_of(self, item: Item) -> Parts:
+    def parts_of(self, item: Item) -> PtxParts:
         return next(parts for parts in self.parts if parts.items.get(item.name) is item)
 
     def _of_kernel(self) -> Iterator[str]:

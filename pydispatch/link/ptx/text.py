@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.ptx import interface
-from pydispatch.formats.ptx.module import Function
-from pydispatch.link.ptx.library import Item, Parts
+from pydispatch.formats.ptx.module import PtxFunction
+from pydispatch.link.ptx.library import Item, PtxParts
 
 _BOUND = {"": 0, "f": 1, "a": 2}  # how specific sm_100, sm_100f, sm_100a are
 
@@ -29,18 +29,18 @@ def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
     return high
 
 
-def item_text(parts: Parts, item: Item) -> str:
+def item_text(parts: PtxParts, item: Item) -> str:
     return parts.module.text[item.what.start : item.what.end]
 
 
 class Text:
     """The text of a definition with other names. rename: maps names of the module."""
 
-    def __init__(self, parts: Parts, item: Item, rename: Callable[[str], str]) -> None:
+    def __init__(self, parts: PtxParts, item: Item, rename: Callable[[str], str]) -> None:
         self.parts, self.item = parts, item
         source, words = parts.words, parts.words.words
         self.edits: list[tuple[int, int, str]] = []  # from, to, text
-        is_function, index = isinstance(item.what, Function), item.first
+        is_function, index = isinstance(item.what, PtxFunction), item.first
         while index < item.last:
             word = words[index]
             if word == ".loc" and is_function:  # it names a file of another text

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pydispatch.errors import ArtifactError, InvalidArgumentError
 from pydispatch.formats.spirv.names import Op, capability_name
-from pydispatch.formats.spirv.parts import Function, Parts, read_parts
+from pydispatch.formats.spirv.parts import SpirvFunction, SpirvParts, read_parts
 
 _NOT_FOR_VULKAN = (4, 6, 7, 38, 5347)  # Addresses, Kernel, Vector16, GenericPointer, PhysicalStorageBufferAddresses
 _VULKAN_MEMORY = 3
@@ -20,11 +20,11 @@ EXPORT = 0
 
 
 @dataclass
-class Library:
+class SpirvLibrary:
     """SPIR-V module of functions. functions: name → ids of the functions with this name (GLSL has overloads)."""
 
     name: str
-    parts: Parts
+    parts: SpirvParts
     functions: dict[str, list[int]] = field(default_factory=dict)
 
     def names(self) -> list[str]:
@@ -32,7 +32,7 @@ class Library:
         return [name for name in self.functions if "(" not in name]
 
 
-def open_library(data: bytes | bytearray | memoryview, name: str) -> Library:
+def open_library(data: bytes | bytearray | memoryview, name: str) -> SpirvLibrary:
     """Read a module. name: of it in messages. ArtifactError when it is broken, InvalidArgumentError when it is whole
     and offers no function, or is made for something else than Vulkan."""
     parts = read_parts(data, name)
@@ -47,7 +47,7 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> Library:
             f"{name} has the Vulkan memory model, kernels have GLSL450; "
             "compile it without GL_KHR_memory_scope_semantics"
         )
-    library = Library(name, parts)
+    library = SpirvLibrary(name, parts)
     exports = {id: text for id, (text, kind) in parts.tables.linkage.items() if kind == EXPORT}
     entries = {entry.function for entry in parts.tables.entry_points}
     for id, function in parts.functions.items():
@@ -69,7 +69,7 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> Library:
     return library
 
 
-def type_text(parts: Parts, type_: int, depth: int = 0) -> str:
+def type_text(parts: SpirvParts, type_: int, depth: int = 0) -> str:
     """Return a type as GLSL has it."""
     inst = parts.globals.get(type_)
     if inst is None or depth > 8:
@@ -97,13 +97,13 @@ def type_text(parts: Parts, type_: int, depth: int = 0) -> str:
     return f"type {inst.op}"
 
 
-def signature_text(parts: Parts, function: Function, name: str) -> str:
+def signature_text(parts: SpirvParts, function: SpirvFunction, name: str) -> str:
     """Return the prototype of a function, as GLSL has it."""
     parameters = ", ".join(type_text(parts, p.type_id) for p in function.parameters)
     return f"{type_text(parts, function.head.type_id)} {name}({parameters})"
 
 
-def reached(parts: Parts, root: int) -> list[int]:
+def reached(parts: SpirvParts, root: int) -> list[int]:
     """Return a function and all that it calls. ArtifactError when one calls itself, or one without a body."""
     order: list[int] = []
     state: dict[int, int] = {}  # 1 begun, 2 done

@@ -13,20 +13,20 @@ from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
-from pydispatch.formats.spirv.parts import LABEL, Function, Inst, Parts, read_parts
-from pydispatch.link.spirv.library import Library, open_library, signature_text, type_text
-from pydispatch.link.spirv.output import Output, instruction
-from pydispatch.link.spirv.take import FUNCTION, Copy, Taker
+from pydispatch.formats.spirv.parts import LABEL, Inst, SpirvFunction, SpirvParts, read_parts
+from pydispatch.link.spirv.library import SpirvLibrary, open_library, signature_text, type_text
+from pydispatch.link.spirv.output import SpirvOutput, instruction
+from pydispatch.link.spirv.take import FUNCTION, FunctionCopy, Taker
 
 NULL, RETURN, RETURN_VALUE, BITCAST, IMPORT = 46, 253, 254, 124, 1
 PRESENCE_PREFIX = "?"
 """The prefix of a declaration that tests whether a symbol is present."""
 
-__all__ = ["PRESENCE_PREFIX", "Library", "Linked", "imports_of", "link", "open_library"]
+__all__ = ["PRESENCE_PREFIX", "LinkedSpirv", "SpirvLibrary", "imports_of", "link", "open_library"]
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedSpirv:
     """data: the module. providers: symbol → name of its library. unresolved: symbols without a definition."""
 
     data: bytes
@@ -41,32 +41,32 @@ def imports_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tu
 
 def link(
     data: bytes | bytearray | memoryview,
-    libraries: Sequence[Library],
+    libraries: Sequence[SpirvLibrary],
     absent: Collection[str] = (),
     what: str = "SPIR-V",
-) -> Linked:
+) -> LinkedSpirv:
     """Resolve a module's imports.
 
     libraries: in search order. absent: symbols that may be missing: unresolved ones are absent for good, all other
     unresolved symbols stay imported. what: the name of the module in messages.
     ArtifactError when a module is broken, InvalidArgumentError when a function does not fit.
     """
-    return _Linker(read_parts(data, what), libraries).run(frozenset(absent))
+    return _SpirvLinker(read_parts(data, what), libraries).run(frozenset(absent))
 
 
-def _symbols(kernel: Parts) -> tuple[str, ...]:
+def _symbols(kernel: SpirvParts) -> tuple[str, ...]:
     imported = (text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions)
     return tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text in imported))
 
 
-class _Linker:
-    def __init__(self, kernel: Parts, libraries: Sequence[Library]) -> None:
-        self.kernel, self.libraries, self.out = kernel, libraries, Output(kernel)
+class _SpirvLinker:
+    def __init__(self, kernel: SpirvParts, libraries: Sequence[SpirvLibrary]) -> None:
+        self.kernel, self.libraries, self.out = kernel, libraries, SpirvOutput(kernel)
         self.takers: dict[int, Taker] = {}
         self.bound: dict[tuple[int, tuple[int, ...]], int] = {}  # import and its buffers → function
         self.views: dict[tuple[int, int], int] = {}
 
-    def run(self, absent: frozenset[str]) -> Linked:
+    def run(self, absent: frozenset[str]) -> LinkedSpirv:
         kernel, out = self.kernel, self.out
         declared = {
             id: text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions
@@ -97,9 +97,9 @@ class _Linker:
                 out.names.pop(parameter.id, None)
                 out.decorations.pop(parameter.id, None)
         unresolved = tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text, _ in left.values()))
-        return Linked(out.bytes(left), providers, unresolved)
+        return LinkedSpirv(out.bytes(left), providers, unresolved)
 
-    def _check_declaration(self, function: Function, text: str) -> None:
+    def _check_declaration(self, function: SpirvFunction, text: str) -> None:
         if function.body:
             raise self.kernel.fail(function.head.at, f"'{text}' is imported and has a body")
         result = self.kernel.globals[function.head.type_id].op
@@ -107,7 +107,7 @@ class _Linker:
             raise self.kernel.fail(function.head.at, f"'{text}' asks for a symbol and is no function () -> bool")
 
     def _function(
-        self, id: int, function: Function, declared: dict[int, str], sources: dict[str, int], left: Collection[int]
+        self, id: int, function: SpirvFunction, declared: dict[int, str], sources: dict[str, int], left: Collection[int]
     ) -> None:
         """Emit a function of the kernel, with calls of imports redirected to their definitions."""
         lines = [function.head.words, *(p.words for p in function.parameters)]
@@ -149,7 +149,7 @@ class _Linker:
         pointee = self.kernel.pointee(type_)
         return pointee is not None and pointee[0] == Storage.STORAGE_BUFFER
 
-    def _bind(self, function: Function, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
+    def _bind(self, function: SpirvFunction, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
         """Bind calls of an import with these buffers to a function of the output, and return its id."""
         symbol = text.removeprefix(PRESENCE_PREFIX)
         source = sources.get(symbol)
@@ -169,7 +169,7 @@ class _Linker:
         taker.finish()
         return callee
 
-    def _constant(self, function: Function, value: int, name: str) -> int:
+    def _constant(self, function: SpirvFunction, value: int, name: str) -> int:
         """Add a function that returns a constant, or nothing, and return its id."""
         out, new_id = self.out, self.out.id()
         rest = [p.type_id for p in function.parameters if not self._is_buffer(p.type_id)]
@@ -208,7 +208,7 @@ class _Binding:
     """Import with the buffers of a call, resolved to a function of a library."""
 
     def __init__(
-        self, linker: _Linker, taker: Taker, function: Function, symbol: str, buffers: tuple[int, ...]
+        self, linker: _SpirvLinker, taker: Taker, function: SpirvFunction, symbol: str, buffers: tuple[int, ...]
     ) -> None:
         self.linker, self.taker, self.out, self.kernel = linker, taker, linker.out, linker.kernel
         self.function, self.symbol, self.buffers = function, symbol, buffers
@@ -228,7 +228,7 @@ class _Binding:
             f"{called}, the function is {have}; a buffer may be left out of its parameters, not its offset"
         )
 
-    def _match(self, function: Function) -> list[tuple[int, int]] | None:
+    def _match(self, function: SpirvFunction) -> list[tuple[int, int]] | None:
         """(parameter, buffer) of the parameters that are buffers, None when the function does not fit."""
         matched: list[tuple[int, int]] = []
         position, buffer = 0, 0
@@ -279,7 +279,7 @@ class _Binding:
         arguments = [
             (position, self._view(function.parameters[position].type_id, binding)) for position, binding in matched
         ]
-        copy = Copy(candidate, tuple(used), tuple(arguments))
+        copy = FunctionCopy(candidate, tuple(used), tuple(arguments))
         callee = taker.request(copy)
         type_ = taker.function_type(function, (position for position, _ in arguments))
         own = out.share(
@@ -301,7 +301,7 @@ class _Binding:
             )
         return self.linker.view(variable, self.taker.type(pointee[1]))
 
-    def _adapter(self, function: Function, copy: Copy, callee: int, type_: int) -> int:
+    def _adapter(self, function: SpirvFunction, copy: FunctionCopy, callee: int, type_: int) -> int:
         """Add a function with the types of the import that calls the one of the library with its types, and return its
         id.
         """
@@ -343,12 +343,12 @@ class _Binding:
         return adapter
 
 
-def variable_type(parts: Parts, id: int) -> int:
+def variable_type(parts: SpirvParts, id: int) -> int:
     """Return the pointer type of a variable."""
     return parts.globals[id].type_id
 
 
-def _element(parts: Parts, block: int) -> tuple[int, int] | None:
+def _element(parts: SpirvParts, block: int) -> tuple[int, int] | None:
     """(opcode, bits) of the scalars of a block that is one array of them or of vectors of them."""
     inst = parts.globals.get(block)
     members = inst.words[2:] if inst is not None and inst.op == Op.TYPE_STRUCT else []

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.module import MAGIC
 from pydispatch.formats.spirv.names import Decoration, Op
-from pydispatch.formats.spirv.parts import Function, Inst, Parts
+from pydispatch.formats.spirv.parts import Inst, SpirvFunction, SpirvParts
 
 MAX_WORDS = 1 << 24
 _ACCESS = frozenset((19, 20, Decoration.NON_WRITABLE, 25))  # Restrict, Aliased, NonWritable, NonReadable
@@ -48,10 +48,10 @@ def instruction(op: int, operands: Sequence[int]) -> list[int]:
     return [(len(operands) + 1) << 16 | op, *operands]
 
 
-class Output:
+class SpirvOutput:
     """See above. Not shared between threads."""
 
-    def __init__(self, kernel: Parts) -> None:
+    def __init__(self, kernel: SpirvParts) -> None:
         self.kernel = kernel
         self.bound = kernel.tables.bound
         self.version = kernel.tables.version
@@ -214,7 +214,7 @@ class Output:
                     pending.append(callee)
         return list(variables)
 
-    def take_needs(self, parts: Parts) -> None:
+    def take_needs(self, parts: SpirvParts) -> None:
         """Add the version, extensions and capabilities that a library requires.
 
         Capabilities for types, storage widths, variable pointers and subgroups are added only if `_needed` confirms
@@ -288,7 +288,7 @@ class Output:
         return words.tobytes()
 
 
-def whole(function: Function) -> list[list[int]]:
+def whole(function: SpirvFunction) -> list[list[int]]:
     """Return the instructions of a function as they were read."""
     lines: Iterable[Inst] = (function.head, *function.parameters, *function.body)
     return [*(inst.words for inst in lines), instruction(Op.FUNCTION_END, [])]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.names import BuiltIn, Decoration, Op, Storage
-from pydispatch.formats.spirv.parts import DEBUG_SETS, EXT_INST, Function, Inst
-from pydispatch.link.spirv.library import Library, reached
-from pydispatch.link.spirv.output import INPUT, Output, instruction
+from pydispatch.formats.spirv.parts import DEBUG_SETS, EXT_INST, Inst, SpirvFunction
+from pydispatch.link.spirv.library import SpirvLibrary, reached
+from pydispatch.link.spirv.output import INPUT, SpirvOutput, instruction
 
 MAX_COPIES = 4096
 PRIVATE, FUNCTION = 6, 7
@@ -31,7 +31,7 @@ _PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
 
 
 @dataclass(frozen=True)
-class Copy:
+class FunctionCopy:
     """A function with its buffers: (variable of the library, variable of the output), and (parameter, variable)."""
 
     function: int
@@ -42,11 +42,11 @@ class Copy:
 class Taker:
     """Copier of functions and declarations from one library into an output module."""
 
-    def __init__(self, library: Library, out: Output) -> None:
+    def __init__(self, library: SpirvLibrary, out: SpirvOutput) -> None:
         self.library, self.parts, self.out = library, library.parts, out
         self.map: dict[int, int] = {}
-        self.copies: dict[Copy, int] = {}
-        self.pending: list[Copy] = []
+        self.copies: dict[FunctionCopy, int] = {}
+        self.pending: list[FunctionCopy] = []
 
     def refuse(self, text: str) -> InvalidArgumentError:
         return InvalidArgumentError(f"{self.library.name}: {text}")
@@ -186,7 +186,7 @@ class Taker:
 
     # Functions
 
-    def request(self, copy: Copy) -> int:
+    def request(self, copy: FunctionCopy) -> int:
         """Request a copy of a function, which `finish` will write, and return its id."""
         if copy not in self.copies:
             if len(self.copies) >= MAX_COPIES + len(self.parts.functions):
@@ -201,7 +201,7 @@ class Taker:
             copy = self.pending.pop()
             _Writer(self, copy, self.copies[copy]).write()
 
-    def function_type(self, function: Function, bound: Iterable[int]) -> int:
+    def function_type(self, function: SpirvFunction, bound: Iterable[int]) -> int:
         """Return the type of a function without the parameters that are given."""
         skipped = set(bound)
         self.take([function.head.type_id, *(p.type_id for p in function.parameters)])
@@ -212,7 +212,7 @@ class Taker:
 class _Writer:
     """Copier of one function of a library."""
 
-    def __init__(self, taker: Taker, copy: Copy, id: int) -> None:
+    def __init__(self, taker: Taker, copy: FunctionCopy, id: int) -> None:
         self.taker, self.copy, self.id = taker, copy, id
         self.function = taker.parts.functions[copy.function]
         self.ids: dict[int, int] = {}
@@ -300,7 +300,7 @@ class _Writer:
                 arguments.append((index, value))
             else:
                 raise taker.refuse("a function passes a buffer on that is no variable and no parameter")
-        copy = Copy(callee, self.copy.buffers, tuple(arguments))
+        copy = FunctionCopy(callee, self.copy.buffers, tuple(arguments))
         copied = taker.request(copy)
         self.calls.append(copied)
         return instruction(Op.FUNCTION_CALL, [taker.map[inst.type_id], self.ids[inst.id], copied, *rest])
@@ -320,7 +320,12 @@ class _Writer:
             self.bases[ids[inst.id]] = base(3)
             return
         target = 1 if op in (Op.STORE, Op.COPY_MEMORY, Op.COPY_MEMORY_SIZED, Op.ATOMIC_STORE, 319) else 0
-        if (Op.ATOMIC_LOAD < op <= Op.ATOMIC_LAST and op != Op.ATOMIC_STORE) or op in (318, 5614, 5615, 6035):
+        if (Op.ATOMIC_LOAD < op <= Op.ATOMIC_LAST and op != Op.ATOMIC_STORE) or op in (
+            318,
+            5614,
+            5615,
+            6035,
+        ):
             target = 3
         out = self.taker.out
         if (

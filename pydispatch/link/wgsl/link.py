@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.wgsl.lex import decode
-from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.formats.wgsl.read import read
-from pydispatch.link.wgsl.output import Output
+from pydispatch.link.wgsl.output import WgslOutput
 
 _IMPORT = re.compile(r"^// import (\S+) as (\w+)\(([\w, ]*)\)(?: -> (\w+))?(?:: ([\w, ]+))?$", re.MULTILINE)
 _AVAILABLE = re.compile(r"^// available (\S+) as (\w+)$", re.MULTILINE)
@@ -51,11 +51,11 @@ def available_line(symbol: str, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Library:
+class WgslLibrary:
     """A module whose functions others call."""
 
     name: str
-    module: Module
+    module: WgslModule
 
     def names(self) -> Collection[str]:
         return [function.name for function in self.module.functions]
@@ -66,7 +66,7 @@ class Library:
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedWgsl:
     """data: the module. providers: symbol → name of its library. unresolved: symbols without a definition."""
 
     data: bytes
@@ -74,15 +74,15 @@ class Linked:
     unresolved: tuple[str, ...]
 
 
-def open_library(data: bytes, name: str) -> Library:
+def open_library(data: bytes, name: str) -> WgslLibrary:
     """ArtifactError when it is broken, InvalidArgumentError when it has no functions that others may call."""
     module = read(data, name)
     if not module.functions:
         raise InvalidArgumentError(f"{name} has no function that a shader could call: entry points cannot be called")
-    return Library(name, module)
+    return WgslLibrary(name, module)
 
 
-def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], where: str) -> Linked:
+def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str], where: str) -> LinkedWgsl:
     """Resolve a module's imports.
 
     libraries: in search order. absent: symbols that may be missing; other unresolved symbols stay imported. where: the
@@ -90,7 +90,7 @@ def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], whe
     fit.
     """
     text = decode(data, where)
-    sources: dict[str, tuple[int, Library, Declaration]] = {}
+    sources: dict[str, tuple[int, WgslLibrary, Declaration]] = {}
     imports = [_parsed(match) for match in _IMPORT.finditer(text)]
     queries = _AVAILABLE.findall(text)
     symbols = dict.fromkeys([*(entry.symbol for entry in imports), *(symbol for symbol, _ in queries)])
@@ -100,7 +100,7 @@ def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], whe
             if function is not None:
                 sources[symbol] = index, library, function
                 break
-    output = Output(read(data, where))
+    output = WgslOutput(read(data, where))
     for entry in imports:
         if entry.symbol in sources:
             index, library, function = sources[entry.symbol]
@@ -118,7 +118,9 @@ def link(data: bytes, libraries: Sequence[Library], absent: Collection[str], whe
         return match.group() if match.group(1) in unresolved else f"// {match.group(1)}"
 
     linked = output.text(lambda kernel: _AVAILABLE.sub(rest, _IMPORT.sub(rest, kernel)))
-    return Linked(linked.encode(), {symbol: library.name for symbol, (_, library, _) in sources.items()}, unresolved)
+    return LinkedWgsl(
+        linked.encode(), {symbol: library.name for symbol, (_, library, _) in sources.items()}, unresolved
+    )
 
 
 def _parsed(match: re.Match[str]) -> Import:
@@ -128,7 +130,7 @@ def _parsed(match: re.Match[str]) -> Import:
     return Import(symbol, name, tuple(t.strip() for t in types.split(",") if t.strip()), result or "", listed)
 
 
-def check(entry: Import, library: Library, function: Declaration, kernel: Module) -> dict[str, str]:
+def check(entry: Import, library: WgslLibrary, function: Declaration, kernel: WgslModule) -> dict[str, str]:
     """Return the variable of the kernel for each buffer that a function uses, by its name in the library.
     InvalidArgumentError where function and call do not fit."""
     parameters = [type_ for _, type_ in function.members]
@@ -143,7 +145,7 @@ def check(entry: Import, library: Library, function: Declaration, kernel: Module
     return variables
 
 
-def _buffer(entry: Import, library: Library, variable: Declaration, kernel: Module) -> str:
+def _buffer(entry: Import, library: WgslLibrary, variable: Declaration, kernel: WgslModule) -> str:
     """Return the name of the kernel's variable for a buffer of a library. InvalidArgumentError when they do not fit."""
     binding, what = variable.number("binding"), f"'{variable.name}'"
     if variable.space != "storage" or binding is None:
@@ -160,7 +162,7 @@ def _buffer(entry: Import, library: Library, variable: Declaration, kernel: Modu
     return name
 
 
-def _misfit(entry: Import, library: Library, problem: str) -> InvalidArgumentError:
+def _misfit(entry: Import, library: WgslLibrary, problem: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"{library.name}: function '{entry.symbol}' does not fit its call: {problem}")
 
 

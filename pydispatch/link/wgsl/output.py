@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from pydispatch.errors import InvalidArgumentError
-from pydispatch.formats.wgsl.module import Declaration, Module
+from pydispatch.formats.wgsl.module import Declaration, WgslModule
 
 BUILT_INS = {
     "local_invocation_index": "u32", "local_invocation_id": "vec3<u32>", "global_invocation_id": "vec3<u32>",
@@ -18,13 +18,13 @@ of its workgroups."""
 _ZEROS = {"bool": "false", "f32": "0.0", "i32": "0i", "u32": "0u", "vec2u": "vec2u()"}
 
 
-class Output:
+class WgslOutput:
     """Output module that contains each declaration of a library once.
 
     A function is copied once for each set of buffers that it is called with.
     """
 
-    def __init__(self, kernel: Module) -> None:
+    def __init__(self, kernel: WgslModule) -> None:
         self.kernel = kernel
         self._names = {token.text for token in kernel.tokens if token.kind == "name"}
         self._taken: dict[tuple[object, ...], str] = {}
@@ -36,7 +36,7 @@ class Output:
         """Add a declaration."""
         self._parts.append(text)
 
-    def take(self, library_index: int, module: Module, function: Declaration, variables: Mapping[str, str]) -> str:
+    def take(self, library_index: int, module: WgslModule, function: Declaration, variables: Mapping[str, str]) -> str:
         """Add a function of library `number` with all that it needs, and return its name. variables: of the kernel, for
         the buffers of the library.
         """
@@ -59,7 +59,7 @@ class Output:
                 self._directives.append(line)
         return renamed[function.name]
 
-    def _name(self, module: Module, declaration: Declaration) -> str:
+    def _name(self, module: WgslModule, declaration: Declaration) -> str:
         """Choose the name of a library's declaration in this module."""
         if (
             declaration.kind == "var"
@@ -138,7 +138,7 @@ def _head(name: str, types: Sequence[str], result: str) -> str:
     return f"fn {name}({parameters}){f' -> {result}' if result else ''}"
 
 
-def _renamed(module: Module, declaration: Declaration, names: Mapping[str, str]) -> str:
+def _renamed(module: WgslModule, declaration: Declaration, names: Mapping[str, str]) -> str:
     """Return the text of a declaration with other names. Members of structures keep theirs."""
     tokens, parts = module.tokens, []
     at = tokens[declaration.first].start

@@ -11,7 +11,7 @@ from pydispatch.formats.ptx.interface import capabilities, why_not
 from pydispatch.runtime.program.variants import HostProperties
 
 if TYPE_CHECKING:
-    from pydispatch.link.ptx.library import Library
+    from pydispatch.link.ptx.library import PtxLibrary
 
 
 FORMAT = "cuda-nvptx-fb"
@@ -60,12 +60,12 @@ class Ptx:
     def is_code(self, data: bytes) -> bool:
         return b".version" in data[:65536] and b"\0" not in data[:64]
 
-    def open_library(self, data: bytes, name: str) -> Library:
+    def open_library(self, data: bytes, name: str) -> PtxLibrary:
         from pydispatch.link.ptx import link as ptx_link
 
         return ptx_link.open_library(data, name)
 
-    def link(self, module: bytes, libraries: Sequence[Library], optional: Collection[str], where: str) -> LinkedPtx:
+    def link(self, module: bytes, libraries: Sequence[PtxLibrary], optional: Collection[str], where: str) -> LinkedPtx:
         from pydispatch.errors import InvalidArgumentError
         from pydispatch.formats.ptx.interface import requirements
         from pydispatch.link.ptx import link as ptx_link

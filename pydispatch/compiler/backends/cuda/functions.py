@@ -30,7 +30,7 @@ from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.formats.elf import cubin
 from pydispatch.ir.core.locations import location_of
 from pydispatch.link.ptx import link
-from pydispatch.link.ptx.link import Library
+from pydispatch.link.ptx.link import PtxLibrary
 
 BITCODE, C, CU, PTX = ".bc", ".c", ".cu", ".ptx"
 MACHINE = {".cubin": "CUBIN", ".o": "OBJECT", ".obj": "OBJECT", ".a": "LIBRARY", ".fatbin": "FATBIN", ".ltoir": "LTOIR"}
@@ -62,7 +62,7 @@ class Inputs:
     """The objects of a variant by how they are linked. machine: with their kinds, names of nvJitLink."""
 
     bitcode: list[tuple[str, bytes]] = field(default_factory=list)
-    libraries: list[Library] = field(default_factory=list)
+    libraries: list[PtxLibrary] = field(default_factory=list)
     machine: list[tuple[ObjectFile, str]] = field(default_factory=list)
     serial: set[str] = field(default_factory=set)  # functions of C that do not use thread ids
 
@@ -184,7 +184,7 @@ def _with_threads(export: Export, module: ModuleOp, inputs: Inputs) -> Export:
     return export
 
 
-def _library(data: bytes, file: ObjectFile) -> Library:
+def _library(data: bytes, file: ObjectFile) -> PtxLibrary:
     try:
         return link.open_library(data, file.name)
     except (ArtifactError, InvalidArgumentError) as error:

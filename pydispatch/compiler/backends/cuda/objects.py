@@ -17,8 +17,8 @@ from pydispatch.link.ptx import link
 
 if TYPE_CHECKING:
     from pydispatch.formats.elf.cubin import Cubin
-    from pydispatch.formats.ptx.module import Function, PtxModule
-    from pydispatch.link.ptx.link import Library
+    from pydispatch.formats.ptx.module import PtxFunction, PtxModule
+    from pydispatch.link.ptx.link import PtxLibrary
 
 PTX, CUBIN, SOURCES = ".ptx", ".cubin", (".cu",)
 KINDS = (PTX, CUBIN, *SOURCES)
@@ -41,7 +41,7 @@ class CudaKernel:
     parameters: tuple[int, ...]
     required: Threads | None
     maximum: Threads | None
-    ptx: Function | None = None
+    ptx: PtxFunction | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def with_kind(file: ObjectFile) -> ObjectFile:
     return replace(file, name=f"inline{kind}")
 
 
-def _library(module: CudaModule) -> Library | None:
+def _library(module: CudaModule) -> PtxLibrary | None:
     """Return the functions that a module offers to others, None when there are none."""
     if module.ptx is None or not any(f.body is not None and not f.is_entry for f in module.ptx.functions):
         return None
@@ -121,7 +121,7 @@ def _library(module: CudaModule) -> Library | None:
         return None
 
 
-def _completed(module: CudaModule, libraries: Sequence[Library]) -> CudaModule:
+def _completed(module: CudaModule, libraries: Sequence[PtxLibrary]) -> CudaModule:
     """Link into a module the functions that it calls of others, and check it by ptxas where there is one. Returns the
     module. Raises CompileError.
     """
@@ -164,7 +164,7 @@ def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule
     return CudaModule(data, "ptx", name, ptx.target, kernels, tuple(interface.requirements(ptx.target)), file, ptx)
 
 
-def _threads(entry: Function, name: str) -> Threads | None:
+def _threads(entry: PtxFunction, name: str) -> Threads | None:
     sizes = entry.directives.get(name) or entry.directives.get(f".{name}")
     if not sizes:
         return None

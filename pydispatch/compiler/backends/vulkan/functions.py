@@ -22,7 +22,7 @@ from pydispatch.compiler.kernel_ir.kernel import ObjectFile, Variant
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.link.spirv import link
-from pydispatch.link.spirv.link import Library
+from pydispatch.link.spirv.link import SpirvLibrary
 
 KINDS = (".spv", ".glsl", ".comp")
 _SIZES = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;"
@@ -57,7 +57,7 @@ def generate(variant: Variant) -> GeneratedSpirv:
     return GeneratedSpirv(linked.data, *imports_at_load(linked.unresolved, functions, variant, LANGUAGE))
 
 
-def _library(file: ObjectFile) -> Library:
+def _library(file: ObjectFile) -> SpirvLibrary:
     """Open an object as a library of functions; GLSL is compiled."""
     if file.suffix not in KINDS:
         raise CompileError(

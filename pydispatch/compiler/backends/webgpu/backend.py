@@ -17,7 +17,7 @@ from pydispatch.compiler.target.backend import Dump, located_errors
 from pydispatch.errors import CompileError
 from pydispatch.formats.wgsl.interface import LEAST, features
 from pydispatch.formats.wgsl.merge import fewest
-from pydispatch.formats.wgsl.module import Module
+from pydispatch.formats.wgsl.module import WgslModule
 from pydispatch.formats.wgsl.read import read
 
 FORMAT = "webgpu-wgsl-fb"
@@ -75,7 +75,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     return Binary(data, ".wgsl", tuple(requires), ALIGNMENT, linked_module.imports, notes)
 
 
-def requirements(entry: EntryPoint, module: Module | None) -> list[str]:
+def requirements(entry: EntryPoint, module: WgslModule | None) -> list[str]:
     """Return the limits above those that every device has, as "name>=number". module: the text, where entry points may
     have more buffers than every device binds.
     """

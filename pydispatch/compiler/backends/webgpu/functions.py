@@ -19,7 +19,7 @@ from pydispatch.compiler.kernel_ir.calls import is_declaration
 from pydispatch.compiler.kernel_ir.kernel import ObjectFile, Variant
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, storage_bits
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
-from pydispatch.link.wgsl.link import Library, link, open_library
+from pydispatch.link.wgsl.link import WgslLibrary, link, open_library
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class GeneratedWgsl:
     calls: list[dict[str, object]]
 
 
-def libraries_of(objects: Sequence[ObjectFile]) -> list[Library]:
+def libraries_of(objects: Sequence[ObjectFile]) -> list[WgslLibrary]:
     """Open objects as libraries of functions. Raises CompileError."""
-    libraries: list[Library] = []
+    libraries: list[WgslLibrary] = []
     for file in objects:
         if file.suffix != ".wgsl":
             raise CompileError(
@@ -48,7 +48,7 @@ def libraries_of(objects: Sequence[ObjectFile]) -> list[Library]:
     return libraries
 
 
-def with_functions(text: str, module: ModuleOp, libraries: Sequence[Library], variant: Variant) -> GeneratedWgsl:
+def with_functions(text: str, module: ModuleOp, libraries: Sequence[WgslLibrary], variant: Variant) -> GeneratedWgsl:
     """Link a generated module with the functions that the objects have. Raises CompileError."""
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):

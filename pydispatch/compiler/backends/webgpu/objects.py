@@ -16,8 +16,8 @@ from pydispatch.compiler.target.backend import Dump
 from pydispatch.errors import ArtifactError, CompileError
 from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.adapt import adapted
-from pydispatch.formats.wgsl.interface import Entry
-from pydispatch.formats.wgsl.module import Module
+from pydispatch.formats.wgsl.interface import WgslEntryPoint
+from pydispatch.formats.wgsl.module import WgslModule
 from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
 from pydispatch.formats.wgsl.preprocess import preprocess
 from pydispatch.formats.wgsl.read import read
@@ -31,7 +31,7 @@ ALIGNMENT = 4
 class Given:
     """An object. stem: the name of its file without suffixes."""
 
-    module: Module
+    module: WgslModule
     data: bytes
     stem: str
 
@@ -45,7 +45,7 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     problem = unknown([module.module for module in objects], variant.constants)
     if problem is not None:
         raise CompileError(problem, variant.location)
-    entries: list[Entry] = []
+    entries: list[WgslEntryPoint] = []
     for export, (index, name) in zip(variant.exports, places, strict=True):
         entries.append(_checked(export, objects[index].module, name, variant.constants))
     modules, data = [], b""
@@ -133,7 +133,7 @@ def _entry(export: Export, objects: Sequence[Given], variant: Variant) -> tuple[
     )  # fmt: skip
 
 
-def _checked(export: Export, module: Module, name: str, constants: Sequence[str]) -> Entry:
+def _checked(export: Export, module: WgslModule, name: str, constants: Sequence[str]) -> WgslEntryPoint:
     """Check an entry point against the layout of its export, and return it; CompileError where they differ."""
     function = module.entry(name)
     assert function is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydispatch.formats.spirv.declared import Body, Declared
+from pydispatch.formats.spirv.declared import FunctionBody, SpirvDeclarations
 from pydispatch.formats.spirv.functions.walk import back_edges
 from pydispatch.formats.spirv.names import Op
 from pydispatch.formats.spirv.parts import LABEL, LINE, NO_LINE, Inst
@@ -18,7 +18,7 @@ _ALLOWED_AFTER = {LOOP_MERGE: (BRANCH, BRANCH_CONDITIONAL), SELECTION_MERGE: (BR
 """The terminators allowed after a merge instruction."""
 
 
-def check_blocks(declared: Declared, body: Body) -> None:
+def check_blocks(declared: SpirvDeclarations, body: FunctionBody) -> None:
     """Check a function that has code. ArtifactError with the word."""
     code = [inst for inst in body.code if inst.op not in NO_CODE]
     labels, first = {inst.id for inst in code if inst.op == LABEL}, code[0].id
@@ -36,7 +36,7 @@ def check_blocks(declared: Declared, body: Body) -> None:
     _check_merges(declared, code, edges)
 
 
-def _edges(declared: Declared, code: Sequence[Inst]) -> tuple[dict[int, list[int]], set[int]]:
+def _edges(declared: SpirvDeclarations, code: Sequence[Inst]) -> tuple[dict[int, list[int]], set[int]]:
     """(where each block leads, the blocks that are heads of loops)."""
     edges: dict[int, list[int]] = {}
     loops: set[int] = set()
@@ -65,7 +65,7 @@ def _edges(declared: Declared, code: Sequence[Inst]) -> tuple[dict[int, list[int
     return edges, loops
 
 
-def _check_merges(declared: Declared, code: Sequence[Inst], edges: dict[int, list[int]]) -> None:
+def _check_merges(declared: SpirvDeclarations, code: Sequence[Inst], edges: dict[int, list[int]]) -> None:
     """Check that each merge block belongs to one header and that each phi lists the predecessors of its block."""
     before: dict[int, set[int]] = {id: set() for id in edges}
     for id, targets in edges.items():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.declared import Body, Declared
+from pydispatch.formats.spirv.declared import FunctionBody, SpirvDeclarations
 from pydispatch.formats.spirv.functions.blocks import check_blocks
-from pydispatch.formats.spirv.functions.operands import Function
+from pydispatch.formats.spirv.functions.operands import FunctionChecker
 from pydispatch.formats.spirv.functions.rules import check_instruction
 from pydispatch.formats.spirv.functions.walk import back_edges
 from pydispatch.formats.spirv.names import Op
@@ -18,25 +18,25 @@ _IN_CONSTANTS = frozenset((
 """Opcodes that OpSpecConstantOp may compute."""
 
 
-def check_functions(declared: Declared, is_open: bool) -> None:
+def check_functions(declared: SpirvDeclarations, is_open: bool) -> None:
     """Check the functions. is_open: the module has instructions that are not known, whose results may be anything."""
     calls: dict[int, list[int]] = {}
     for id, body in declared.bodies.items():
-        calls[id] = _check(Function(declared, body, is_open))
+        calls[id] = _check(FunctionChecker(declared, body, is_open))
     for _, callee in back_edges(calls, calls):
         raise ArtifactError(f"{declared.what}: function id {callee} calls itself, which shaders cannot")
 
 
-def check_constant(declared: Declared, inst: Inst) -> None:
+def check_constant(declared: SpirvDeclarations, inst: Inst) -> None:
     """Check the operation and the operands of an OpSpecConstantOp."""
     op = inst.words[3]
     if op not in _IN_CONSTANTS:
         raise declared.fail(inst.at, f"a constant of opcode {op}, which computes no constants")
     inner = Inst(op, [0, inst.type_id, inst.id, *inst.words[4:]], 1, 2, [p - 1 for p in inst.ids], inst.at)
-    check_instruction(Function(declared, Body(inst), False), inner)
+    check_instruction(FunctionChecker(declared, FunctionBody(inst), False), inner)
 
 
-def _check(code: Function) -> list[int]:
+def _check(code: FunctionChecker) -> list[int]:
     """Check one function; the functions that it calls."""
     declared, body = code.declared, code.body
     op, words = declared.type(body.head.words[4])

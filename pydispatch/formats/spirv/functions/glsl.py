@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.formats.spirv.declared import NON_SEMANTIC, Shape
-from pydispatch.formats.spirv.functions.operands import READ_ONLY, Function
+from pydispatch.formats.spirv.functions.operands import READ_ONLY, FunctionChecker
 from pydispatch.formats.spirv.names import Op
 from pydispatch.formats.spirv.parts import Inst
 
@@ -26,7 +26,7 @@ _PACKED = {
 """Pack and unpack instructions of GLSL.std.450 → their operand and result."""
 
 
-def check_extended(code: Function, inst: Inst) -> None:
+def check_extended(code: FunctionChecker, inst: Inst) -> None:
     """Check an OpExtInst."""
     name = code.declared.sets.get(inst.words[3])
     if name is None:
@@ -48,7 +48,7 @@ def check_extended(code: Function, inst: Inst) -> None:
     code.demand(inst, fits, f"instruction {instruction} of GLSL.std.450, or operands, that do not fit")
 
 
-def _other_fits(code: Function, inst: Inst, instruction: int, positions: Sequence[int]) -> bool:
+def _other_fits(code: FunctionChecker, inst: Inst, instruction: int, positions: Sequence[int]) -> bool:
     result = code.declared.shape(inst.type_id)
     operand_shapes = [code.declared.shape(code.value(inst, position)) for position in positions]
     floats = [shape is not None and shape.kind == "f" for shape in operand_shapes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.spirv.declared import Body, Declared, Shape
+from pydispatch.formats.spirv.declared import FunctionBody, Shape, SpirvDeclarations
 from pydispatch.formats.spirv.names import Op, Storage
 from pydispatch.formats.spirv.parts import Inst
 
@@ -13,7 +13,7 @@ READ_ONLY = (0, Storage.INPUT, Storage.PUSH_CONSTANT)
 """Storage classes that cannot be written."""
 
 
-class Function:
+class FunctionChecker:
     """State of the check of one function.
 
     Attributes:
@@ -23,7 +23,7 @@ class Function:
         phis: (word, id, type) of each phi operand, whose definition may follow later.
     """
 
-    def __init__(self, declared: Declared, body: Body, is_open: bool) -> None:
+    def __init__(self, declared: SpirvDeclarations, body: FunctionBody, is_open: bool) -> None:
         self.declared, self.body, self.is_open = declared, body, is_open
         self.values: dict[int, int] = {}
         self.labels: set[int] = set()

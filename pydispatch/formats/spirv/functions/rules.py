@@ -17,7 +17,7 @@ from pydispatch.formats.spirv.functions.blocks import (
     SWITCH,
 )
 from pydispatch.formats.spirv.functions.glsl import check_extended
-from pydispatch.formats.spirv.functions.operands import Function
+from pydispatch.formats.spirv.functions.operands import FunctionChecker
 from pydispatch.formats.spirv.names import Op
 from pydispatch.formats.spirv.parts import EXT_INST, LABEL, UNDEF, Inst
 
@@ -35,10 +35,10 @@ _MAPS = {
     **dict.fromkeys((194, 195, 196), "i =i"), **dict.fromkeys((200, 204), "i ="), 205: "i i",
     201: "i ==sS", **dict.fromkeys((202, 203), "i =sS"),
 }  # fmt: skip
-"""Opcode → mapping of its components, see `Function.components`."""
+"""Opcode → mapping of its components, see `FunctionChecker.components`."""
 
 
-def check_instruction(code: Function, inst: Inst) -> None:
+def check_instruction(code: FunctionChecker, inst: Inst) -> None:
     """Check the operands of one instruction."""
     op = inst.op
     if code.is_open and any(not code.is_known(inst.words[position]) for position in inst.ids):
@@ -62,7 +62,7 @@ def check_instruction(code: Function, inst: Inst) -> None:
             code.value(inst, position)
 
 
-def _variable(code: Function, inst: Inst) -> None:
+def _variable(code: FunctionChecker, inst: Inst) -> None:
     pointee = code.declared.pointee(inst.type_id)
     code.demand(
         inst, pointee is not None and pointee[0] == FUNCTION == inst.words[3], "another storage class than Function"
@@ -73,23 +73,27 @@ def _variable(code: Function, inst: Inst) -> None:
         code.same(inst, inst.ids[0], pointee[1])
 
 
-def _load(code: Function, inst: Inst) -> None:
+def _load(code: FunctionChecker, inst: Inst) -> None:
     pointee = code.pointer(inst, 3)[1]
-    is_sized = code.declared.type(pointee)[0] not in (Op.TYPE_RUNTIME_ARRAY, Op.TYPE_FUNCTION, Op.TYPE_VOID)
+    is_sized = code.declared.type(pointee)[0] not in (
+        Op.TYPE_RUNTIME_ARRAY,
+        Op.TYPE_FUNCTION,
+        Op.TYPE_VOID,
+    )
     code.demand(inst, pointee == inst.type_id and is_sized, "a result that is not what the pointer points to")
 
 
-def _store(code: Function, inst: Inst) -> None:
+def _store(code: FunctionChecker, inst: Inst) -> None:
     storage, pointee = code.pointer(inst, 1)
     code.same(inst, 2, pointee)
     code.writable(inst, storage)
 
 
-def _copy_memory(code: Function, inst: Inst) -> None:
+def _copy_memory(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, code.pointer(inst, 1)[1] == code.pointer(inst, 2)[1])
 
 
-def _chain(code: Function, inst: Inst) -> None:
+def _chain(code: FunctionChecker, inst: Inst) -> None:
     declared = code.declared
     result = declared.pointee(inst.type_id)
     storage, type_ = code.pointer(inst, 3)
@@ -107,14 +111,14 @@ def _chain(code: Function, inst: Inst) -> None:
     code.demand(inst, result == (storage, type_), "a result that is no pointer to the element")
 
 
-def _length(code: Function, inst: Inst) -> None:
+def _length(code: FunctionChecker, inst: Inst) -> None:
     type_ = code.pointer(inst, 3)[1]
     inner = code.declared.part(type_, inst.words[4]) if code.declared.type(type_)[0] == Op.TYPE_STRUCT else None
     code.demand(inst, inner is not None and code.declared.type(inner)[0] == Op.TYPE_RUNTIME_ARRAY)
     code.demand(inst, code.declared.is_integer(inst.type_id))
 
 
-def _call(code: Function, inst: Inst) -> None:
+def _call(code: FunctionChecker, inst: Inst) -> None:
     callee = code.declared.bodies.get(inst.words[3])
     if callee is None:
         raise code.fail(inst.at + 3, f"a call of id {inst.words[3]}, which is no function")
@@ -128,7 +132,7 @@ def _call(code: Function, inst: Inst) -> None:
         code.same(inst, position, parameter.type_id)
 
 
-def _select(code: Function, inst: Inst) -> None:
+def _select(code: FunctionChecker, inst: Inst) -> None:
     condition = code.shape(inst, 3)
     result = code.declared.shape(inst.type_id)
     code.same(inst, 4, inst.type_id)
@@ -139,7 +143,7 @@ def _select(code: Function, inst: Inst) -> None:
     )
 
 
-def _bitcast(code: Function, inst: Inst) -> None:
+def _bitcast(code: FunctionChecker, inst: Inst) -> None:
     result, operand = code.declared.shape(inst.type_id), code.declared.shape(code.value(inst, 3))
     if result is None or operand is None:
         pointers = [code.declared.pointee(inst.type_id), code.declared.pointee(code.value(inst, 3))]
@@ -150,7 +154,7 @@ def _bitcast(code: Function, inst: Inst) -> None:
     )
 
 
-def _extract(code: Function, inst: Inst) -> None:
+def _extract(code: FunctionChecker, inst: Inst) -> None:
     type_ = code.value(inst, 3)
     for at in range(4, len(inst.words)):
         inner = code.declared.part(type_, inst.words[at])
@@ -160,7 +164,7 @@ def _extract(code: Function, inst: Inst) -> None:
     code.demand(inst, type_ == inst.type_id)
 
 
-def _insert(code: Function, inst: Inst) -> None:
+def _insert(code: FunctionChecker, inst: Inst) -> None:
     code.same(inst, 4, inst.type_id)
     type_ = inst.type_id
     for at in range(5, len(inst.words)):
@@ -171,7 +175,7 @@ def _insert(code: Function, inst: Inst) -> None:
     code.same(inst, 3, type_)
 
 
-def _construct(code: Function, inst: Inst) -> None:
+def _construct(code: FunctionChecker, inst: Inst) -> None:
     declared, result = code.declared, code.declared.shape(inst.type_id)
     if result is not None:
         shapes = [code.shape(inst, position) for position in inst.ids]
@@ -185,7 +189,7 @@ def _construct(code: Function, inst: Inst) -> None:
         code.same(inst, position, types[index if is_struct else 0])
 
 
-def _shuffle(code: Function, inst: Inst) -> None:
+def _shuffle(code: FunctionChecker, inst: Inst) -> None:
     result, a, b = code.declared.shape(inst.type_id), code.shape(inst, 3), code.shape(inst, 4)
     chosen = inst.words[5:]
     code.demand(inst, result is not None and result.count == len(chosen) > 1 and a.count > 1 and b.count > 1)
@@ -194,7 +198,7 @@ def _shuffle(code: Function, inst: Inst) -> None:
     code.demand(inst, all(c < a.count + b.count or c == 0xFFFFFFFF for c in chosen), "components that are not there")
 
 
-def _element(code: Function, inst: Inst) -> None:
+def _element(code: FunctionChecker, inst: Inst) -> None:
     """VectorExtractDynamic and VectorInsertDynamic."""
     code.shape(inst, 3)
     part = code.declared.part(code.value(inst, 3), None)
@@ -207,11 +211,11 @@ def _element(code: Function, inst: Inst) -> None:
         code.integers(inst, 5)
 
 
-def _copy(code: Function, inst: Inst) -> None:
+def _copy(code: FunctionChecker, inst: Inst) -> None:
     code.same(inst, 3, inst.type_id)
 
 
-def _product(code: Function, inst: Inst) -> None:
+def _product(code: FunctionChecker, inst: Inst) -> None:
     """Products of vectors and matrices."""
     types = [code.value(inst, 3), code.value(inst, 4)]
     rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
@@ -230,7 +234,7 @@ def _product(code: Function, inst: Inst) -> None:
     code.demand(inst, fits and result == shape[:2])
 
 
-def _sides(code: Function, type_: int) -> tuple[int, int]:
+def _sides(code: FunctionChecker, type_: int) -> tuple[int, int]:
     """(rows, columns) of a matrix, vector or scalar."""
     op, words = code.declared.type(type_)
     inner = code.declared.shape(words[0]) if op == Op.TYPE_MATRIX else None
@@ -240,18 +244,18 @@ def _sides(code: Function, type_: int) -> tuple[int, int]:
     return (shape.count if shape is not None else 0), 1
 
 
-def _scalar(code: Function, type_: int) -> tuple[str, int] | None:
+def _scalar(code: FunctionChecker, type_: int) -> tuple[str, int] | None:
     op, words = code.declared.type(type_)
     shape = code.declared.shape(words[0] if op == Op.TYPE_MATRIX else type_)
     return (shape.kind, shape.width) if shape is not None and shape.kind == "f" else None
 
 
-def _transpose(code: Function, inst: Inst) -> None:
+def _transpose(code: FunctionChecker, inst: Inst) -> None:
     rows, columns = _sides(code, code.value(inst, 3))
     code.demand(inst, _sides(code, inst.type_id) == (columns, rows) and columns > 1)
 
 
-def _carry(code: Function, inst: Inst) -> None:
+def _carry(code: FunctionChecker, inst: Inst) -> None:
     operand_type = code.value(inst, 3)
     code.same(inst, 4, operand_type)
     members = code.declared.parts(inst.type_id)[1]
@@ -259,31 +263,31 @@ def _carry(code: Function, inst: Inst) -> None:
     code.demand(inst, is_struct and list(members) == [operand_type, operand_type] and code.shape(inst, 3).kind == "i")
 
 
-def _any(code: Function, inst: Inst) -> None:
+def _any(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, code.declared.shape(inst.type_id) == Shape("b", 0, 1) and code.shape(inst, 3).kind == "b")
 
 
-def _barrier(code: Function, inst: Inst) -> None:
+def _barrier(code: FunctionChecker, inst: Inst) -> None:
     code.scopes(inst, *inst.ids)
 
 
-def _phi(code: Function, inst: Inst) -> None:
+def _phi(code: FunctionChecker, inst: Inst) -> None:
     code.phis += [(inst.at + position, inst.words[position], inst.type_id) for position in range(3, len(inst.words), 2)]
 
 
-def _branch(code: Function, inst: Inst) -> None:
+def _branch(code: FunctionChecker, inst: Inst) -> None:
     code.demand(inst, code.shape(inst, 1) == Shape("b", 0, 1), "a condition that is no bool")
     code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")
 
 
-def _switch(code: Function, inst: Inst) -> None:
+def _switch(code: FunctionChecker, inst: Inst) -> None:
     code.integers(inst, 1)
     size = 1 + (2 if code.shape(inst, 1).width > 32 else 1)
     cases = [tuple(inst.words[at : at + size - 1]) for at in range(3, len(inst.words), size)]
     code.demand(inst, len(set(cases)) == len(cases), "a case twice")
 
 
-def _return(code: Function, inst: Inst) -> None:
+def _return(code: FunctionChecker, inst: Inst) -> None:
     result = code.body.head.type_id
     if inst.op == RETURN:
         code.demand(inst, code.declared.type(result)[0] == Op.TYPE_VOID, "no value, and the function returns one")
@@ -291,7 +295,7 @@ def _return(code: Function, inst: Inst) -> None:
         code.same(inst, 1, result)
 
 
-def _atomic(code: Function, inst: Inst) -> None:
+def _atomic(code: FunctionChecker, inst: Inst) -> None:
     is_store = inst.op == Op.ATOMIC_STORE
     start = 1 if is_store else 3
     storage, pointee = code.pointer(inst, start)
@@ -309,7 +313,7 @@ def _atomic(code: Function, inst: Inst) -> None:
     code.demand(inst, not is_integer or (shape is not None and shape.kind == "i"))
 
 
-def _group(code: Function, inst: Inst) -> None:
+def _group(code: FunctionChecker, inst: Inst) -> None:
     code.scopes(inst, 3)
     for position in inst.ids[1:]:
         code.value(inst, position)
@@ -339,7 +343,7 @@ def _group(code: Function, inst: Inst) -> None:
             code.scopes(inst, 6)
 
 
-_RULES: dict[int, Callable[[Function, Inst], None]] = {
+_RULES: dict[int, Callable[[FunctionChecker, Inst], None]] = {
     Op.VARIABLE: _variable, Op.LOAD: _load, Op.STORE: _store, Op.COPY_MEMORY: _copy_memory,
     **dict.fromkeys((65, 66, 67, 70), _chain), Op.ARRAY_LENGTH: _length, Op.FUNCTION_CALL: _call,
     EXT_INST: check_extended, 169: _select, 124: _bitcast, 81: _extract, 82: _insert,

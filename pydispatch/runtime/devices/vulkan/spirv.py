@@ -9,7 +9,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.module import is_spirv
 from pydispatch.formats.spirv.reflect import reflect
 from pydispatch.link.spirv import link as spirv_link
-from pydispatch.link.spirv.link import Library, Linked
+from pydispatch.link.spirv.link import LinkedSpirv, SpirvLibrary
 
 
 class Spirv:
@@ -27,10 +27,12 @@ class Spirv:
     def is_code(self, data: bytes) -> bool:
         return is_spirv(data)
 
-    def open_library(self, data: bytes, name: str) -> Library:
+    def open_library(self, data: bytes, name: str) -> SpirvLibrary:
         return spirv_link.open_library(data, name)
 
-    def link(self, module: bytes, libraries: Sequence[Library], optional: Collection[str], where: str) -> Linked:
+    def link(
+        self, module: bytes, libraries: Sequence[SpirvLibrary], optional: Collection[str], where: str
+    ) -> LinkedSpirv:
         return spirv_link.link(module, libraries, optional, where)
 
 

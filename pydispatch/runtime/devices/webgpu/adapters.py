@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
-from pydispatch.formats.wgsl.interface import FEATURES, Names
+from pydispatch.formats.wgsl.interface import FEATURES, WgslFeatures
 from pydispatch.runtime.devices.webgpu import api
 
 BACKENDS = {"vulkan": 1, "gl": 2, "metal": 4, "d3d12": 8}
@@ -43,9 +43,9 @@ class Adapter:
         known = FEATURES | OPTIONAL_FEATURES
         self.features = {name for name, feature in known.items() if lib.wgpuAdapterHasFeature(handle, feature)}
 
-    def names(self) -> Names:
+    def names(self) -> WgslFeatures:
         """Return the names of features and limits that variants may require."""
-        return Names(self.features & FEATURES.keys(), self.limits)
+        return WgslFeatures(self.features & FEATURES.keys(), self.limits)
 
 
 def limits_of(limits: Any) -> dict[str, int]:

@@ -11,7 +11,7 @@ from pydispatch._core.device import poison_requested
 from pydispatch._core.driver import OPENED, copy_mapped
 from pydispatch._core.trace import Kind
 from pydispatch.errors import DeviceUnavailableError
-from pydispatch.formats.wgsl.interface import FEATURES, LEAST, Names
+from pydispatch.formats.wgsl.interface import FEATURES, LEAST, WgslFeatures
 from pydispatch.runtime.accelerators import context as base
 from pydispatch.runtime.accelerators import traced
 from pydispatch.runtime.accelerators.closing import Closing
@@ -46,7 +46,7 @@ class Context(Closing, base.Context):
         limits = ffi.new("WGPULimits*")
         lib.wgpuDeviceGetLimits(self.device, limits)
         self.limits = LEAST if standard else limits_of(limits)
-        self.names = Names(() if standard else adapter.features & FEATURES.keys(), self.limits)
+        self.names = WgslFeatures(() if standard else adapter.features & FEATURES.keys(), self.limits)
         self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
         self.is_mapped = not staging and "mappable-primary-buffers" in self.enabled and adapter.kind != "discrete GPU"

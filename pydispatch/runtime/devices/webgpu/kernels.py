@@ -11,9 +11,9 @@ from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.access import all_read_write
 from pydispatch.formats.wgsl.adapt import adapted
 from pydispatch.formats.wgsl.grid import GRID, form_of, why_not, with_grid
-from pydispatch.formats.wgsl.interface import CONSTANTS, Entry, entry_of
+from pydispatch.formats.wgsl.interface import CONSTANTS, WgslEntryPoint, entry_of
 from pydispatch.formats.wgsl.merge import OFFSETS, Merged, merged
-from pydispatch.formats.wgsl.module import Module
+from pydispatch.formats.wgsl.module import WgslModule
 from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown
 from pydispatch.formats.wgsl.read import read
 
@@ -48,7 +48,13 @@ class WebGPUKernel:
     )  # fmt: skip
 
     def __init__(
-        self, executable: str, export: str, module: Module, entry: Entry, bindings: int, values: Mapping[str, float]
+        self,
+        executable: str,
+        export: str,
+        module: WgslModule,
+        entry: WgslEntryPoint,
+        bindings: int,
+        values: Mapping[str, float],
     ) -> None:
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
         self.read_only = tuple(entry.bindings.get(i, False) is False and i in entry.bindings for i in range(bindings))
@@ -108,7 +114,7 @@ class Kernels:
             self.kernels[executable.index, export.ordinal] = kernel
 
     @staticmethod
-    def _adapted(module: Module, executable: Executable, parts: WgslParts) -> Module:
+    def _adapted(module: WgslModule, executable: Executable, parts: WgslParts) -> WgslModule:
         """Put the resources of a module that was given at run time where the layouts have them."""
         only = module.entry_points[0].name if len(module.entry_points) == 1 else ""
         layouts: dict[str, list[bool]] = {}
@@ -118,7 +124,7 @@ class Kernels:
                 layouts[name if module.entry(name) is not None else only] = flags
         return adapted(module, layouts)
 
-    def _kernel(self, executable: Executable, export: Export, module: Module, parts: WgslParts) -> WebGPUKernel:
+    def _kernel(self, executable: Executable, export: Export, module: WgslModule, parts: WgslParts) -> WebGPUKernel:
         """Return the kernel of an export, checked against the program and the device."""
         name = parts.entry_name(export)
         function = module.entry(name)
@@ -267,7 +273,7 @@ class WgslParts:
         known = self.read_only[export.ordinal : export.ordinal + 1]
         return known[0] if known and len(known[0]) == export.bindings else None
 
-    def module_of(self, export: Export, modules: Sequence[Module], where: str) -> int:
+    def module_of(self, export: Export, modules: Sequence[WgslModule], where: str) -> int:
         """Return the number of the module with the entry point of an export."""
         if self.entries is None:
             return next((i for i, module in enumerate(modules) if module.entry(export.name) is not None), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Protocol
 
-from pydispatch.formats.wgsl.interface import Names
+from pydispatch.formats.wgsl.interface import WgslFeatures
 from pydispatch.runtime.devices.webgpu.adapters import Adapter
 from pydispatch.runtime.devices.webgpu.api import Errors
 from pydispatch.runtime.devices.webgpu.memory import Block, BufferPool
@@ -27,7 +27,7 @@ class LogicalDevice(Protocol):
     adapter: Adapter
     errors: Errors
     enabled: set[str]
-    names: Names
+    names: WgslFeatures
     limits: dict[str, int]
     alignment: int
     uniform_alignment: int

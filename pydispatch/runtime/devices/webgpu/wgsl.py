@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from pydispatch.formats.wgsl.read import is_wgsl
 from pydispatch.link.wgsl import link as wgsl_link
-from pydispatch.link.wgsl.link import Library, Linked
+from pydispatch.link.wgsl.link import LinkedWgsl, WgslLibrary
 
 
 class Wgsl:
@@ -24,8 +24,10 @@ class Wgsl:
     def is_code(self, data: bytes) -> bool:
         return is_wgsl(data)
 
-    def open_library(self, data: bytes, name: str) -> Library:
+    def open_library(self, data: bytes, name: str) -> WgslLibrary:
         return wgsl_link.open_library(data, name)
 
-    def link(self, module: bytes, libraries: Sequence[Library], optional: Collection[str], where: str) -> Linked:
+    def link(
+        self, module: bytes, libraries: Sequence[WgslLibrary], optional: Collection[str], where: str
+    ) -> LinkedWgsl:
         return wgsl_link.link(module, libraries, optional, where)

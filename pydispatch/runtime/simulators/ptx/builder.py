@@ -15,14 +15,14 @@ import numpy as np
 from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.module import (
     SIZES,
-    Function,
     Immediate,
     Instruction,
     Not,
     Operand,
-    Pair,
+    PtxFunction,
+    PtxSymbol,
     Register,
-    Symbol,
+    RegisterPair,
     Vector,
 )
 from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of, literal
@@ -86,7 +86,7 @@ class FunctionBuilder:
         types: dict[str, str],
         symbols: Mapping[str, int | Special],
         is_special: Callable[[str], bool],
-        functions: Mapping[str, Function],
+        functions: Mapping[str, PtxFunction],
     ) -> None:
         self.module = module
         self._is_special = is_special
@@ -155,7 +155,7 @@ class FunctionBuilder:
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if isinstance(operand, Immediate):
             return self.constant(literal(operand, dtype))
-        if isinstance(operand, Symbol):
+        if isinstance(operand, PtxSymbol):
             return self._symbol(instruction, operand, dtype)
         if isinstance(operand, Not):
             return self._negated(instruction, operand)
@@ -173,7 +173,7 @@ class FunctionBuilder:
         self.reads.add(slot)
         return slot
 
-    def _symbol(self, instruction: Instruction, operand: Symbol, dtype: np.dtype[Any]) -> int:
+    def _symbol(self, instruction: Instruction, operand: PtxSymbol, dtype: np.dtype[Any]) -> int:
         address = self.symbols.get(operand.name)
         if address is None:
             self.fail(instruction, f"names '{operand.name}', which is not declared")
@@ -241,7 +241,7 @@ class FunctionBuilder:
 
 def pair(operand: Operand | None) -> tuple[Operand | None, Operand | None]:
     """`d|p` as two operands, and `d` as one."""
-    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)
+    return (operand.first, operand.second) if isinstance(operand, RegisterPair) else (operand, None)
 
 
 def items(operand: Operand | None) -> tuple[Operand | None, ...]:

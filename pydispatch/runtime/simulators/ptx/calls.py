@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import Arguments, Function, Instruction, Operand, Register, Symbol
+from pydispatch.formats.ptx.module import Arguments, Instruction, Operand, PtxFunction, PtxSymbol, Register
 from pydispatch.runtime.simulators.ptx.batch import Batch
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
 from pydispatch.runtime.simulators.ptx.code import End, FunctionCode
@@ -22,7 +22,7 @@ Label = Callable[[str], int]
 def is_call(instruction: Instruction) -> bool:
     """Return whether the callee runs here as PTX, and not as a function of the host's."""
     _, callee, _, _ = parts(instruction)
-    return not (isinstance(callee, Symbol) and callee.name in HOST)
+    return not (isinstance(callee, PtxSymbol) and callee.name in HOST)
 
 
 def parts(instruction: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]:
@@ -40,7 +40,7 @@ def parts(instruction: Instruction) -> tuple[Items, Operand | None, Items, Opera
     return results, callee, arguments, operands[0] if operands else None
 
 
-def call(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Callable[[Label, int], End]:
+def call(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Callable[[Label, int], End]:
     """Compile a call to the end of its block: the group waits in its activation until the callee's threads return."""
     compiled = _Call(builder, instruction)
     return lambda label, after: lambda batch, group, frame: compiled.run(batch, group, frame, after)
@@ -57,7 +57,7 @@ class _Call:
             builder.writes.add(_whole(builder, storage))
         self.sources = [_argument(builder, instruction, operand) for operand in arguments]
         self.address, self.name = -1, ""
-        if isinstance(callee, Symbol):
+        if isinstance(callee, PtxSymbol):
             self.name = callee.name
             if self.name not in builder.symbols:
                 builder.fail(instruction, f"calls '{self.name}', which is not declared")
@@ -114,7 +114,7 @@ class _Call:
                 _copy(caller.stores[taken], target, done.stores[source][at])
 
 
-def _why_not(name: str, function: Function | None) -> str | None:
+def _why_not(name: str, function: PtxFunction | None) -> str | None:
     """Return the reason why a name of a module cannot be called, or None when it can."""
     if function is None:
         return "which is no function"
@@ -153,7 +153,7 @@ def _copy(target: Any, index: Any, value: Any) -> None:
 
 
 def _register(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> int:
-    name = operand.name if isinstance(operand, Register | Symbol) else ""
+    name = operand.name if isinstance(operand, Register | PtxSymbol) else ""
     storage = builder.storage(name)
     if storage is None:
         builder.fail(instruction, f"has {operand} as result, expected a register or .param variable")
@@ -162,7 +162,7 @@ def _register(builder: FunctionBuilder, instruction: Instruction, operand: Opera
 
 def _argument(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> tuple[int | None, int]:
     """(storage, slot): a `.param` variable whole, or a register's or literal's value."""
-    if isinstance(operand, Symbol) and (storage := builder.storage(operand.name)) is not None:
+    if isinstance(operand, PtxSymbol) and (storage := builder.storage(operand.name)) is not None:
         slot = _whole(builder, storage)
         builder.reads.add(slot)
         return storage, slot

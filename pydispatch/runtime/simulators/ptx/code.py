@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import Function, Instruction
+from pydispatch.formats.ptx.module import Instruction, PtxFunction
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 
 End = Callable[[Any, Any, Any], int]
@@ -65,7 +65,7 @@ class FunctionCode:
     """A function, ready to run. placed: the store of each register; several that live only inside a block share one."""
 
     name: str
-    function: Function
+    function: PtxFunction
     builder: FunctionBuilder
     blocks: list[CodeBlock]
     slots: list[Any]

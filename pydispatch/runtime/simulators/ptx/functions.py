@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import Arguments, Instruction, Symbol
+from pydispatch.formats.ptx.module import Arguments, Instruction, PtxSymbol
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.loads import read_bytes
@@ -21,15 +21,15 @@ _FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfF
 @handles("call")
 def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
     operands = [operand for operand in instruction.operands if operand is not None]
-    at = next(k for k, operand in enumerate(operands) if isinstance(operand, Symbol))
+    at = next(k for k, operand in enumerate(operands) if isinstance(operand, PtxSymbol))
     callee = operands[at]
-    assert isinstance(callee, Symbol)
+    assert isinstance(callee, PtxSymbol)
     arguments = operands[at + 1] if at + 1 < len(operands) else None
     if not isinstance(arguments, Arguments):
         builder.fail(instruction, "passes no arguments")
     slots = []
     for operand in arguments.items:
-        storage = builder.storage(operand.name) if isinstance(operand, Symbol) else None
+        storage = builder.storage(operand.name) if isinstance(operand, PtxSymbol) else None
         if storage is None:
             builder.fail(instruction, "passes what is no .param variable")
         size = min(8, builder.storages[storage].count)

@@ -14,10 +14,10 @@ from pydispatch.formats.ptx.module import (
     SIZES,
     Address,
     Arguments,
-    Function,
     Instruction,
+    PtxFunction,
     PtxModule,
-    Symbol,
+    PtxSymbol,
     Variable,
     Vector,
 )
@@ -42,7 +42,7 @@ class PtxKernel:
 
     loaded: Loaded
     name: str
-    function: Function
+    function: PtxFunction
     code: FunctionCode
     offsets: tuple[int, ...]
     param_bytes: int
@@ -59,7 +59,7 @@ class Loaded:
         self._variables: dict[str, tuple[int, int]] = {}
         self._symbols: dict[str, int | Special] = {}
         self._codes: dict[str, FunctionCode] = {}
-        self._functions: list[Function] = []
+        self._functions: list[PtxFunction] = []
         names = dict.fromkeys(function.name for function in module.functions)
         for name in names:
             declared = module.function(name)
@@ -150,9 +150,9 @@ class Loaded:
                 address, size = self._variables[variable.name]
                 self.memory.write(address, data[:size])
 
-    def _word(self, variable: Variable, value: int | float | Symbol) -> bytes:
+    def _word(self, variable: Variable, value: int | float | PtxSymbol) -> bytes:
         size = SIZES[variable.type]
-        if isinstance(value, Symbol):
+        if isinstance(value, PtxSymbol):
             address = self._symbols.get(value.name)
             if not isinstance(address, int):
                 raise ArtifactError(
@@ -174,7 +174,7 @@ class Loaded:
 
     # -- Functions -----------------------------------------------------------------------------------------------
 
-    def _translate(self, function: Function) -> FunctionCode:
+    def _translate(self, function: PtxFunction) -> FunctionCode:
         local = symbols_of(function.variables)
         size = max((s.offset for s in local.values() if isinstance(s, Special)), default=0)
         size = max([size] + [s.offset + v.size for v in function.variables
@@ -186,14 +186,14 @@ class Loaded:
         builder = FunctionBuilder(self.module.name, self._lines, function.registers, symbols, is_special, self._by_name)
         return Translator(function, builder).run(-(-size // 16) * 16)
 
-    def _kernel(self, function: Function) -> PtxKernel:
+    def _kernel(self, function: PtxFunction) -> PtxKernel:
         offsets = offsets_of(function)
         size = offsets[-1] + function.params[-1].size if offsets else 0
         shared = self._shared.ends.get(function.name, 0)
         return PtxKernel(self, function.name, function, self._codes[function.name], offsets, size, shared)
 
 
-def offsets_of(function: Function) -> tuple[int, ...]:
+def offsets_of(function: PtxFunction) -> tuple[int, ...]:
     """Return the offsets of the parameters of an entry: each at the next multiple of its alignment."""
     offsets, end = [], 0
     for param in function.params:
@@ -234,7 +234,7 @@ class _SharedLayout:
     def _reached(self, kernel: str, used: dict[str, set[str]], module: PtxModule) -> set[str]:
         """Return all names that a kernel and what it may call mention."""
         reached: set[str] = set()
-        left = [kernel, *(v.name for var in module.variables for v in var.values if isinstance(v, Symbol))]
+        left = [kernel, *(v.name for var in module.variables for v in var.values if isinstance(v, PtxSymbol))]
         while left:
             name = left.pop()
             for other in used.get(name, ()):
@@ -244,12 +244,12 @@ class _SharedLayout:
         return reached
 
 
-def _names(function: Function) -> set[str]:
+def _names(function: PtxFunction) -> set[str]:
     names: set[str] = set()
     left: list[object] = [o for i in function.body or () if isinstance(i, Instruction) for o in i.operands]
     while left:
         operand = left.pop()
-        if isinstance(operand, Symbol):
+        if isinstance(operand, PtxSymbol):
             names.add(operand.name)
         elif isinstance(operand, Address):
             left.append(operand.base)

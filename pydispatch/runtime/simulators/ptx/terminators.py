@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import Function, Immediate, Instruction, Not, Register, Symbol
+from pydispatch.formats.ptx.module import Immediate, Instruction, Not, PtxFunction, PtxSymbol, Register
 from pydispatch.runtime.simulators.ptx.barriers import Waiting
 from pydispatch.runtime.simulators.ptx.batch import Batch
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder
@@ -47,9 +47,9 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
     return end
 
 
-def _bra(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
+def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
     operand = builder.operands(instruction, 1)[0]
-    if not isinstance(operand, Symbol):
+    if not isinstance(operand, PtxSymbol):
         builder.fail(instruction, "jumps to no label")
     name = operand.name
     if instruction.guard is None:
@@ -66,10 +66,10 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: Function)
     return lambda label, after: branch_if(slot, wanted, label(name), after)
 
 
-def _brx(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
+def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
     index, table = builder.operands(instruction, 2)
     slot = builder.source(instruction, index, "u32")
-    names = function.tables.get(table.name) if isinstance(table, Symbol) else None
+    names = function.tables.get(table.name) if isinstance(table, PtxSymbol) else None
     if names is None:
         builder.fail(instruction, "names no .branchtargets of this function")
     targets_of = names
@@ -97,7 +97,7 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: Function)
     return make
 
 
-def _return(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
+def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.returned(group)
         return -1
@@ -105,7 +105,7 @@ def _return(builder: FunctionBuilder, instruction: Instruction, function: Functi
     return lambda label, after: end
 
 
-def _exit(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
+def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.exited(group)
         return -1
@@ -113,14 +113,14 @@ def _exit(builder: FunctionBuilder, instruction: Instruction, function: Function
     return lambda label, after: end
 
 
-def _trap(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
+def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         frame.fault(instruction, 0, "the kernel gave up")
 
     return lambda label, after: end
 
 
-def _barrier(builder: FunctionBuilder, instruction: Instruction, function: Function) -> Make:
+def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
     """bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q."""
     kinds = [m for m in instruction.modifiers if m in ("sync", "arrive", "red")]
     if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in instruction.modifiers):
@@ -172,7 +172,7 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: Funct
 
 _BARRIER_WORDS = ("cta", "aligned", "popc", "and", "or", "u32", "pred")
 
-TERMINATORS: dict[str, Callable[[FunctionBuilder, Instruction, Function], Make]] = {
+TERMINATORS: dict[str, Callable[[FunctionBuilder, Instruction, PtxFunction], Make]] = {
     "bra": _bra,
     "brx": _brx,
     "ret": _return,

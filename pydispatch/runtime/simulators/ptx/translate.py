@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.ptx.module import Function, Instruction, Label, Not, Param, Register, Symbol, Variable
+from pydispatch.formats.ptx.module import Instruction, Not, Param, PtxFunction, PtxLabel, PtxSymbol, Register, Variable
 from pydispatch.runtime.simulators.ptx import instruction_set
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, RegisterView, Special, Step, Unused
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, End, FunctionCode, RegisterPool
@@ -22,7 +22,7 @@ assert instruction_set.LOADED
 class Translator:
     """Translator of a function body into basic blocks of closures. Used once."""
 
-    def __init__(self, function: Function, builder: FunctionBuilder) -> None:
+    def __init__(self, function: PtxFunction, builder: FunctionBuilder) -> None:
         self.function, self.b = function, builder
         self.blocks: list[CodeBlock] = [CodeBlock(0)]
         self.labels: dict[str, int] = {}
@@ -38,7 +38,7 @@ class Translator:
             if variable.space == "param":
                 b.declare(variable.name, np.dtype("u1"), variable.size)
         for item in self.function.body or ():
-            if isinstance(item, Label):
+            if isinstance(item, PtxLabel):
                 self._next()
                 self.labels[item.name] = self.blocks[-1].index
             else:
@@ -255,4 +255,4 @@ def symbols_of(variables: tuple[Variable, ...]) -> dict[str, int | Special]:
     return symbols
 
 
-__all__ = ["CodeBlock", "FunctionCode", "Symbol", "Translator", "symbols_of"]
+__all__ = ["CodeBlock", "FunctionCode", "PtxSymbol", "Translator", "symbols_of"]

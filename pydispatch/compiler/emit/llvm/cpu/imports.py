@@ -18,7 +18,7 @@ from pydispatch.compiler.emit.llvm.ops.calls import c_arguments, stop_on_failure
 from pydispatch.compiler.emit.llvm.types import memory, scalar
 from pydispatch.compiler.emit.llvm.values import Value
 from pydispatch.compiler.kernel_ir.calls import import_fields, import_symbol, is_import, is_set, reachable
-from pydispatch.formats.artifact.imports import ImportSignature, Layout, layout
+from pydispatch.formats.artifact.imports import ImportSignature, ParamsLayout, layout
 
 MISSING_IMPORT = 0x50594405
 """What a workgroup returns that calls an optional import which is not there (PYD_LIBRARY_CODE_MISSING_IMPORT)."""
@@ -148,7 +148,7 @@ class ImportCalls:
     def _entry(self, emitter: FunctionEmitter, table: int, ordinal: int) -> str:
         return self._load(emitter, self._load(emitter, "%env", table, "ptr", 8), 8 * ordinal, "ptr", 8)
 
-    def _layout(self, emitter: FunctionEmitter, callee: FuncOp) -> Layout:
+    def _layout(self, emitter: FunctionEmitter, callee: FuncOp) -> ParamsLayout:
         signature = signature_of(callee)
         try:
             return layout(signature.results, signature.arguments, signature.fields)

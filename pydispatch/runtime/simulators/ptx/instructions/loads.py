@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pydispatch.formats.ptx.module import SIZES, Address, Instruction, Symbol
+from pydispatch.formats.ptx.module import SIZES, Address, Instruction, PtxSymbol
 from pydispatch.runtime.simulators.ptx.addresses import finder
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Special, Step, items
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, is_type
@@ -84,7 +84,7 @@ def _parameter(
     builder: FunctionBuilder, instruction: Instruction, source: Address, dtype: np.dtype[Any], count: int
 ) -> list[int] | None:
     """Return the slots of kernel parameters, which are the same for all threads, and of `.param` variables."""
-    if not isinstance(source.base, Symbol):
+    if not isinstance(source.base, PtxSymbol):
         return None
     name, offset = source.base.name, source.base.offset + source.offset
     storage = builder.storage(name)
@@ -121,8 +121,8 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dtype = UNSIGNED[SIZES[type_]]
     sources = [builder.source(instruction, one, dtype) for one in items(value)]
     if any(m in ("param", "param::func") for m in instruction.modifiers) and isinstance(target, Address):
-        storage = builder.storage(target.base.name) if isinstance(target.base, Symbol) else None
-        if storage is None or not isinstance(target.base, Symbol):
+        storage = builder.storage(target.base.name) if isinstance(target.base, PtxSymbol) else None
+        if storage is None or not isinstance(target.base, PtxSymbol):
             builder.fail(instruction, "names no .param variable of this function")
         slots = []
         for k in range(len(sources)):
