@@ -1,1 +1,1 @@
-"""Benchmarks of programs: calls that are timed in turns, other systems beside them, tables of dispatches."""
+"""Benchmarks of programs: calls that are timed in turns, comparisons with other systems, tables of dispatches."""

@@ -37,7 +37,7 @@ class Samples:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Between which seconds four fifths of the rounds lie."""
+        """The range in seconds of the middle four fifths of the rounds."""
         return _middle(self.seconds)
 
 

@@ -35,7 +35,7 @@ class Panel:
 
     Attributes:
         series: Points (x, y) of each series by name; positive on a logarithmic axis.
-        x_text, y_text: Format a number beside the axis.
+        x_text, y_text: Format the label of a tick.
         level: y position of a horizontal line, None for no line.
     """
 

@@ -1,4 +1,4 @@
-"""Measures calls of a function, beside other artifacts and other systems; or ways to dispatch one operation.
+"""Measures calls of a function, compared with other artifacts and systems; or ways to dispatch one operation.
 
 FILE is a .pdx, or an .mlir or a model that is compiled for this CPU first. Values are written as for `pydispatch run`.
 Contenders are called in turns; ratios are medians of the ratios of single rounds.

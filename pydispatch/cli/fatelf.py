@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     join = verbs.add_parser("join", help="join ELF files into one FatELF file")
     join.add_argument("files", metavar="FILE.so", nargs="+")
     join.add_argument("-o", "--output", metavar="FILE.sos", help="default: standard output")
-    split = verbs.add_parser("split", help="write each ELF file beside the FatELF file")
+    split = verbs.add_parser("split", help="write each ELF file to the folder of the FatELF file")
     split.add_argument("file", metavar="FILE.sos")
     split.add_argument("-o", "--output", metavar="FOLDER", help="default: the folder of the FatELF file")
     select = verbs.add_parser("select", help="write the ELF file that the loader takes")

@@ -65,7 +65,7 @@ def add_loading_arguments(parser: argparse.ArgumentParser, *, several_devices: b
         parser.add_argument("--device", default="cpu", metavar="NAME", help=names)
     parser.add_argument(
         "--plugin", "--executable_plugin", dest="plugins", action="append", default=[], metavar="FILE[?KEY=VALUE&...]",
-        help="a plugin that provides imports: .so, embedded ELF or .sos; repeatable, the last is asked first",
+        help="a plugin that provides imports: .so, embedded ELF or .sos; repeatable, the last is searched first",
     )  # fmt: skip
     parser.add_argument(
         "-L", "--object-search-path", "--iree-hal-executable-object-search-path", dest="search_path", action="append",

@@ -256,5 +256,5 @@ def test_broken_elf_files_never_crash(tmp_path: Path) -> None:
                 assert "ELF" in str(error)
     with pytest.raises(ArtifactError, match="class 1 and byte order 1; only 64-bit"):
         elf.read(b"\x7fELF\x01\x01" + bytes(60))
-    with pytest.raises(ArtifactError, match="its header at offset 16 lies outside its 6 bytes"):
+    with pytest.raises(ArtifactError, match="its header at offset 16 is outside its 6 bytes"):
         elf.read(b"\x7fELF\x02\x01")

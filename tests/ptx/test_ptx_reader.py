@@ -198,8 +198,8 @@ def test_spaces_comments_and_guards() -> None:
     module = read(kernel('.loc 1 2 3, function_name $L__info0 + 4, inlined_at 1 5 6\n.pragma "nounroll"; L: L2: trap;'))
     body = module.functions[0].body
     assert body is not None and [type(item).__name__ for item in body] == [
-        "Label",
-        "Label",
+        "PtxLabel",
+        "PtxLabel",
         "Instruction",
         "Instruction",
     ]

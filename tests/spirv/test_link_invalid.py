@@ -27,7 +27,7 @@ def test_signatures() -> None:
 def test_buffers_that_do_not_fit() -> None:
     code = kernel(SCALE, scale_call("b0", "b1", 0, 0, 4, "2.0"))
     refused(code, glsl(BUFFERS.replace("binding = 1", "binding = 2")),
-            "uses the buffer '' at binding 2; bindings stand for the buffers of the call, which passes 2")  # fmt: skip
+            "uses the buffer '' at binding 2; bindings denote the buffers of the call, which passes 2")  # fmt: skip
     text = BUFFERS.replace("float b[]", "int b[]").replace("k * a[ao + i]", "int(k * a[ao + i])")
     refused(code, glsl(text), r"takes buffer 1 for \{int\[\]\}, the program passes \{float\[\]\}")
 

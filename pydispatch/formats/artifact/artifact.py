@@ -49,7 +49,7 @@ PROGRAM = "program.bin"
 CONTRACTS = "contracts.bin"
 
 Content = memoryview | tuple[memoryview, ...]
-"""A member in memory: its bytes, or parts of them that lie in several places."""
+"""A member in memory: its bytes, or a tuple of its parts in order."""
 
 
 @dataclass

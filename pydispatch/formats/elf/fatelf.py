@@ -66,7 +66,7 @@ def is_fatelf(data: bytes | memoryview) -> bool:
 
 
 def read(data: bytes | memoryview) -> list[FatElfRecord]:
-    """Return the records of a FatELF file, in order, each checked to lie inside it. Raises ArtifactError."""
+    """Return the records of a FatELF file, in order, each checked to be inside it. Raises ArtifactError."""
     size = len(data)
     if not is_fatelf(data):
         raise ArtifactError("not a FatELF file: it does not start with FA 70 0E 1F")

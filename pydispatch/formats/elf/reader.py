@@ -150,13 +150,13 @@ class ElfFile:
     def part(self, offset: int, size: int, what: str) -> memoryview:
         """`size` bytes at an offset. what: what they are, for the message."""
         if not 0 <= offset <= len(self.data) - size or size < 0:
-            raise ElfError(f"its {what} at offset {offset} lies outside its {len(self.data)} bytes")
+            raise ElfError(f"its {what} at offset {offset} is outside its {len(self.data)} bytes")
         return self.data[offset : offset + size]
 
     def text(self, offset: int, end: int) -> str:
         """Return the string at an offset, in a table that ends at `end`."""
         if not 0 <= offset < end <= len(self.data):
-            raise ElfError(f"a name at offset {offset} lies outside its string table")
+            raise ElfError(f"a name at offset {offset} is outside its string table")
         raw, zero, _ = bytes(self.data[offset : min(end, offset + _MAX_NAME)]).partition(b"\0")
         if not zero:
             raise ElfError(f"a name at offset {offset} does not end within its string table and {_MAX_NAME} bytes")
@@ -223,7 +223,7 @@ class ElfFile:
         """Return the offset in the file of the `size` bytes at an address."""
         segment = self.segment_of(address, size)
         if segment is None:
-            raise ElfError(f"its {what} at address {address:#x} lies in no loaded segment")
+            raise ElfError(f"its {what} at address {address:#x} is in no loaded segment")
         return segment.offset + address - segment.address
 
     def at(self, address: int, size: int, what: str) -> memoryview:

@@ -103,34 +103,37 @@ class ProgramText(Records):
             for p in self.table(self.words[23], self.words[24], 8)
         ]
 
-    def parameter(self, p: tuple[int, ...]) -> str:
-        name = f'"{self.string(p[0], p[1])}" :: "{self.string(p[2], p[3])}"'
-        return f"parameter {name} {self.shape(p[6], p[5])}{dtype_name(p[4])}"
+    def parameter(self, record: tuple[int, ...]) -> str:
+        name = f'"{self.string(record[0], record[1])}" :: "{self.string(record[2], record[3])}"'
+        return f"parameter {name} {self.shape(record[6], record[5])}{dtype_name(record[4])}"
 
-    def state(self, g: tuple[int, ...]) -> str:
-        shape = "scalar " if g[2] else self.shape(g[5], g[4])
-        value = g[7] | g[8] << 32
-        start = f" = {value - (1 << 64) if value >> 63 else value}" if g[2] else ""
-        start = f" = constant {g[6]}" if not g[2] and g[6] != NONE else start
-        return f"{'mutable ' if g[9] & 1 else ''}@{self.string(g[0], g[1])}: {shape}{dtype_name(g[3])}{start}"
+    def state(self, record: tuple[int, ...]) -> str:
+        shape = "scalar " if record[2] else self.shape(record[5], record[4])
+        value = record[7] | record[8] << 32
+        start = f" = {value - (1 << 64) if value >> 63 else value}" if record[2] else ""
+        start = f" = constant {record[6]}" if not record[2] and record[6] != NONE else start
+        mutable, name = "mutable " if record[9] & 1 else "", self.string(record[0], record[1])
+        return f"{mutable}@{name}: {shape}{dtype_name(record[3])}{start}"
 
-    def function(self, r: tuple[int, ...]) -> list[str]:
-        visibility = "public" if r[4] & 1 else "private"
-        lines = [f"function {visibility} @{self.string(r[0], r[1])} {self.string(r[2], r[3])}".rstrip()]
-        flat = [word for (word,) in self.table(r[13], r[14], 1)]
-        for i, a in enumerate(self.table(r[5], r[6], 8)):
+    def function(self, record: tuple[int, ...]) -> list[str]:
+        visibility = "public" if record[4] & 1 else "private"
+        lines = [
+            f"function {visibility} @{self.string(record[0], record[1])} {self.string(record[2], record[3])}".rstrip()
+        ]
+        flat = [word for (word,) in self.table(record[13], record[14], 1)]
+        for i, a in enumerate(self.table(record[5], record[6], 8)):
             halves = words_of(flat, a[3], 2 * a[2])
             dims = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
             shape = "".join(f"{'?' if d >> 63 else d}x" for d in dims)
             lines.append(f"  argument {i} {self.string(a[4], a[5])}: {'scalar ' if a[0] else shape}{dtype_name(a[1])}")
-        for i, b in enumerate(self.table(r[9], r[10], 6)):
+        for i, b in enumerate(self.table(record[9], record[10], 6)):
             size = "" if b[2] == NONE else f", r{b[2]} bytes"
             kind = BufferKind(b[0]).name.lower() if b[0] < len(BufferKind) else f"kind {b[0]}"
             tile = f", {b[5]} bytes a tile" if b[5] else ""
             lines.append(f"  buffer {i}: {kind} {b[1]}{size}, regions {b[3]}..{b[4]}{tile}")
-        for instruction in self.table(r[11], r[12], 5):
+        for instruction in self.table(record[11], record[12], 5):
             lines.append("  " + self.instruction(instruction, flat))
-        for i, x in enumerate(self.table(r[7], r[8], 8)):
+        for i, x in enumerate(self.table(record[7], record[8], 8)):
             if x[0]:
                 lines.append(f"  result {i}: {dtype_name(x[1])} = r{x[6]}")
             else:

@@ -123,7 +123,7 @@ class Variable:
 
     sizes: of its dimensions, () for a scalar; a first 0 is `[]`. values: initial words, flat, missing ones are
     0: numbers or Symbols (addresses). linkage: "", "visible", "extern", "weak" or "common". start, end: where the
-    declaration lies in the text.
+    declaration is in the text.
     """
 
     name: str
@@ -154,7 +154,7 @@ class PtxFunction:
     gives registers, labels and variables of inner scopes that would be mistaken for others names of their own
     (`%r1$2`). A vector register `.v2 .f32 v` is the registers `v.x` and `v.y`. directives: the numbers after
     `.maxntid`, `.reqntid`, `.minnctapersm`, `.maxnreg`, ..., by names without the dot. tables: `.branchtargets` and
-    `.callprototype` by their labels (the latter with the text as it is). start, end: where it lies in the text, from
+    `.callprototype` by their labels (the latter with the text as it is). start, end: its offsets in the text, from
     its linkage on; those of an alias are those of its `.alias f, g;`, the rest is the function's that it names.
     """
 

@@ -108,7 +108,7 @@ class NameScopes:
             self.declare(name, index, PtxSymbol)
 
     def resolve(self, name: str, at: int) -> Operand | None:
-        """Return the operand that a name denotes here; None for `_`, which stands for no operand."""
+        """Return the operand that a name denotes here; None for `_`, which denotes no operand."""
         if name == "_":
             return None
         for scope in reversed(self.scopes):

@@ -90,7 +90,7 @@ class Operands(NameScopes):
         second = self.resolve(word, second_at)
         for register, where in ((first, at), (second, second_at)):
             if register is not None and not isinstance(register, Register):
-                raise cursor.fail(f"expected a register beside '|', got '{self.words[where]}'", where)
+                raise cursor.fail(f"expected a register on each side of '|', got '{self.words[where]}'", where)
         return RegisterPair(first, second)  # type: ignore[arg-type]
 
     def _list(self, end: str, is_call: bool, depth: int) -> tuple[Operand | None, ...]:

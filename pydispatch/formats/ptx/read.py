@@ -94,7 +94,7 @@ class _PtxReader(Cursor):
             word = self.name("a target such as sm_80")
             if word.startswith("sm_"):
                 if target:
-                    raise self.fail(f"a second architecture '{word}' beside '{target}'", at)
+                    raise self.fail(f"a second architecture '{word}' after '{target}'", at)
                 target = word
             else:
                 options.append(word)

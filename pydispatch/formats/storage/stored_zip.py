@@ -1,4 +1,4 @@
-"""Zip files whose members lie in them as they are: each one is a view of the file, nothing is copied."""
+"""Zip files with uncompressed members: each member is a view of the file, nothing is copied."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ def _stored(name: str, at: int, size: int, data: memoryview) -> memoryview:
     name_size, extra = struct.unpack("<HH", data[at + 26 : at + 30])
     begin = at + 30 + name_size + extra
     if begin > len(data) or size > len(data) - begin:
-        raise ZipFault(f"{name}: {size} bytes at {begin} lie outside the {len(data)} bytes of the file")
+        raise ZipFault(f"{name}: {size} bytes at {begin} are outside the {len(data)} bytes of the file")
     return data[begin : begin + size]

@@ -1,4 +1,4 @@
-"""Files that are seen whole or not at all: written beside their place and renamed; pipes are not waited for."""
+"""Atomic files: written to a temporary file in the same folder and renamed. Pipes are not waited for."""
 
 from __future__ import annotations
 

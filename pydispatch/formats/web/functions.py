@@ -71,7 +71,7 @@ class WebProgram(ProgramText):
 
     def executables(self) -> list[tuple[int | None, list[int | None]]]:
         """Return a pair for each executable: the function that computes its constants, and for each variant the
-        function that says whether it runs here. None stands for no function.
+        function that says whether it runs here. None denotes no function.
         """
 
         def number(word: int) -> int | None:
@@ -88,26 +88,26 @@ class WebProgram(ProgramText):
             for q in self.table(self.words[9], self.words[10], 8)
         ]
 
-    def _function(self, r: tuple[int, ...]) -> Json:
-        name = self.string(r[0], r[1])
-        pool = [word for (word,) in self.table(r[13], r[14], 1)]
+    def _function(self, record: tuple[int, ...]) -> Json:
+        name = self.string(record[0], record[1])
+        pool = [word for (word,) in self.table(record[13], record[14], 1)]
         arguments, results = [], []
-        for a in self.table(r[5], r[6], 8):
+        for a in self.table(record[5], record[6], 8):
             halves = words_of(pool, a[3], 2 * a[2])
             sizes = [low | high << 32 for low, high in zip(halves[::2], halves[1::2], strict=True)]
             shape = None if a[0] else [-1 if size >> 63 else size for size in sizes]
             arguments.append({"name": self.string(a[4], a[5]), "type": dtype_name(a[1]), "shape": shape, **_bits(a[1])})
-        for x in self.table(r[7], r[8], 8):
+        for x in self.table(record[7], record[8], 8):
             where = {"shape": None, "register": x[6]} if x[0] else {"shape": words_of(pool, x[3], x[2]), "buffer": x[6]}
             results.append({"name": self.string(x[4], x[5]), "type": dtype_name(x[1]), **where, **_bits(x[1])})
         buffers = []
-        for b in self.table(r[9], r[10], 6):
+        for b in self.table(record[9], record[10], 6):
             kind = BufferKind(b[0]).name.lower() if b[0] < len(BufferKind) else "unknown"
             buffers.append({"kind": kind, "index": b[1], "bytes": None if b[2] == NONE else b[2]})
         return {
-            "name": name, "public": bool(r[4] & 1), "signature": self.string(r[2], r[3]), "arguments": arguments,
-            "results": results, "buffers": buffers,
-            "code": [self._code(words, pool, name) for words in self.table(r[11], r[12], 5)],
+            "name": name, "public": bool(record[4] & 1), "signature": self.string(record[2], record[3]),
+            "arguments": arguments, "results": results, "buffers": buffers,
+            "code": [self._code(words, pool, name) for words in self.table(record[11], record[12], 5)],
         }  # fmt: skip
 
     def _code(self, words: tuple[int, ...], pool: list[int], where: str) -> Json:

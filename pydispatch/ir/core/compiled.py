@@ -48,30 +48,30 @@ def reader(directive: FormatDirective) -> Read:
 
 
 def _read_operand(index: int) -> Read:
-    def read(p: Any, state: ParsingState) -> None:
-        state.operands[index] = (p.parse_unresolved_operand(),)
+    def read(parser: Any, state: ParsingState) -> None:
+        state.operands[index] = (parser.parse_unresolved_operand(),)
 
     return read
 
 
 def _read_operand_type(index: int) -> Read:
-    def read(p: Any, state: ParsingState) -> None:
-        state.operand_types[index] = (p.parse_type(),)
+    def read(parser: Any, state: ParsingState) -> None:
+        state.operand_types[index] = (parser.parse_type(),)
 
     return read
 
 
 def _read_result_type(index: int) -> Read:
-    def read(p: Any, state: ParsingState) -> None:
-        state.result_types[index] = (p.parse_type(),)
+    def read(parser: Any, state: ParsingState) -> None:
+        state.result_types[index] = (parser.parse_type(),)
 
     return read
 
 
 def _read_literal(directive: FormatDirective, text: str) -> Read:
-    def read(p: Any, state: ParsingState) -> None:
-        if p.parse_optional_characters(text) is None:
-            directive.parse(p, state)  # Which says what is missing.
+    def read(parser: Any, state: ParsingState) -> None:
+        if parser.parse_optional_characters(text) is None:
+            directive.parse(parser, state)  # Which says what is missing.
 
     return read
 
@@ -79,9 +79,9 @@ def _read_literal(directive: FormatDirective, text: str) -> Read:
 def _read_after(word: str, parse: Read) -> Read:
     """Return a reader that calls `parse` only when the current token is `word`."""
 
-    def read(p: Any, state: ParsingState) -> None:
-        if p._parser_state.current_token.text == word:
-            parse(p, state)
+    def read(parser: Any, state: ParsingState) -> None:
+        if parser._parser_state.current_token.text == word:
+            parse(parser, state)
 
     return read
 
@@ -90,9 +90,9 @@ def _read_group(group: OptionalGroupDirective, word: str) -> Read:
     present = [reader(directive) for directive in group.then_elements] + _emptiers(group.else_elements)
     left_out = _emptiers(group.then_elements) + [reader(directive) for directive in group.else_elements]
 
-    def read(p: Any, state: ParsingState) -> None:
-        for step in left_out if p.parse_optional_characters(word) is None else present:
-            step(p, state)
+    def read(parser: Any, state: ParsingState) -> None:
+        for step in left_out if parser.parse_optional_characters(word) is None else present:
+            step(parser, state)
 
     return read
 
@@ -126,7 +126,7 @@ def writer(directive: FormatDirective, definition: OpDef) -> Write:
 
 
 def _all_single(parts: Sequence[tuple[str, Any]]) -> bool:
-    """Return whether each name stands for one value, so that the index of a name is the index of its value."""
+    """Return whether each name denotes one value, so that the index of a name is the index of its value."""
     return not any(isinstance(part, VariadicDef) for _, part in parts)
 
 

@@ -42,7 +42,7 @@ _LONGEST_LIST = 100
 """Elements that are printed one by one; more are printed as a blob."""
 
 ELIDED = "__elided__"
-"""What stands for a constant that was left out of a text, as in MLIR."""
+"""The text of a constant that was left out of a text, as in MLIR."""
 
 _BLOB = re.compile(r'\s*"0x')
 _LIST = re.compile(r"[\[\]0-9eE+\-.,\s]*")

@@ -12,7 +12,7 @@ from xdsl.printer import Printer
 
 
 class Enumeration(Data[str]):
-    """`#dialect.name<WORD>`. In the attribute dictionary of an operation the word may stand alone, or as text."""
+    """`#dialect.name<WORD>`. In the attribute dictionary of an operation the word may be written alone, or as text."""
 
     WORDS: ClassVar[Sequence[str]] = ()
 

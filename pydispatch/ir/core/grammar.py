@@ -54,7 +54,7 @@ _LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
 
 @dataclass(frozen=True)
 class AttrDict(AttrDictDirective):
-    """An attribute dictionary. Properties may stand in it, as older releases write them.
+    """An attribute dictionary. Properties may be entries of it, as older releases write them.
 
     printed: those that the format has nowhere else. words: those that may be a word alone.
     """
@@ -235,7 +235,7 @@ class Grammar(FormatParser):
         return AttrDict(with_keyword, self.seen_attributes, set(properties), self._unwritten, words)
 
     def verify_attr_dict(self, elements: list[FormatDirective]) -> int:
-        if not self._has_attributes:  # It may stand in a custom directive.
+        if not self._has_attributes:  # A custom directive may have it.
             self.raise_error("'attr-dict' directive not found")
         return -1
 

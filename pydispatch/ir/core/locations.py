@@ -62,7 +62,7 @@ class Source:
         stop = self.text.find("\n", start)
         stop = stop if stop >= 0 else len(self.text)
         first = start - column + 1
-        if stop - first > LONGEST_LINE:  # A blob stands in it: only what is near is shown.
+        if stop - first > LONGEST_LINE:  # It has a blob: only the text around the column is shown.
             stop = min(stop, start + 100)
             first = first if column < LONGEST_LINE else stop
         text = self.text[first:stop].rstrip("\r")
@@ -71,7 +71,7 @@ class Source:
 
 
 class SourceLoc(BuiltinAttribute):
-    """A location attribute that points into a text; line and column are computed when asked for."""
+    """A location attribute that points into a text; line and column are computed on first use."""
 
     name = "builtin.source_loc"
     __slots__ = ("end", "origin", "source", "start")
@@ -161,7 +161,7 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
 
 
 def set_location(new_op: Operation, like: Operation | SSAValue) -> None:
-    """Give `new_op` the location of the operation that it stands for."""
+    """Give `new_op` the location of the operation that it replaces."""
     # By exact types: isinstance asks the metaclass of such classes, for each operation that is written.
     owner: Operation | Block | None = like  # type: ignore[assignment]
     if type(like) is OpResult:

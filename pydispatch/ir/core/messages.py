@@ -74,7 +74,7 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
     elif match := _WANTED.fullmatch(text):
         text = f"{match[1]} is wanted where it has {match[2]}"
     elif match := _UNEXPECTED.fullmatch(text):
-        text = f"{match[1]} is none of what may stand there"
+        text = f"{match[1]} is not allowed here"
         if name == "arith.constant":
             text = f"a constant is a number, got {match[1]}"
             note = "for example 1 : index, 2.5 : f32, dense<0> : tensor<4xi32>"

@@ -15,7 +15,7 @@ _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-
 
 
 class Resources:
-    """The blobs of one text, found when first asked for."""
+    """The blobs of one text, found on first use."""
 
     def __init__(self, text: str) -> None:
         self._text = text

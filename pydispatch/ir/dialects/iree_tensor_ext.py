@@ -57,7 +57,7 @@ class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
 class _SliceOp(IRDLOperation):
     """`offsets = [...], sizes = [...], strides = [...]`, integers or values.
 
-    static_offsets, static_sizes, static_strides: integers, with the dynamic index where a value stands.
+    static_offsets, static_sizes, static_strides: integers, with the dynamic index for each entry that is an operand.
     """
 
     offsets = var_operand_def(IndexType)

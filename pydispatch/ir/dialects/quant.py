@@ -1,4 +1,4 @@
-"""The types of quantized numbers: integers that stand for `(number - zero point) * scale`."""
+"""The types of quantized numbers: integers that represent `(number - zero point) * scale`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of Shardy that programs for one device hold: meshes, and constraints on where a tensor lies."""
+"""The part of Shardy that programs for one device hold: meshes, and constraints on the sharding of a tensor."""
 
 from __future__ import annotations
 

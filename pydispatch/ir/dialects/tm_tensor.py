@@ -16,7 +16,7 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
     check_shape,
     shape_of,
 )
-from pydispatch.ir.dialects.iree_linalg_ext.indexing import Scatter
+from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterLike
 from pydispatch.ir.dialects.iree_linalg_ext.ordering import Scan, Sort, Topk
 
 
@@ -31,7 +31,7 @@ class ScanOp(Scan):
 
 
 @op_definition
-class ScatterOp(Scatter):
+class ScatterOp(ScatterLike):
     """Scatter whose `dimension_map` is in the attribute dictionary."""
 
     name = "tm_tensor.scatter"

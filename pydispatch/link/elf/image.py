@@ -1,4 +1,4 @@
-"""Sections of the linked file and where they lie: one segment that is read and executed, one that the loader relocates
+"""Sections of the linked file and their addresses: one segment that is read and executed, one that the loader relocates
 and then protects (RELRO), and one that stays writable where there are variables."""
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _aligned(value: int, alignment: int) -> int:
 
 def assign_addresses(segments: Sequence[OutputSegment], headers: int, page: int) -> int:
     """Give each section its offset in the file and its address, with `headers` program headers before them. Segments
-    lie close to each other in the file and on pages of their own in memory. Returns where the last one ends in the
+    follow each other in the file and have pages of their own in memory. Returns where the last one ends in the
     file."""
     offset = address = _HEADER + headers * _PROGRAM_HEADER
     for segment in segments:

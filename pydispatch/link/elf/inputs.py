@@ -159,7 +159,7 @@ class Object:
                 symbol.wanted_by.append(self.label)
             return symbol
         if entry.value > part.size:
-            raise LinkError(f"{self.label}: symbol '{entry.name}' lies outside its section {part.name}")
+            raise LinkError(f"{self.label}: symbol '{entry.name}' is outside its section {part.name}")
         if symbol.part is not None and symbol.binding == entry.binding == reader.GLOBAL:
             raise LinkError(f"duplicate symbol '{entry.name}': {symbol.part.owner} and {self.label} define it")
         if symbol.part is None or symbol.binding == reader.WEAK != entry.binding:

@@ -1,7 +1,7 @@
 """Links objects into an embedded ELF: a freestanding shared object that exports what it is asked to, and nothing else.
 
 Generated code and plain C need a small part of what a linker can do: sections that the exports refer to, relocations of
-a few kinds, no dynamic symbols to look up. `UnsupportedError` stands for everything else, which ld.lld can do.
+a few kinds, no dynamic symbols to look up. `UnsupportedError` is raised for everything else, which ld.lld can do.
 """
 
 from __future__ import annotations

@@ -128,4 +128,4 @@ def _put(part: Part, rule: Rule, content: bytearray, relocation: Relocation, val
             f"{part.owner}: {rule.name} to '{relocation.symbol.name}' in {part.name} does not fit: {error}"
         ) from None
     except struct.error:
-        raise LinkError(f"{part.owner}: {rule.name} at {relocation.offset:#x} lies outside {part.name}") from None
+        raise LinkError(f"{part.owner}: {rule.name} at {relocation.offset:#x} is outside {part.name}") from None

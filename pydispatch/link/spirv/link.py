@@ -273,7 +273,7 @@ class _Binding:
                 name = taker.parts.tables.names.get(variable, "")
                 raise InvalidArgumentError(
                     f"the function '{self.symbol}' of {taker.library.name} uses the buffer '{name}' at binding "
-                    f"{binding}; bindings stand for the buffers of the call, which passes {len(self.buffers)}"
+                    f"{binding}; bindings denote the buffers of the call, which passes {len(self.buffers)}"
                 )
             used.append((variable, self._view(variable_type(taker.parts, variable), binding)))
         arguments = [

@@ -1,6 +1,6 @@
 """Links WGSL: libraries define the functions that a kernel's module imports.
 
-What a module imports stands in comments, one line for each function and set of buffers, and for each question whether
+The imports of a module are comments, one line for each function and set of buffers, and for each question whether
 a function is there:
 
     // import scale as import0_scale(u32, i32) -> f32: binding0_f read, binding2_f write

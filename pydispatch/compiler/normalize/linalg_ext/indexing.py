@@ -10,7 +10,14 @@ from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import generic
 from pydispatch.compiler.normalize.linalg_ext.code import LoopBody, element_of, require_tensors
 from pydispatch.compiler.normalize.moves import projection
-from pydispatch.ir.dialects.iree_linalg_ext.indexing import GatherOp, MapLoad, MapStore, MapStoreOp, Scatter, ScatterOp
+from pydispatch.ir.dialects.iree_linalg_ext.indexing import (
+    GatherOp,
+    MapLoad,
+    MapStore,
+    MapStoreOp,
+    ScatterLike,
+    ScatterOp,
+)
 from pydispatch.ir.dialects.linalg.regions import IndexOp
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 from pydispatch.ir.dialects.util.scalars import OptimizationBarrierOp
@@ -25,7 +32,7 @@ def _own(build: Build, destination: SSAValue) -> SSAValue:
 
 def _scatter(op: Operation, build: Build) -> None:
     """Rewrite a scatter to one without a mask, with a destination that nothing else reads."""
-    assert isinstance(op, Scatter)
+    assert isinstance(op, ScatterLike)
     require_tensors(op)
     if isinstance(op, ScatterOp) and isinstance(op.outputs[0].owner, OptimizationBarrierOp) and len(op.inputs) == 2:
         return

@@ -7,10 +7,22 @@ which are resolved when the whole operation has been read.
 from pydispatch.ir.core.directives import regions, signatures
 from pydispatch.ir.core.directives.base import SHARED, directive, require, shared, stated, word_printed
 from pydispatch.ir.core.directives.operands import Mixed
-from pydispatch.ir.core.directives.properties import Choice, Index, NumberedChoice
+from pydispatch.ir.core.directives.properties import Index, KeywordChoice, NumberedChoice
 from pydispatch.ir.core.directives.types import ElementOf, Results
 
 __all__ = [
-    "SHARED", "Choice", "ElementOf", "Index", "Mixed", "NumberedChoice", "Results", "directive", "regions", "require",
-    "shared", "signatures", "stated", "word_printed",
+    "SHARED",
+    "ElementOf",
+    "Index",
+    "KeywordChoice",
+    "Mixed",
+    "NumberedChoice",
+    "Results",
+    "directive",
+    "regions",
+    "require",
+    "shared",
+    "signatures",
+    "stated",
+    "word_printed",
 ]  # fmt: skip

@@ -121,7 +121,7 @@ class Word(_Property):
 
 
 @directive
-class Choice(Word):
+class KeywordChoice(Word):
     """Directive for a keyword out of `WORDS`; `WHAT` describes these keywords in error messages."""
 
     WORDS: ClassVar[Sequence[str]] = ()
@@ -145,7 +145,7 @@ def _number_of(word: int) -> IntegerAttr:
 
 
 @directive
-class NumberedChoice(Choice):
+class NumberedChoice(KeywordChoice):
     """Directive for a keyword out of `WORDS`, bare or in quotes, whose property is the index of the keyword."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:

@@ -83,7 +83,7 @@ def _print_map_operands(printer: Printer, operands: Any, dims: int) -> None:
 
 
 class _BasisOp(IRDLOperation):
-    """`basis`: sizes outermost first, integers or values. static_basis has the dynamic index where a value stands."""
+    """`basis`: sizes outermost first, integers or values. static_basis has the dynamic index for each operand."""
 
     dynamic_basis = var_operand_def(IndexType)
     static_basis = prop_def(ArrayAttr)

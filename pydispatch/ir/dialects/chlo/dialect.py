@@ -9,7 +9,7 @@ from xdsl.irdl import IRDLOperation, irdl_attr_definition
 
 from pydispatch.ir.dialects.chlo.scan import ScanOp
 from pydispatch.ir.dialects.stablehlo import attributes
-from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Number
+from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, IntegerClause
 from pydispatch.ir.dialects.stablehlo.syntax import ARROW, operation
 
 UNARY = (
@@ -24,19 +24,19 @@ BROADCAST = (
 
 
 @irdl_attr_definition
-class ComparisonDirection(attributes.Word):
+class ComparisonDirection(attributes.KeywordAttr):
     name = "chlo.comparison_direction"
     WORDS = attributes.ComparisonDirection.WORDS
 
 
 @irdl_attr_definition
-class ComparisonType(attributes.Word):
+class ComparisonType(attributes.KeywordAttr):
     name = "chlo.comparison_type"
     WORDS = attributes.ComparisonType.WORDS
 
 
 @irdl_attr_definition
-class Precision(attributes.Word):
+class Precision(attributes.KeywordAttr):
     name = "chlo.precision"
     WORDS = attributes.Precision.WORDS
 
@@ -73,6 +73,6 @@ OPERATIONS: list[type[Operation]] = [
         required={"ragged_dot_dimension_numbers": RaggedDot},
     ),
     ScanOp,
-    operation("chlo.top_k", results="values indices", clauses=[Number("k")], signature=ARROW, parens=True),
+    operation("chlo.top_k", results="values indices", clauses=[IntegerClause("k")], signature=ARROW, parens=True),
 ]  # fmt: skip
 Chlo = Dialect("chlo", OPERATIONS, [ComparisonDirection, ComparisonType, Precision, RaggedDot])

@@ -53,7 +53,7 @@ class ExecutableTargetAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceTargetAttr(ParametrizedAttribute):
-    """`#hal.device.target<"id", {configuration}, [targets]>`; the list may stand in the dictionary as
+    """`#hal.device.target<"id", {configuration}, [targets]>`; the list may be an entry of the dictionary,
     `executable_targets`, as older releases write it."""
 
     name = "hal.device.target"

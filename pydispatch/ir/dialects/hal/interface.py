@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import Choice, Index, directive
+from pydispatch.ir.core.directives import Index, KeywordChoice, directive
 from pydispatch.ir.dialects.hal.layout import (
     BINDING_FLAGS,
     BINDING_TYPES,
@@ -54,7 +54,7 @@ class SetZero(CustomDirective):
 
 
 @directive
-class BindingKind(Choice):
+class BindingKind(KeywordChoice):
     """`storage_buffer` or `uniform_buffer`."""
 
     WORDS: ClassVar[Sequence[str]] = BINDING_TYPES

@@ -192,7 +192,7 @@ class ExternObjects(CustomDirective):
 
 @op_definition
 class DispatchExternOp(DispatchLikeOp):
-    """Dispatches an export of objects that stand right here.
+    """Dispatches an export of objects that the operation itself lists.
 
     `targets[i]` has `target_ordinals[i]` and `target_objects[i]`.
     """

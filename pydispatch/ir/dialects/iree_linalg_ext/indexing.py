@@ -86,8 +86,8 @@ def _check_mask(mask: SSAValue, slices: SSAValue, windows: Windows) -> None:
     check_shape("the mask", mask, shape_of(slices)[: windows.batch])
 
 
-class Scatter(BodyOp):
-    """The output with slices combined into it, where indices say; what would lie outside is left out.
+class ScatterLike(BodyOp):
+    """The output with slices combined into it, where indices say; elements outside are left out.
 
     inputs: the slices, their indices, and optionally which of them count. dimension_map: the dimensions of the output
     that indices are for. unique_indices: no element is in two slices; else they are combined in their order. The body
@@ -122,7 +122,7 @@ class Scatter(BodyOp):
 
 
 @op_definition
-class ScatterOp(Scatter):
+class ScatterOp(ScatterLike):
     name = "iree_linalg_ext.scatter"
     assembly_format = (
         "attr-dict `dimension_map` `=` custom<Numbers>($dimension_map) `unique_indices` `(` $unique_indices `)` "
@@ -184,7 +184,7 @@ class MapOp(IRDLOperation):
 
 
 class MapStore(MapOp):
-    """The output with the elements of the input written into it; what would lie outside is left out.
+    """The output with the elements of the input written into it; elements outside are left out.
 
     The body takes an index of the input, and yields one of the output and whether the element is written. No two
     elements are written to the same index.
@@ -210,7 +210,7 @@ class MapScatterOp(MapStore):
 class MapLoad(MapOp):
     """A tensor of the shape of the output with elements of the input.
 
-    The body takes an index of the output, and yields one of the input and what stands for an element outside of it.
+    The body takes an index of the output, and yields one of the input and the value of an element outside of it.
     """
 
     def verify_body(self) -> None:

@@ -44,7 +44,7 @@ class TransposeOp(IRDLOperation):
 
 @op_definition
 class ReshapeOp(IRDLOperation):
-    """Other sizes, which lie in a memref of integers."""
+    """Other sizes, which are read from a memref of integers."""
 
     name = "memref.reshape"
     source = operand_def(MemRefType)

@@ -1,4 +1,4 @@
-"""`#pyd.array<"name"> : tensor<…>`: a constant whose elements lie in a NumPy array of this process."""
+"""`#pyd.array<"name"> : tensor<…>`: a constant whose elements are those of a NumPy array of this process."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class NumPyArrayAttr(ParametrizedAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         parser.raise_error(
-            "#pyd.array stands for an array of the process that printed this program, and its elements are not in the "
+            "#pyd.array denotes an array of the process that printed this program, and its elements are not in the "
             "text: compile the module itself, or write dense<...>, dense_resource<...> or #flow.parameter.named<...>"
         )
 

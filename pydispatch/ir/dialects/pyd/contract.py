@@ -19,8 +19,8 @@ class ContractOp(IRDLOperation):
 
     M and N are static: the block lives in registers while K, which may be dynamic, runs. K may be several dimensions,
     the last one innermost, such as the rows and the columns of a window: `memref<Mx3xK…>, memref<3xKxN…>`. Strides are
-    read from the types: vectors lie along N when B's rows are contiguous, along K, which is one dimension then, when
-    that is contiguous in A and B. All three have one element type; beside f32, rows of B may have f16 or bf16, which
+    read from the types: vectors run along N when B's rows are contiguous, along K, which is one dimension then, when
+    that is contiguous in A and B. All three have one element type; next to f32, rows of B may have f16 or bf16, which
     are widened in registers where the target has instructions for that. The grouped form multiplies i16 into i32 or
     bf16 into f32, two steps of K at once, or i8 into i32, four: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>,
     memref<MxNxi32>`, or eight, the groups contiguous. `unsigned_a`, `unsigned_b`: bytes of A, or of B, are unsigned;

@@ -25,7 +25,7 @@ from pydispatch.ir.dialects.pyd import (
 class ImportAvailableOp(IRDLOperation):
     """`%has = pyd.import.available @my_mul : i1`: whether an import was found when the program was loaded.
 
-    The symbol is that of a declaration beside the calling function. True for everything that is not optional.
+    The symbol is that of a declaration in the module of the calling function. True for everything that is not optional.
     """
 
     name = "pyd.import.available"

@@ -19,7 +19,7 @@ from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import Choice, directive
+from pydispatch.ir.core.directives import KeywordChoice, directive
 
 LANES = 32
 """Invocations that do a block together."""
@@ -45,7 +45,7 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     """Return how the elements of a block of height x width are distributed over the lanes.
 
     fma: four by eight lanes, each with runs of `run` neighbours in both directions (`run_of`), so that the lanes
-    together read whole lines of A and B. tensor: as the accumulators of 16x8 products lie.
+    together read whole lines of A and B. tensor: as the accumulators of 16x8 products are distributed.
     """
     if form == "tensor":
         coordinates = [
@@ -69,7 +69,7 @@ def run_of(bits: int) -> int:
 
 
 @directive
-class Form(Choice):
+class Form(KeywordChoice):
     """Instruction form of a matrix product: fused multiply-adds or matrix units."""
 
     WORDS: ClassVar[Sequence[str]] = FORMS
@@ -81,7 +81,7 @@ class MmaOp(IRDLOperation):
     """`pyd.mma %lane, %a, %b, %c tensor : memref<MxK…>, memref<KxN…>, memref<S…, 5>`: C += A·B by a group of 32
     invocations that all run it, each with its number in the group as %lane.
 
-    A and B lie in workgroup memory and are the same for all 32; their rows or columns are contiguous, and begin at
+    A and B are in workgroup memory and are the same for all 32; their rows or columns are contiguous, and begin at
     multiples of 16 bytes. C is distributed over the private memory of the invocations: `lane_layout` says which element
     a slot is. `fma`: all have one type, products are fused with the sums, in order of K. `tensor`: A and B are f16
     or bf16, C is f32, K is a multiple of 16, and the sums of 16 products have the order and rounding of the machine.

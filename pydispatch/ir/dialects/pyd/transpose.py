@@ -1,4 +1,4 @@
-"""`pyd.transpose`: a small block of memory, turned, in kernel IR for CPUs."""
+"""`pyd.transpose`: a small block of memory, transposed, in kernel IR for CPUs."""
 
 from __future__ import annotations
 

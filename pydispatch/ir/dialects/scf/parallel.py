@@ -141,7 +141,7 @@ class InParallelOp(IRDLOperation):
 
 @irdl_op_definition
 class ForallOp(IRDLOperation):
-    """Iterations that are independent of each other. static_* have the dynamic index where a value stands."""
+    """Iterations that are independent of each other. static_* have the dynamic index for each operand."""
 
     name = "scf.forall"
     dynamic_lower = var_operand_def(IndexType)

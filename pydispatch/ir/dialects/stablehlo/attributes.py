@@ -34,7 +34,7 @@ def integers(attribute: Attribute | None) -> tuple[int, ...]:
 # --- words ---
 
 
-class Word(Data[str], SpacedOpaqueSyntaxAttribute):
+class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
     """Attribute that is one of the keywords in `WORDS`."""
 
     WORDS: ClassVar[tuple[str, ...]] = ()
@@ -53,43 +53,43 @@ class Word(Data[str], SpacedOpaqueSyntaxAttribute):
 
 
 @irdl_attr_definition
-class ComparisonDirection(Word):
+class ComparisonDirection(KeywordAttr):
     name = "stablehlo.comparison_direction"
     WORDS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
 
 @irdl_attr_definition
-class ComparisonType(Word):
+class ComparisonType(KeywordAttr):
     name = "stablehlo.comparison_type"
     WORDS = ("NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED")
 
 
 @irdl_attr_definition
-class Precision(Word):
+class Precision(KeywordAttr):
     name = "stablehlo.precision"
     WORDS = ("DEFAULT", "HIGH", "HIGHEST")
 
 
 @irdl_attr_definition
-class FftType(Word):
+class FftType(KeywordAttr):
     name = "stablehlo.fft_type"
     WORDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 
 
 @irdl_attr_definition
-class RngAlgorithm(Word):
+class RngAlgorithm(KeywordAttr):
     name = "stablehlo.rng_algorithm"
     WORDS = ("DEFAULT", "THREE_FRY", "PHILOX")
 
 
 @irdl_attr_definition
-class RngDistribution(Word):
+class RngDistribution(KeywordAttr):
     name = "stablehlo.rng_distribution"
     WORDS = ("UNIFORM", "NORMAL")
 
 
 @irdl_attr_definition
-class Transpose(Word):
+class Transpose(KeywordAttr):
     name = "stablehlo.transpose"
     WORDS = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 

@@ -63,7 +63,7 @@ class Clause:
         raise NotImplementedError
 
 
-class Numbers(Clause):
+class IntegersClause(Clause):
     """`dims = [0, 1]`."""
 
     constraint = NUMBERS
@@ -75,7 +75,7 @@ class Numbers(Clause):
         attributes.print_value(printer, attributes.integers(value))
 
 
-class Number(Clause):
+class IntegerClause(Clause):
     """`dim = 0`."""
 
     constraint = NUMBER
@@ -102,7 +102,9 @@ class Flag(Clause):
 class OneWord(Clause):
     """`type = RFFT`."""
 
-    def __init__(self, word: str, kind: type[attributes.Word], name: str | None = None, optional: bool = False) -> None:
+    def __init__(
+        self, word: str, kind: type[attributes.KeywordAttr], name: str | None = None, optional: bool = False
+    ) -> None:
         super().__init__(word, name, optional)
         self.kind = self.constraint = kind  # type: ignore[misc]
 

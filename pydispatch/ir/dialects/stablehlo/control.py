@@ -26,8 +26,8 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
     PAIRWISE,
     RESULT,
     SAME,
-    Signature,
     Types,
+    TypeSignature,
     make,
     operation,
     parse_attributes,
@@ -152,7 +152,7 @@ class TupleElementOp(IRDLOperation):
         FUNCTIONAL.print(printer, self)
 
 
-class TupleOf(Signature):
+class TupleOf(TypeSignature):
     """`tuple<T, U>`, the result of a `T` and a `U`."""
 
     def parse(self, parser: Parser, count: int) -> Types:

@@ -7,7 +7,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 
 from pydispatch.ir.dialects.stablehlo.attributes import Conv, Gather
-from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Number, Numbers
+from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, IntegerClause, IntegersClause
 from pydispatch.ir.dialects.stablehlo.syntax import operation
 
 _KNOWN = {"known_expanding_dimensions": NUMBERS, "known_nonexpanding_dimensions": NUMBERS}
@@ -19,7 +19,7 @@ _CONVOLUTION = {
 OPERATIONS: list[type[Operation]] = [
     operation(
         "stablehlo.dynamic_broadcast_in_dim", "operand output_dimensions",
-        clauses=[Numbers("dims", "broadcast_dimensions")], optional=_KNOWN,
+        clauses=[IntegersClause("dims", "broadcast_dimensions")], optional=_KNOWN,
     ),
     operation(
         "stablehlo.dynamic_conv", "lhs rhs padding", optional=_CONVOLUTION, base=IRDLOperation,
@@ -29,7 +29,7 @@ OPERATIONS: list[type[Operation]] = [
         "stablehlo.dynamic_gather", "operand start_indices slice_sizes", required={"dimension_numbers": Gather},
         optional={"indices_are_sorted": BoolAttr}, base=IRDLOperation,
     ),
-    operation("stablehlo.dynamic_iota", "output_shape", clauses=[Number("dim", "iota_dimension")]),
+    operation("stablehlo.dynamic_iota", "output_shape", clauses=[IntegerClause("dim", "iota_dimension")]),
     operation("stablehlo.dynamic_pad", "operand padding_value edge_padding_low edge_padding_high interior_padding"),
     operation("stablehlo.dynamic_reshape", "operand output_shape"),
     operation("stablehlo.real_dynamic_slice", "operand start_indices limit_indices strides"),

@@ -18,8 +18,8 @@ from pydispatch.ir.dialects.stablehlo.clauses import Clause, Properties
 from pydispatch.ir.dialects.stablehlo.syntax import (
     FUNCTIONAL,
     SAME,
-    Signature,
     Types,
+    TypeSignature,
     make,
     operation,
     parse_attributes,
@@ -37,7 +37,7 @@ BINARY = (
 )  # fmt: skip
 
 
-class Chosen(Signature):
+class Chosen(TypeSignature):
     """`P, T`: what decides, and the choices and the result."""
 
     def parse(self, parser: Parser, count: int) -> Types:
@@ -56,7 +56,7 @@ class Chosen(Signature):
             super().print(printer, op)
 
 
-class OfParts(Signature):
+class OfParts(TypeSignature):
     """`tensor<4xcomplex<f32>>`, the result of two `tensor<4xf32>`."""
 
     def parse(self, parser: Parser, count: int) -> Types:

@@ -19,7 +19,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 
 from pydispatch.ir.dialects.stablehlo.attributes import Gather, Scatter
-from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Numbers
+from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, IntegersClause
 from pydispatch.ir.dialects.stablehlo.syntax import operation
 
 
@@ -46,7 +46,7 @@ class ScatterOp(IRDLOperation):
 OPERATIONS: list[type[Operation]] = [
     ScatterOp,
     operation(
-        "stablehlo.dynamic_slice", "operand start_indices*", clauses=[Numbers("sizes", "slice_sizes")],
+        "stablehlo.dynamic_slice", "operand start_indices*", clauses=[IntegersClause("sizes", "slice_sizes")],
     ),
     operation("stablehlo.dynamic_update_slice", "operand update start_indices*"),
     operation(

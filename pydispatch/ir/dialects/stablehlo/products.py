@@ -35,7 +35,7 @@ from pydispatch.ir.dialects.stablehlo.clauses import (
     NUMBERS,
     Clause,
     Flag,
-    Numbers,
+    IntegersClause,
     OneWord,
     Precisions,
     Properties,
@@ -189,6 +189,6 @@ OPERATIONS: list[type[Operation]] = [
         "stablehlo.dot_general", "lhs rhs",
         clauses=[_BATCHING, _CONTRACTING, Precisions(), RecordClause("algorithm", DotAlgorithm, optional=True)],
     ),
-    operation("stablehlo.fft", clauses=[OneWord("type", FftType, "fft_type"), Numbers("length", "fft_length")]),
+    operation("stablehlo.fft", clauses=[OneWord("type", FftType, "fft_type"), IntegersClause("length", "fft_length")]),
     operation("stablehlo.triangular_solve", "a b", base=IRDLOperation, required={**_FLAGS, "transpose_a": Transpose}),
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 
 from pydispatch.ir.dialects.stablehlo.attributes import integers
-from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, Number, Numbers, Properties
+from pydispatch.ir.dialects.stablehlo.clauses import NUMBERS, IntegerClause, IntegersClause, Properties
 from pydispatch.ir.dialects.stablehlo.syntax import (
     FUNCTIONAL,
     RESULT,
@@ -109,21 +109,22 @@ def _range(parser: Parser) -> tuple[int, int, int]:
 
 
 _PADDING = (
-    Numbers("low", "edge_padding_low"), Numbers("high", "edge_padding_high"), Numbers("interior", "interior_padding")
+    IntegersClause("low", "edge_padding_low"), IntegersClause("high", "edge_padding_high"),
+    IntegersClause("interior", "interior_padding"),
 )  # fmt: skip
-_ALONG = Number("dim", "dimension")
+_ALONG = IntegerClause("dim", "dimension")
 
 OPERATIONS: list[type[Operation]] = [
     ConstantOp,
     SliceOp,
-    operation("stablehlo.broadcast", clauses=[Numbers("sizes", "broadcast_sizes")]),
-    operation("stablehlo.broadcast_in_dim", clauses=[Numbers("dims", "broadcast_dimensions")]),
+    operation("stablehlo.broadcast", clauses=[IntegersClause("sizes", "broadcast_sizes")]),
+    operation("stablehlo.broadcast_in_dim", clauses=[IntegersClause("dims", "broadcast_dimensions")]),
     operation("stablehlo.concatenate", "inputs*", clauses=[_ALONG]),
     operation("stablehlo.get_dimension_size", clauses=[_ALONG]),
-    operation("stablehlo.iota", "", "output", clauses=[Number("dim", "iota_dimension")], signature=RESULT),
+    operation("stablehlo.iota", "", "output", clauses=[IntegerClause("dim", "iota_dimension")], signature=RESULT),
     operation("stablehlo.pad", "operand padding_value", clauses=_PADDING),
     operation("stablehlo.reshape"),
-    operation("stablehlo.reverse", clauses=[Numbers("dims", "dimensions")], signature=SAME),
+    operation("stablehlo.reverse", clauses=[IntegersClause("dims", "dimensions")], signature=SAME),
     operation("stablehlo.set_dimension_size", "operand size", clauses=[_ALONG]),
-    operation("stablehlo.transpose", clauses=[Numbers("dims", "permutation")]),
+    operation("stablehlo.transpose", clauses=[IntegersClause("dims", "permutation")]),
 ]

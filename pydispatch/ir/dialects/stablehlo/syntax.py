@@ -40,7 +40,7 @@ class Types(NamedTuple):
     results: Sequence[Attribute]
 
 
-class Signature:
+class TypeSignature:
     """`(T, U) -> V`."""
 
     def parse(self, parser: Parser, count: int) -> Types:
@@ -57,7 +57,7 @@ class Signature:
         print_results(printer, op.result_types)
 
 
-class Same(Signature):
+class Same(TypeSignature):
     """`T` when operands and results have one type, the whole signature otherwise."""
 
     def parse(self, parser: Parser, count: int) -> Types:
@@ -73,7 +73,7 @@ class Same(Signature):
             super().print(printer, op)
 
 
-class Arrow(Signature):
+class Arrow(TypeSignature):
     """`T, U -> V`."""
 
     def parse(self, parser: Parser, count: int) -> Types:
@@ -89,7 +89,7 @@ class Arrow(Signature):
         print_results(printer, op.result_types)
 
 
-class Pairwise(Signature):
+class Pairwise(TypeSignature):
     """`T, U`: as many results as operands, of the same types."""
 
     def parse(self, parser: Parser, count: int) -> Types:
@@ -105,7 +105,7 @@ class Pairwise(Signature):
             super().print(printer, op)
 
 
-class ResultOnly(Signature):
+class ResultOnly(TypeSignature):
     """`T`, for an operation without operands."""
 
     def parse(self, parser: Parser, count: int) -> Types:
@@ -122,7 +122,7 @@ def print_results(printer: Printer, types: Sequence[Attribute]) -> None:
     print_types(printer, types)
 
 
-FUNCTIONAL, SAME, ARROW, PAIRWISE, RESULT = Signature(), Same(), Arrow(), Pairwise(), ResultOnly()
+FUNCTIONAL, SAME, ARROW, PAIRWISE, RESULT = TypeSignature(), Same(), Arrow(), Pairwise(), ResultOnly()
 
 
 # --- operations ---
@@ -132,7 +132,7 @@ class RegularOp(IRDLOperation):
     """An operation of the form that this file describes."""
 
     CLAUSES: ClassVar[tuple[Clause, ...]] = ()
-    SIGNATURE: ClassVar[Signature] = FUNCTIONAL
+    SIGNATURE: ClassVar[TypeSignature] = FUNCTIONAL
     PARENS: ClassVar[bool] = False
 
     @classmethod
@@ -227,7 +227,7 @@ def make(
 
 def operation(
     name: str, operands: str = "operand", results: str = "result", *, clauses: Sequence[Clause] = (),
-    signature: Signature = FUNCTIONAL, required: Mapping[str, Any] = {}, optional: Mapping[str, Any] = {},
+    signature: TypeSignature = FUNCTIONAL, required: Mapping[str, Any] = {}, optional: Mapping[str, Any] = {},
     regions: str = "", pure: bool = True, parens: bool = False, base: type[IRDLOperation] = RegularOp,
     operand_type: Any = TensorType,
 ) -> type[IRDLOperation]:  # fmt: skip

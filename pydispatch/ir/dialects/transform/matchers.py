@@ -1,4 +1,4 @@
-"""`transform` operations that look at the program and may say no: they stand in matchers."""
+"""`transform` operations that look at the program and may fail: they are used in matchers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import Choice, directive
+from pydispatch.ir.core.directives import KeywordChoice, directive
 from pydispatch.ir.dialects.transform.syntax import TYPED, PositionOp, RegionOp, TransformOp
 
 
@@ -35,7 +35,7 @@ class MatchOperationEmptyOp(TransformOp):
 
 
 @directive
-class Comparison(Choice):
+class Comparison(KeywordChoice):
     """Predicate of an integer comparison."""
 
     WORDS: ClassVar[Sequence[str]] = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -194,7 +194,7 @@ class Bound(CustomDirective):
 
 @op_definition
 class MatchDimBoundsOp(TransformOp):
-    """A size is known to lie between two numbers, both allowed; either may be `none`."""
+    """A size is known to be between two numbers, both allowed; either may be `none`."""
 
     name = "transform.iree.match.dim_bounds"
     dim = prop_def(IntegerAttr.constr(i64))

@@ -30,7 +30,7 @@ from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives import Choice, directive
+from pydispatch.ir.core.directives import KeywordChoice, directive
 
 TYPES: list[type[Attribute]] = [
     AffineMapType, AnyOpType, AnyValueType, AnyParamType, OperationType, ParamType, TypeParamType,
@@ -39,7 +39,7 @@ TYPES: list[type[Attribute]] = [
 
 @directive
 class HandleTypes(CustomDirective):
-    """`: (T, ...) -> (T, ...)`, `: T, T` or `: T -> T`, where one type may stand for all; nothing without handles."""
+    """`: (T, ...) -> (T, ...)`, `: T, T` or `: T -> T`, or one type for all; nothing without handles."""
 
     handles: VariadicOperandVariable
     types: TypeDirective
@@ -106,7 +106,7 @@ class Positions(CustomDirective):
 
 
 @directive
-class FailureMode(Choice):
+class FailureMode(KeywordChoice):
     """Failure mode of an operation: propagate a failure inside it, or suppress the failure."""
 
     WORDS: ClassVar[Sequence[str]] = ("propagate", "suppress")
