@@ -73,6 +73,10 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Return the quotient, or the remainder, of a non-negative index divided by `rhs`."""
         raise NotImplementedError
 
+    def component(self, built_in: str, dimension: int) -> V:
+        """Return a component of a built-in of three, as an index."""
+        raise NotImplementedError
+
     # Values
 
     def get(self, value: SSAValue) -> V:

@@ -1,8 +1,8 @@
-"""Representation of layout and executable constants as 32-bit words, in every shader language."""
+"""The grid, and layout and executable constants as 32-bit words, in every shader language."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import IndexType
@@ -50,3 +50,20 @@ def executable_constant(emitter: ShaderFunction[Any], op: Operation, constants: 
     if wide and tuple(constants[ordinal : ordinal + 2]) != (key, key):
         raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
     return ordinal, wide
+
+
+def grid(built_in: str) -> Callable[[ShaderFunction[Any], Operation], None]:
+    """Return the lowering of a dimension of the grid, which is a component of a built-in of the language."""
+
+    def lower(emitter: ShaderFunction[Any], op: Operation) -> None:
+        emitter.define(op.results[0], emitter.component(built_in, integer(op, "dimension")))
+
+    return lower
+
+
+def workgroup_size(emitter: ShaderFunction[Any], op: Operation) -> None:
+    """Define a dimension of the workgroup size as the size that the kernel's export declares.
+
+    The emitter chooses the actual number of invocations in a workgroup.
+    """
+    emitter.define(op.results[0], max(1, emitter.declared_size[integer(op, "dimension")]))

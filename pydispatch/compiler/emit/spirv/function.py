@@ -86,16 +86,15 @@ class FunctionEmitter(BlockArithmetic):
 
         return self.at_entry("invocation", make)
 
-    def component(self, builtin: str, dimension: int) -> Id:
-        """Return a component of a built-in of three, as an index."""
+    def component(self, built_in: str, dimension: int) -> Id:
         vector = self.m.type("TypeVector", self.m.int(32), 3)
 
         def make() -> Id:
-            whole = self.code.let("Load", vector, self.builtin(builtin, vector))
+            whole = self.code.let("Load", vector, self.builtin(built_in, vector))
             part = self.code.let("CompositeExtract", self.m.int(32), whole, dimension)
             return part if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), part)
 
-        return self.at_entry((builtin, dimension), make)
+        return self.at_entry((built_in, dimension), make)
 
     def builtin(self, name: str, type_: Id) -> Id:
         """Return the input variable of a built-in."""

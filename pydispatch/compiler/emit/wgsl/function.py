@@ -205,7 +205,6 @@ class FunctionEmitter(ShaderFunction[Name]):
         return self.at_entry(("index", word), lambda: self.let(text, "at"))
 
     def component(self, built_in: str, dimension: int) -> Name:
-        """Return a component of a built-in of three, as an index."""
         return self.index_of(f"{self.built_in(built_in)}.{'xyz'[dimension]}")
 
     def agreed(self, text: Name, value: SSAValue | None, type_: str) -> Name:

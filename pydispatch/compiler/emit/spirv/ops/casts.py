@@ -1,18 +1,19 @@
-"""arith conversions: one row per operation. Float to integer saturates, NaN gives 0."""
+"""Conversions of arith in SPIR-V; what they mean is in `shaders/casts.py`."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import Float64Type
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.shaders.casts import Casts
 from pydispatch.compiler.emit.shaders.integers import bits_of
-from pydispatch.compiler.emit.shaders.values import double_bits, is_native_float, known, signed, single_bits
+from pydispatch.compiler.emit.shaders.values import double_bits, is_native_float, single_bits
 from pydispatch.compiler.emit.spirv.definitions import expand, natively
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
 from pydispatch.compiler.emit.spirv.ops.arith import wrap, zero_extended
-from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
-from pydispatch.compiler.kernel_ir.types import is_float, is_integer
+from pydispatch.compiler.kernel_ir.readers import operands_of
+from pydispatch.compiler.kernel_ir.types import is_integer
 
 
 def resized(emitter: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
@@ -41,65 +42,6 @@ def unsigned_resized(emitter: FunctionEmitter, value: Id, bits: int, from_width:
         return emitter.code.let("Select", type_, value, emitter.m.integer(1, to_width), emitter.m.integer(0, to_width))
     plain = zero_extended(emitter, value, bits, from_width)
     return plain if from_width == to_width else emitter.code.let("UConvert", emitter.m.int(to_width), plain)
-
-
-def _extsi(emitter: FunctionEmitter, op: Operation) -> None:
-    source, target = op.operands[0].type, op.results[0].type
-    bits_of(emitter, source)
-    emitter.define(
-        op.results[0], resized(emitter, emitter.get(op.operands[0]), emitter.width(source), emitter.width(target))
-    )
-
-
-def _extui(emitter: FunctionEmitter, op: Operation) -> None:
-    source, target = op.operands[0].type, op.results[0].type
-    bits = bits_of(emitter, source)
-    emitter.define(
-        op.results[0],
-        unsigned_resized(emitter, emitter.get(op.operands[0]), bits, emitter.width(source), emitter.width(target)),
-    )
-
-
-def _bits(type_: Attribute) -> int:
-    return type_.width.data if type(type_) is IntegerType else 0
-
-
-def _trunci(emitter: FunctionEmitter, op: Operation) -> None:
-    (operand,), (result,) = operands_of(op), op.results
-    source, target = operand.type, result.type
-    if _bits(target) == 32 and _bits(source) == 64:  # the rule where elements are read in pairs
-        emitter.values[result] = emitter.code.let("SConvert", emitter.m.int(32), emitter.get(operand))
-        return
-    width = emitter.width(target)
-    value = resized(emitter, emitter.get(operand), emitter.width(source), width)
-    emitter.define(result, wrap(emitter, value, bits_of(emitter, target), width))
-
-
-def _index_cast(is_signed: bool) -> Lowering:
-    """Return the lowering of an index cast.
-
-    A wider integer saturates when it is cast to a 32-bit index, so that an out-of-bounds index stays out of bounds.
-    """
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        source, target = op.operands[0].type, op.results[0].type
-        bits, to_bits = bits_of(emitter, source), bits_of(emitter, target)
-        from_width, to_width = emitter.width(source), emitter.width(target)
-        value = emitter.index(op.operands[0])
-        if known(value):
-            number = value if is_signed else value & ((1 << bits) - 1)
-            emitter.define(op.results[0], signed(number, to_bits))
-            return
-        value = emitter.get(op.operands[0])
-        if isinstance(target, IndexType) and from_width > to_width:
-            value = _clamped(emitter, value)
-        if not is_signed and to_bits > bits:
-            value = unsigned_resized(emitter, value, bits, from_width, to_width)
-        else:
-            value = wrap(emitter, resized(emitter, value, from_width, to_width), to_bits, to_width)
-        emitter.define(op.results[0], value)
-
-    return lower
 
 
 def _clamped(emitter: FunctionEmitter, value: Id) -> Id:
@@ -145,41 +87,9 @@ def _saturated(
     return wrap(emitter, result, bits, register) if width > 1 else resized(emitter, result, 32, 1)
 
 
-def _int_to_float(is_signed: bool) -> Lowering:
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        source, target = op.operands[0].type, op.results[0].type
-        if not is_native_float(target):
-            expand(emitter, op)
-            return
-        bits, width = bits_of(emitter, source), emitter.width(source)
-        value = emitter.get(op.operands[0])
-        if width == 1:
-            value = resized(emitter, value, 1, 32) if is_signed else unsigned_resized(emitter, value, 1, 1, 32)
-        elif not is_signed:
-            value = zero_extended(emitter, value, bits, width)
-        emitter.define(
-            op.results[0], emitter.code.let("ConvertSToF" if is_signed else "ConvertUToF", emitter.type(target), value)
-        )
-
-    return lower
-
-
-def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
-    source, target = op.operands[0].type, op.results[0].type
-    if is_native_float(source) and is_native_float(target):
-        emitter.define(op.results[0], emitter.code.let("FConvert", emitter.type(target), emitter.get(op.operands[0])))
-    elif is_float(source) and is_float(target):
-        expand(emitter, op)
-    else:
-        raise emitter.error(f"{op_name(op)} from {source} to {target} cannot be compiled into a kernel")
-
-
 def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     (operand,), (result,) = operands_of(op), op.results
     source, target = operand.type, result.type
-    if type(target) is Float32Type and _bits(source) == 32:
-        emitter.values[result] = emitter.code.let("Bitcast", emitter.m.float(32), emitter.get(operand))
-        return
     a, b = emitter.type(source), emitter.type(target)
     value = emitter.get(operand)
     if a != b and not (is_integer(source) and is_integer(target)):
@@ -187,19 +97,41 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define(result, value)
 
 
-ROWS: dict[str, Lowering] = {
-    "arith.extsi": _extsi,
-    "arith.extui": _extui,
-    "arith.trunci": _trunci,
-    "arith.index_cast": _index_cast(is_signed=True),
-    "arith.index_castui": _index_cast(is_signed=False),
-    "arith.fptosi": _float_to_int(is_signed=True),
-    "arith.fptoui": _float_to_int(is_signed=False),
-    "arith.sitofp": _int_to_float(is_signed=True),
-    "arith.uitofp": _int_to_float(is_signed=False),
-    "arith.extf": _convert_float,
-    "arith.truncf": _convert_float,
-    "arith.scaling_extf": expand,
-    "arith.scaling_truncf": expand,
-    "arith.bitcast": _bitcast,
-}
+class _Casts(Casts[FunctionEmitter, Id]):
+    def operand(self, emitter: FunctionEmitter, value: SSAValue) -> Id:
+        return emitter.get(value)
+
+    def wrap(self, emitter: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
+        return wrap(emitter, value, bits, width)
+
+    def zero_extended(self, emitter: FunctionEmitter, value: Id, bits: int, width: int) -> Id:
+        return zero_extended(emitter, value, bits, width)
+
+    def resized(self, emitter: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
+        return resized(emitter, value, from_width, to_width)
+
+    def unsigned_resized(self, emitter: FunctionEmitter, value: Id, bits: int, from_width: int, to_width: int) -> Id:
+        return unsigned_resized(emitter, value, bits, from_width, to_width)
+
+    def saturated_index(self, emitter: FunctionEmitter, value: Id) -> Id:
+        return resized(emitter, _clamped(emitter, value), 64, 32)
+
+    def float_to_int(self, is_signed: bool) -> Lowering:
+        return _float_to_int(is_signed)
+
+    def int_to_float(self, emitter: FunctionEmitter, value: Id, width: int, is_signed: bool, target: Attribute) -> Id:
+        return emitter.code.let("ConvertSToF" if is_signed else "ConvertUToF", emitter.type(target), value)
+
+    def float_to_float(self, emitter: FunctionEmitter, value: SSAValue, target: Attribute) -> Id | None:
+        if not (is_native_float(value.type) and is_native_float(target)):
+            return None
+        return emitter.code.let("FConvert", emitter.type(target), emitter.get(value))
+
+    def bitcast(self, emitter: FunctionEmitter, op: Operation) -> None:
+        _bitcast(emitter, op)
+
+    def expand(self, emitter: FunctionEmitter, op: Operation) -> None:
+        expand(emitter, op)
+
+
+ROWS: dict[str, Lowering] = _Casts().rows()

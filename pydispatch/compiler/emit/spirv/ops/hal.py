@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.emit.shaders.hal import constant_words, executable_constant
+from pydispatch.compiler.emit.shaders.hal import constant_words, executable_constant, grid, workgroup_size
 from pydispatch.compiler.emit.shaders.values import is_native_float
 from pydispatch.compiler.emit.spirv.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.spirv.module import Id
@@ -95,25 +95,10 @@ def _specialized(emitter: FunctionEmitter, number: int) -> Id:
     return made
 
 
-def _grid(builtin: str) -> Lowering:
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        emitter.define(op.results[0], emitter.component(builtin, integer(op, "dimension")))
-
-    return lower
-
-
-def _size(emitter: FunctionEmitter, op: Operation) -> None:
-    """Define a dimension of the workgroup size as the size that the kernel's export declares.
-
-    The emitter chooses the actual number of invocations in a workgroup.
-    """
-    emitter.define(op.results[0], max(1, emitter.declared_size[integer(op, "dimension")]))
-
-
 ROWS: dict[str, Lowering] = {
     "hal.interface.constant.load": _constant,
     "hal.executable.constant.load": _executable_constant,
-    "hal.interface.workgroup.id": _grid("WorkgroupId"),
-    "hal.interface.workgroup.count": _grid("NumWorkgroups"),
-    "hal.interface.workgroup.size": _size,
+    "hal.interface.workgroup.id": grid("WorkgroupId"),
+    "hal.interface.workgroup.count": grid("NumWorkgroups"),
+    "hal.interface.workgroup.size": workgroup_size,
 }

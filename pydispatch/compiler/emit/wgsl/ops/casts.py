@@ -1,18 +1,19 @@
-"""arith conversions: one row per operation. Float to integer saturates, NaN gives 0."""
+"""Conversions of arith in WGSL; what they mean is in `shaders/casts.py`."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import Float32Type, Float64Type
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from pydispatch.compiler.emit.shaders.casts import Casts
 from pydispatch.compiler.emit.shaders.integers import bits_of
-from pydispatch.compiler.emit.shaders.values import is_native_float, known, signed
+from pydispatch.compiler.emit.shaders.values import is_native_float
 from pydispatch.compiler.emit.wgsl.definitions import expand, natively
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops.arith import wrap, zero_extended
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
-from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
-from pydispatch.compiler.kernel_ir.types import is_float, is_integer
+from pydispatch.compiler.kernel_ir.readers import operands_of
+from pydispatch.compiler.kernel_ir.types import is_integer
 
 
 def resized(emitter: FunctionEmitter, value: Name, from_width: int, to_width: int) -> Name:
@@ -32,58 +33,6 @@ def unsigned_resized(emitter: FunctionEmitter, value: Name, bits: int, from_widt
         return emitter.let(f"select({emitter.number(0, to_width)}, {emitter.number(1, to_width)}, {value})")
     plain = zero_extended(emitter, value, bits, from_width)
     return plain if from_width == to_width else emitter.let(f"vec2u({as_unsigned(plain)}, 0u)")
-
-
-def _extsi(emitter: FunctionEmitter, op: Operation) -> None:
-    source, target = op.operands[0].type, op.results[0].type
-    bits_of(emitter, source)
-    emitter.define(
-        op.results[0], resized(emitter, emitter.get(op.operands[0]), emitter.width(source), emitter.width(target))
-    )
-
-
-def _extui(emitter: FunctionEmitter, op: Operation) -> None:
-    source, target = op.operands[0].type, op.results[0].type
-    bits = bits_of(emitter, source)
-    emitter.define(
-        op.results[0],
-        unsigned_resized(emitter, emitter.get(op.operands[0]), bits, emitter.width(source), emitter.width(target)),
-    )
-
-
-def _trunci(emitter: FunctionEmitter, op: Operation) -> None:
-    (operand,), (result,) = emitter.operands(operands_of(op)), op.results
-    target = result.type
-    width = emitter.width(target)
-    value = resized(emitter, operand, emitter.width(op.operands[0].type), width)
-    emitter.define(result, wrap(emitter, value, bits_of(emitter, target), width))
-
-
-def _index_cast(is_signed: bool) -> Lowering:
-    """Return the lowering of an index cast.
-
-    A wider integer saturates when it is cast to a 32-bit index, so that an out-of-bounds index stays out of bounds.
-    """
-
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        source, target = op.operands[0].type, op.results[0].type
-        bits, to_bits = bits_of(emitter, source), bits_of(emitter, target)
-        from_width, to_width = emitter.width(source), emitter.width(target)
-        found = emitter.index(op.operands[0])
-        if known(found):
-            number = found if is_signed else found & ((1 << bits) - 1)  # type: ignore[operator]
-            emitter.define(op.results[0], signed(number, to_bits))  # type: ignore[arg-type]
-            return
-        value = emitter.get(op.operands[0])
-        if isinstance(target, IndexType) and from_width > to_width:
-            value = emitter.call("pyd_i64_saturated", value)
-        elif not is_signed and to_bits > bits:
-            value = unsigned_resized(emitter, value, bits, from_width, to_width)
-        else:
-            value = wrap(emitter, resized(emitter, value, from_width, to_width), to_bits, to_width)
-        emitter.define(op.results[0], value)
-
-    return lower
 
 
 def _float_to_int(is_signed: bool) -> Lowering:
@@ -110,50 +59,6 @@ def _float_to_int(is_signed: bool) -> Lowering:
     return natively(lower)
 
 
-def _int_to_float(is_signed: bool) -> Lowering:
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        source, (result,) = op.operands[0].type, op.results
-        if not is_native_float(result.type):
-            expand(emitter, op)
-            return
-        bits, width = bits_of(emitter, source), emitter.width(source)
-        (value,) = emitter.operands(operands_of(op))
-        if width == 1:
-            value = resized(emitter, value, 1, 32) if is_signed else unsigned_resized(emitter, value, 1, 1, 32)
-        elif not is_signed:
-            value = zero_extended(emitter, value, bits, width)
-        sign, register = "i" if is_signed else "u", max(width, 32)
-        if type(result.type) is Float32Type and register == 32:
-            emitter.define(result, emitter.let(f"f32({value})" if is_signed else f"f32({as_unsigned(value)})"))
-            return
-        if register == 32:  # to f64, of which all are numbers
-            value = (
-                emitter.call("pyd_i64_from_i32", value)
-                if is_signed
-                else emitter.let(f"vec2u({as_unsigned(value)}, 0u)")
-            )
-            register = 64
-        kind = "f32" if type(result.type) is Float32Type else "f64"
-        emitter.define(result, emitter.call(f"pyd_{sign}{register}_to_{kind}", value))
-
-    return lower
-
-
-def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
-    source, target = op.operands[0].type, op.results[0].type
-    if emitter.is_f16(source) and isinstance(target, Float32Type):
-        emitter.define(op.results[0], emitter.let(f"f32({emitter.get(op.operands[0])})"))
-    elif isinstance(source, Float32Type) and emitter.is_f16(target):
-        emitter.define(op.results[0], emitter.call("pyd_f16_nearest", *emitter.operands(operands_of(op))))
-    elif is_native_float(source) and is_native_float(target):
-        name = "pyd_f32_to_f64" if isinstance(target, Float64Type) else "pyd_f64_to_f32"
-        emitter.define(op.results[0], emitter.call(name, *emitter.operands(operands_of(op))))
-    elif is_float(source) and is_float(target):
-        expand(emitter, op)
-    else:
-        raise emitter.error(f"{op_name(op)} from {source} to {target} cannot be compiled into a kernel")
-
-
 def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     (operand,), (result,) = operands_of(op), op.results
     a, b = emitter.type(operand.type), emitter.type(result.type)
@@ -166,19 +71,58 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define(result, value)
 
 
-ROWS: dict[str, Lowering] = {
-    "arith.extsi": _extsi,
-    "arith.extui": _extui,
-    "arith.trunci": _trunci,
-    "arith.index_cast": _index_cast(is_signed=True),
-    "arith.index_castui": _index_cast(is_signed=False),
-    "arith.fptosi": _float_to_int(is_signed=True),
-    "arith.fptoui": _float_to_int(is_signed=False),
-    "arith.sitofp": _int_to_float(is_signed=True),
-    "arith.uitofp": _int_to_float(is_signed=False),
-    "arith.extf": _convert_float,
-    "arith.truncf": _convert_float,
-    "arith.scaling_extf": expand,
-    "arith.scaling_truncf": expand,
-    "arith.bitcast": _bitcast,
-}
+class _Casts(Casts[FunctionEmitter, Name]):
+    def operand(self, emitter: FunctionEmitter, value: SSAValue) -> Name:
+        return emitter.operands([value])[0]
+
+    def wrap(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+        return wrap(emitter, value, bits, width)
+
+    def zero_extended(self, emitter: FunctionEmitter, value: Name, bits: int, width: int) -> Name:
+        return zero_extended(emitter, value, bits, width)
+
+    def resized(self, emitter: FunctionEmitter, value: Name, from_width: int, to_width: int) -> Name:
+        return resized(emitter, value, from_width, to_width)
+
+    def unsigned_resized(
+        self, emitter: FunctionEmitter, value: Name, bits: int, from_width: int, to_width: int
+    ) -> Name:
+        return unsigned_resized(emitter, value, bits, from_width, to_width)
+
+    def saturated_index(self, emitter: FunctionEmitter, value: Name) -> Name:
+        return emitter.call("pyd_i64_saturated", value)
+
+    def float_to_int(self, is_signed: bool) -> Lowering:
+        return _float_to_int(is_signed)
+
+    def int_to_float(
+        self, emitter: FunctionEmitter, value: Name, width: int, is_signed: bool, target: Attribute
+    ) -> Name:
+        is_single, sign = type(target) is Float32Type, "i" if is_signed else "u"
+        if is_single and width == 32:
+            return emitter.let(f"f32({value})" if is_signed else f"f32({as_unsigned(value)})")
+        if width == 32 and is_signed:  # to f64, of which all are numbers
+            value = emitter.call("pyd_i64_from_i32", value)
+        elif width == 32:
+            value = emitter.let(f"vec2u({as_unsigned(value)}, 0u)")
+        return emitter.call(f"pyd_{sign}64_to_{'f32' if is_single else 'f64'}", value)
+
+    def float_to_float(self, emitter: FunctionEmitter, value: SSAValue, target: Attribute) -> Name | None:
+        source = value.type
+        if emitter.is_f16(source) and isinstance(target, Float32Type):
+            return emitter.let(f"f32({emitter.get(value)})")
+        if isinstance(source, Float32Type) and emitter.is_f16(target):
+            return emitter.call("pyd_f16_nearest", self.operand(emitter, value))
+        if not (is_native_float(source) and is_native_float(target)):
+            return None
+        name = "pyd_f32_to_f64" if isinstance(target, Float64Type) else "pyd_f64_to_f32"
+        return emitter.call(name, self.operand(emitter, value))
+
+    def bitcast(self, emitter: FunctionEmitter, op: Operation) -> None:
+        _bitcast(emitter, op)
+
+    def expand(self, emitter: FunctionEmitter, op: Operation) -> None:
+        expand(emitter, op)
+
+
+ROWS: dict[str, Lowering] = _Casts().rows()

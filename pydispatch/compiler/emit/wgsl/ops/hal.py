@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import Float32Type, IndexType
 from xdsl.ir import Attribute, Operation
 
-from pydispatch.compiler.emit.shaders.hal import constant_words, executable_constant
+from pydispatch.compiler.emit.shaders.hal import constant_words, executable_constant, grid, workgroup_size
 from pydispatch.compiler.emit.shaders.values import is_native_float
 from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops.arith import wrap
@@ -61,25 +61,10 @@ def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define(op.results[0], emitter.at_entry(key, lambda: _scalar(emitter, type_, 2 if is_wide else 1, word)))
 
 
-def _grid(built_in: str) -> Lowering:
-    def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        emitter.define(op.results[0], emitter.component(built_in, integer(op, "dimension")))
-
-    return lower
-
-
-def _size(emitter: FunctionEmitter, op: Operation) -> None:
-    """Define a dimension of the workgroup size as the size that the kernel's export declares.
-
-    The emitter chooses the actual number of invocations in a workgroup.
-    """
-    emitter.define(op.results[0], max(1, emitter.declared_size[integer(op, "dimension")]))
-
-
 ROWS: dict[str, Lowering] = {
     "hal.interface.constant.load": _constant,
     "hal.executable.constant.load": _executable_constant,
-    "hal.interface.workgroup.id": _grid("workgroup"),
-    "hal.interface.workgroup.count": _grid("workgroups"),
-    "hal.interface.workgroup.size": _size,
+    "hal.interface.workgroup.id": grid("workgroup"),
+    "hal.interface.workgroup.count": grid("workgroups"),
+    "hal.interface.workgroup.size": workgroup_size,
 }

@@ -1,0 +1,170 @@
+"""Conversions of arith, with one meaning in every shader language.
+
+Floats become integers with saturation, and NaN becomes 0 (docs/kernel-ir.md, Numbers).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from pydispatch.compiler.emit.shaders.function import ShaderFunction
+from pydispatch.compiler.emit.shaders.integers import bits_of
+from pydispatch.compiler.emit.shaders.values import is_native_float, known, signed
+from pydispatch.compiler.kernel_ir.readers import op_name
+from pydispatch.compiler.kernel_ir.types import is_float
+
+E = TypeVar("E", bound=ShaderFunction[Any])
+V = TypeVar("V")
+
+
+class Casts(ABC, Generic[E, V]):
+    """Lowerings of conversions for the emitter E, whose values are V."""
+
+    # Instructions of the language
+
+    @abstractmethod
+    def operand(self, emitter: E, value: SSAValue) -> V:
+        """Return the operand of an instruction."""
+
+    @abstractmethod
+    def wrap(self, emitter: E, value: V, bits: int, width: int) -> V:
+        """Extend the low `bits` bits of a register with their sign, and return the register."""
+
+    @abstractmethod
+    def zero_extended(self, emitter: E, value: V, bits: int, width: int) -> V:
+        """Extend the low `bits` bits of a register with zeros, and return the register."""
+
+    @abstractmethod
+    def resized(self, emitter: E, value: V, from_width: int, to_width: int) -> V:
+        """Convert a register to another width, keeping the sign."""
+
+    @abstractmethod
+    def unsigned_resized(self, emitter: E, value: V, bits: int, from_width: int, to_width: int) -> V:
+        """Convert a register of `bits` significant bits to a number without sign in an equal or larger width."""
+
+    @abstractmethod
+    def saturated_index(self, emitter: E, value: V) -> V:
+        """Emit the index of 32 bits that is nearest to an integer of 64 bits."""
+
+    @abstractmethod
+    def float_to_int(self, is_signed: bool) -> Callable[[E, Operation], None]:
+        """Return the lowering of a conversion of a float to an integer."""
+
+    @abstractmethod
+    def int_to_float(self, emitter: E, value: V, width: int, is_signed: bool, target: Attribute) -> V:
+        """Emit the conversion of a register of 32 or 64 bits to f32 or f64."""
+
+    @abstractmethod
+    def float_to_float(self, emitter: E, value: SSAValue, target: Attribute) -> V | None:
+        """Emit a conversion that the language has; None for others."""
+
+    @abstractmethod
+    def bitcast(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.bitcast`."""
+
+    @abstractmethod
+    def expand(self, emitter: E, op: Operation) -> None:
+        """Emit the definition of an operation in its place."""
+
+    # Lowerings
+
+    def sign_extended(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.extsi`."""
+        (operand,), (result,) = op.operands, op.results
+        bits_of(emitter, operand.type)
+        widths = emitter.width(operand.type), emitter.width(result.type)
+        emitter.define(result, self.resized(emitter, emitter.get(operand), *widths))
+
+    def extended_with_zeros(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.extui`."""
+        (operand,), (result,) = op.operands, op.results
+        bits, widths = bits_of(emitter, operand.type), (emitter.width(operand.type), emitter.width(result.type))
+        emitter.define(result, self.unsigned_resized(emitter, emitter.get(operand), bits, *widths))
+
+    def truncated(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.trunci`."""
+        (operand,), (result,) = op.operands, op.results
+        width = emitter.width(result.type)
+        value = self.resized(emitter, self.operand(emitter, operand), emitter.width(operand.type), width)
+        emitter.define(result, self.wrap(emitter, value, bits_of(emitter, result.type), width))
+
+    def index_cast(self, is_signed: bool) -> Callable[[E, Operation], None]:
+        """Return the lowering of an index cast.
+
+        A wider integer saturates when it is cast to a 32-bit index, so that an out-of-bounds index stays out of bounds.
+        """
+
+        def lower(emitter: E, op: Operation) -> None:
+            (operand,), (result,) = op.operands, op.results
+            bits, to_bits = bits_of(emitter, operand.type), bits_of(emitter, result.type)
+            from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
+            index = emitter.index(operand)
+            if known(index):
+                number = index if is_signed else index & ((1 << bits) - 1)
+                emitter.define(result, signed(number, to_bits))
+                return
+            value = emitter.get(operand)
+            if isinstance(result.type, IndexType) and from_width > to_width:
+                value = self.saturated_index(emitter, value)
+            elif not is_signed and to_bits > bits:
+                value = self.unsigned_resized(emitter, value, bits, from_width, to_width)
+            else:
+                value = self.wrap(emitter, self.resized(emitter, value, from_width, to_width), to_bits, to_width)
+            emitter.define(result, value)
+
+        return lower
+
+    def from_int(self, is_signed: bool) -> Callable[[E, Operation], None]:
+        """Return the lowering of a conversion of an integer to a float."""
+
+        def lower(emitter: E, op: Operation) -> None:
+            (operand,), (result,) = op.operands, op.results
+            if not is_native_float(result.type):
+                self.expand(emitter, op)
+                return
+            bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)
+            value = self.operand(emitter, operand)
+            if width == 1 and is_signed:
+                value = self.resized(emitter, value, 1, 32)
+            elif width == 1:
+                value = self.unsigned_resized(emitter, value, 1, 1, 32)
+            elif not is_signed:
+                value = self.zero_extended(emitter, value, bits, width)
+            emitter.define(result, self.int_to_float(emitter, value, max(width, 32), is_signed, result.type))
+
+        return lower
+
+    def between_floats(self, emitter: E, op: Operation) -> None:
+        """Lower `arith.extf` and `arith.truncf`."""
+        (operand,), (result,) = op.operands, op.results
+        value = self.float_to_float(emitter, operand, result.type)
+        if value is not None:
+            emitter.define(result, value)
+        elif is_float(operand.type) and is_float(result.type):
+            self.expand(emitter, op)
+        else:
+            raise emitter.error(f"{op_name(op)} from {operand.type} to {result.type} cannot be compiled into a kernel")
+
+    def rows(self) -> dict[str, Callable[[E, Operation], None]]:
+        """Return the lowerings by operation."""
+        return {
+            "arith.extsi": self.sign_extended,
+            "arith.extui": self.extended_with_zeros,
+            "arith.trunci": self.truncated,
+            "arith.index_cast": self.index_cast(is_signed=True),
+            "arith.index_castui": self.index_cast(is_signed=False),
+            "arith.fptosi": self.float_to_int(is_signed=True),
+            "arith.fptoui": self.float_to_int(is_signed=False),
+            "arith.sitofp": self.from_int(is_signed=True),
+            "arith.uitofp": self.from_int(is_signed=False),
+            "arith.extf": self.between_floats,
+            "arith.truncf": self.between_floats,
+            "arith.scaling_extf": self.expand,
+            "arith.scaling_truncf": self.expand,
+            "arith.bitcast": self.bitcast,
+        }
