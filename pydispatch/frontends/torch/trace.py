@@ -191,7 +191,7 @@ class Tracer:
                 why = "a later node computes it: nodes must be in order, without cycles" if later else "nothing does"
                 raise self.b.fail(f"'{argument.name:.120}' is used before anything computed it ({why})")
             if isinstance(missing := values[argument.name], _NotConverted):
-                text = f"result {missing.number} of {missing.operator} is used, and it is not converted"
+                text = f"result {missing.index} of {missing.operator} is used, and it is not converted"
                 raise self.b.fail(text, "results are numbered from 0; those that nothing uses need no conversion")
             return values[argument.name]
         if isinstance(argument, tuple):
@@ -265,7 +265,7 @@ class _NotConverted:
     """A result that the conversion of an operator does not give."""
 
     operator: str
-    number: int
+    index: int
 
 
 def writes(operator: str) -> bool:

@@ -66,14 +66,14 @@ def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int
     """Return how many elements of an axis lie in each window."""
     b = tracer.b
 
-    def number(size: Size) -> Tensor:
+    def size_tensor(size: Size) -> Tensor:
         return reductions.size_as(b, size, I64)
 
-    first = ew.binary(b, "mul", shapes.iota(b, [out], 0, I64), number(stride))
-    first = ew.binary(b, "sub", first, number(low))
-    last = ew.binary(b, "min", ew.binary(b, "add", first, number(kernel)), number(size))
-    count = ew.binary(b, "sub", last, ew.binary(b, "max", first, number(0)))
-    return ew.binary(b, "max", count, number(1))  # None only where every element is padding.
+    first = ew.binary(b, "mul", shapes.iota(b, [out], 0, I64), size_tensor(stride))
+    first = ew.binary(b, "sub", first, size_tensor(low))
+    last = ew.binary(b, "min", ew.binary(b, "add", first, size_tensor(kernel)), size_tensor(size))
+    count = ew.binary(b, "sub", last, ew.binary(b, "max", first, size_tensor(0)))
+    return ew.binary(b, "max", count, size_tensor(1))  # None only where every element is padding.
 
 
 def _avg_pool(tracer: TosaTracer, op: Operation, inputs: list[Tensor]) -> Results:

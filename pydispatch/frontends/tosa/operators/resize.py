@@ -40,11 +40,11 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
         )
     out = room // denominator + 1
 
-    def number(n: Size) -> Tensor:
+    def size_tensor(n: Size) -> Tensor:
         return reductions.size_as(builder, n, I32)
 
     def binary(name: str, x: Tensor, n: Size) -> Tensor:
-        return ew.binary(builder, name, x, number(n))
+        return ew.binary(builder, name, x, size_tensor(n))
 
     at = binary("add", binary("mul", shapes.iota(builder, [out], 0, I32), denominator), offset)
     rest = binary("rem", binary("add", binary("rem", at, numerator), numerator), numerator)

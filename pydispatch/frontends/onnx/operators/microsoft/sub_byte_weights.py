@@ -84,13 +84,13 @@ def _weights(
     shifts = shapes.reshape(b, b.constant([bits * i for i in range(count)], U8), [count, 1, 1])
     mask, middle = (1 << bits) - 1, float(1 << bits - 1)
 
-    def number(byte: Element, shift: Element) -> Element:
+    def unpacked(byte: Element, shift: Element) -> Element:
         return (byte.binary("shift_right_logical", shift) & mask).to(inner)
 
     operands = bytes_, shifts, of_blocks(scales)
     if zeros is None:
-        return formula(b, lambda v, h, s: (number(v, h) - middle) * s.to(inner), *operands)
-    return formula(b, lambda v, h, s, z: number(v, h) * s.to(inner) - z, *operands, of_blocks(zeros))
+        return formula(b, lambda v, h, s: (unpacked(v, h) - middle) * s.to(inner), *operands)
+    return formula(b, lambda v, h, s, z: unpacked(v, h) * s.to(inner) - z, *operands, of_blocks(zeros))
 
 
 def _unpacked(call: NodeCall, x: Tensor, bits: int) -> Tensor:
