@@ -22,11 +22,10 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER
 from pydispatch.compiler.constants.known import KnownConstants, known_of
 from pydispatch.compiler.constants.sink import in_order, replace
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types
+from pydispatch.compiler.fusion.build import affine_maps, rewrite_loops
 from pydispatch.compiler.fusion.dim_orders import permuted_fill, transposed
 from pydispatch.compiler.fusion.simplify import erase_unused, simplify
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
@@ -235,11 +234,9 @@ def _rewrite(windows: WindowReduction) -> None:
     axes = [a for a in range(len(g.maps[image].results)) if a != windows.channel] + [windows.channel]
     inputs, maps = list(g.inputs), [*g.maps[:-1], _reordered(out, order)]
     inputs[image], maps[image] = in_order(op, windows.image, axes), _reordered(maps[image], axes)
-    new = GenericOp(
-        inputs, [start], op.body.clone(), affine_maps(maps), iterator_types(g.iterators), [start.type]
-    )  # fmt: skip
-    new.attributes[KEPT_ORDER] = UnitAttr()
-    replace(op, transposed(before(new, op), order, op))
+    new = rewrite_loops(op, [*inputs, start], maps)
+    cast(GenericOp, new.owner).attributes[KEPT_ORDER] = UnitAttr()
+    replace(op, transposed(new, order, op))
 
 
 def _reordered(map_: AffineMap, order: Sequence[int]) -> AffineMap:

@@ -1,13 +1,61 @@
-"""Attributes of structured operations and reshapes, from numbers."""
+"""Generics with other loops, copies, and the attributes of structured operations and reshapes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr, TensorType
 from xdsl.dialects.linalg.attrs import IteratorType, IteratorTypeAttr
+from xdsl.dialects.linalg.ops import GenericOp, YieldOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.analysis.edit import before
+
+
+def rewrite_loops(
+    op: GenericOp, operands: Sequence[SSAValue], maps: Sequence[AffineMap], iterators: Iterable[str] | None = None
+) -> SSAValue:
+    """Insert a generic with the body of `op` and other loops or operands before it.
+
+    Args:
+        op: The generic; it stays, and its body is copied.
+        operands: The inputs and outputs, as many of each as `op` has.
+        maps: The indexing map of each operand, over the new loops.
+        iterators: The iterator type of each new loop; by default, the loops are those of `op`.
+
+    Returns:
+        The first result.
+    """
+    inputs, outputs = operands[: len(op.inputs)], operands[len(op.inputs) :]
+    kinds = op.iterator_types if iterators is None else iterator_types(iterators)
+    types = [output.type for output in outputs]
+    return before(GenericOp(inputs, outputs, op.body.clone(), affine_maps(maps), kinds, types), op)
+
+
+def insert_copy(
+    op: Operation, value: SSAValue, index: AffineMap, type_: TensorType[Attribute], dims: Sequence[SSAValue] = ()
+) -> SSAValue:
+    """Insert a generic that copies elements of a tensor before `op`.
+
+    Args:
+        op: The operation before which it is inserted.
+        value: The tensor that is read.
+        index: The map from an index of the result to the index in `value`.
+        type_: The type of the result.
+        dims: The dynamic sizes of the result, in order.
+
+    Returns:
+        The copy.
+    """
+    body = Block(arg_types=[type_.element_type] * 2)
+    body.add_op(YieldOp(body.args[0]))
+    empty = before(tensor.EmptyOp(dims, type_), op)
+    rank = type_.get_num_dims()
+    maps = affine_maps([index, AffineMap.identity(rank)])
+    return before(GenericOp([value], [empty], Region(body), maps, iterator_types(["parallel"] * rank), [type_]), op)
 
 
 def affine_maps(maps: Iterable[AffineMap]) -> ArrayAttr[AffineMapAttr]:

@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import size_operands
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.compiler.fusion.build import reassociation, rewrite_loops
 from pydispatch.ir.core.rewriting import replace_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import structured
@@ -63,13 +63,11 @@ def _sink(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShape
             operands.append(collapsed(user, value, parts, [math.prod(shape[i] for i in part) for part in parts]))
     n = len(groups)
     new_maps = [AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in k)) for k in kept if k is not None]
-    inputs, outputs = operands[: len(g.inputs)], operands[len(g.inputs) :]
-    stage = GenericOp(inputs, outputs, user.body.clone(), affine_maps(new_maps), iterator_types(["parallel"] * n),
-                      [outputs[0].type])  # fmt: skip
+    stage = rewrite_loops(user, operands, new_maps, ["parallel"] * n)
     type_ = user.results[0].type
     assert isinstance(type_, TensorType)
     dims = list(expand.dynamic_output_shape)
-    result = tensor.ExpandShapeOp(before(stage, user), dims, expand.reassociation, list(type_.get_shape()), type_)
+    result = tensor.ExpandShapeOp(stage, dims, expand.reassociation, list(type_.get_shape()), type_)
     before(result, user)
     replace_op(user, result.results[0])
     return result

@@ -11,14 +11,13 @@ from typing import cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
-from xdsl.dialects.linalg.ops import GenericOp, YieldOp
-from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, is_fill, size_operands
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types
+from pydispatch.compiler.fusion.build import affine_maps, insert_copy
 from pydispatch.compiler.fusion.maps import copied, generic_like, padded, pads_simply
 from pydispatch.ir.affine_maps import is_identity, is_permutation, is_projected_permutation, is_projection
 from pydispatch.ir.structured import GENERIC, Structured, is_reduction, structured
@@ -78,7 +77,7 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
         return None
     loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]
     maps = [m.replace_dims_and_symbols(loops, [], len(order), 0) for m in g.maps[:-1]]
-    maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(place) for place in sorted(written))))
+    maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(dim) for dim in sorted(written))))
     new = generic_like(op, op.detach_region(0), g.inputs, [init], maps, [g.iterators[d] for d in order], loops)
     return transposed(new, dims, op)
 
@@ -158,17 +157,13 @@ def pad_before_copy(op: Operation) -> SSAValue | None:
     return transposed(padded(pad, copy.inputs[0], order), order, op)
 
 
-def transposed(value: SSAValue, places: Sequence[int], op: Operation) -> SSAValue:
-    """Insert a transposing copy of a tensor before `op`, and return it. places: the dimensions of the copy that those
-    of the tensor are.
+def transposed(value: SSAValue, permutation: Sequence[int], op: Operation) -> SSAValue:
+    """Insert a transposing copy of a tensor before `op`, and return it. permutation: for each dimension of the tensor,
+    that of the copy.
     """
-    assert isinstance(value.type, TensorType)
-    element, rank = value.type.element_type, len(places)
+    rank = len(permutation)
     axes = [d for d, n in enumerate(shape_of(value)) if n < 0]
-    sizes = sorted(zip(axes, dynamic_sizes(value, op), strict=True), key=lambda pair: places[pair[0]])
-    type_ = reordered_type(value, [places.index(d) for d in range(rank)])
-    block = Block(arg_types=[element, element])
-    block.add_op(YieldOp(block.args[0]))
-    maps = affine_maps([AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in places)), AffineMap.identity(rank)])
-    empty = before(tensor.EmptyOp([size for _, size in sizes], type_), op)
-    return before(GenericOp([value], [empty], Region(block), maps, iterator_types(["parallel"] * rank), [type_]), op)
+    sizes = sorted(zip(axes, dynamic_sizes(value, op), strict=True), key=lambda pair: permutation[pair[0]])
+    type_ = reordered_type(value, [permutation.index(d) for d in range(rank)])
+    index = AffineMap(rank, 0, tuple(AffineExpr.dimension(d) for d in permutation))
+    return insert_copy(op, value, index, type_, [size for _, size in sizes])

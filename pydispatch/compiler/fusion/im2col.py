@@ -18,14 +18,14 @@ from typing import cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DYNAMIC_INDEX, Float32Type, Float64Type, IntegerType, TensorType, i32
-from xdsl.dialects.linalg.ops import GenericOp, YieldOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
 from pydispatch.compiler.analysis.kinds import is_constant
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.compiler.fusion.build import insert_copy, reassociation, rewrite_loops
 from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, run_of, sink
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
@@ -182,14 +182,7 @@ def _rewrite(convolution: Convolution) -> None:
     reads = AffineMap(
         len(order), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in convolution.image_map.results)
     )
-    body = Block(arg_types=[element, element])
-    body.add_op(YieldOp(body.args[0]))
-    patches = before(
-        GenericOp(
-            [convolution.image], [before(tensor.EmptyOp(dims, spread), op)], Region(body),
-            affine_maps([reads, AffineMap.identity(len(order))]), iterator_types(["parallel"] * len(order)), [spread],
-        ), op,
-    )  # fmt: skip
+    patches = insert_copy(op, convolution.image, reads, spread, dims)
     n = len(convolution.batches)
     ones = [[i] for i in range(n)]
     columns = _matrix(op, patches, ones, inner, convolution)
@@ -211,10 +204,9 @@ def _rewrite(convolution: Convolution) -> None:
     if convolution.channels_last:
         results = ((step, row), (*outer, place, step), (*outer, place, row))
     maps = [AffineMap(n + 3, 0, tuple(r)) for r in results]
-    kinds = iterator_types([*["parallel"] * (n + 2), "reduction"])
     inputs = [matrix, columns] if op.inputs[0] is convolution.filter else [columns, matrix]
     maps = maps if op.inputs[0] is convolution.filter else [maps[1], maps[0], maps[2]]
-    product = before(GenericOp(inputs, [start], op.body.clone(), affine_maps(maps), kinds, [start.type]), op)
+    product = rewrite_loops(op, [*inputs, start], maps, [*["parallel"] * (n + 2), "reduction"])
     expand = tensor.ExpandShapeOp(product, dims, reassociation(groups), list(type_.get_shape()), type_)
     before(expand, op)
     replace_op(op, expand.results[0])

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from xdsl.dialects import tensor
 from xdsl.dialects.builtin import Float32Type, Float64Type, TensorType
-from xdsl.dialects.linalg.ops import GenericOp, YieldOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.linalg.ops import GenericOp
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types
+from pydispatch.compiler.fusion.build import insert_copy, rewrite_loops
 from pydispatch.compiler.kernels.matmul.legality import MOST_ORDERINGS
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.compiler.tensor_ops.registry import source_of
@@ -66,24 +64,11 @@ def _rewrite(op: GenericOp, contraction: Contraction) -> None:
     order = [*(i for i in range(rank) if i != last), last]
     ordered = TensorType(element, [type_.get_shape()[i] for i in order])
     reads = AffineMap(rank, 0, tuple(AffineDimExpr(order.index(i)) for i in range(rank)))
-    body = Block(arg_types=[element, element])
-    body.add_op(YieldOp(body.args[0]))
-    copy = before(
-        GenericOp(
-            [value], [before(tensor.EmptyOp([], ordered), op)], Region(body),
-            affine_maps([reads, AffineMap.identity(rank)]), iterator_types(["parallel"] * rank), [ordered],
-        ), op,
-    )  # fmt: skip
+    copy = insert_copy(op, value, reads, ordered)
     maps = list(contraction.generic.maps)
     maps[contraction.b.main] = AffineMap(
         maps[contraction.b.main].num_dims, 0, tuple(maps[contraction.b.main].results[i] for i in order)
     )
     operands = list(op.operands)
     operands[contraction.b.main] = copy
-    count = len(op.inputs)
-    generic = GenericOp(
-        operands[:count], operands[count:], op.body.clone(), affine_maps(maps), op.iterator_types,
-        [result.type for result in op.results],
-    )  # fmt: skip
-    before(generic, op)
-    replace_op(op, generic.results[0])
+    replace_op(op, rewrite_loops(op, operands, maps))

@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.compiler.fusion.build import reassociation, rewrite_loops
 from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, sink
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
 from pydispatch.ir.core.rewriting import replace_op
@@ -116,10 +116,7 @@ def _rewrite(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
             value if whole else collapsed(op, value, groups, [math.prod(shape[i] for i in group) for group in groups])
         )
         out = groups
-    count = len(generic.inputs)
-    kinds = iterator_types([generic.iterators[d] for d in kept])
-    inputs, outputs = operands[:count], operands[count:]
-    product = before(GenericOp(inputs, outputs, op.body.clone(), affine_maps(maps), kinds, [outputs[0].type]), op)
+    product = rewrite_loops(op, operands, maps, [generic.iterators[d] for d in kept])
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
     expand = tensor.ExpandShapeOp(product, [], reassociation(out), list(type_.get_shape()), type_)

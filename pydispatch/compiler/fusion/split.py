@@ -15,7 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.edit import before
-from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
+from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation, rewrite_loops
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.compiler.tensor_ops.registry import source_of
 from pydispatch.ir.affine_maps import dims_in
@@ -56,11 +56,11 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     if neutral is None:
         return
     if (inner := _short_runs(op)) is not None:
-        op = _apart(op, combine, neutral, inner)
-    place = _place(op)
-    if place is None:
+        op = _split_off(op, combine, neutral, inner)
+    choice = _choose_split_loop(op)
+    if choice is None:
         return
-    loop, parts = place
+    loop, parts = choice
     g = structured(op)
     over = g.extent(loop) % parts
     if over:
@@ -77,11 +77,7 @@ def _split(op: GenericOp, reassociate: bool) -> None:
     init = before(tensor.SplatOp(before(arith.ConstantOp(neutral), op), [], partial), op)
     out = _shifted(g.maps[-1], loop, split=False)
     new_maps.append(AffineMap(out.num_dims, 0, (AffineExpr.dimension(loop), *out.results)))
-    stage = GenericOp(
-        inputs, [init], op.body.clone(), affine_maps(new_maps),
-        iterator_types([*g.iterators[:loop], "parallel", *g.iterators[loop:]]), [partial],
-    )  # fmt: skip
-    partials = before(stage, op)
+    partials = rewrite_loops(op, [*inputs, init], new_maps, [*g.iterators[:loop], "parallel", *g.iterators[loop:]])
     _combine(op, combine, partials, 0)
 
 
@@ -121,8 +117,11 @@ def _short_runs(op: GenericOp) -> int | None:
     return inner if inner in loops and between and short else None
 
 
-def _apart(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> GenericOp:
-    """Take `inner` out of a reduction: the sums for each of its steps, which are returned, are added up afterwards."""
+def _split_off(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> GenericOp:
+    """Split the loop `inner` off a reduction: compute a sum for each of its steps, and reduce these sums afterwards.
+
+    Returns the generic of the sums.
+    """
     g = structured(op)
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
@@ -130,12 +129,9 @@ def _apart(op: GenericOp, combine: Operation, neutral: Any, inner: int) -> Gener
     init = before(tensor.SplatOp(before(arith.ConstantOp(neutral), op), [], partial), op)
     out = AffineMap(g.maps[-1].num_dims, 0, (*g.maps[-1].results, AffineExpr.dimension(inner)))
     kinds = ["parallel" if i == inner else kind for i, kind in enumerate(g.iterators)]
-    stage = GenericOp(
-        list(op.inputs), [init], op.body.clone(), affine_maps([*g.maps[:-1], out]), iterator_types(kinds), [partial]
-    )
-    partials = before(stage, op)
+    partials = rewrite_loops(op, [*op.inputs, init], [*g.maps[:-1], out], kinds)
     _combine(op, combine, partials, len(out.results) - 1)
-    return stage
+    return cast(GenericOp, partials.owner)
 
 
 def _without_rest(op: GenericOp, loop: int, over: int, reassociate: bool) -> None:
@@ -152,7 +148,7 @@ def _without_rest(op: GenericOp, loop: int, over: int, reassociate: bool) -> Non
 
 
 def _steps(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -> GenericOp:
-    """`count` steps of a loop from `first` on, which add to `output`."""
+    """Insert the reduction of `count` steps of a loop from `first` on into `output`, and return it."""
     g = structured(op)
     inputs: list[SSAValue] = []
     for value, map_ in zip(g.inputs, g.maps, strict=False):
@@ -163,9 +159,7 @@ def _steps(op: GenericOp, loop: int, first: int, count: int, output: SSAValue) -
             starts = [first if m else 0 for m in mine]
             value = before(tensor.ExtractSliceOp.from_static_parameters(value, starts, sizes), op)
         inputs.append(value)
-    partial_reduction = GenericOp(inputs, [output], op.body.clone(), op.indexing_maps, op.iterator_types, [output.type])
-    before(partial_reduction, op)
-    return partial_reduction
+    return cast(GenericOp, rewrite_loops(op, [*inputs, output], g.maps).owner)
 
 
 def combiner(op: GenericOp) -> Operation | None:
@@ -183,7 +177,7 @@ def combiner(op: GenericOp) -> Operation | None:
     return combine if accumulator in combine.operands and combine.results[0].uses.get_length() == 1 else None
 
 
-def _place(op: GenericOp) -> tuple[int, int] | None:
+def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
     """Return the loop to split and the number of its parts; None when the reduction is small or has no such loop."""
     g = structured(op)
     if any(n < 0 for value in g.operands for n in shape_of(value)):
