@@ -12,7 +12,7 @@ UNIQUE = ("bench", "cli", "formats", "ir", "link")
 """Folders whose names occur in one of their folders alone; a dialect names operations, types and attributes itself."""
 DIALECT_NAMES = ("Op", "Type", "ComparisonDirection", "Precision")
 NOT_RENAMED = frozenset((
-    ("compiler/kernels/matmul/windows", "_Workgroup"), ("compiler/tensor_ops/rules", "Scatter"),
+    ("compiler/kernels/matmul/windows", "_Workgroup"),
     ("frontends/onnx", "Tracer"), ("frontends/ops", "Grid"), ("runtime/accelerators", "Linked"),
     ("runtime/accelerators", "_Repeated"),
 ))  # fmt: skip

@@ -105,7 +105,7 @@ def test_values_of_channels_last(n: int, c: int, h: int, w: int, co: int, k: int
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYDISPATCH_CACHE_SIZE", "0")
         patch.setattr(im2col, "LARGE_FILTER", 1)
-        patch.setattr(im2col, "FEWEST_PLACES", 1)
+        patch.setattr(im2col, "FEWEST_PIXELS", 1)
         channels_last(n, c, h, w, co, k, stride)
 
 

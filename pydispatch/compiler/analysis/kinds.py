@@ -138,9 +138,9 @@ def is_scalar_code(op: Operation) -> bool:
     if len(op.results) != 1 or isinstance(op.results[0].type, TensorType) or op.name == "arith.constant":
         return False
     if op.name == "tensor.extract":
-        places = [constant_index(v) for v in op.operands[1:]]
+        indices = [constant_index(v) for v in op.operands[1:]]
         sizes = shape_of(op.operands[0])
-        return all(p is not None and 0 <= p < n for p, n in zip(places, sizes, strict=True))
+        return all(p is not None and 0 <= p < n for p, n in zip(indices, sizes, strict=True))
     info = info_of(op)
     return info.elementwise and not info.traps and not op.regions
 

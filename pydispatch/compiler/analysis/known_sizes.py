@@ -32,7 +32,7 @@ class Sizes:
     def learn(self, op: Operation) -> None:
         """Take in which sizes `op` states to be equal."""
         for row in equal_sizes(op):
-            terms = {self.resolve(size_of(place.tensor, place.axis)) for place in row}
+            terms = {self.resolve(size_of(dim.tensor, dim.axis)) for dim in row}
             best = min(terms, key=self._rank, default=None)
             for term in terms:
                 if term != best and best is not None and not isinstance(term, int):

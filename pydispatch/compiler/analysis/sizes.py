@@ -130,9 +130,9 @@ def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
     kept: list[int] = []
     spare = len(sizes) - len(shape)
     for dim, size in enumerate(sizes):
-        place = len(kept)
-        matches = place < len(shape) and (shape[place] == size or (size < 0) != (shape[place] < 0))
-        if size == 1 and spare and not (matches and _rest_fits(sizes[dim + 1 :], shape[place + 1 :], spare)):
+        position = len(kept)
+        matches = position < len(shape) and (shape[position] == size or (size < 0) != (shape[position] < 0))
+        if size == 1 and spare and not (matches and _rest_fits(sizes[dim + 1 :], shape[position + 1 :], spare)):
             spare -= 1
             continue
         if not matches:

@@ -137,14 +137,14 @@ def _convolution(
         row, exprs = _row(filter_, set(g.loops)), g.maps[image.main].results
         if row is None or row not in out or row in image.dims:
             continue
-        places = out[out.index(row) + 1 :]
+        spatial = out[out.index(row) + 1 :]
         channels = [a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in g.loops]
-        moving = [a for a, r in enumerate(exprs) if not set(places).isdisjoint(r.used_dims())]
+        moving = [a for a, r in enumerate(exprs) if not set(spatial).isdisjoint(r.used_dims())]
         if len(channels) != 1 or not moving:
             continue
         sizes = [n or 0 for n in g.extents]
-        window, count = len(g.loops) > 1, math.prod(sizes[d] for d in places)
-        if moving[0] < channels[0] or (len(places) < 2 and not window):
+        window, count = len(g.loops) > 1, math.prod(sizes[d] for d in spatial)
+        if moving[0] < channels[0] or (len(spatial) < 2 and not window):
             continue
         size = shape_of(g.inputs[image.main])[channels[0]]
         if _bytes(contraction, image) and sizes[row] >= FEWEST <= size and size % GROUP == 0 and window:

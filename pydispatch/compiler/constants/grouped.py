@@ -170,8 +170,8 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
     new.operands[position] = packed
     set_location(new, old)
     block = new.regions[0].block
-    places = {value: place for value, place in zip(_values(c.generic.block), _values(block), strict=True)}
-    factor = places[c.b.value]
+    mapping = {value: new_value for value, new_value in zip(_values(c.generic.block), _values(block), strict=True)}
+    factor = mapping[c.b.value]
     element = block.insert_arg(arithmetic.compute, position)
     ops = _widened(element, factor.type, arithmetic)
     first = block.first_op

@@ -141,8 +141,8 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
         return None
     loops = list(dict.fromkeys(d for a in order for d in _loops(reads[0].indices[a], g)))
     for read in reads:
-        places = list(read.indices)
-        read.operands = [_source(copy), *(places[a] for a in order)]
+        indices = list(read.indices)
+        read.operands = [_source(copy), *(indices[a] for a in order)]
     missing = [d for d in range(len(g.iterators)) if d not in loops]
     result = computed_in(op, [*missing, *loops])
     return None if result is None else _put(op, result)
@@ -192,7 +192,7 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
     units = [a for a in range(len(source)) if a not in own]
     inner = in_order(op, collapse.src, [*units, *(own[d] for d in order)])
     count = len(units)
-    groups = [[*range(count + 1)], *([count + place] for place in range(1, len(order)))]
+    groups = [[*range(count + 1)], *([count + axis] for axis in range(1, len(order)))]
     type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
     properties = {"reassociation": reassociation(groups)}
     return before(tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties), op)
@@ -212,7 +212,7 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
     if any(shape[a] != source[d] for a, d in own.items()) or any(n != 1 for a, n in enumerate(shape) if a not in own):
         return None
     inner = in_order(op, expand.src, [own[a] for a in order if a in own])
-    starts = [place for place, a in enumerate(order) if a in own]
+    starts = [axis for axis, a in enumerate(order) if a in own]
     ends = [*starts[1:], len(order)]
     starts[0] = 0
     sizes = [shape[a] for a in order]

@@ -1,12 +1,12 @@
-"""Convolutions over short rows of places become products: what each place reads is laid out side by side.
+"""Convolutions over short rows of pixels become products with an im2col matrix: one column for each output pixel.
 
-Where channels come first, vectors lie along the places of a row, and rows of a few places leave most of a vector
-empty. All places of an image side by side fill them. One worker, 3x3, GFLOP/s before and after: 4x4x512 26, 162;
+Where channels come first, vectors run along the pixels of a row, and short rows leave most of a vector empty. All
+pixels of an image in one dimension fill them. One worker, 3x3, GFLOP/s before and after: 4x4x512 26, 162;
 7x7x512 35, 173; 10x10x256 147, 210; 14x14x256 192, 231; 56x56x64 236, 224. Bytes are multiplied in groups
 of steps, which the windows of an image do not have side by side.
 
-Where channels come last, the filter passes once for each row of places. A large one comes from beyond the second-level
-cache each time; with all places of an image side by side it passes once for each block of rows.
+Where channels come last, the filter is read once for each row of pixels. A large filter does not fit the second-level
+cache; with all pixels of an image in one dimension it is read once for each block of rows.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from pydispatch.ir.structured import Structured
 from pydispatch.ir.values import shape_of
 
 MOST_COLUMNS = 28
-"""Places of a row above which its vectors are full enough."""
+"""Pixels of a row above which its vectors are full enough."""
 
 FEWEST_ROWS = 32
-"""Results of a place below which laying out what it reads costs too much of the work."""
+"""Output channels below which building the im2col matrix costs too much of the work."""
 
 MOST_BYTES = 4 << 20
 """Of all columns: they are written once and read once, and should stay in a cache between."""
@@ -47,7 +47,7 @@ MOST_BYTES = 4 << 20
 LARGE_FILTER, MOST_OF_IT = 1 << 20, 0.5
 """Bytes of a filter that no second-level cache keeps, and how much of it the columns of an image take at most."""
 
-FEWEST_PLACES, FEWEST_OF_CONSTANT = 64, 32
+FEWEST_PIXELS, FEWEST_OF_CONSTANT = 64, 32
 """Of an image, for columns that overlap. 49 of 3x3x512 took 0.99 to 1.33x the time (Zen 5, under load), 256 less. A
 constant filter lies in panels, and in a network it comes from memory in each call: all that layers of 7x7x512 took in a
 ResNet-18 was 1.36 ms each, 1.07 with the columns."""
@@ -55,9 +55,11 @@ ResNet-18 was 1.36 ms each, 1.07 with the columns."""
 
 @dataclass(frozen=True)
 class Convolution:
-    """C[batches, rows, places] += filter[rows, steps] * image[at batches, steps, places], by loops of the generic; with
-    channels last C[batches, places, rows] += image[...] * filter[steps, rows]. sizes: those of batches may be
-    DYNAMIC_INDEX."""
+    """A convolution, by loops of its generic.
+
+    C[batches, rows, spatial] += filter[rows, steps] * image[at batches, steps, spatial]; with channels last
+    C[batches, spatial, rows] += image[...] * filter[steps, rows]. sizes: those of batches may be DYNAMIC_INDEX.
+    """
 
     op: GenericOp
     image: SSAValue
@@ -66,7 +68,7 @@ class Convolution:
     sizes: tuple[int, ...]
     batches: tuple[int, ...]
     rows: tuple[int, ...]
-    places: tuple[int, ...]
+    spatial: tuple[int, ...]
     steps: tuple[int, ...]
     channels_last: bool
 
@@ -76,10 +78,10 @@ class Convolution:
 
 
 Decide = Callable[[Sequence[Convolution]], Sequence[bool]]
-"""For which convolutions columns are laid out."""
+"""Returns which convolutions are converted."""
 
 
-def lay_out_patches(function: Operation, decide: Decide | None = None) -> None:
+def convert_convolutions_to_products(function: Operation, decide: Decide | None = None) -> None:
     """Rewrite the convolutions of a host function for which it pays, in place. The sums keep their order.
 
     decide: in place of `pays`.
@@ -97,20 +99,22 @@ def pays(convolution: Convolution) -> bool:
     """Return whether columns are likely to be faster, by sizes alone."""
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     step = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
-    size = convolution.count(convolution.batches) * convolution.count(convolution.places) * step
+    size = convolution.count(convolution.batches) * convolution.count(convolution.spatial) * step
     if convolution.channels_last:
-        filter_, image = convolution.count(convolution.rows) * step, convolution.count(convolution.places) * step
+        filter_, image = convolution.count(convolution.rows) * step, convolution.count(convolution.spatial) * step
         overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])
-        fewest = FEWEST_OF_CONSTANT if is_constant(convolution.filter) else FEWEST_PLACES
+        fewest = FEWEST_OF_CONSTANT if is_constant(convolution.filter) else FEWEST_PIXELS
         large = filter_ >= LARGE_FILTER and image <= MOST_OF_IT * filter_
-        return 0 < size <= 4 * MOST_BYTES and large and (not overlap or convolution.count(convolution.places) >= fewest)
-    short = convolution.sizes[convolution.places[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
+        return (
+            0 < size <= 4 * MOST_BYTES and large and (not overlap or convolution.count(convolution.spatial) >= fewest)
+        )
+    short = convolution.sizes[convolution.spatial[-1]] <= MOST_COLUMNS or isinstance(element, IntegerType)
     return 0 < size <= MOST_BYTES and short and convolution.count(convolution.rows) >= FEWEST_ROWS
 
 
 def convolution_of(op: GenericOp) -> Convolution | None:
     """Return the convolution that a generic is: its filter a matrix of rows and steps as it lies, its rows before its
-    places; or its filter one of steps and rows, its rows after several dimensions of places.
+    spatial dimensions; or its filter one of steps and rows, its rows after several spatial dimensions.
     """
     c = contraction_of(op)
     if c is None or len(op.inputs) != 2 or not all(_is_multiplied(c, factor) for factor in (c.a, c.b)):
@@ -138,14 +142,14 @@ def convolution_of(op: GenericOp) -> Convolution | None:
         batches = tuple(own[: next(moved, len(own))])
     else:
         batches = tuple(d for d in own if out.index(d) < out.index(rows[0]))
-    places = tuple(d for d in own if d not in batches)
-    if any(sizes[d] < 0 for d in (*places, *rows, *steps)) or not _dynamic_in(g, batches):
+    spatial = tuple(d for d in own if d not in batches)
+    if any(sizes[d] < 0 for d in (*spatial, *rows, *steps)) or not _dynamic_in(g, batches):
         return None
-    forms = ([*batches, *places, *rows], [*steps, *rows]), ([*batches, *rows, *places], [*rows, *steps])
-    if len(places) < 1 + channels_last or (out, order) != forms[0 if channels_last else 1]:
+    forms = ([*batches, *spatial, *rows], [*steps, *rows]), ([*batches, *rows, *spatial], [*rows, *steps])
+    if len(spatial) < 1 + channels_last or (out, order) != forms[0 if channels_last else 1]:
         return None
     return Convolution(
-        op, g.inputs[image.main], g.inputs[weights.main], g.maps[image.main], sizes, batches, rows, places, steps,
+        op, g.inputs[image.main], g.inputs[weights.main], g.maps[image.main], sizes, batches, rows, spatial, steps,
         channels_last,
     )  # fmt: skip
 
@@ -172,9 +176,9 @@ def _rewrite(convolution: Convolution) -> None:
     type_ = cast("TensorType[Attribute]", op.results[0].type)
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     inner = (
-        (convolution.places, convolution.steps)
+        (convolution.spatial, convolution.steps)
         if convolution.channels_last
-        else (convolution.steps, convolution.places)
+        else (convolution.steps, convolution.spatial)
     )
     order = [*convolution.batches, *inner[0], *inner[1]]
     spread, dims = TensorType(element, [convolution.sizes[d] for d in order]), dynamic_sizes(output, op)
@@ -194,15 +198,17 @@ def _rewrite(convolution: Convolution) -> None:
         convolution,
     )
     out = (
-        (convolution.places, convolution.rows) if convolution.channels_last else (convolution.rows, convolution.places)
+        (convolution.spatial, convolution.rows)
+        if convolution.channels_last
+        else (convolution.rows, convolution.spatial)
     )
     groups = [*ones, run_of(n, out[0]), run_of(n + len(out[0]), out[1])]
     start = _matrix(op, output, ones, out, convolution)
     at = [AffineExpr.dimension(i) for i in range(n + 3)]
-    outer, row, place, step = at[:n], at[n], at[n + 1], at[n + 2]
-    results = ((row, step), (*outer, step, place), (*outer, row, place))
+    outer, row, pixel, step = at[:n], at[n], at[n + 1], at[n + 2]
+    results = ((row, step), (*outer, step, pixel), (*outer, row, pixel))
     if convolution.channels_last:
-        results = ((step, row), (*outer, place, step), (*outer, place, row))
+        results = ((step, row), (*outer, pixel, step), (*outer, pixel, row))
     maps = [AffineMap(n + 3, 0, tuple(r)) for r in results]
     inputs = [matrix, columns] if op.inputs[0] is convolution.filter else [columns, matrix]
     maps = maps if op.inputs[0] is convolution.filter else [maps[1], maps[0], maps[2]]

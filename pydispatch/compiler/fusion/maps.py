@@ -60,8 +60,8 @@ def read_through_copies(op: Operation) -> SSAValue | None:
         if copy is None:
             continue
         at: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
-        for place, result in zip(copy.maps[1].results, maps[operand_index].results, strict=True):
-            at[cast(AffineDimExpr, place).position] = result
+        for written, result in zip(copy.maps[1].results, maps[operand_index].results, strict=True):
+            at[cast(AffineDimExpr, written).position] = result
         changed = [r.replace_dims_and_symbols(at, []) for r in copy.maps[0].results]
         if KEPT_ORDER in op.attributes and changed[-1:] != list(maps[operand_index].results[-1:]):
             continue
@@ -241,10 +241,12 @@ def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
 
 def generic_like(
     op: Operation, body: Region, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue], maps: Sequence[AffineMap],
-    iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, place: Operation | None = None,
+    iterators: Sequence[str], loops: Sequence[AffineExpr] | None = None, insertion_point: Operation | None = None,
 ) -> SSAValue:  # fmt: skip
-    """Insert the generic `op` with other operands and maps before `place` or itself, and return its result. body: its
-    body, taken out of it where it is replaced, else a copy. loops: what each of its loops is among the new ones.
+    """Insert the generic `op` with other operands and maps before `insertion_point`, by default before `op`, and return
+    its result.
+
+    body: its body, detached where `op` is replaced, else a copy. loops: for each of its loops, the new loop.
     """
     for inner in [o for o in walk(body) if o.name == "linalg.index"] if loops is not None else []:
         assert loops is not None
@@ -257,6 +259,6 @@ def generic_like(
             erase_op(inner)
     new = GenericOp(inputs, outputs, body, affine_maps(maps), iterator_types(iterators), [outputs[0].type])
     new.attributes.update(op.attributes)
-    result = before(new, place or op)
+    result = before(new, insertion_point or op)
     result.name_hint = op.results[0].name_hint
     return result

@@ -124,10 +124,10 @@ class _TakenApart:
     def _sizes(self) -> list[SSAValue]:
         """Return the trip counts of the loops that no type states."""
         sizes = []
-        for places, extent in zip(self.g.loop_dims, self.g.extents, strict=True):
+        for sources, extent in zip(self.g.loop_dims, self.g.extents, strict=True):
             if extent is None:
-                axis = before(arith.ConstantOp.from_int_and_width(places[0].axis, IndexType()), self.op)
-                sizes.append(before(tensor.DimOp(places[0].tensor, axis), self.op))
+                axis = before(arith.ConstantOp.from_int_and_width(sources[0].axis, IndexType()), self.op)
+                sizes.append(before(tensor.DimOp(sources[0].tensor, axis), self.op))
         return sizes
 
     def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:

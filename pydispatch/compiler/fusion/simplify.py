@@ -237,14 +237,14 @@ def _extract(op: Operation) -> SSAValue | None:
         return splat.operands[0]
     element = _splat_value(source)
     if element is None:
-        places = [constant_index(v) for v in op.operands[1:]]
-        if any(p is None for p in places):
+        indices = [constant_index(v) for v in op.operands[1:]]
+        if any(p is None for p in indices):
             return None
         flat = 0
-        for place, size in zip(places, shape_of(source), strict=True):
-            if place is None or size < 0 or not 0 <= place < size:
+        for index, size in zip(indices, shape_of(source), strict=True):
+            if index is None or size < 0 or not 0 <= index < size:
                 return None
-            flat = flat * size + place
+            flat = flat * size + index
         producer = _made_by(source, "tensor.from_elements", "arith.constant")
         if producer is None:
             return None
@@ -292,10 +292,10 @@ def _copy(op: Operation) -> SSAValue | None:
     if len(op.results) != 1 or end is None or end is not g.block.first_op or g.reduces:
         return None
     value = end.operands[0]
-    place = value.index if isinstance(value, BlockArgument) and value.owner is g.block else -1
-    if not 0 <= place < len(g.inputs) or g.maps[place] != g.maps[-1]:
+    operand_index = value.index if isinstance(value, BlockArgument) and value.owner is g.block else -1
+    if not 0 <= operand_index < len(g.inputs) or g.maps[operand_index] != g.maps[-1]:
         return None
-    return g.inputs[place]
+    return g.inputs[operand_index]
 
 
 def _sized_reshape(op: Operation) -> SSAValue | None:

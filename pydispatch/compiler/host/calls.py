@@ -39,11 +39,11 @@ def call(straight: Straight, op: Operation) -> None:
         operands.append(HostOperand(dtype_of(declared.element_type, location_of(op)), shape, access))
         tensors.append((tensor, access))
 
-    places: dict[int, int] = {}  # number of an argument -> its place among the tensors
+    tensor_index: dict[int, int] = {}  # number of an argument -> its place among the tensors
     for index, (value, declared) in enumerate(zip(op.arguments, op.declared.inputs.data, strict=True)):
         if isinstance(declared, TensorType):
             tensor = _updated(straight, op, value) if index in written else straight.tensors[value]
-            places[index] = len(tensors)
+            tensor_index[index] = len(tensors)
             add(tensor, declared, Access.READ_WRITE if index in written else Access.READ, f"operand {index}")
             continue
         if (bit_width(declared) or 65) > 64:
@@ -63,7 +63,7 @@ def call(straight: Straight, op: Operation) -> None:
             target_tensor = straight.new_tensor(shape, dtype)
             add(target_tensor, declared, Access.WRITE, f"result {index}")
         else:
-            target = tensors[places[tied]][0]
+            target = tensors[tensor_index[tied]][0]
             what = f"result {index} of '@{name}', tied to operand {tied}: size in bytes"
             straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), what, op)
             target_tensor = HostTensor(target.storage, shape, dtype, target.offset, target.length)

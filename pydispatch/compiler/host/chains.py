@@ -19,9 +19,9 @@ ALIGNMENT = 64
 def form_chains(commands: Sequence[ScheduledCommand]) -> None:
     """Find the chains of a function whose regions are assigned, and the transients that only one chain uses."""
     for chain in _chains(commands):
-        for place, command in enumerate(chain.commands):
+        for position, command in enumerate(chain.commands):
             assert command.tiles is not None
-            command.tiles.groups, command.tiles.follows = chain.groups[place], place > 0
+            command.tiles.groups, command.tiles.follows = chain.groups[position], position > 0
         outside = {r.storage for c in commands if c not in chain.commands for r in (*c.reads, *c.writes)}
         for storage in _touched(chain.commands) - outside:
             size = chain.bytes_of(storage)

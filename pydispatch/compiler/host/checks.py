@@ -17,5 +17,5 @@ def add_check(program: Program, op: Operation, function: str) -> int:
     if name not in CheckKind.__members__:
         raise unsupported(op, table())
     atol, rtol = getattr(op, "tolerance", (0.0, 0.0))
-    place = location_of(op)
-    return program.add_check(CheckKind[name], str(place) if place else "", function, atol, rtol)
+    location = location_of(op)
+    return program.add_check(CheckKind[name], str(location) if location else "", function, atol, rtol)

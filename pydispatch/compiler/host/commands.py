@@ -117,8 +117,8 @@ class CommandList:
 
         def emit(function: ProgramFunction) -> None:
             ranges = [BindingRange(t.storage.buffer, t.offset, t.length) for t, _ in bindings]
-            place = (stated.groups, stated.follows) if stated else ()
-            function.dispatch(export, grid, constants, ranges, *place)
+            chaining = (stated.groups, stated.follows) if stated else ()
+            function.dispatch(export, grid, constants, ranges, *chaining)
 
         self.add([t for t, write in bindings if not write], [t for t, write in bindings if write], emit)
         self.commands[-1].tiles = stated

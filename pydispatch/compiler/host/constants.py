@@ -154,8 +154,8 @@ def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any,
     fields = np.zeros(-(-count // per_byte) * per_byte, dtype=np.uint8)
     fields[:count] = raw & ((1 << bits) - 1)
     packed = np.zeros(fields.size // per_byte, dtype=np.uint8)
-    for place in range(per_byte):
-        packed |= fields[place::per_byte] << np.uint8(place * bits)
+    for lane in range(per_byte):
+        packed |= fields[lane::per_byte] << np.uint8(lane * bits)
     return packed
 
 

@@ -33,7 +33,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
     alignment = executables.alignment(executable)
     words: list[int] = []
     bindings: Bindings = []
-    places: dict[int, int] = {}  # argument of the dispatch -> its place among the bindings
+    binding_index: dict[int, int] = {}  # argument of the dispatch -> its place among the bindings
     dims = iter(op.argument_dims)
     for index, value in enumerate(op.arguments):
         if not isinstance(value.type, TensorType):
@@ -43,7 +43,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
         dynamic = [next(dims) for size in value.type.get_shape() if size < 0]
         for axis, (have, said) in enumerate(zip(tensor.dims, straight.shape(value.type, dynamic, op), strict=True)):
             straight.require_equal(have, said, f"operand {index} of '@{export}', axis {axis}", op)
-        places[index] = len(bindings)
+        binding_index[index] = len(bindings)
         bindings.append((_aligned(straight, tensor, alignment), False))
     result_dims = iter(op.result_dims)
     for result, tied in zip(op.results, tied_operands(op), strict=True):
@@ -56,7 +56,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
             bindings.append((tensor, True))
         else:
             tensor = _tied(straight, op, export, tied, result.type, shape, alignment)
-            bindings[places[tied]] = (tensor, True)
+            bindings[binding_index[tied]] = (tensor, True)
         straight.put(result, tensor)
     words = _fit_words(straight, words, layout.constants, op, export)
     bindings = _order(bindings, op, executables.binding_order(executable, export))

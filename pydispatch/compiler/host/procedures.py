@@ -136,11 +136,11 @@ class ProcedureLowering:
             global_index = self.globals.number(op)
             return Micro(op.operands, [], lambda last: procedure.store(global_index, slot(op.operands[0]), last))
         if op.name == READ:
-            place = str(location_of(op) or "")
+            location = str(location_of(op) or "")
 
             def read(last: Collection[int]) -> None:
                 tensor, *indices = [slot(v) for v in op.operands]
-                procedure.read(slot(op.results[0]), tensor, indices, place)
+                procedure.read(slot(op.results[0]), tensor, indices, location)
 
             return Micro(op.operands, op.results, read)
         values = [v for v in op.operands if isinstance(v.type, TensorType) or v.type.name != "hal.device"]

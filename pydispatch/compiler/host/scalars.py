@@ -210,8 +210,8 @@ class ScalarLowering:
         function = self.function
         one, zero = function.constant(1), function.constant(0)
         result, factor = one, base
-        for place in range(bits):
-            shifted = function.binary(Opcode.SHRU, exponent, function.constant(place), bits)
+        for bit in range(bits):
+            shifted = function.binary(Opcode.SHRU, exponent, function.constant(bit), bits)
             taken = function.binary(Opcode.AND, shifted, one, bits)
             result = function.emit(Opcode.SELECT, taken, function.binary(Opcode.MUL, result, factor, bits), result)
             factor = function.binary(Opcode.MUL, factor, factor, bits)
@@ -261,8 +261,8 @@ class ScalarLowering:
 
     def check(self, op: Operation, registers: Registers) -> None:
         """cf.assert: the call is refused where it does not hold."""
-        message, place = cast(Any, op.properties["msg"]).data, location_of(op)
-        where = f" ({place})" if place else ""
+        message, location = cast(Any, op.properties["msg"]).data, location_of(op)
+        where = f" ({location})" if location else ""
         compared = [registers.get(value) for value in getattr(op.operands[0].owner, "operands", ())]
         if SHOWS_VALUES in op.attributes and len(compared) == 2 and None not in compared:
             a, b = cast(list[int], compared)

@@ -294,8 +294,8 @@ class Straight:
 
 def where(op: Operation) -> str:
     """` (tensor.cast at model.mlir:3:5)`, for messages of calls."""
-    place = location_of(op)
-    return f" ({op.name} at {place.short()})" if place else ""
+    location = location_of(op)
+    return f" ({op.name} at {location.short()})" if location else ""
 
 
 def unsupported(op: Operation, rules: Iterable[str]) -> CompileError:

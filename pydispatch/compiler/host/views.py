@@ -149,10 +149,10 @@ class _Run:
             self._bounds(axis, offsets[axis], sizes[axis], whole.dims[axis])
             if axis > outer and sizes[axis] != whole.dims[axis]:
                 self._covers(axis, sizes[axis], whole.dims[axis])
-        place = function.constant(0)
+        linear = function.constant(0)
         for axis, offset in enumerate(offsets):
-            place = straight.add(place, function.multiply([offset, *whole.dims[axis + 1 :]]))
-        self.offset = self._bytes(place, element_bits(whole.dtype))
+            linear = straight.add(linear, function.multiply([offset, *whole.dims[axis + 1 :]]))
+        self.offset = self._bytes(linear, element_bits(whole.dtype))
         if whole.is_part:
             self.offset = straight.add(whole.offset, self.offset)
         self.length = straight.bytes_of(sizes[walked:], whole.dtype)
@@ -163,11 +163,11 @@ class _Run:
         """Yield the register of the byte offset of each contiguous run, in the order of the slice's elements."""
         function, whole = self.straight.function, self._whole
         for indices in itertools.product(*map(range, self._walked)):
-            place = function.constant(0)
+            linear = function.constant(0)
             for axis, index in enumerate(indices):
                 distance = function.multiply([function.constant(index), *whole.dims[axis + 1 :]])
-                place = self.straight.add(place, distance)
-            yield self.straight.add(self.offset, self._bytes(place, element_bits(whole.dtype)))
+                linear = self.straight.add(linear, distance)
+            yield self.straight.add(self.offset, self._bytes(linear, element_bits(whole.dtype)))
 
     def _bytes(self, elements: int, bits: int) -> int:
         """Return the register of the byte where an element starts; an element of 2 or 4 bits must start one."""
@@ -232,8 +232,8 @@ def _kept(straight: Straight, op: Operation, sizes: Sequence[int], type: TensorT
     to_drop = len(sizes) - len(shape)
     for size in sizes:
         known = straight.function.constant_value(size)
-        place = len([k for k in kept if k])
-        matches = place < len(shape) and (shape[place] == known or (shape[place] < 0 and known != 1))
+        position = len([k for k in kept if k])
+        matches = position < len(shape) and (shape[position] == known or (shape[position] < 0 and known != 1))
         drop = to_drop > 0 and known == 1 and not matches
         to_drop -= drop
         kept.append(not drop)

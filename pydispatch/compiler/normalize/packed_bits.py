@@ -67,8 +67,8 @@ def _same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> 
 def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
     """i1 of count x 8 from i8 of count, the lowest bit first."""
     body = BodyBuilder([i8, i1])
-    place = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
-    shifted = body.add(arith.ShRUIOp(body.block.args[0], place))
+    bit_index = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
+    shifted = body.add(arith.ShRUIOp(body.block.args[0], bit_index))
     body.finish(body.add(arith.TruncIOp(shifted, i1)))
     out = build.empty(TensorType(i1, [count, 8]), [])
     (bits,) = generic(build, Structure((_BYTE, _PAIR), (True, True)), [value], [out], body.block)
@@ -78,8 +78,8 @@ def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
 def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
     """i8 of count from i1 of count x 8."""
     body = BodyBuilder([i1, i8])
-    place = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
-    bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), place))
+    bit_index = body.add(arith.IndexCastOp(body.add(IndexOp(1)), i8))
+    bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), bit_index))
     body.finish(body.add(arith.OrIOp(body.block.args[1], bit)))
     zero = build.add(tensor.SplatOp(build.scalar(0, i8), [], TensorType(i8, [count]))).result
     (packed,) = generic(build, Structure((_PAIR, _BYTE), (True, False)), [value], [zero], body.block)

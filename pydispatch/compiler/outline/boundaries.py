@@ -65,26 +65,26 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
     view.
     """
     if isinstance(value, OpResult):
-        op, place = value.op, len(value.op.results) - value.index
+        op, from_end = value.op, len(value.op.results) - value.index
         if not is_fill(op):
             yield from ((v, None if is_view(op) else op) for v in op.operands)
-        yield from _yielded(op, place)
+        yield from _yielded(op, from_end)
     elif isinstance(value, BlockArgument):
         around = value.block.parent_op()
-        place = len(value.block.args) - value.index
+        from_end = len(value.block.args) - value.index
         if value.block in jumps:
             yield from ((v, jump) for jump in jumps[value.block] for v in jump.operands)
         elif around is not None:
-            yield from ((v, around) for v in around.operands[-place:][:1])
-            yield from _yielded(around, place)
+            yield from ((v, around) for v in around.operands[-from_end:][:1])
+            yield from _yielded(around, from_end)
 
 
-def _yielded(op: Operation, place: int) -> Iterable[tuple[SSAValue, Operation]]:
-    """Return the values that the blocks of a loop or a branch yield at `place`, counted from the end,
+def _yielded(op: Operation, from_end: int) -> Iterable[tuple[SSAValue, Operation]]:
+    """Return the values that the blocks of a loop or a branch yield at position `from_end`, counted from the end,
     each with `op`.
     """
     ends = [block.last_op for region in op.regions for block in region.blocks]
-    return ((v, op) for end in ends if end is not None for v in end.operands[-place:][:1])
+    return ((v, op) for end in ends if end is not None for v in end.operands[-from_end:][:1])
 
 
 def separation(producer: Operation, consumer: Operation, between: Operation | None, formed: bool) -> str:

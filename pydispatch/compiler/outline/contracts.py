@@ -136,15 +136,15 @@ class _Contract:
         for op in walk(self.kernel.function):
             if isinstance(op, hal.InterfaceBindingSubspanOp):
                 here = self._extent(op, mapping)
-                place = op.binding.value.data
-                other = needed[place]
+                binding = op.binding.value.data
+                other = needed[binding]
                 if here is not None:
-                    needed[place] = here if other is None else self._value(arith.MaxUIOp(other, here))
+                    needed[binding] = here if other is None else self._value(arith.MaxUIOp(other, here))
         sizes = [self._number(0) if n is None else n for n in needed]
-        for place, value in enumerate(sizes):  # as a check it is computed exactly: what wraps around is refused
+        for binding, value in enumerate(sizes):  # as a check it is computed exactly: what wraps around is refused
             if not isinstance(value.owner, arith.ConstantOp):
                 holds = self._value(arith.CmpiOp(value, self._number(0), "sge"))
-                self._require(holds, f"binding {place} would have more than 2^63 bytes")
+                self._require(holds, f"binding {binding} would have more than 2^63 bytes")
         return sizes
 
     def _extent(self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:

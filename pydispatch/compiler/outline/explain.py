@@ -83,10 +83,10 @@ class FusionReport:
         if len(listed) == len(self.dispatches):
             self.dispatches = entries
 
-    def _end(self, ordinal: int, place: int) -> str:
-        """Return the text of the operation at `place` (0 or -1) of a dispatch; "a copy" if it has no operations."""
+    def _end(self, ordinal: int, index: int) -> str:
+        """Return the text of the operation at `index` (0 or -1) of a dispatch; "a copy" if it has no operations."""
         ops = self.dispatches[ordinal].ops
-        return ops[place] if ops else "a copy"
+        return ops[index] if ops else "a copy"
 
 
 def _names_of(dispatch: flow.DispatchOp) -> tuple[str, str]:

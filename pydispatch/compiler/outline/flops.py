@@ -110,8 +110,8 @@ class _Count:
             updates = op.operands[0] if op.name == "iree_linalg_ext.scatter" else op.results[0]
             return self.sizes.of(updates)
         trip_counts: list[Term] = []
-        for places in structured.loop_dims:
-            terms = [self.sizes.of(place.tensor)[place.axis] for place in places]
+        for dims in structured.loop_dims:
+            terms = [self.sizes.of(dim.tensor)[dim.axis] for dim in dims]
             if not terms:
                 raise _Unknown
             trip_counts.append(next((term for term in terms if isinstance(term, int)), terms[0]))

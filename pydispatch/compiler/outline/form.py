@@ -17,7 +17,7 @@ from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
 from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, remembered
 from pydispatch.compiler.fusion.groups import form_groups
-from pydispatch.compiler.fusion.im2col import Decide, lay_out_patches
+from pydispatch.compiler.fusion.im2col import Decide, convert_convolutions_to_products
 from pydispatch.compiler.fusion.legality import Legality
 from pydispatch.compiler.fusion.narrow import narrow_operations
 from pydispatch.compiler.fusion.prepack import prepack_columns
@@ -56,7 +56,7 @@ def form_dispatches(
     """Rewrite every host function and initializer of `module` in place; executables are inserted before it.
 
     legality: which operations may be one dispatch. reassociate: sums of floats may be
-    split. functions: only these. patches: see `lay_out_patches`. Returns what became of each function.
+    split. functions: only these. patches: see `convert_convolutions_to_products`. Returns what became of each function.
     """
     hosts = host_functions(module) if functions is None else functions
     for function in hosts:
@@ -101,7 +101,7 @@ class Former:
         if self.reassociate:
             widen_sums(self.function)
         split_reductions(self.function, self.reassociate)
-        lay_out_patches(self.function, self.patches)
+        convert_convolutions_to_products(self.function, self.patches)
         collapse_spatial_dims(self.function)
         prepack_columns(self.function)
         narrow_operations(self.function, self.legality.most_operands)

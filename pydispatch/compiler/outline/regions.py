@@ -307,8 +307,8 @@ class RegionKernel(OutlinedKernel):
                 raise self.error(f"result {index} is {value.type}, declared is {self.region.results[index].type}")
             tied.append(self._tie(root))
         fresh = [i for i, t in enumerate(tied) if t < 0]
-        for place in range(len(fresh)):
-            self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + place)
+        for offset in range(len(fresh)):
+            self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + offset)
         for index, root in enumerate(roots):
             if tied[index] < 0:
                 self._open_result(root, fresh.index(index), shapes[index])
@@ -341,10 +341,10 @@ class RegionKernel(OutlinedKernel):
         self.results[root] = self.at_head(self.subspan(binding, root.type, [self.scalar(d) for d in dims]))
         return operand_index
 
-    def _open_result(self, root: SSAValue, place: int, dims: Sequence[SSAValue]) -> None:
+    def _open_result(self, root: SSAValue, offset: int, dims: Sequence[SSAValue]) -> None:
         assert isinstance(root.type, TensorType)
         sizes = [self.scalar(d) for d in dims]
-        binding = self.kernel.args[len(self.arguments) + place]
+        binding = self.kernel.args[len(self.arguments) + offset]
         self.results[root] = self.at_head(self.subspan(binding, root.type, sizes))
 
 

@@ -81,7 +81,7 @@ def listed(values: Sequence[SSAValue], result: SSAValue, axis: int) -> Term | No
     return values[ordinal] if ordinal < len(values) else None
 
 
-def same_size(places: Sequence[Dim]) -> Term | None:
+def same_size(dims: Sequence[Dim]) -> Term | None:
     """Return the common value of equal sizes: a static size if there is one, else the first; None for no sizes."""
-    known = (shape_of(place.tensor)[place.axis] for place in places)
-    return next((n for n in known if n >= 0), places[0] if places else None)
+    known = (shape_of(dim.tensor)[dim.axis] for dim in dims)
+    return next((n for n in known if n >= 0), dims[0] if dims else None)

@@ -61,14 +61,14 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
     if done.returncode == 0:
         cache.store(key, done.stdout)
         return done.stdout
-    names, place = ", ".join(file.name for file, _ in inputs), inputs[0][0].location
+    names, location = ", ".join(file.name for file, _ in inputs), inputs[0][0].location
     lines = done.stderr.decode("utf-8", "replace").strip("\0 \n").splitlines()
     # "ERROR 4: ..." repeats the lines before it, if any.
     said = "\n".join([line for line in lines if not line.startswith("ERROR ")] or lines)
     said = said or f"it ended with code {done.returncode}"
     if done.returncode == _MISSING:
         raise CompileError(
-            f"linking {names} needs nvJitLink, which cannot be loaded: {said}", place,
+            f"linking {names} needs nvJitLink, which cannot be loaded: {said}", location,
             "pip install cuda-bindings nvidia-nvjitlink, or give the functions as .ptx, .bc or .cu",
         )  # fmt: skip
     note = None
@@ -81,7 +81,7 @@ def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: 
         note = f"nvcc -dc -dlto -ltoir -arch={arch} makes LTO-IR"
     elif done.returncode != _REFUSED:
         note = "the linker ended over them: build them anew"
-    raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{said}", place, note)
+    raise CompileError(f"{names} cannot be linked into the kernels for {arch}:\n{said}", location, note)
 
 
 def _version() -> str:

@@ -150,11 +150,11 @@ def _check_shared(shared: Mapping[str, int], machine: NvptxMachine, variant: Var
     for export in variant.exports:
         if shared[export.name] > limit:
             assert variant.module is not None
-            place = _functions(variant.module.body.block.ops).get(export.name)
+            function = _functions(variant.module.body.block.ops).get(export.name)
             raise CompileError(
                 f"export '{export.name}' has {shared[export.name]} bytes of workgroup memory, "
                 f"the limit on {machine.cpu} is {limit}",
-                location_of(place) if place is not None else export.location,
+                location_of(function) if function is not None else export.location,
                 "use smaller tiles, or a binding for what is large",
             )
 

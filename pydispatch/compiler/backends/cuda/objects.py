@@ -96,8 +96,8 @@ def open_objects(files: Sequence[ObjectFile], arch: str) -> list[CudaModule]:
         if module.kernels:
             modules.append(_completed(module, [lib for name, lib in libraries.items() if name != module.name]))
         elif module.name not in libraries:
-            place = None if module.file is None else module.file.location
-            raise CompileError(f"object '{module.name}' has no kernel", place, 'write extern "C" __global__')
+            location = None if module.file is None else module.file.location
+            raise CompileError(f"object '{module.name}' has no kernel", location, 'write extern "C" __global__')
     return modules
 
 

@@ -208,7 +208,7 @@ def _specialization(variant: Variant, modules: Sequence[SpirvModule]) -> list[li
     for index, key in enumerate(variant.constants):
         ids = sorted({id for id, name in known if name == key}) or sorted({id for id, _ in known if id == index})
         if variant.constants.count(key) > 1:
-            place = index - variant.constants.index(key)
-            ids = [index] if index in ids else ids[place : place + 1]
+            word = index - variant.constants.index(key)
+            ids = [index] if index in ids else ids[word : word + 1]
         spec_ids.append(ids)
     return spec_ids

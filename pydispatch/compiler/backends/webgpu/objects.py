@@ -40,13 +40,13 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     """Compile a variant that has kernels in WGSL alone, and return its modules as a binary. Raises CompileError."""
     start = time.perf_counter()
     objects = [_given(file) for file in variant.objects]
-    places = [_entry(export, objects, variant) for export in variant.exports]
-    objects = [_adapted(index, module, variant, places) for index, module in enumerate(objects)]
+    entry_points = [_entry(export, objects, variant) for export in variant.exports]
+    objects = [_adapted(index, module, variant, entry_points) for index, module in enumerate(objects)]
     problem = unknown([module.module for module in objects], variant.constants)
     if problem is not None:
         raise CompileError(problem, variant.location)
     entries: list[WgslEntryPoint] = []
-    for export, (index, name) in zip(variant.exports, places, strict=True):
+    for export, (index, name) in zip(variant.exports, entry_points, strict=True):
         entries.append(_checked(export, objects[index].module, name, variant.constants))
     modules, data = [], b""
     for index, module in enumerate(objects):
@@ -58,7 +58,8 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     notes: dict[str, object] = {
         "seconds": {"objects": time.perf_counter() - start},
         "wgsl": {
-            "modules": modules, "entries": [list(place) for place in places], "overrides": list(variant.constants),
+            "modules": modules, "entries": [list(entry_point) for entry_point in entry_points],
+            "overrides": list(variant.constants),
             "files": [PurePath(module.module.where).name for module in objects],
             "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for entry in entries],
         },
@@ -94,11 +95,11 @@ def _given(file: ObjectFile) -> Given:
     return Given(module, module.text.encode(), PurePath(file.name).name.split(".")[0])
 
 
-def _adapted(index: int, source: Given, variant: Variant, places: Sequence[tuple[int, str]]) -> Given:
+def _adapted(index: int, source: Given, variant: Variant, entry_points: Sequence[tuple[int, str]]) -> Given:
     """Put the resources of module `index` where the layouts of its exports have them."""
     layouts = {
         name: [binding.read_only for binding in export.layout.bindings]
-        for export, (at, name) in zip(variant.exports, places, strict=True)
+        for export, (at, name) in zip(variant.exports, entry_points, strict=True)
         if at == index
     }
     module = adapted(source.module, layouts)

@@ -54,8 +54,8 @@ class LoopNest:
 
     def run_stages(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
         """Write the stages and the row results at the level of a row."""
-        for value, places in self.stages:
-            elements.at(build, value, [0 if p < 0 else indices[p] for p in places])
+        for value, positions in self.stages:
+            elements.at(build, value, [0 if p < 0 else indices[p] for p in positions])
 
     def dims(self, elements: Elements) -> list[Index]:
         if isinstance(self.space, UpdateStep):
@@ -84,7 +84,7 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     nests = [nest for nest in nests if not isinstance(nest.space, RecurrenceOp)]
     for nest in nests:
         trial = _try(frame, nest, None)
-        depths = [place.depth for _, place in trial.e.reduced if place.depth < len(trial.dims)]
+        depths = [builder.depth for _, builder in trial.e.reduced if builder.depth < len(trial.dims)]
         nest.rows = bool(depths)
         nest.split = max(depths) if depths else max(0, len(trial.dims) - 1)
     joined = _join(frame, nests)
@@ -103,8 +103,8 @@ def _find_stages(frame: Frame, nest: LoopNest) -> bool:
     """Set the stages. False when one of them is not indexed by the row itself: nothing is kept then."""
     trial = _try(frame, nest, nest.split)
     outer = trial.indices[: nest.split]
-    for value, place, indices in trial.e.finished:
-        if place.depth > nest.split:
+    for value, builder, indices in trial.e.finished:
+        if builder.depth > nest.split:
             continue
         if any(i not in outer and i != 0 for i in indices):
             nest.stages.clear()
@@ -182,24 +182,24 @@ def _kept(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue | None]:
     e, dims = trial.e, trial.dims
     own = {value: buffer for value, buffer in nest.stores}
     loops: dict[SSAValue, list[Builder]] = {}
-    for value, place, indices in e.computed:
-        if not isinstance(value, OpResult) or len(indices) != len(dims) or place.depth <= nest.split:
+    for value, builder, indices in e.computed:
+        if not isinstance(value, OpResult) or len(indices) != len(dims) or builder.depth <= nest.split:
             continue
-        if covers(place, trial.indices[: nest.split], indices, dims):
-            loops.setdefault(value, []).append(place)
+        if covers(builder, trial.indices[: nest.split], indices, dims):
+            loops.setdefault(value, []).append(builder)
     storage: dict[SSAValue, SSAValue | None] = {}
     free = [v for v, _ in nest.stores]
     row = 1
     for size in dims[nest.split :]:
         row = row * size if isinstance(size, int) and row >= 0 else -1
-    for value, places in loops.items():
-        first_is_reduction = places[0] is not trial.levels[-1]
+    for value, builders in loops.items():
+        first_is_reduction = builders[0] is not trial.levels[-1]
         if not first_is_reduction or tensor_type(value).element_type != _element(value):
             continue
         if value in own:
             storage[value] = value
             free = [v for v in free if v is not value]
-        elif len(places) > 1 and is_costly(value):
+        elif len(builders) > 1 and is_costly(value):
             size = row * max(1, bits_of(_element(value)) // 8)
             if 0 <= size <= frame.backend.row_bytes and bits_of(_element(value)) >= 8:
                 storage[value] = None

@@ -167,10 +167,10 @@ class _Run:
 
     def _step(self, build: Builder, index: Index) -> None:
         self.point[self.column] = index
-        place = build.value(build.minus(index, self.low))
-        carried = [build.add(memref.LoadOp.get(buffer, [place])) for buffer in self.sums]
+        offset = build.value(build.minus(index, self.low))
+        carried = [build.add(memref.LoadOp.get(buffer, [offset])) for buffer in self.sums]
         for element, buffer in zip(body_at(self.e, build, self.g, list(self.point), carried), self.sums, strict=True):
-            self.e.store(build, element, buffer, [place])
+            self.e.store(build, element, buffer, [offset])
 
     def _clear(self, build: Builder, index: Index) -> None:
         for buffer in self.sums:
@@ -178,10 +178,10 @@ class _Run:
             self.e.store(build, nothing(build, buffer.type.element_type), buffer, [build.minus(index, self.low)])
 
     def _total(self, build: Builder, index: Index) -> None:
-        place = build.value(build.minus(index, self.low))
+        offset = build.value(build.minus(index, self.low))
         for part, buffer in zip(self.sums, self.totals, strict=True):
-            before, after = (build.add(memref.LoadOp.get(sums, [place])) for sums in (buffer, part))
-            self.e.store(build, build.add(arith.AddfOp(before, after)), buffer, [place])
+            before, after = (build.add(memref.LoadOp.get(sums, [offset])) for sums in (buffer, part))
+            self.e.store(build, build.add(arith.AddfOp(before, after)), buffer, [offset])
 
 
 def in_blocks(elements: Elements, stage: Stage) -> bool:

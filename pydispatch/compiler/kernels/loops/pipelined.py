@@ -73,9 +73,9 @@ class PipelinedReduction:
     def _point(self, index: Index) -> list[Index]:
         g = self._view
         point: list[Index] = [index] * len(g.iterators)
-        for place, result in zip(self._where(self.following), g.output_maps[0].results, strict=True):
+        for dim_index, result in zip(self._where(self.following), g.output_maps[0].results, strict=True):
             if isinstance(result, AffineDimExpr):
-                point[result.position] = place
+                point[result.position] = dim_index
         return point
 
 
@@ -83,9 +83,9 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
     """Return the first reduction of the rows of a nest, when it fits into the loop of the second."""
     if not elements.reassociate or len(nest.stages) < 2:
         return None
-    (value, places), (other, other_places) = nest.stages[:2]
+    (value, positions), (other, other_positions) = nest.stages[:2]
     rows = list(range(nest.split))
-    if any(sorted(p for p in dims if p >= 0) != rows for dims in (places, other_places)):
+    if any(sorted(p for p in dims if p >= 0) != rows for dims in (positions, other_positions)):
         return None
     if not isinstance(value, OpResult) or not isinstance(other, OpResult) or value.op is other.op:
         return None
@@ -103,7 +103,7 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
         return None
     if not all(_is_read(v) for v in g.inputs) or len(list(g.block.ops)) > 4:
         return None
-    return PipelinedReduction(elements, value, places, host.op) if any(is_costly(v) for v in nest.kept) else None
+    return PipelinedReduction(elements, value, positions, host.op) if any(is_costly(v) for v in nest.kept) else None
 
 
 def _is_read(value: SSAValue) -> bool:

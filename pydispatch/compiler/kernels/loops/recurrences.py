@@ -58,9 +58,9 @@ def write_rows(
     def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
         following: list[SSAValue] = []
         elements: list[tuple[SSAValue, SSAValue, list[Index]]] = []
-        for place, row in enumerate(rows):
+        for row_index, row in enumerate(rows):
             indices = [*row[:axis], index, *row[axis:]]
-            own = carried[place * count : (place + 1) * count]
+            own = carried[row_index * count : (row_index + 1) * count]
             values: dict[SSAValue, SSAValue] = dict(zip(block.args, [*map(inner.value, indices), *own], strict=True))
             results = clone_block(e, inner, block, values, indices)
             following += results[:count]
@@ -133,10 +133,10 @@ def _emit_columns(
             mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(builder.value, row), strict=True))
             keep(builder, column, clone_block(elements, builder, op.first.block, mapping, row))
 
-        def step(builder: Builder, place: Index, carried: list[SSAValue]) -> list[SSAValue]:
+        def step(builder: Builder, time_step: Index, carried: list[SSAValue]) -> list[SSAValue]:
             def one(builder: Builder, column: Index) -> None:
                 row = [*outer, column]
-                indices = [*row[:axis], place, *row[axis:]]
+                indices = [*row[:axis], time_step, *row[axis:]]
                 own = [builder.add(memref.LoadOp.get(s, [builder.value(builder.minus(column, low))])) for s in states]
                 values = [*map(builder.value, indices), *own]
                 mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))

@@ -153,17 +153,17 @@ class _TiledTranspose:
         return build.plus(build.times(build.minus(column, square.left), self.side), build.minus(row, square.top))
 
     def _compute(self, build: Builder, square: _Square, row: Index, column: Index) -> None:
-        place = self._place(build, square, row, column)
+        offset = self._place(build, square, row, column)
         for (value, _), buffer in zip(self.stores, self.buffers, strict=True):
-            self.e.store(build, self.e.at(build, value, self._at(square, row, column)), buffer, [place])
+            self.e.store(build, self.e.at(build, value, self._at(square, row, column)), buffer, [offset])
 
     def _write(self, build: Builder, square: _Square) -> None:
         """Element by element."""
 
         def element(builder: Builder, row: Index, column: Index) -> None:
-            place = self._place(builder, square, row, column)
+            offset = self._place(builder, square, row, column)
             for (_, result), buffer in zip(self.stores, self.buffers, strict=True):
-                value = builder.add(memref.LoadOp.get(buffer, [builder.value(place)]))
+                value = builder.add(memref.LoadOp.get(buffer, [builder.value(offset)]))
                 self.e.store(builder, value, result, self._at(square, row, column))
 
         def row(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:

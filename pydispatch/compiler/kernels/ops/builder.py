@@ -75,11 +75,11 @@ class Builder(IndexArithmetic[SSAValue]):
         known = self.recall(key)
         if known is not None:
             return known
-        place = self if info_of(op).traps else self.home(list(op.operands))
-        source, place.source = place.source, self.source
-        value = place.add(op)
-        place.source = source
-        place._known[key] = value
+        builder = self if info_of(op).traps else self.home(list(op.operands))
+        source, builder.source = builder.source, self.source
+        value = builder.add(op)
+        builder.source = source
+        builder._known[key] = value
         return value
 
     def recall(self, key: Hashable) -> SSAValue | None:
@@ -211,9 +211,9 @@ class Builder(IndexArithmetic[SSAValue]):
         key = (op.name, tuple(op.operands), "safe")
         known = self.recall(key)
         if known is None:
-            place = self.home(list(op.operands))
-            known = place.add(op)
-            place.remember(key, known)
+            builder = self.home(list(op.operands))
+            known = builder.add(op)
+            builder.remember(key, known)
         return known
 
     def ceil_quotient(self, lhs: Index, rhs: Index) -> Index:

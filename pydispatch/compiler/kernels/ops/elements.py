@@ -167,31 +167,31 @@ class Elements:
         known = build.recall(key)
         if known is not None:
             return known
-        place = self._place(build, value, indices)
+        builder = self._place(build, value, indices)
         kept = self.kept.get(value)
         if value in self._buffers:
             self.loads.append((value, tuple(indices)))
-            place = build if isinstance(value, OpResult) else place  # what is written here is not read before it
-            result = self._load(place, self._buffers[value], value, indices)
+            builder = build if isinstance(value, OpResult) else builder  # what is written here is not read before it
+            result = self._load(builder, self._buffers[value], value, indices)
         elif kept is not None and kept.holds(self.row, indices, build):
-            place = build
-            result = self._load(place, (kept.buffer, kept.index_map), value, indices)
+            builder = build
+            result = self._load(builder, (kept.buffer, kept.index_map), value, indices)
         else:
-            self.computed.append((value, place, tuple(indices)))
-            reductions, source = len(self.reduced), place.source
+            self.computed.append((value, builder, tuple(indices)))
+            reductions, source = len(self.reduced), builder.source
             if isinstance(value, OpResult):
-                place.source = value.op
-            result = self._compute(place, value, indices)
-            place.source = source
+                builder.source = value.op
+            result = self._compute(builder, value, indices)
+            builder.source = source
             if len(self.reduced) > reductions and any(
                 isinstance(value, OpResult) and op is value.op for op, _ in self.reduced[reductions:]
             ):
-                self.finished.append((value, place, tuple(indices)))
-            if kept is not None and covers(place, self.row, indices, kept.dims):
-                where = indices if kept.index_map is None else kept.index_map(place, indices)
-                self.store(place, result, kept.buffer, where)
-                kept.filled = place
-        place.remember(key, result)
+                self.finished.append((value, builder, tuple(indices)))
+            if kept is not None and covers(builder, self.row, indices, kept.dims):
+                where = indices if kept.index_map is None else kept.index_map(builder, indices)
+                self.store(builder, result, kept.buffer, where)
+                kept.filled = builder
+        builder.remember(key, result)
         return result
 
     def _place(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> Builder:
@@ -207,25 +207,25 @@ class Elements:
         return build.home(indices, guards=True)
 
     def _load(
-        self, build: Builder, place: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]
+        self, build: Builder, source: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]
     ) -> SSAValue:
-        buffer, index_map = place
-        places = indices if index_map is None else index_map(build, indices)
+        buffer, index_map = source
+        coordinates = indices if index_map is None else index_map(build, indices)
         if not tensor_type(value).get_num_dims():
-            places = []
+            coordinates = []
         if not isinstance(value, OpResult):
-            buffer, places = self._joined(build, buffer, list(places))
-        return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in places]))
+            buffer, coordinates = self._joined(build, buffer, list(coordinates))
+        return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in coordinates]))
 
-    def _joined(self, build: Builder, buffer: SSAValue, places: list[Index]) -> tuple[SSAValue, list[Index]]:
+    def _joined(self, build: Builder, buffer: SSAValue, coordinates: list[Index]) -> tuple[SSAValue, list[Index]]:
         """Replace two indices that are the halves of one by that one, in a view of the buffer with one dimension less.
         Return the buffer or view, and the indices.
         """
         type_ = buffer.type
         assert isinstance(type_, MemRefType)
         shape = type_.get_shape()
-        for dim in range(len(places) - 1):
-            linear, size = build.joined.get((places[dim], places[dim + 1]), (None, None))
+        for dim in range(len(coordinates) - 1):
+            linear, size = build.joined.get((coordinates[dim], coordinates[dim + 1]), (None, None))
             if linear is None or not isinstance(size, int) or shape[dim + 1] != size:
                 continue
             key = ("collapsed", buffer, dim)
@@ -233,14 +233,14 @@ class Elements:
             if view is None:
                 view = self.entry.add(collapsed(buffer, dim))
                 self.entry.remember(key, view)
-            return view, [*places[:dim], linear, *places[dim + 2 :]]
-        return buffer, places
+            return view, [*coordinates[:dim], linear, *coordinates[dim + 2 :]]
+        return buffer, coordinates
 
     def store(
-        self, build: Builder, element: SSAValue, buffer: SSAValue, places: Sequence[Index], own_byte: bool = False
+        self, build: Builder, element: SSAValue, buffer: SSAValue, coordinates: Sequence[Index], own_byte: bool = False
     ) -> None:
         """Write an element of a memref. own_byte: no other invocation writes elements of its byte."""
-        op = memref.StoreOp.get(element, buffer, [build.value(i) for i in places])
+        op = memref.StoreOp.get(element, buffer, [build.value(i) for i in coordinates])
         if own_byte:
             op.attributes[OWN_BYTE] = UnitAttr()
         build.add(op)

@@ -170,11 +170,11 @@ def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
     for index, map in enumerate(generic.maps[: len(generic.inputs)]):
         if not generic.block.args[index].uses or not {high, low} & dims_in(map):
             continue
-        places = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
+        positions = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results]
         windows = [r for r in map.results if not isinstance(r, AffineDimExpr)]
-        if windows or high not in places or places[places.index(high) + 1 :][:1] != [low]:
+        if windows or high not in positions or positions[positions.index(high) + 1 :][:1] != [low]:
             return False
-        is_contiguous = is_contiguous or places[-1] == low
+        is_contiguous = is_contiguous or positions[-1] == low
     return is_contiguous
 
 

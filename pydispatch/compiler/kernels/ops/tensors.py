@@ -47,9 +47,12 @@ def collapsed(buffer: SSAValue, dim: int) -> Operation:
     )
 
 
-def covers(place: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
-    """Return whether code at `place` runs for every element of the row `row`: the other indices count whole loops."""
-    for level in place.chain():
+def covers(builder: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
+    """Return whether code that `builder` emits runs for every element of the row `row`.
+
+    It does if the other indices count whole loops.
+    """
+    for level in builder.chain():
         if level.guarded:
             return False
     if list(indices[: len(row)]) != list(row):
@@ -57,7 +60,7 @@ def covers(place: Builder, row: Sequence[Index], indices: Sequence[Index], dims:
     inner = indices[len(row) :]
     counted = [i for i in inner if isinstance(i, SSAValue)]
     return len(set(counted)) == len(counted) and all(
-        place.is_counter(i, n) for i, n in zip(inner, dims[len(row) :], strict=True)
+        builder.is_counter(i, n) for i, n in zip(inner, dims[len(row) :], strict=True)
     )
 
 

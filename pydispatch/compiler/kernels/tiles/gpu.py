@@ -45,9 +45,9 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
         ]
 
         def step(inner: Builder, k: Index, sums: list[SSAValue]) -> list[SSAValue]:
-            place = inner.value(k)
-            factors_a = [_factor(inner, op.a, at[r * width][0], place, type_) for r in range(height)]
-            factors_b = [_factor(inner, op.b, place, at[c][1], type_) for c in range(width)]
+            step_index = inner.value(k)
+            factors_a = [_factor(inner, op.a, at[r * width][0], step_index, type_) for r in range(height)]
+            factors_b = [_factor(inner, op.b, step_index, at[c][1], type_) for c in range(width)]
             pairs = [(x, y) for x in factors_a for y in factors_b]
             return [_added(inner, x, y, total) for (x, y), total in zip(pairs, sums, strict=True)]
 

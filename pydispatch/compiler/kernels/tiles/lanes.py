@@ -107,13 +107,13 @@ class _Writer:
         assert around is not None
         self._invocations(build, self._multiply)
         following = loop.next_op
-        for body, place in ((self._take, loop), (self._put, following)):
+        for body, anchor in ((self._take, loop), (self._put, following)):
             outside = Builder(Block(), self.op)
             self._invocations(outside, body)
             for written in list(outside.block.ops):
                 written.detach()
-                assert place is not None
-                around.insert_op_before(written, place)
+                assert anchor is not None
+                around.insert_op_before(written, anchor)
 
     def _loop(self) -> scf.ForOp | None:
         """Return the loop in which nothing else touches the sums; None where there is none."""

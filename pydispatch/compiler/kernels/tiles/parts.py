@@ -117,12 +117,12 @@ class TileView:
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
         """Emit the load of an element, and return it; zero if it is outside the memref."""
-        places = self.place(build, row, column)
+        coordinates = self.place(build, row, column)
         exists: SSAValue | bool = True
-        for place, extent in zip(places, self.layout.sizes, strict=True):
-            exists = both(build, exists, build.pure(arith.CmpiOp(place, build.value(extent), "ult")))
+        for coordinate, extent in zip(coordinates, self.layout.sizes, strict=True):
+            exists = both(build, exists, build.pure(arith.CmpiOp(coordinate, build.value(extent), "ult")))
         zero = build.pure(arith.ConstantOp(zero_attribute(element_of(self.value))))
-        return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, places)), lambda _: zero)
+        return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, coordinates)), lambda _: zero)
 
 
 def part_of(op: ReadTileOp) -> TileView:

@@ -20,10 +20,10 @@ from pydispatch.ir.op_info import info_of
 class Inserter:
     """Insertion point before or after one operation; operations are inserted in order."""
 
-    def __init__(self, place: Operation, after: bool) -> None:
-        self.place, self.after = place, after
-        self.block: Block = place.parent_block()  # type: ignore[assignment]
-        self.last = place
+    def __init__(self, anchor: Operation, after: bool) -> None:
+        self.place, self.after = anchor, after
+        self.block: Block = anchor.parent_block()  # type: ignore[assignment]
+        self.last = anchor
 
     def add(self, op: Operation) -> Operation:
         for inner in walk(op):

@@ -39,7 +39,7 @@ CONSTRAINTS: dict[str, Callable[[Sequence[Any]], str | None]] = {"checkTensorEle
 """Name -> a function from bound values to None, or to the reason why not."""
 
 
-def rewrite_as_dispatch(arguments: Sequence[Any], place: Operation, program: ModuleOp, spec: Operation) -> list[Any]:
+def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: ModuleOp, spec: Operation) -> list[Any]:
     """`rewriteAsFlowDispatch(root, name, inputs, replaced values, their sizes, other operands)`.
 
     The external function `name` is called once with, for each tensor, its base and an offset in elements: inputs, then
@@ -60,11 +60,11 @@ def rewrite_as_dispatch(arguments: Sequence[Any], place: Operation, program: Mod
     tensors = [v for v in operands if isinstance(v.type, TensorType)]
     scalars = [v for v in operands if not isinstance(v.type, TensorType)]
     executable = _executable(name.data, [v.type for v in inputs], [v.type for v in replaced],
-                             [v.type for v in others], program, place)  # fmt: skip
+                             [v.type for v in others], program, anchor)  # fmt: skip
 
     def add(op: Operation) -> SSAValue:
-        set_location(op, place)
-        place.parent.insert_op_before(op, place)  # type: ignore[union-attr]
+        set_location(op, anchor)
+        anchor.parent.insert_op_before(op, anchor)  # type: ignore[union-attr]
         return op.results[0]
 
     dims = []
@@ -118,7 +118,7 @@ def _result_dims(replaced: Sequence[SSAValue], sizes: Sequence[SSAValue], spec: 
 
 def _executable(
     function: str, inputs: Sequence[Attribute], results: Sequence[Attribute], others: Sequence[Attribute],
-    program: ModuleOp, place: Operation,
+    program: ModuleOp, anchor: Operation,
 ) -> str:  # fmt: skip
     """Return the name of the executable that calls the function; create the executable if the program has none yet."""
     types = [t.element_type if isinstance(t, TensorType) else t for t in (*inputs, *results, *others)]
@@ -176,7 +176,7 @@ def _executable(
     assert executable is not None
     copy = clone(executable)
     for inner in walk(copy):
-        set_location(inner, place)
+        set_location(inner, anchor)
     first = program.body.block.first_op
     assert first is not None
     program.body.block.insert_op_before(copy, first)

@@ -65,9 +65,9 @@ def apply_patterns(
             if isinstance(match_or_not, Mismatch):
                 report.miss(compiled_pattern.name, op, match_or_not)
     # From the end: a match whose results are inputs of another then finds that one replaced, with uses of its own.
-    places = {op: place for place, op in enumerate(ops)}
+    positions = {op: position for position, op in enumerate(ops)}
     for compiled_pattern, match, chosen in (
-        sorted(accepted, key=lambda taken: -places[taken[1].root]) if replace else ()
+        sorted(accepted, key=lambda taken: -positions[taken[1].root]) if replace else ()
     ):
         if chosen is not None:
             replacer.replace(compiled_pattern, match, chosen)
@@ -96,7 +96,7 @@ def _find(
             tree.add(candidate.dag.path, candidate)
     others = [candidate for candidate in compiled if candidate.dag is None]
     keyed = []
-    for place, op in enumerate(ops):
+    for position, op in enumerate(ops):
         for candidate in (*tree.find(op, view), *others):
             match = candidate.match(op, view)
             if isinstance(match, Mismatch):
@@ -104,7 +104,7 @@ def _find(
                 continue
             chosen = _choose(candidate, match, targets, report)
             if chosen is not None or not candidate.pattern.replacements:
-                keyed.append(((-candidate.pattern.benefit, candidate.order, -place), (candidate, match, chosen)))
+                keyed.append(((-candidate.pattern.benefit, candidate.order, -position), (candidate, match, chosen)))
     return keyed
 
 

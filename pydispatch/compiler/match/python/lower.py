@@ -142,8 +142,8 @@ class Lowering:
         if value.index == 1:
             return f"{self.value(value.detail[2]).partition('#')[0]}#1"
         dtype, rank = x.type.dtype, len(x.shape)
-        places = TensorType(index, value.type.shape)
-        outs = [(self.filled(_lowest(dtype), value.type), value.type), (self.filled("0", places), places)]
+        index_type = TensorType(index, value.type.shape)
+        outs = [(self.filled(_lowest(dtype), value.type), value.type), (self.filled("0", index_type), index_type)]
         rest = _map(rank, [d for d in range(rank) if d != axis])
         iterators = [_REDUCTION if d == axis else _PARALLEL for d in range(rank)]
         larger = "maximumf" if _float(dtype) else "maxsi"

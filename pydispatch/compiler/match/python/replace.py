@@ -126,7 +126,7 @@ class Replacer:
             f"util.return {', '.join(names)} : {types}\n}}"
         )
 
-    def _function(self, name: str, text: str, place: Operation) -> Operation:
+    def _function(self, name: str, text: str, anchor: Operation) -> Operation:
         """Add the functions of `text` to the program under a unique name, unless they are there, and return the one to
         call. In `text` the symbols are NAME and NAME_kernel.
         """
@@ -147,7 +147,7 @@ class Replacer:
         for op in list(parsed.body.block.ops):
             copy = clone(op)
             for inner in walk(copy):
-                set_location(inner, place)
+                set_location(inner, anchor)
             self.program.body.block.insert_op_before(copy, first)
         return table_of(self.program)[unique]
 

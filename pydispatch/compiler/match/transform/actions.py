@@ -34,14 +34,14 @@ def _import(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
-    place = run.check(op, env[op.insertion_point[0]])
-    if len(place) != 1:
-        run.fail(op, f"a call is put at one operation, this handle holds {len(place)}")
-    if place[0].name in FUNCTIONS or function_of(place[0]) == OUTSIDE:
-        run.fail(op, f"a call is put inside of a function, this handle holds {place[0].name}",
+    anchors = run.check(op, env[op.insertion_point[0]])
+    if len(anchors) != 1:
+        run.fail(op, f"a call is put at one operation, this handle holds {len(anchors)}")
+    if anchors[0].name in FUNCTIONS or function_of(anchors[0]) == OUTSIDE:
+        run.fail(op, f"a call is put inside of a function, this handle holds {anchors[0].name}",
                  "name the operation that matched, or the one that makes the last input")  # fmt: skip
     function = _function(run, op, env)
-    at = Inserter(place[0], op.insert_after is not None)
+    at = Inserter(anchors[0], op.insert_after is not None)
     outputs = [v for handle in op.outputs for v in env[handle]]
     inputs = [
         at.empty(v.type, outputs[0] if outputs else None) if isinstance(v, Absent) else v

@@ -45,9 +45,9 @@ class Decomposition:
         self.places: dict[int, tuple[SSAValue, int]] = {}
         """Iteration -> an operand and its dimension that have the size, a static one where there is one."""
         for operand, dims in zip(op.operands, self.dims, strict=True):
-            for place, (d, size) in enumerate(zip(dims, shape_of(operand.type), strict=True)):
+            for axis, (d, size) in enumerate(zip(dims, shape_of(operand.type), strict=True)):
                 if d not in self.places or size != DYNAMIC:
-                    self.places[d] = (operand, place)
+                    self.places[d] = (operand, axis)
         bodies = [] if op.body is None else [op.body.block.args[0].type]
         types = [*bodies, *(element_type(v.type) for v in op.operands)]
         self.wide: AnyFloat = f64 if f64 in types else f32
@@ -127,8 +127,8 @@ class Decomposition:
             if inner is last:
                 break
             if isinstance(inner, IndexOp):
-                place = self.loops.scores.index(inner.dim.value.data)
-                values[inner.result] = body.add(regions.IndexOp(place))
+                dim = self.loops.scores.index(inner.dim.value.data)
+                values[inner.result] = body.add(regions.IndexOp(dim))
             else:
                 body.block.add_op(inner.clone(values))
         return body.cast(values.get(last.operands[0], last.operands[0]), self.wide, False)

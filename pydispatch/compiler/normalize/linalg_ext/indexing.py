@@ -70,16 +70,16 @@ def _gather(op: Operation, build: Build) -> None:
     body = LoopBody([*(IntegerType(1) for _ in mask), element_of(source)])
     at = [body.add(IndexOp(d)) for d in range(rank)]
     batch = at[: windows.batch]
-    place: list[SSAValue | None] = [None] * len(shape_of(source.type))
+    source_index: list[SSAValue | None] = [None] * len(shape_of(source.type))
     for position, d in enumerate(op.indexed):
         listed = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
-        place[d] = body.as_index(body.extract(indices, [*batch, *listed]))
+        source_index[d] = body.as_index(body.extract(indices, [*batch, *listed]))
     for d, offset in zip(
-        windows.retained(rank - windows.batch, len(place), op.indexed), at[windows.batch :], strict=True
+        windows.retained(rank - windows.batch, len(source_index), op.indexed), at[windows.batch :], strict=True
     ):
-        before = place[d]
-        place[d] = offset if before is None else body.plus(before, offset)
-    value = body.extract(source, [p for p in place if p is not None])
+        before = source_index[d]
+        source_index[d] = offset if before is None else body.plus(before, offset)
+    value = body.extract(source, [p for p in source_index if p is not None])
     if mask:
         value = body.either(body.block.args[0], value, body.block.args[1])
     whole = AffineMap.identity(rank)
@@ -106,9 +106,9 @@ def _map_load(op: Operation, build: Build) -> None:
     require_tensors(op)
     rank = len(shape_of(op.output.type))
     body = LoopBody([element_of(op.output)])
-    *place, padding = body.inline(op.body, [body.add(IndexOp(d)) for d in range(rank)])
-    value = body.extract(op.input, place)
-    for d, index in enumerate(place):
+    *source_index, padding = body.inline(op.body, [body.add(IndexOp(d)) for d in range(rank)])
+    value = body.extract(op.input, source_index)
+    for d, index in enumerate(source_index):
         inside = body.both(body.less(body.index(-1), index), body.less(index, build.dim(op.input, d)))
         value = body.either(inside, value, padding)
     structure = Structure((AffineMap.identity(rank),), (True,) * rank)

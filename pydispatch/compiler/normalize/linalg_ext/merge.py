@@ -90,8 +90,8 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
     rows = shape_of(tensors[0].type)[0]
     dynamic = [*([build.dim(tensors[0], 0)] if rows == DYNAMIC else []), pairs]
 
-    def read(code: LoopBody, row: SSAValue, place: SSAValue) -> list[SSAValue]:
-        return [code.extract(t, [row, place]) for t in tensors]
+    def read(code: LoopBody, row: SSAValue, column: SSAValue) -> list[SSAValue]:
+        return [code.extract(t, [row, column]) for t in tensors]
 
     def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
         start = code.times(at[1], pair)
@@ -127,8 +127,8 @@ def _taken(
     chosen = arith.SelectOp(taken, right, left)
     # Read again: a processor chooses a place without a branch, which could not be foreseen, but not a float.
     chosen.attributes[UNPREDICTABLE] = UnitAttr()
-    places = [code.either(taken, left, code.plus(left, one)), code.either(taken, code.plus(right, one), right)]
-    return places, read(code.add(chosen))
+    next_positions = [code.either(taken, left, code.plus(left, one)), code.either(taken, code.plus(right, one), right)]
+    return next_positions, read(code.add(chosen))
 
 
 def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
@@ -157,16 +157,16 @@ def _merged(
     dynamic = [build.dim(tensors[0], 0)] if rows == DYNAMIC else []
     dynamic += [n for n in (blocks, block) if isinstance(n, SSAValue)]
 
-    def read(code: LoopBody, row: SSAValue, place: SSAValue) -> list[SSAValue]:
-        return [code.extract(t, [row, place]) for t in tensors]
+    def read(code: LoopBody, row: SSAValue, column: SSAValue) -> list[SSAValue]:
+        return [code.extract(t, [row, column]) for t in tensors]
 
     def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
-        row, place = at[0], code.times(at[1], length)
+        row, column = at[0], code.times(at[1], length)
         pair = code.times(run, code.index(2))
-        start = code.times(code.add(arith.DivUIOp(place, pair)), pair)
+        start = code.times(code.add(arith.DivUIOp(column, pair)), pair)
         middle = code.least(code.plus(start, run), total)
         end = code.least(code.plus(start, pair), total)
-        taken = code.minus(place, start)
+        taken = code.minus(column, start)
         low = code.most(code.minus(taken, code.minus(end, middle)), code.index(0))
         high = code.least(taken, code.minus(middle, start))
 
@@ -189,14 +189,14 @@ def _merged(
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
         left, right, middle, end = carried
-        place = code.plus(code.times(at[1], length), at[2])
-        over = code.equal(place, end)
+        column = code.plus(code.times(at[1], length), at[2])
+        over = code.equal(column, end)
         following = code.least(code.plus(end, run), total)
         left, middle = code.either(over, end, left), code.either(over, following, middle)
         right = code.either(over, following, right)
         end = code.either(over, code.least(code.plus(following, run), total), end)
-        places, elements = _taken(code, lambda p: read(code, at[0], p), before, (left, middle), (right, end))
-        return [*places, middle, end], elements
+        next_positions, elements = _taken(code, lambda p: read(code, at[0], p), before, (left, middle), (right, end))
+        return [*next_positions, middle, end], elements
 
     types = [TensorType(element_of(t), shape) for t in tensors]
     return [joined_blocks(build, t) for t in recurrence(build, types, dynamic, 2, first, step)]

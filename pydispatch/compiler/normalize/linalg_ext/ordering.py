@@ -106,14 +106,14 @@ def _arg_compare(op: Operation, build: Build) -> None:
     body = LoopBody([*(element_of(v) for v in (*op.inputs, *op.outputs))])
     value, *indices, best, index = body.block.args
     if indices:
-        place = body.cast(indices[0], element, False)
+        candidate = body.cast(indices[0], element, False)
     else:
-        place = body.add(IndexOp(op.along))
+        candidate = body.add(IndexOp(op.along))
         if op.index_base is not None:
-            place = body.plus(place, op.index_base)
-        place = body.cast(place, element, False)
+            candidate = body.plus(candidate, op.index_base)
+        candidate = body.cast(candidate, element, False)
     (better,) = body.inline(op.body, [value, best])
-    body.finish(body.either(better, value, best), body.either(better, place, index))
+    body.finish(body.either(better, value, best), body.either(better, candidate, index))
     kept = projection(rank, [d for d in range(rank) if d != op.along])
     maps = (*(AffineMap.identity(rank) for _ in op.inputs), kept, kept)
     structure = Structure(maps, tuple(d != op.along for d in range(rank)))

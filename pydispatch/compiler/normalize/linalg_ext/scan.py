@@ -100,9 +100,9 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     dynamic = [] if isinstance(blocks, int) else [blocks]
 
     def value_at(code: LoopBody, row: SSAValue, block: SSAValue, offset: SSAValue) -> SSAValue:
-        place = code.plus(code.times(block, code.index(BLOCK)), offset)
-        inside = code.less(place, size)
-        return code.either(inside, code.extract(values, [row, place]), code.add(arith.ConstantOp(nothing)))
+        column = code.plus(code.times(block, code.index(BLOCK)), offset)
+        inside = code.less(column, size)
+        return code.either(inside, code.extract(values, [row, column]), code.add(arith.ConstantOp(nothing)))
 
     totals_type = TensorType(element, [rows, count])
     total = LoopBody([element, element])

@@ -138,8 +138,8 @@ def _input(op: Operation, build: Build) -> None:
     image = _padded(op, build, sizes)
     _, _, matrix = matrices(op.tile, op.kernel)
     products.sizes["x"] = _sizes(build, image, op.layout)["w"]
-    places: dict[str, Subscript] = {"n": "n", "c": "c", "h": ("h", op.tile, "i"), "w": "x"}
-    rows = products.along(image, [places[c] for c in op.layout], matrix, "a", "i", "anhxc")
+    subscripts: dict[str, Subscript] = {"n": "n", "c": "c", "h": ("h", op.tile, "i"), "w": "x"}
+    rows = products.along(image, [subscripts[c] for c in op.layout], matrix, "a", "i", "anhxc")
     transformed = products.along(rows, ["a", "n", "h", ("w", op.tile, "j"), "c"], matrix, "b", "j", letters)
     build.replace(products.cast(transformed, element_type(op.outputs[0].type)))
 

@@ -17,7 +17,7 @@ from pydispatch.compiler.tensor_ops.terms import Stated
 from pydispatch.ir.values import Dim, shape_of
 
 
-class Gather(TensorOp):
+class TensorGather(TensorOp):
     name = "tensor.gather"
     rereads = True
 
@@ -42,7 +42,7 @@ class Gather(TensorOp):
         return build.choose(build.not_empty(sizes), element, lambda b: elements.zero(b, zero))
 
 
-class Scatter(Update):
+class TensorScatter(Update):
     name = "tensor.scatter"
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -60,8 +60,8 @@ class Scatter(Update):
         def body(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
             spot = builder.split(flat, batch)
             here: SSAValue | bool = True
-            for dimension, place in zip(picked, _coordinates(elements, builder, op, sizes, spot), strict=True):
-                here = both(builder, here, equal(builder, indices[dimension], place))
+            for dimension, coordinate in zip(picked, _coordinates(elements, builder, op, sizes, spot), strict=True):
+                here = both(builder, here, equal(builder, indices[dimension], coordinate))
             return [builder.choose(here, lambda c: elements.at(c, op.source, [*spot, *rest]), lambda c: carried[0])]
 
         return build.loop(0, build.product(batch), [elements.at(build, op.dest, indices)], body)[0]
@@ -115,4 +115,4 @@ def _whole_index(
     return indices
 
 
-RULES: list[type[TensorOp]] = [Gather, Scatter]
+RULES: list[type[TensorOp]] = [TensorGather, TensorScatter]

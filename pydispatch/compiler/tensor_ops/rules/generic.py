@@ -36,7 +36,7 @@ class Generic(TensorOp):
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         g = structured(op)
-        loops = [next((size_of(place.tensor, place.axis) for place in places), None) for places in g.loop_dims]
+        loops = [next((size_of(dim.tensor, dim.axis) for dim in dims), None) for dims in g.loop_dims]
         for operand_index, (value, map_) in enumerate(zip(g.operands, g.maps, strict=True)):
             if not shape_of(value) or not g.block.args[operand_index].uses:
                 continue
@@ -79,10 +79,10 @@ class Dispatch(TensorOp):
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         dims = iter(op.result_dims)
         for other in op.results:
-            for place, n in enumerate(shape_of(other)):
+            for position, n in enumerate(shape_of(other)):
                 if n < 0:
                     dim: SSAValue = next(dims)
-                    if other is result and place == axis:
+                    if other is result and position == axis:
                         return dim
         return None
 

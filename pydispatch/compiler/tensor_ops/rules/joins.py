@@ -47,8 +47,8 @@ class Concat(TensorOp):
     name = "tensor.concat"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        places = [Dim(v, axis) for v in op.operands]
-        return add(places) if axis == op.dim.value.data else same_size(places)
+        dims = [Dim(v, axis) for v in op.operands]
+        return add(dims) if axis == op.dim.value.data else same_size(dims)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         axis = int(op.dim.value.data)
@@ -78,11 +78,11 @@ def where_padded(elements: Elements, build: Builder, op: Any, indices: Sequence[
     low, high = pad_amounts(elements, op)
     inside: SSAValue | bool = True
     for index, before, after, size in zip(indices, low, high, elements.dims(op.source), strict=True):
-        place = build.minus(index, before)
+        source_index = build.minus(index, before)
         if before != 0:
-            inside = both(build, inside, not_less(build, place, 0))
+            inside = both(build, inside, not_less(build, source_index, 0))
         if after != 0:
-            inside = both(build, inside, build.less(place, size))
+            inside = both(build, inside, build.less(source_index, size))
     return inside
 
 

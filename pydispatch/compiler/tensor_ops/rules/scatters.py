@@ -16,10 +16,10 @@ from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
 from pydispatch.ir.values import Dim, shape_of
 
 
-def inside(build: Builder, place: Sequence[Index], sizes: Sequence[Index]) -> SSAValue | bool:
-    """Return whether the index `place` is inside a tensor of these sizes."""
+def inside(build: Builder, indices: Sequence[Index], sizes: Sequence[Index]) -> SSAValue | bool:
+    """Return whether `indices` are inside a tensor of these sizes."""
     condition: SSAValue | bool = True
-    for index, size in zip(place, sizes, strict=True):
+    for index, size in zip(indices, sizes, strict=True):
         condition = both(build, condition, both(build, not_less(build, index, 0), build.less(index, size)))
     return condition
 
@@ -55,17 +55,17 @@ class Scatter(Update):
         return build.join(self._coordinates(elements, build, op, leading), [sizes[d] for d in op.indexed])
 
     def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        place, sizes = self.position(elements, build, op, indices), elements.dims(op.operands[2])
-        return inside(build, [place[d] for d in op.indexed], [sizes[d] for d in op.indexed])
+        target, sizes = self.position(elements, build, op, indices), elements.dims(op.operands[2])
+        return inside(build, [target[d] for d in op.indexed], [sizes[d] for d in op.indexed])
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         batch = op.windows().batch
-        place: list[Index] = [0] * len(shape_of(op.operands[2]))
+        target: list[Index] = [0] * len(shape_of(op.operands[2]))
         for d, index in zip(op.indexed, self._coordinates(elements, build, op, indices[:batch]), strict=True):
-            place[d] = index
+            target[d] = index
         for d, index in zip(self._kept(op), indices[batch:], strict=True):
-            place[d] = build.plus(place[d], index)
-        return place
+            target[d] = build.plus(target[d], index)
+        return target
 
     def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
         block = op.body.block
@@ -95,8 +95,8 @@ class MapStore(Update):
     name = "iree_linalg_ext.map_store"
 
     def lands(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        *place, wanted = self._mapped(elements, build, op, indices)
-        return both(build, wanted, inside(build, place, elements.dims(op.operands[1])))
+        *target, wanted = self._mapped(elements, build, op, indices)
+        return both(build, wanted, inside(build, target, elements.dims(op.operands[1])))
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         return [*self._mapped(elements, build, op, indices)[:-1]]

@@ -60,12 +60,12 @@ class InsertSlice(Update):
                 continue
             distance = build.minus(index, offset)
             inside = both(build, inside, not_less(build, distance, 0))
-            place = distance
+            source_index = distance
             if stride != 1:
                 inside = both(build, inside, equal(build, build.remainder(build.most(distance, 0), stride), 0))
-                place = build.quotient(build.most(distance, 0), stride)
-            inside = both(build, inside, build.less(place, size))
-            where.append(place)
+                source_index = build.quotient(build.most(distance, 0), stride)
+            inside = both(build, inside, build.less(source_index, size))
+            where.append(source_index)
         kept = _kept(op, tensor_type(op.source))
         return build.choose(
             inside,
@@ -82,8 +82,8 @@ class InsertSlice(Update):
     def requirements(self, op: Any) -> Iterator[Requirement]:
         yield from _slice_fits(op, op.dest)
         sizes = slice_of(op).sizes
-        for place, axis in enumerate(kept_dims(op, shape_of(op.source)) or ()):
-            yield Equal(size_of(op.source, place), _term(sizes[axis]), f"axis {place}: the slice has {{}}")
+        for source_axis, axis in enumerate(kept_dims(op, shape_of(op.source)) or ()):
+            yield Equal(size_of(op.source, source_axis), _term(sizes[axis]), f"axis {source_axis}: the slice has {{}}")
 
     def runs_on_host(self, op: Any) -> bool:
         return walked_axes(op) is not None

@@ -187,8 +187,8 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
         whole = IntegerType(to_bits)
         bits: SSAValue | None = None
         for part in range(to_bits // from_bits):
-            place = build.plus(build.times(linear, to_bits // from_bits), part)
-            piece = as_integer(build, elements.at(build, source, build.split(place, sizes)), from_bits)
+            element_index = build.plus(build.times(linear, to_bits // from_bits), part)
+            piece = as_integer(build, elements.at(build, source, build.split(element_index, sizes)), from_bits)
             piece = build.pure(arith.ExtUIOp(piece, whole))
             if part:
                 shift = build.pure(arith.ConstantOp.from_int_and_width(part * from_bits, whole))

@@ -149,11 +149,11 @@ def emit_block(
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
         if not full:
             columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
-        places = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
-        for indices, result in zip(places, _reduce(elements, builder, block, places), strict=True):
+        points = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
+        for indices, result in zip(points, _reduce(elements, builder, block, points), strict=True):
             where = _where(elements, builder, block, indices)
             builder.remember((block.value, tuple(where)), result)
-        for indices in places:
+        for indices in points:
             for value, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
 
@@ -204,13 +204,13 @@ def _where(elements: Elements, build: Builder, block: OutputBlock, indices: Sequ
 
 
 def _reduce(
-    elements: Elements, build: Builder, block: OutputBlock, places: Sequence[Sequence[Index]]
+    elements: Elements, build: Builder, block: OutputBlock, points: Sequence[Sequence[Index]]
 ) -> list[SSAValue]:
     """Emit the reduction at several places, in one nest of loops, and return its results."""
     assert isinstance(block.value, OpResult)
     g = view_of(elements, block.value.op)
     sizes = loop_sizes(elements, g)
-    iterations = [_point(g, block, indices) for indices in places]
+    iterations = [_point(g, block, indices) for indices in points]
     initial = [elements.at(build, g.outputs[0], evaluate(build, g.output_maps[0], point)) for point in iterations]
     where: dict[int, Index] = {}
 
@@ -228,7 +228,7 @@ def _reduce(
         size = sizes[dim]
         many = 1
         if depth == len(g.loops) - 1 and isinstance(size, int):
-            many = next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * len(places) <= UNROLLED), 1)
+            many = next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * len(points) <= UNROLLED), 1)
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
             for turn in range(many):

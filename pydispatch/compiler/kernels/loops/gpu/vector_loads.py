@@ -70,8 +70,8 @@ def wide_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]) 
             return ()
         shape = tensor_type(value).get_shape()
         factors = [0] * len(generic.iterators)
-        for place, position in enumerate(positions):
-            factors[position] = prod(shape[place + 1 :])
+        for axis, position in enumerate(positions):
+            factors[position] = prod(shape[axis + 1 :])
         wide.append(Wide(index, tuple(factors), positions[-1]))
     return tuple(wide)
 
@@ -148,8 +148,8 @@ def reduce_wide(
     many = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(offsets) <= PRODUCTS))
 
     def unrolled(builder: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
-        places, values = values[len(offsets) :], values[: len(offsets)]
-        read = [_Pairs(elements, builder, generic, w, at) for w, at in zip(wide, places, strict=True)]
+        offsets_of_pairs, values = values[len(offsets) :], values[: len(offsets)]
+        read = [_Pairs(elements, builder, generic, w, at) for w, at in zip(wide, offsets_of_pairs, strict=True)]
         for within in range(many):
             where[step] = builder.plus(index, within)
             for output, ((row, column), point) in enumerate(zip(offsets, iterations, strict=True)):
@@ -168,15 +168,17 @@ def reduce_wide(
                         (generic.inputs[w.number], tuple(evaluate(builder, generic.maps[w.number], full))), element
                     )
                 values[output] = body_at(elements, builder, generic, full, [values[output]])[0]
-        following = [builder.plus(at, w.factors[step] * many // 2) for w, at in zip(wide, places, strict=True)]
+        following = [
+            builder.plus(at, w.factors[step] * many // 2) for w, at in zip(wide, offsets_of_pairs, strict=True)
+        ]
         return [*values, *(builder.value(at) for at in following)]
 
     def level(builder: Builder, depth: int, carried: list[SSAValue]) -> list[SSAValue]:
         dim = generic.loops[depth]
         if dim == step:
             here = [where.get(d, index) for d, index in enumerate(corner)]
-            places = [_place(builder, w, here, dims, step, half) for w in wide]
-            return builder.loop(0, size, [*carried, *places], unrolled, step=many)[: len(offsets)]
+            pair_indices = [_place(builder, w, here, dims, step, half) for w in wide]
+            return builder.loop(0, size, [*carried, *pair_indices], unrolled, step=many)[: len(offsets)]
 
         def body(deeper: Builder, index: Index, values: list[SSAValue]) -> list[SSAValue]:
             where[dim] = index
@@ -215,8 +217,8 @@ def _iterations(
 class _Pairs:
     """Elements of one input in one iteration of the innermost loop; each pair is loaded once."""
 
-    def __init__(self, elements: Elements, build: Builder, generic: Structured, wide: Wide, place: SSAValue) -> None:
-        self.build, self.place = build, place
+    def __init__(self, elements: Elements, build: Builder, generic: Structured, wide: Wide, index: SSAValue) -> None:
+        self.build, self.place = build, index
         self.buffer = _pairs_of(elements, generic.inputs[wide.number])
         self.element = generic.block.args[wide.number].type
         self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
