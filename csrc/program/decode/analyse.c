@@ -3,9 +3,7 @@
 
 #include "program/commands/command.h"
 
-static void mark(pyd_function_t* fn, uint32_t reg, uint8_t flag) {
-  if (reg != PYD_NONE) fn->reg_flags[reg] |= flag;
-}
+static void mark(pyd_function_t* fn, uint32_t reg, uint8_t flag) { fn->reg_flags[reg] |= flag; }
 
 static void mark_operands(pyd_function_t* fn, const pyd_insn_t* insn, uint8_t flag) {
   uint8_t uses = pyd_opcode(insn)->registers;

@@ -43,7 +43,7 @@ pyd_status_t pyd_reader_table(pyd_reader_t* reader, const char* what, uint32_t o
 
 pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uint32_t* words, pyd_string_t* out) {
   pyd_span_t strings = reader->program->strings;
-  *out = (pyd_string_t){(const char*)strings.data, words[1]};
+  *out = (pyd_string_t){(const char*)strings.data, 0};
   if (words[1] == 0) return PYD_STATUS_OK;
   if (words[0] > strings.size || words[1] > strings.size - words[0]) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%s: a string of %u bytes at %u lies outside the %zu bytes of strings",
@@ -54,7 +54,7 @@ pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uin
                            words[1], words[0]);
   }
   reader->string_budget -= words[1];
-  out->data += words[0];
+  *out = (pyd_string_t){(const char*)strings.data + words[0], words[1]};
   return PYD_STATUS_OK;
 }
 

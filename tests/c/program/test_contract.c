@@ -11,7 +11,8 @@ typedef struct parts_s {
   uint32_t grid;
   bool writes_argument;
   bool is_scalar;  // the size comes from a scalar argument of the function
-  bool is_whole;   // the transient has a register's size for all its bytes
+  bool writes_constant;
+  bool is_chosen;  // the kernel is chosen in the call, so that no contract is known when the program is settled
 } parts_t;
 
 // f(x: tensor<?xf32>, s): one dispatch of an export with the constants (n low, n high, any) over (transient, result).
@@ -19,6 +20,7 @@ static pyd_program_t* make(parts_t parts) {
   static builder_t b;
   add_executable(&b, "exe");
   add_export(&b, 0, 0, "kernel", 3, 2);
+  add_constant(&b, "c.bin", 0, 64);
   fn_t* f = add_function(&b, "f");
   int64_t open_size = -1;
   uint32_t x = add_tensor(&b, f, F32, "x", 1, &open_size), s = add_scalar(&b, f, "s");
@@ -27,13 +29,16 @@ static pyd_program_t* make(parts_t parts) {
   uint32_t dim = op(f, PYD_OP_DIM, 0, x, 0, 0), bytes = op(f, PYD_OP_MUL, 64, dim, constant(f, 4), 0);
   uint32_t t = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, constant(f, parts.bytes), 0, 0);
   uint32_t r = add_result(f, F32, 1, &dim, bytes);
-  add_dispatch(f, 0, zero, (uint32_t[]){constant(f, parts.grid), one, one}, 3,
-               (uint32_t[]){n, n | PYD_CONSTANT_HIGH, any}, 2,
-               (uint32_t[]){t, NONE, NONE, parts.writes_argument ? 0 : r, NONE, NONE});
+  uint32_t c = add_buffer(f, PYD_BUFFER_CONSTANT, 0, NONE, 0, 0), large = constant(f, UINT64_C(1) << 32);
+  uint32_t export = parts.is_chosen ? op(f, PYD_OP_SELECT, 0, one, zero, large) : zero;
+  uint32_t target = parts.writes_argument ? 0 : parts.writes_constant ? c : r;
+  add_dispatch(f, 0, export, (uint32_t[]){constant(f, parts.grid), one, one}, 3,
+               (uint32_t[]){n, n | PYD_CONSTANT_HIGH, any}, 2, (uint32_t[]){t, NONE, NONE, target, NONE, NONE});
   return decode(&b);
 }
 
-// The kernel reads n floats of the first binding, writes n of the second, in at most 4 workgroups.
+// The kernel reads n floats of the first binding, writes n of the second, in at most 4 workgroups. Results after the
+// sixth are the bytes of each binding that one tile takes: the same.
 static pyd_program_t* make_contract(uint32_t constants, uint32_t results) {
   static builder_t b;
   fn_t* f = add_function(&b, "kernel");
@@ -43,7 +48,7 @@ static pyd_program_t* make_contract(uint32_t constants, uint32_t results) {
   add_check(&b, f, PYD_OP_CHECK, op(f, PYD_OP_CMP, 64 + 5 * 256, n, zero, 0), 0, "size 0 is negative");
   uint32_t bytes = op(f, PYD_OP_MUL, 64, n, constant(f, 4), 0), one = constant(f, 1);
   add_check(&b, f, PYD_OP_CHECK, op(f, PYD_OP_CMP, 64 + 5 * 256, bytes, zero, 0), 0, "too much");
-  const uint32_t all[] = {constant(f, 4), one, one, constant(f, 2), bytes, bytes};
+  const uint32_t all[] = {constant(f, 4), one, one, constant(f, 2), bytes, bytes, bytes, zero};
   for (uint32_t i = 0; i < results; ++i) add_scalar_result(f, all[i]);
   return decode(&b);
 }
@@ -60,6 +65,8 @@ static const pyd_executable_t kExecutable = {
 
 static pyd_status_t plan(parts_t parts, int64_t n, uint64_t scalar, bool settles) {
   pyd_program_t *program = make(parts), *contracts = make_contract(3, 6);
+  static const _Alignas(64) uint8_t memory[64];
+  CHECK_OK(pyd_program_set_constant(program, 0, (pyd_span_t){memory, 64}));
   CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
   // By the ordinal in the library, which is not the program's.
   CHECK_OK(pyd_program_set_contracts(program, 0, contracts, (uint32_t[]){NONE, 0}, 2));
@@ -73,6 +80,68 @@ static pyd_status_t plan(parts_t parts, int64_t n, uint64_t scalar, bool settles
   pyd_program_free(program);
   pyd_program_free(contracts);
   return status;
+}
+
+static pyd_plan_t* make_plan(pyd_program_t* program, pyd_program_t* contracts, uint64_t scalar) {
+  static const _Alignas(64) uint8_t memory[64];
+  pyd_plan_t* plan = NULL;
+  CHECK_OK(pyd_program_set_constant(program, 0, (pyd_span_t){memory, 64}));
+  CHECK_OK(pyd_program_set_executable(program, 0, &kExecutable, 0, 4));
+  if (contracts) CHECK_OK(pyd_program_set_contracts(program, 0, contracts, (uint32_t[]){NONE, 0}, 2));
+  CHECK_OK(pyd_program_settle(program));
+  CHECK_OK(pyd_plan_create(program, 0, (int64_t[]){10}, &scalar, &plan));
+  return plan;
+}
+
+// What chains and results in place are decided by: the results of the contract of one dispatch of a plan.
+static void check_results(parts_t parts, pyd_program_t* contracts, uint64_t scalar, uint64_t written, bool keeps_tile) {
+  pyd_program_t* program = make(parts);
+  pyd_plan_t* made = make_plan(program, contracts, scalar);
+  pyd_plan_command_t command = made->commands[0];
+  command.tile_groups = 2;
+  CHECK(pyd_plan_written_bindings(made, &command) == written);
+  CHECK(pyd_plan_keeps_tile(made, &command, 0, 80) == keeps_tile);
+  if (contracts) {
+    CHECK(!pyd_plan_keeps_tile(made, &command, 0, 81));   // no multiple of the workgroups of a tile
+    CHECK(!pyd_plan_keeps_tile(made, &command, 0, 160));  // a workgroup takes less
+    CHECK(!pyd_plan_keeps_tile(made, &command, 1, 0));    // the kernel does not keep to tiles of it
+  }
+  pyd_plan_free(made);
+  pyd_program_free(program);
+}
+
+static void test_results(void) {
+  const parts_t good = {.bytes = 40, .grid = 4}, empty = {.bytes = 0, .grid = 0, .is_scalar = true};
+  pyd_program_t *contracts = make_contract(3, 8), *without_tiles = make_contract(3, 6);
+  check_results(good, NULL, 0, UINT64_MAX, true);
+  check_results(good, contracts, 0, 2, true);
+  check_results(good, without_tiles, 0, 2, false);
+  check_results(empty, contracts, 10, 2, true);
+  check_results(empty, contracts, (uint64_t)-1, UINT64_MAX, false);  // refused by the contract, but no dispatch runs
+  pyd_program_free(contracts), pyd_program_free(without_tiles);
+  // A contract of more registers than are computed here.
+  static builder_t b;
+  fn_t* f = add_function(&b, "kernel");
+  for (uint32_t i = 0; i < 3; ++i) add_scalar(&b, f, "");
+  for (uint32_t i = 0; i < 254; ++i) constant(f, 40);
+  for (uint32_t i = 0; i < 8; ++i) add_scalar_result(f, i);
+  pyd_program_t* large = decode(&b);
+  check_results(good, large, 0, UINT64_MAX, false);
+  pyd_program_free(large);
+}
+
+// Each constant of a kernel that is chosen in the call is part of the key, since any contract may read it.
+static void test_chosen(void) {
+  const uint64_t other = 1;
+  pyd_program_t* contracts = make_contract(3, 6);
+  for (uint32_t is_chosen = 0; is_chosen < 2; ++is_chosen) {
+    pyd_program_t* program = make((parts_t){.bytes = 40, .grid = 4, .is_chosen = is_chosen});
+    pyd_plan_t* made = make_plan(program, contracts, 0);
+    CHECK(pyd_plan_matches(made, (int64_t[]){10}, &other) == !is_chosen);
+    pyd_plan_free(made);
+    pyd_program_free(program);
+  }
+  pyd_program_free(contracts);
 }
 
 // What has no contract, what a contract does not speak of, and a function with commands, which is none.
@@ -99,6 +168,8 @@ static void test_edges(void) {
 
 int main(void) {
   test_edges();
+  test_results();
+  test_chosen();
   const parts_t good = {.bytes = 40, .grid = 4};
   CHECK_OK(plan(good, 10, 0, true));
   parts_t parts = good;
@@ -115,6 +186,8 @@ int main(void) {
   CHECK_OK(plan(parts, 0, 0, true));  // a kernel that writes nothing
   CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT,
                 "binding 1: the kernel writes argument 0 'x', which is never written");
+  parts = good, parts.writes_constant = true;
+  CHECK_REFUSED(plan(parts, 10, 0, true), CORRUPT, "binding 1: the kernel writes constant 0, which is never written");
   // A size that is a scalar: part of the key when the program is settled, refused when it is not.
   parts = good, parts.is_scalar = true;
   CHECK_OK(plan(parts, 10, 10, true));

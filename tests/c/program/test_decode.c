@@ -21,6 +21,21 @@ static void refuse(builder_t* b, pyd_code_t code, const char* text) {
     refuse(&b, PYD_CODE_CORRUPT, text); \
   } while (0)
 
+static void accept(builder_t* b) {
+  pyd_span_t bytes = encode(b);
+  pyd_program_t* program = NULL;
+  CHECK_OK(pyd_program_decode(bytes, &program));
+  pyd_program_free(program);
+  free((void*)bytes.data);
+}
+#define VALID(...)                   \
+  do {                               \
+    static builder_t b;              \
+    fn_t* f = add_function(&b, "f"); \
+    __VA_ARGS__;                     \
+    accept(&b);                      \
+  } while (0)
+
 static void test_refusals(void) {
   uint32_t g[3] = {0, 0, 0}, d = 0;
   (void)d;
@@ -34,6 +49,9 @@ static void test_refusals(void) {
   SPOILT(constant(f, 1); op(f, PYD_OP_CMP, 64 | 10 << 8, 0, 0, 0); text = "opcode 40 with modifier");
   SPOILT(constant(f, 1); op(f, PYD_OP_FCVT, 32, 0, 18, 0); text = "opcode 57 with modifier 32");
   SPOILT(constant(f, 1); op(f, PYD_OP_FMATH, 32, 0, 30, 0); text = "opcode 62 with modifier 32");
+  VALID(constant(f, 1); op(f, PYD_OP_FNEG, 17, 0, 0, 0); op(f, PYD_OP_FCMP, 17 | 15 << 8, 0, 0, 0));
+  SPOILT(constant(f, 1); op(f, PYD_OP_FCMP, 18, 0, 0, 0); text = "opcode 53 with modifier 18");
+  SPOILT(constant(f, 1); op(f, PYD_OP_FCMP, 32 | 16 << 8, 0, 0, 0); text = "opcode 53 with modifier 4128");
   SPOILT(op(f, PYD_OP_DIM, 0, 0, 0, 0); text = "axis 0 of argument 0 does not exist");
   SPOILT(op(f, PYD_OP_SCALAR, 0, 0, 0, 0); text = "argument 0 is no scalar");
   SPOILT(op(f, PYD_OP_QUERY, 0, 0, 0, 0); text = "query 0, the program has 0");
@@ -92,21 +110,6 @@ static void test_refusals(void) {
          text = "executable 0: the conditions are function 1, which is none from nothing to one scalar");
 }
 
-static void accept(builder_t* b) {
-  pyd_span_t bytes = encode(b);
-  pyd_program_t* program = NULL;
-  CHECK_OK(pyd_program_decode(bytes, &program));
-  pyd_program_free(program);
-  free((void*)bytes.data);
-}
-#define VALID(...)                   \
-  do {                               \
-    static builder_t b;              \
-    fn_t* f = add_function(&b, "f"); \
-    __VA_ARGS__;                     \
-    accept(&b);                      \
-  } while (0)
-
 static uint32_t add_bare(fn_t* f) {  // a tensor argument that no command uses
   push_all(&f->args, 8, 0, F32, 0, 0, 0, 0, NONE, 0);
   return f->args.count / 8 - 1;
@@ -121,6 +124,8 @@ static void test_owners(void) {
          text = "argument 1: buffer 0 is not its own");
   SPOILT(n = constant(f, 4); add_result(f, F32, 0, NULL, n); push_all(&f->results, 8, 0, F32, 0, 0, 0, 0, 0, 0);
          text = "result 1: its buffer");
+  SPOILT(n = constant(f, 4); out = add_buffer(f, PYD_BUFFER_TRANSIENT, 0, n, 0, 0);
+         push_all(&f->results, 8, 0, F32, 0, 0, 0, 0, out, 0); text = "result 0: its buffer");
   SPOILT(n = constant(f, 4); add_check(&b, f, PYD_OP_CHECK, n, 0, "m"); f->registers = 2;
          add_result(f, F32, 0, NULL, 1); text = "buffer 0: kind 1, index 0, size register 1");
   SPOILT(n = constant(f, 4); add_check(&b, f, PYD_OP_CHECK, n, 0, "m"); f->registers = 2;
@@ -138,6 +143,44 @@ static void test_owners(void) {
          add_executable(&b, "e"); text = "executable 0: the constants are function 0");
   SPOILT((void)f; push_all(&f->args, 8, 0, F32, 1, 9, 0, 0, NONE, 0); add_bare(f);
          text = "argument 0: its 1 sizes at pool word 9");
+}
+
+// Add the records of |count| operands of host commands; returns the word of the first in the file.
+static uint32_t add_operands(builder_t* b, uint32_t count, uint32_t kind, uint32_t rank) {
+  uint32_t sizes = 32 + b->extra.count;
+  for (uint32_t i = 0; i < 2 * rank * count; ++i) push(&b->extra, NONE);
+  uint32_t operands = 32 + b->extra.count;
+  for (uint32_t i = 0; i < count; ++i)
+    push_all(&b->extra, 6, kind, PYD_HOST_READ, kind ? I64 : F32, rank, sizes + 2 * rank * i, 0);
+  return operands;
+}
+// Declare the next host command. Records of commands follow one another: add all operands first.
+static void declare(builder_t* b, const char* name, uint32_t operands, uint32_t count) {
+  uint32_t s[2];
+  add_string(b, name, s);
+  uint32_t at = 32 + push_all(&b->extra, 6, s[0], s[1], operands, count, 0, 0);
+  if (b->extra_tables[28 - 15]++ == 0) b->extra_tables[27 - 15] = at;
+}
+
+static void test_host_commands(void) {
+  uint32_t at = 0;
+  VALID((void)f; at = add_operands(&b, 64, 0, 0); add_operands(&b, 32, 1, 0); declare(&b, "c", at, 96));
+  SPOILT((void)f; at = add_operands(&b, 97, 0, 0); declare(&b, "c", at, 97);
+         text = "host command 0 ('c'): 97 operands, the limit is 96");
+  SPOILT((void)f; at = add_operands(&b, 65, 0, 0); declare(&b, "c", at, 65);
+         text = "65 tensors with 0 dimensions and 0 scalars, the limits are 64, 128 and 32");
+  SPOILT((void)f; at = add_operands(&b, 33, 1, 0); declare(&b, "c", at, 33);
+         text = "0 tensors with 0 dimensions and 33 scalars");
+  VALID((void)f; at = add_operands(&b, 64, 0, 2); declare(&b, "c", at, 64));
+  SPOILT((void)f; at = add_operands(&b, 43, 0, 3); declare(&b, "c", at, 43); text = "43 tensors with 129 dimensions");
+  SPOILT((void)f; declare(&b, "c", 1 << 20, 1); text = "host command 0 ('c'): operands: 1 records at word 1048576");
+  // Two faults: the first is said.
+  SPOILT((void)f; at = add_operands(&b, 2, 2, 0); declare(&b, "c", at, 1); declare(&b, "d", at + 6, 1);
+         text = "host command 0 ('c'): operand 0: kind 2");
+  // A name outside the strings is not shown.
+  SPOILT((void)f; declare(&b, "c", 0, 0); b.extra.data[1] = NONE;
+         text = "host command 0 (''): the name of a host command: a string of 4294967295 bytes");
+  SPOILT(f->name[1] = 1 << 20; text = "function 0 (''): the name of a function: a string of 1048576 bytes at 0");
 }
 
 // A text that hundreds of records name would be copied for each of them.
@@ -271,6 +314,7 @@ int main(void) {
   test_headers();
   test_refusals();
   test_owners();
+  test_host_commands();
   test_strings();
   test_sample();
   test_spoilt();

@@ -278,6 +278,7 @@ static void no_function(builder_t* b) { b->derived.data[4] = 5; }
 static void no_constant(builder_t* b) { b->derived.data[5] = 4; }
 static void far_constant(builder_t* b) { b->derived.data[5] = NONE; }
 static void given_constant(builder_t* b) { b->derived.data[5] = 0; }
+static void parameter_constant(builder_t* b) { b->constants.data[8 * 2 + 6] = 0; }
 static void same_constant(builder_t* b) { b->derived.data[5] = 1; }
 static void same_function(builder_t* b) { b->derived.data[4] = 0; }
 static void has_argument(builder_t* b) { add_tensor(b, &b->functions[2], I8, "x", 1, (int64_t[]){1}); }
@@ -291,6 +292,7 @@ static void test_hostile(void) {
   refused(no_constant, "derivation 1: 1 constants from number 4 on, the program has 4");
   refused(far_constant, "derivation 1: 1 constants from number 4294967295 on, the program has 4");
   refused(given_constant, "derivation 1: constant 0 has its bytes from elsewhere already");
+  refused(parameter_constant, "derivation 1: constant 2 has its bytes from elsewhere already");
   refused(same_constant, "derivation 1: constant 1 has its bytes from elsewhere already");
   refused(same_function, "derivation 1: function 0 belongs to an earlier one");
   refused(has_argument, "derivation 2: function 2 is none from nothing to tensors");

@@ -129,6 +129,40 @@ static pyd_status_t derived_life(pyd_span_t bytes) {
   return status;
 }
 
+// A dispatch whose export has a contract, function 1 of the same program, and a declaration of a host command.
+static pyd_span_t make_contracted(void) {
+  static builder_t b;
+  uint32_t name[2];
+  add_executable(&b, "exe");
+  add_export(&b, 0, 0, "touch", 0, 1);
+  fn_t* f = add_function(&b, "f");
+  uint32_t zero = constant(f, 0), one = constant(f, 1), size = constant(f, 64);
+  uint32_t result = add_result(f, I8, 1, &size, size);
+  add_dispatch(f, 0, zero, (uint32_t[]){one, one, one}, 0, NULL, 1, (uint32_t[]){result, NONE, NONE});
+  f = add_function(&b, "contract");
+  one = constant(f, 1), size = constant(f, 64);
+  for (uint32_t i = 0; i < 5; ++i) add_scalar_result(f, i < 4 ? one : size);
+  add_string(&b, "command", name);
+  uint32_t operand = 32 + push_all(&b.extra, 6, 0, PYD_HOST_READ, I8, 0, 0, 0);
+  b.extra_tables[27 - 15] = 32 + push_all(&b.extra, 6, name[0], name[1], operand, 1, 0, 0);
+  b.extra_tables[28 - 15] = 1;
+  return encode(&b);
+}
+
+static pyd_status_t contracted_life(pyd_span_t bytes) {
+  pyd_program_t* program = NULL;
+  pyd_plan_t* plan = NULL;
+  pyd_status_t status = pyd_program_decode(bytes, &program);
+  if (pyd_ok(status)) status = pyd_program_set_executable(program, 0, &kSampleExecutable, 0, 4);
+  if (pyd_ok(status)) status = pyd_program_set_contracts(program, 0, program, (uint32_t[]){NONE, 1}, 2);
+  if (pyd_ok(status)) status = pyd_program_settle(program);
+  if (pyd_ok(status)) status = pyd_plan_create(program, 0, NULL, NULL, &plan);
+  CHECK(!pyd_ok(status) || (program->has_contracts && pyd_program_command_count(program) == 1));
+  pyd_plan_free(plan);
+  pyd_program_free(program);
+  return status;
+}
+
 static void fail_in_turn(pyd_status_t (*life)(pyd_span_t), pyd_span_t bytes, long at_least) {
   CHECK_OK(life(bytes));
   long before = live, refused = 0;
@@ -153,5 +187,6 @@ static void fail_in_turn(pyd_status_t (*life)(pyd_span_t), pyd_span_t bytes, lon
 int main(void) {
   fail_in_turn(whole_life, make_sample(), 20);
   fail_in_turn(derived_life, make_derived(), 12);
+  fail_in_turn(contracted_life, make_contracted(), 12);
   return 0;
 }

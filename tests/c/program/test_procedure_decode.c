@@ -37,6 +37,10 @@ static void add_read(proc_t* p, uint32_t dtype) {
 int main(void) {
   TRY(NULL, RETURN(p));
   TRY("the last of 0 steps goes on", (void)p);
+  // A loop without an end.
+  TRY(NULL, uint32_t word = add_slot(p, 1, I64, 0); step(p, PYD_STEP_SCALAR, word, 0, 0, 0);
+      step(p, PYD_STEP_BRANCH, word, 0, 1, 0));
+  TRY("the last of 1 steps goes on", step(p, PYD_STEP_SCALAR, add_slot(p, 1, I64, 0), 0, 0, 0));
   // Initialisers: from nothing to nothing.
   TRY(NULL, RETURN(p); push(&s.initializers, 0));
   TRY("initializer 0 is procedure 1, which is none from nothing to nothing", RETURN(p); push(&s.initializers, 1));
