@@ -107,6 +107,7 @@ class _Lowering:
         tracer = self._tracer_of(op)
         if tracer is not None:
             tracer.operation(op)
+            self.b.store_at_end()
             self._converted.append(op)
             return
         with self.b.at(op):

@@ -65,6 +65,9 @@ class Builder(OperationWriter):
         self.state: dict[str, Tensor] = {}
         """What programs keep between calls for themselves, by name (`ops/random.py`)."""
         self._inlined_calls = InlinedCalls()
+        self.at_end: list[Callable[[], None]] = []
+        self.sites = 0  # operations of the function, or of the mixed module, that draw random numbers
+        self.is_call_counted = False  # whether `at_end` counts a call that draws random numbers
 
     @classmethod
     def of(cls, module: builtin.ModuleOp, filename: str, weights: str = "embed") -> Self:
@@ -223,13 +226,18 @@ class Builder(OperationWriter):
 
     # -- functions
 
+    def store_at_end(self) -> None:
+        """Write the stores that operations postponed to the end of their function."""
+        for store in self.at_end:
+            store()
+        self.at_end, self.is_call_counted = [], False
+
     def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
         """Begin a public function; gives its arguments. `at_end`: what `finish` calls before the results."""
         block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
                                  for i in inputs])  # fmt: skip
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
-        self.at_end: list[Callable[[], None]] = []
-        self.sites = 0  # operations of the function that draw random numbers
+        self.at_end, self.sites, self.is_call_counted = [], 0, False
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
         tensors = []
         for declared, argument in zip(inputs, block.args, strict=True):

@@ -221,7 +221,8 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
     state = builder.state.get(STATE)
     if state is None:
         state = builder.state[STATE] = builder.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
-    if not builder.sites:
+    if not builder.is_call_counted:
+        builder.is_call_counted = True
         builder.at_end.append(
             lambda: builder.store(
                 state, ew.binary(builder, "add", state, builder.constant(np.array([0, 1], np.uint64)))

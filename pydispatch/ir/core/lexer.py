@@ -232,7 +232,8 @@ class FastParser(Parser):
         known = self._known_types.get(text)
         if known is None:
             known = super().parse_optional_type()
-            if known is not None:
+            is_whole = not content[end : state.current_token.start].strip()  # in `tensor <4xf32>` parameters follow
+            if known is not None and is_whole:
                 self._known_types[text] = known
         else:
             state.lexer.pos = end

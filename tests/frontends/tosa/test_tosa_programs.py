@@ -246,9 +246,9 @@ REFUSED = {
         "but its type is !tosa.shape<2>",
     ),
     "variable": ("%0 = tosa.variable_read @none : tensor<2xf32>", "there is no tosa.variable @none"),
-    "other operations": (
+    "beside other operations": (
         "%0 = math.sqrt %x : !f\n  tosa.custom : () -> ()",
-        "'math.sqrt' is not supported in a TOSA program",
+        "there is no kernel for the custom operation ''",
     ),
     "any rank": (
         '%0 = tosa.custom %x {operator_name = "f"} : (!f) -> tensor<*xf32>',

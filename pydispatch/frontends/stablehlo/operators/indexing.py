@@ -50,8 +50,11 @@ def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, s
     _check_axes(tracer, axes, x, indices)
     _check_inside(tracer, sizes, x)
     for d in (*axes.collapsed, *axes.batching):
-        if sizes[d] not in (0, 1):
-            raise tracer.b.fail(f"slices of {list(sizes)} lack axis {d} of {x}, so their size along it is 1")
+        message = f"slices of {list(map(str, sizes))} lack axis {d} of {x}, so their size along it is 1"
+        if isinstance(sizes[d], Expr):
+            tracer.b.require_equal(sizes[d], 1, f"{message}, not {{a}}")
+        elif sizes[d] not in (0, 1):
+            raise tracer.b.fail(message)
     return gathers.gather(tracer.b, x, indices, axes, sizes)
 
 

@@ -111,7 +111,8 @@ TARGETS: dict[str, Callable[..., Results]] = {
     **{f"lapack_{kind}{name}_ffi": function for kind in "sdcz" for name, function in _LAPACK.items()},
     **{f"lapack_{kind}_ffi": orgqr for kind in ("sorgqr", "dorgqr", "cungqr", "zungqr")},
     **{f"lapack_{kind}{name}_ffi": refused for kind in "sdcz" for name in _REFUSED},
-}
+    "ProductOfElementaryHouseholderReflectors": orgqr, "Qr": geqrf,  # of JAX for accelerators
+}  # fmt: skip
 """Targets of custom calls."""
 
 ROWS: dict[str, Convert] = {

@@ -8,7 +8,6 @@ import numpy as np
 from xdsl.ir import Operation
 
 from pydispatch.frontends.graph.dtypes import F32, F64, U32, U64
-from pydispatch.frontends.graph.sizes import Expr
 from pydispatch.frontends.graph.values import Tensor
 from pydispatch.frontends.ops import elementwise as ew
 from pydispatch.frontends.ops import random
@@ -32,10 +31,11 @@ def _rng(tracer: StablehloTracer, op: Operation, operands: list[Tensor]) -> Tens
     has none.
     """
     low, high, sizes = operands
-    shape = sizes.sizes()
-    if shape is None or any(isinstance(n, Expr) for n in shape):
+    stated = shape_of(op.results[0].type)
+    shape = stated if None not in stated else sizes.sizes() or stated
+    static = [n for n in shape if isinstance(n, int)]
+    if len(static) < len(shape):
         raise tracer.b.fail("the shape of random numbers must be known")
-    static = [int(n) for n in shape]  # type: ignore[arg-type]
     dtype = tracer.dtype(op)
     distribution: Any = op.properties["rng_distribution"]
     state = stack(tracer.b, [random.key_of_call(tracer.b), tracer.b.constant(np.uint64(0), U64)], 0)

@@ -22,10 +22,14 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.irdl.declarative_assembly_format import CustomDirective, ParsingState, PrintingState
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
 from pydispatch.ir.dialects.tosa.attributes import NanMode, ResizeMode, RoundingMode, ShapeType, ZeroPoints
 
 VALUE = BaseAttr(TensorType) | BaseAttr(UnrankedTensorType) | BaseAttr(ShapeType)
@@ -41,8 +45,29 @@ ZERO_POINTS = BaseAttr(ZeroPoints)
 MANY = 1 << 30
 
 
+@directive
+class Clauses(CustomDirective):
+    """`axis(0)`, `min_val(1.0 : f32) max_val(4.0 : f32)`: properties in clauses of their own."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        known = state.op_type.get_irdl_definition().properties
+        start = parser.pos
+        while (name := parser.parse_optional_identifier()) is not None:
+            if name not in known:
+                parser.raise_error(f"'{name}' is not a property of '{state.op_type.name}'", start, parser.pos)
+            with parser.in_parens():
+                state.properties[name] = parser.parse_attribute()
+            start = parser.pos
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass  # properties are printed in the attribute dictionary
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return False
+
+
 class TosaOp(IRDLOperation):
-    """`tosa.name %a, %b {key = value} : (T, U) -> V`. COUNTS: of its operands, the least and the most."""
+    """`tosa.name %a, %b key(value) {key = value} : (T, U) -> V`. COUNTS: of its operands, the least and the most."""
 
     COUNTS: ClassVar[tuple[int, int]] = (0, MANY)
     RESULTS: ClassVar[int | None] = 1
@@ -50,7 +75,8 @@ class TosaOp(IRDLOperation):
     inputs = var_operand_def(VALUE)
     outputs = var_result_def(VALUE)
     irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "$inputs attr-dict `:` functional-type($inputs, $outputs)"
+    custom_directives = (Clauses,)
+    assembly_format = "$inputs custom<Clauses>() attr-dict `:` functional-type($inputs, $outputs)"
 
     def verify_(self) -> None:
         least, most = self.COUNTS
