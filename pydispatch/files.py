@@ -150,11 +150,11 @@ def recording() -> Iterator[Reads]:
         _recorders[:] = [recorder for recorder in _recorders if recorder is not reads]
 
 
-def record(found: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
+def record(existing: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
     """Add paths of files that others read, or looked for, on behalf of this process."""
-    found, missed = list(found), list(missed)
+    existing, missed = list(existing), list(missed)
     for reads in list(_recorders):
-        reads.found.update(found)
+        reads.found.update(existing)
         reads.missed.update(missed)
 
 

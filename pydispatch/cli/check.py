@@ -71,12 +71,13 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidArgumentError(f"--device: expected each device once, got {', '.join(devices)}")
     files = list(_files(args.files))
     outcomes: list[Outcome] = []
-    for number, found in enumerate(_all([(file, device) for file in files for device in devices], args), 1):
-        outcomes += found
-        for outcome in found:
+    runs = [(file, device) for file in files for device in devices]
+    for finished, results in enumerate(_all(runs, args), 1):
+        outcomes += results
+        for outcome in results:
             _report(outcome, names_device=len(devices) > 1)
-        if sys.stderr.isatty() and number < len(files) * len(devices):
-            print(f"{number} of {len(files) * len(devices)} files", end="\r", file=sys.stderr, flush=True)
+        if sys.stderr.isatty() and finished < len(runs):
+            print(f"{finished} of {len(runs)} files", end="\r", file=sys.stderr, flush=True)
     if args.junit:
         _write_junit(Path(args.junit), outcomes, names_device=len(devices) > 1)
     if args.summary:
@@ -101,10 +102,10 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
     for text in paths:
         path = Path(text)
         if path.is_dir():
-            found = sorted(p for p in path.rglob("*") if p.suffix in (".mlir", ".pdx"))
-            if not found:
+            programs = sorted(p for p in path.rglob("*") if p.suffix in (".mlir", ".pdx"))
+            if not programs:
                 raise InvalidArgumentError(f"{path}: no .mlir or .pdx file in this folder")
-            yield from found
+            yield from programs
         else:
             yield path
 

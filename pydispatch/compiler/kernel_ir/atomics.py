@@ -43,19 +43,19 @@ def combining(kind: str, element: Attribute) -> Operation | None:
     """
     if kind == "assign":
         return None
-    old, given = Block(arg_types=[element, element]).args
-    return _OPERATIONS[kind](old, given)
+    old, operand = Block(arg_types=[element, element]).args
+    return _OPERATIONS[kind](old, operand)
 
 
-def combined(f: Any, table: Table, kind: str, element: Attribute, old: Any, given: Any) -> Any:
+def combined(f: Any, table: Table, kind: str, element: Attribute, old: Any, operand: Any) -> Any:
     """Write the computation of the new value with an emitter, and return it.
 
     old, given: registers.
     """
     op = combining(kind, element)
     if op is None:
-        return given
+        return operand
     f.define(op.operands[0], old)
-    f.define(op.operands[1], given)
+    f.define(op.operands[1], operand)
     table[op.name](f, op)
     return f.get(op.results[0])

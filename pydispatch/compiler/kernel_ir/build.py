@@ -27,9 +27,9 @@ _PREDICATES = {name: {"predicate": IntegerAttr(number, 64)} for number, name in 
 def known(value: SSAValue) -> Index:
     """Return the int of a constant, and any other value as it is."""
     if type(value) is OpResult and type(value.op) is arith.ConstantOp:
-        number = value.op.properties["value"]
-        if type(number) is IntegerAttr:
-            return int(number.value.data)
+        constant = value.op.properties["value"]
+        if type(constant) is IntegerAttr:
+            return int(constant.value.data)
     return value
 
 
@@ -57,10 +57,10 @@ def create(
     # What `Operation.create` does, in two fifths of its time: it asks twice for everything that there is none of.
     op = kind.__new__(kind)
     op._operands = SSAValues(operands)
-    op._operand_uses = uses = tuple([Use(op, number) for number in range(len(operands))])
+    op._operand_uses = uses = tuple([Use(op, index) for index in range(len(operands))])
     for value, use in zip(operands, uses):  # noqa: B905
         value.add_use(use)
-    op.results = SSAValues([OpResult(type_, op, number) for number, type_ in enumerate(types)])
+    op.results = SSAValues([OpResult(type_, op, index) for index, type_ in enumerate(types)])
     op.properties, op.attributes = {} if properties is None else properties, {}
     op._successors = op._successor_uses = op.regions = ()
     op.location = location
@@ -119,13 +119,13 @@ class Entry:
 
     def constant(self, value: int, type_: IntegerType | IndexType) -> SSAValue:
         """Insert an integer constant unless there is one of its value and type, and return it."""
-        found = self._constants.get((value, type_))
-        if found is None:
+        cached = self._constants.get((value, type_))
+        if cached is None:
             op = create(arith.ConstantOp, self.function.location, (), (type_,), {"value": _number(value, type_)})
             self.insert(op)
-            (found,) = op.results
-            self._constants[value, type_] = found
-        return found
+            (cached,) = op.results
+            self._constants[value, type_] = cached
+        return cached
 
 
 class Build(IndexArithmetic[SSAValue]):
@@ -139,7 +139,7 @@ class Build(IndexArithmetic[SSAValue]):
         """Return a builder before an operation."""
         block = op.parent
         assert block is not None
-        return cls(entry, op, lambda made: block.insert_op_before(made, op))
+        return cls(entry, op, lambda new: block.insert_op_before(new, op))
 
     def inside(self, block: Block) -> Build:
         """Return a builder at the end of `block`."""
@@ -209,7 +209,7 @@ class Build(IndexArithmetic[SSAValue]):
             for kind in (arith.DivUIOp, arith.RemUIOp)
         ]
         if narrow:
-            both = [self.let(IndexCastUIOp.create(operands=[each], result_types=[INDEX])) for each in both]
+            both = [self.let(IndexCastUIOp.create(operands=[index], result_types=[INDEX])) for index in both]
         return both[0], both[1]
 
     def compare(self, predicate: str, lhs: Index, rhs: Index) -> SSAValue:
@@ -223,10 +223,10 @@ class Build(IndexArithmetic[SSAValue]):
     def when(self, condition: SSAValue) -> Build:
         """Open an scf.if without results."""
         block = Block()
-        made = create(scf.IfOp, self.like.location, (condition,), ())
-        made.add_region(Region(block))
-        made.add_region(Region())
-        self.insert(made)
+        branch = create(scf.IfOp, self.like.location, (condition,), ())
+        branch.add_region(Region(block))
+        branch.add_region(Region())
+        self.insert(branch)
         return self.inside(block)
 
     def end(self, values: Sequence[SSAValue] = ()) -> None:

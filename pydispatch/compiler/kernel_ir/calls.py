@@ -28,12 +28,12 @@ def is_import(function: FuncOp) -> bool:
 
 def is_set(op: Operation, name: str) -> bool:
     """Return whether a unit attribute is set, in any of its spellings: present, true, [true]."""
-    found = attribute(op, name)
-    if isinstance(found, ArrayAttr):
-        found = found.data[0] if len(found.data) == 1 else None
-    if isinstance(found, IntegerAttr):
-        return bool(found.value.data)
-    return found is not None
+    value = attribute(op, name)
+    if isinstance(value, ArrayAttr):
+        value = value.data[0] if len(value.data) == 1 else None
+    if isinstance(value, IntegerAttr):
+        return bool(value.value.data)
+    return value is not None
 
 
 def callees(function: FuncOp) -> Iterator[str]:
@@ -56,14 +56,14 @@ def reachable(functions: Mapping[str, FuncOp], name: str) -> set[str]:
 
 def import_symbol(function: FuncOp) -> str:
     """Return the symbol of an external function."""
-    found = attribute(function, "hal.import.name")
-    return str(found.data) if isinstance(found, StringAttr) else str(function.sym_name.data)
+    value = attribute(function, "hal.import.name")
+    return str(value.data) if isinstance(value, StringAttr) else str(function.sym_name.data)
 
 
 def import_fields(function: FuncOp) -> list[str]:
     """Return the entries of hal.import.fields."""
-    found = attribute(function, "hal.import.fields")
-    items = found.data if isinstance(found, ArrayAttr) else ()
+    value = attribute(function, "hal.import.fields")
+    items = value.data if isinstance(value, ArrayAttr) else ()
     return [str(item.data) for item in items if isinstance(item, StringAttr)]
 
 

@@ -13,12 +13,12 @@ from pydispatch.ir.op_info import Grouping, info_of
 def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
     """Return the operation that combines each result, None where it is more than one."""
     last = loop.body.blocks[0].last_op
-    found: list[Operation | None] = []
+    combining: list[Operation | None] = []
     for region in last.regions if last is not None else ():
         ops = list(region.blocks[0].ops)
         plain = len(ops) == 2 and ops[1].operands[0] in ops[0].results
-        found.append(ops[0] if plain and set(ops[0].operands) == set(region.blocks[0].args) else None)
-    return found
+        combining.append(ops[0] if plain and set(ops[0].operands) == set(region.blocks[0].args) else None)
+    return combining
 
 
 def is_free(op: Operation | None) -> bool:
@@ -36,7 +36,7 @@ def combined(build: Build, op: Operation, left: SSAValue, right: SSAValue) -> SS
     assert op.parent is not None
     first = op.parent.args[0]
     operands = [left if operand is first else right for operand in op.operands]
-    made = create(type(op), op.location, operands, (left.type,), dict(op.properties))
-    made.attributes.update(op.attributes)
-    build.insert(made)
-    return made.results[0]
+    new = create(type(op), op.location, operands, (left.type,), dict(op.properties))
+    new.attributes.update(op.attributes)
+    build.insert(new)
+    return new.results[0]

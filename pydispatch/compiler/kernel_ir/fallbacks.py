@@ -48,20 +48,20 @@ def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]])
 
 def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
     name, own = symbol(declaration, FALLBACK), declaration.sym_name.data
-    found = functions.get(name)
+    fallback = functions.get(name)
     problem = None
     if not is_declaration(declaration):
         problem = f"'@{own}' has a body and needs no fallback"
-    elif found is None or is_declaration(found):
+    elif fallback is None or is_declaration(fallback):
         bodies = ", ".join(f"@{n}" for n, f in functions.items() if not is_declaration(f))
         problem = f"the fallback '@{name}' of '@{own}' is no function with a body; there are: {bodies or 'none'}"
-    elif found.function_type != declaration.function_type:
-        problem = f"the fallback '@{name}' is {found.function_type}, '@{own}' is {declaration.function_type}"
-    elif any(op_name(op) in CALLS and symbol(op, "callee") == own for op in walk(found)):
+    elif fallback.function_type != declaration.function_type:
+        problem = f"the fallback '@{name}' is {fallback.function_type}, '@{own}' is {declaration.function_type}"
+    elif any(op_name(op) in CALLS and symbol(op, "callee") == own for op in walk(fallback)):
         problem = f"the fallback '@{name}' calls '@{own}', which it stands in for"
-    if problem is not None or found is None:
+    if problem is not None or fallback is None:
         raise CompileError(problem or "", location_of(declaration))
-    return found
+    return fallback
 
 
 def _calls_of(module: ModuleOp, declaration: FuncOp) -> list[Operation]:

@@ -64,9 +64,9 @@ class Hazards:
         self.read.clear()
 
     def copy(self) -> Hazards:
-        made = Hazards(self.once)
-        made.written, made.read = dict(self.written), set(self.read)
-        return made
+        copy = Hazards(self.once)
+        copy.written, copy.read = dict(self.written), set(self.read)
+        return copy
 
     def join(self, other: Hazards) -> None:
         """Merge the accesses on another control flow path that reaches the same point."""
@@ -77,52 +77,52 @@ class Hazards:
 
 def base_of(value: SSAValue) -> set[Key]:
     """Return the storage that a memref may lie in: bindings by number, allocations by their operation."""
-    found: set[Key] = set()
-    sources = _sources(value, found)
+    keys: set[Key] = set()
+    sources = _sources(value, keys)
     if not sources:
-        return found
+        return keys
     pending, seen = sources, {value, *sources}
     while pending:
         at = pending.pop()
-        for source in _sources(at, found):
+        for source in _sources(at, keys):
             if source not in seen:
                 seen.add(source)
                 pending.append(source)
-    return found
+    return keys
 
 
-def _sources(value: SSAValue, found: set[Key]) -> list[SSAValue]:
+def _sources(value: SSAValue, keys: set[Key]) -> list[SSAValue]:
     if type(value) is BlockArgument:
         parent = value.block.parent_op()
         if parent is None or op_name(parent) == "func.func":
-            found.add(("argument", value))
+            keys.add(("argument", value))
             return []
         return [o for o in parent.operands if isinstance(o.type, MemRefType)] + _yields(parent)
     assert isinstance(value, OpResult)
     op = value.op
     if op.name == SUBSPAN:
-        number = attribute(op, "binding")
-        found.add(("binding", int(number.value.data) if isinstance(number, IntegerAttr) else 0))
+        ordinal = attribute(op, "binding")
+        keys.add(("binding", int(ordinal.value.data) if isinstance(ordinal, IntegerAttr) else 0))
         return []
     sources = [o for o in operands_of(op) if type(o.type) is MemRefType] + _yields(op)
     if not sources:
-        found.add(op)
+        keys.add(op)
     return sources
 
 
 def _yields(op: Operation) -> list[SSAValue]:
-    found: list[SSAValue] = []
+    yielded: list[SSAValue] = []
     for region in op.regions:
         for block in region.blocks:
             last = block.last_op
             if last is not None:
-                found += [o for o in last.operands if isinstance(o.type, MemRefType)]
-    return found
+                yielded += [o for o in last.operands if isinstance(o.type, MemRefType)]
+    return yielded
 
 
 def accesses_of(op: Operation) -> Accesses:
     """Return what an operation and all inside it read and write. Calls read and write their arguments."""
-    found, loaded, stored = Accesses(), set[SSAValue](), set[SSAValue]()
+    accesses, loaded, stored = Accesses(), set[SSAValue](), set[SSAValue]()
     inner: Operation | None = op
     blocks: list[Block] = []
     while inner is not None:
@@ -131,21 +131,21 @@ def accesses_of(op: Operation) -> Accesses:
             source, *_ = operands_of(inner)
             if source not in loaded:  # many of the same buffer are the rule
                 loaded.add(source)
-                found.reads |= base_of(source)
+                accesses.reads |= base_of(source)
         elif name == "memref.store":
             _, target, *_ = operands_of(inner)
             if target not in stored:
                 stored.add(target)
-                found.writes |= base_of(target)
+                accesses.writes |= base_of(target)
         elif name in TOUCHING or name == UNREGISTERED:
-            found.add(_own(inner))
+            accesses.add(_own(inner))
         if inner.regions:
             for region in inner.regions:
                 blocks += region.blocks
         inner = None if inner is op else inner.next_op
         while inner is None and blocks:
             inner = blocks.pop().first_op
-    return found
+    return accesses
 
 
 TOUCHING = frozenset(("memref.load", "memref.store", "memref.atomic_rmw", "memref.copy", *CALLS, "pyd.mma"))

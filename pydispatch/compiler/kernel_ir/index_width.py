@@ -72,8 +72,8 @@ def _treats_as_unsigned(ops: Ops) -> bool:
     casts = ops.get("arith.index_castui", ())
     if any(isinstance(op.results[0].type, IndexType) and _bits(op.operands[0].type) == 32 for op in casts):
         return True
-    found = [operand for name in WIDTH_DEPENDENT for op in ops.get(name, ()) for operand in op.operands]
-    return _depends_on_a_cast(found)
+    operands = [operand for name in WIDTH_DEPENDENT for op in ops.get(name, ()) for operand in op.operands]
+    return _depends_on_a_cast(operands)
 
 
 def _depends_on_a_cast(values: list[SSAValue]) -> bool:

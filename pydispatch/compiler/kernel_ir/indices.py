@@ -49,10 +49,10 @@ class IndexArithmetic(ABC, Generic[V]):
 
     def strides(self, sizes: Sequence[int | V]) -> tuple[int | V, ...]:
         """Return the strides of elements that are contiguous in row-major order."""
-        found: list[int | V] = []
+        strides: list[int | V] = []
         stride: int | V = 1
-        for number, size in enumerate(reversed(sizes)):
-            found.insert(0, stride)
-            if number < len(sizes) - 1:
+        for position, size in enumerate(reversed(sizes)):
+            strides.insert(0, stride)
+            if position < len(sizes) - 1:
                 stride = self.times(stride, size)
-        return tuple(found)
+        return tuple(strides)

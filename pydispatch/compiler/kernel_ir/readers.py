@@ -42,29 +42,29 @@ def op_name(op: Operation) -> str:
 
 def attribute(op: Operation, name: str) -> Attribute | None:
     """Return an attribute by name, inherent or not."""
-    found = op.properties.get(name)
-    return op.attributes.get(name) if found is None else found
+    value = op.properties.get(name)
+    return op.attributes.get(name) if value is None else value
 
 
 def integer(op: Operation, name: str, default: int | None = None) -> int:
     """Return an integer attribute. Raises CompileError when it is missing and has no default."""
-    found = attribute(op, name)
-    if found is None and default is not None:
+    value = attribute(op, name)
+    if value is None and default is not None:
         return default
-    if isinstance(found, IntegerAttr):
-        return int(found.value.data)
-    raise CompileError(f"{op_name(op)}: attribute '{name}' must be an integer, got {found}")
+    if isinstance(value, IntegerAttr):
+        return int(value.value.data)
+    raise CompileError(f"{op_name(op)}: attribute '{name}' must be an integer, got {value}")
 
 
 def integers(op: Operation, name: str) -> tuple[int, ...]:
     """Return an array of integers, dense or of attributes; empty when missing."""
-    found = attribute(op, name)
-    if found is None:
+    value = attribute(op, name)
+    if value is None:
         return ()
-    if isinstance(found, DenseArrayBase):
-        return tuple(map(int, found.get_values()))
-    if isinstance(found, ArrayAttr):
-        return tuple(int(item.value.data) for item in found.data if isinstance(item, IntegerAttr))
+    if isinstance(value, DenseArrayBase):
+        return tuple(map(int, value.get_values()))
+    if isinstance(value, ArrayAttr):
+        return tuple(int(item.value.data) for item in value.data if isinstance(item, IntegerAttr))
     return ()
 
 
@@ -85,11 +85,11 @@ def mixed(op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[
 
 def reassociation(op: Operation) -> list[list[int]]:
     """Return the groups of dimensions that a reshape joins or splits."""
-    found = attribute(op, "reassociation")
-    if not isinstance(found, ArrayAttr):
+    listed = attribute(op, "reassociation")
+    if not isinstance(listed, ArrayAttr):
         raise unsupported(op)
     groups: list[list[int]] = []
-    for group in found.data:
+    for group in listed.data:
         if not isinstance(group, ArrayAttr):
             raise unsupported(op)
         groups.append([int(item.value.data) for item in group.data if isinstance(item, IntegerAttr)])
@@ -98,26 +98,30 @@ def reassociation(op: Operation) -> list[list[int]]:
 
 def affine_map(op: Operation, name: str = "map") -> AffineMap:
     """Return an affine map that the operation is sure to have."""
-    found = attribute(op, name)
-    assert isinstance(found, AffineMapAttr)
-    return found.data
+    map_ = attribute(op, name)
+    assert isinstance(map_, AffineMapAttr)
+    return map_.data
 
 
 def bound_groups(op: Operation, name: str) -> list[int]:
     """Return how many results of a map bound each dimension of an affine.parallel."""
-    found = attribute(op, name)
-    values = getattr(found, "get_values", None)
+    groups = attribute(op, name)
+    values = getattr(groups, "get_values", None)
     return [int(value) for value in values()] if values is not None else list(integers(op, name))
 
 
 def symbol(op: Operation, name: str) -> str:
     """Return the last part of a symbol or string attribute."""
-    found = attribute(op, name)
-    if isinstance(found, SymbolRefAttr):
-        return str(found.nested_references.data[-1].data if found.nested_references.data else found.root_reference.data)
-    if isinstance(found, StringAttr):
-        return str(found.data)
-    raise CompileError(f"{op_name(op)}: attribute '{name}' must be a symbol, got {found}")
+    reference = attribute(op, name)
+    if isinstance(reference, SymbolRefAttr):
+        return str(
+            reference.nested_references.data[-1].data
+            if reference.nested_references.data
+            else reference.root_reference.data
+        )
+    if isinstance(reference, StringAttr):
+        return str(reference.data)
+    raise CompileError(f"{op_name(op)}: attribute '{name}' must be a symbol, got {reference}")
 
 
 def unsupported(op: Operation) -> CompileError:

@@ -14,7 +14,7 @@ def ops_by_name(function: FuncOp) -> Ops:
     """Return the operations of a function by name; those of one block in their order, an operation before those inside
     it.
     """
-    found: Ops = {}
+    ops: Ops = {}
     blocks = list(function.body.blocks)
     while blocks:
         op = blocks.pop().first_op
@@ -22,13 +22,13 @@ def ops_by_name(function: FuncOp) -> Ops:
             name = op.name
             if name == UNREGISTERED:
                 name = op_name(op)
-            same = found.get(name)
+            same = ops.get(name)
             if same is None:
-                found[name] = [op]
+                ops[name] = [op]
             else:
                 same.append(op)
             if op.regions:
                 for region in op.regions:
                     blocks += region.blocks
             op = op.next_op
-    return found
+    return ops

@@ -78,8 +78,8 @@ def _steps(loop: scf.ParallelOp) -> Steps | None:
         if isinstance(op, scf.ForOp):
             start = _start(op.lb, block.args[0], varying)
             can = start is not None and known(op.step) == width and op.ub not in varying
-            can = can and all(_fits(each.type) for each in op.results)
-            nests = any(isinstance(each, scf.ParallelOp) for each in walk(op))
+            can = can and all(_fits(inner_op.type) for inner_op in op.results)
+            nests = any(isinstance(inner_op, scf.ParallelOp) for inner_op in walk(op))
             return Steps(op, start, own, shared) if can and start is not None and not nests else None
         if op.regions or not (info_of(op).is_pure or op.name == "hal.interface.workgroup.id"):
             return None
@@ -110,16 +110,16 @@ def _fits(type_: Attribute) -> bool:
     return isinstance(type_, Float16Type | Float32Type | Float64Type | IndexType)
 
 
-def _turn(entry: Entry, loop: scf.ParallelOp, found: Steps) -> None:
+def _turn(entry: Entry, loop: scf.ParallelOp, split: Steps) -> None:
     """Put the steps before the loop, which keeps what follows them."""
-    steps, own = found.loop, found.own
+    steps, own = split.loop, split.own
     width = known(loop.upperBound[0])
     build = Build.before(entry, loop)
     assert isinstance(width, int)
-    for each in found.shared:
-        each.detach()
-        build.insert(each)
-    memories = [_allocated(build, each.type, width) for each in steps.results]
+    for op in split.shared:
+        op.detach()
+        build.insert(op)
+    memories = [_allocated(build, op.type, width) for op in steps.results]
     if memories:
 
         def begin(inner: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
@@ -135,15 +135,15 @@ def _turn(entry: Entry, loop: scf.ParallelOp, found: Steps) -> None:
             for variable, memory in zip(variables, memories, strict=True):
                 values[variable] = inner.let(memref.LoadOp.get(memory, [lane]))
             *inside, end = steps.body.block.ops
-            for each in inside:
-                inner.insert(each.clone(values))
+            for op in inside:
+                inner.insert(op.clone(values))
             for value, memory in zip(end.operands, memories, strict=True):
                 inner.op(memref.StoreOp.get(values.get(value, value), memory, [lane]))
 
         _invocations(outer, loop, own, outer.least(width, outer.minus(known(steps.ub), first)), body)
         return ()
 
-    build.loop(found.start, known(steps.ub), width, (), step)
+    build.loop(split.start, known(steps.ub), width, (), step)
     after = Build.before(entry, steps)
     for result, memory in zip(steps.results, memories, strict=True):
         result.replace_all_uses_with(after.let(memref.LoadOp.get(memory, [loop.body.block.args[0]])))
@@ -152,10 +152,10 @@ def _turn(entry: Entry, loop: scf.ParallelOp, found: Steps) -> None:
 
 
 def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
-    made = memref.AllocOp([], [], MemRefType(type_, [width], memory_space=_WORKGROUP))
-    made.location = build.like.location
-    build.entry.insert(made)
-    return made.results[0]
+    allocation = memref.AllocOp([], [], MemRefType(type_, [width], memory_space=_WORKGROUP))
+    allocation.location = build.like.location
+    build.entry.insert(allocation)
+    return allocation.results[0]
 
 
 def _invocations(build: Build, like: scf.ParallelOp, own: Sequence[Operation], width: Index, body: Body) -> None:
@@ -163,8 +163,8 @@ def _invocations(build: Build, like: scf.ParallelOp, own: Sequence[Operation], w
     block = Block(arg_types=[INDEX])
     inner = build.inside(block)
     values: dict[SSAValue, SSAValue] = {like.body.block.args[0]: block.args[0]}
-    for each in own:
-        inner.insert(each.clone(values))
+    for op in own:
+        inner.insert(op.clone(values))
     body(inner, block.args[0], values)
     inner.op(scf.ReduceOp())
     build.op(scf.ParallelOp([build.value(0)], [build.value(width)], [build.value(1)], Region(block)))

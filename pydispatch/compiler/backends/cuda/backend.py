@@ -100,7 +100,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if imports:
         notes["imports"] = calls
     requires = dict.fromkeys(name for module in modules for name in module.requires)
-    suffix = ".cubin" if all(each.kind == "cubin" for each in modules) else ".ptx"
+    suffix = ".cubin" if all(item.kind == "cubin" for item in modules) else ".ptx"
     alignment = ALIGNMENT if linked is None else linked.alignment
     return Binary(data, suffix, tuple(requires), alignment, imports, notes)
 

@@ -38,7 +38,7 @@ def _native(arch: str, features: frozenset[str]) -> Native:
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Write the definition of an operation. exponent: of a power, where it is known."""
-    if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
+    if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
         raise emitter.error(
             f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel",
             "kernel IR computes on scalars; vectors come from parallel loops",

@@ -96,8 +96,8 @@ class FunctionEmitter:
             )
         types = ", ".join(type_ for type_, _ in arguments)
         self.module.declare(name, f"declare {hidden}{result} @{quoted(name)}({types})")
-        given = ", ".join(f"{type_} {operand}" for type_, operand in arguments)
-        return self.body.let(f"call {flags}{result} @{quoted(name)}({given})")
+        operands = ", ".join(f"{type_} {operand}" for type_, operand in arguments)
+        return self.body.let(f"call {flags}{result} @{quoted(name)}({operands})")
 
     def error(self, message: str, note: str | None = None) -> CompileError:
         """Return an error at the current op."""
@@ -179,9 +179,9 @@ class FunctionEmitter:
         """Emit the whole function, and return it as text."""
         parameters = list(self.platform.parameters)
         entry = self.function.body.blocks[0]
-        for number, argument in enumerate(entry.args):
+        for position, argument in enumerate(entry.args):
             types = components(argument.type)
-            names = [f"%arg{number}.{part}" for part in range(len(types))]
+            names = [f"%arg{position}.{part}" for part in range(len(types))]
             parameters += [f"{type_} {name}" for type_, name in zip(types, names, strict=True)]
             self.define(argument, unflatten(names, argument.type))
         self.body.start("start")
@@ -191,8 +191,8 @@ class FunctionEmitter:
         if self.exported:
             header = self.platform.export_header(self.name)
         else:
-            result, given = self.result_type(self.name), ", ".join(parameters)
-            header = f"define internal {result} @{helper_symbol(self.name)}({given}) #0"
+            result, parameter_list = self.result_type(self.name), ", ".join(parameters)
+            header = f"define internal {result} @{helper_symbol(self.name)}({parameter_list}) #0"
         return f"{header} {{\n{self.body.text()}\n}}\n"
 
     def result_parts(self, name: str) -> list[str]:
@@ -231,8 +231,8 @@ class FunctionEmitter:
             self.body.terminate(f"ret {type_} {operands[0]}")
         else:
             value = "poison"
-            for number, (part, operand) in enumerate(zip(parts, operands, strict=True)):
-                value = self.body.let(f"insertvalue {type_} {value}, {part} {operand}, {number}")
+            for position, (part, operand) in enumerate(zip(parts, operands, strict=True)):
+                value = self.body.let(f"insertvalue {type_} {value}, {part} {operand}, {position}")
             self.body.terminate(f"ret {type_} {value}")
 
     # Blocks

@@ -82,7 +82,7 @@ def nest(
     indices: list[str] = []
     group = metadata = None
     marked = next((i for i in reversed(range(len(bounds))) if not _single(bounds[i])), None)
-    for number, range_ in enumerate(bounds):
+    for level, range_ in enumerate(bounds):
         if _single(range_):
             indices.append(str(range_[0]))
             continue
@@ -91,7 +91,7 @@ def nest(
         loop.enter()
         loops.append(loop)
         indices.append(loop.counter)
-        if parallel and number == marked:
+        if parallel and level == marked:
             group = emitter.module.metadata("distinct !{}")
             accesses = emitter.module.metadata(f'!{{!"llvm.loop.parallel_accesses", !{group}}}')
             metadata = emitter.module.metadata()

@@ -59,7 +59,7 @@ class ModuleWriter:
 
     def text(self, functions: Sequence[str]) -> str:
         """Return the whole module around the texts of its functions."""
-        metadata = [f"!{number} = {node}" for number, node in enumerate(self._metadata)]
+        metadata = [f"!{node_id} = {node}" for node_id, node in enumerate(self._metadata)]
         return "\n".join([*self.globals.values(), *self.declarations.values(), *functions, *metadata, ""])
 
     def metadata(self, node: str = "") -> int:
@@ -67,8 +67,8 @@ class ModuleWriter:
         self._metadata.append(node)
         return len(self._metadata) - 1
 
-    def set_metadata(self, number: int, node: str) -> None:
-        self._metadata[number] = node
+    def set_metadata(self, node_id: int, node: str) -> None:
+        self._metadata[node_id] = node
 
     def declare(self, symbol: str, text: str) -> None:
         """Declare an external function once. Two declarations that differ raise CompileError."""

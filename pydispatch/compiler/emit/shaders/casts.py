@@ -105,8 +105,8 @@ class Casts(ABC, Generic[E, V]):
             from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
             index = emitter.index(operand)
             if known(index):
-                number = index if is_signed else index & ((1 << bits) - 1)
-                emitter.define(result, signed(number, to_bits))
+                constant = index if is_signed else index & ((1 << bits) - 1)
+                emitter.define(result, signed(constant, to_bits))
                 return
             value = emitter.get(operand)
             if isinstance(result.type, IndexType) and from_width > to_width:

@@ -23,13 +23,13 @@ def _if(emitter: Emitter, op: Operation) -> None:
     roots: list[Root | None] = []
     results, (operand,) = op.results, operands_of(op)
     condition = emitter.uniform(op, emitter.get(operand), operand)
-    made = emitter.choose(
+    result = emitter.choose(
         condition,
         lambda: emitter.yielded(op.regions[0], roots),
         lambda: emitter.yielded(op.regions[1], roots),
         emitter.part_types(results),
     )
-    emitter.take(results, made, roots or [None] * len(results))
+    emitter.take(results, result, roots or [None] * len(results))
 
 
 def _index_switch(emitter: Emitter, op: Operation) -> None:
@@ -39,12 +39,12 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
     results, roots = list(op.results), list[Root | None]()
     types = emitter.part_types(results)
 
-    def way(number: int) -> list[Any]:
-        if number == len(cases):
+    def way(index: int) -> list[Any]:
+        if index == len(cases):
             return emitter.yielded(op.regions[0], roots)
-        here = emitter.equals(selector, emitter.idx(cases[number]))
-        region = op.regions[number + 1]
-        return emitter.choose(here, lambda: emitter.yielded(region, roots), lambda: way(number + 1), types)
+        here = emitter.equals(selector, emitter.idx(cases[index]))
+        region = op.regions[index + 1]
+        return emitter.choose(here, lambda: emitter.yielded(region, roots), lambda: way(index + 1), types)
 
     emitter.take(results, way(0), roots or [None] * len(results))
 
@@ -73,8 +73,8 @@ def _for(emitter: Emitter, op: Operation) -> None:
     bounds = bound(lower), bound(upper), bound(step)
     carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))
     most, is_unsigned = integer(op, MOST, -1), attribute(op, "unsignedCmp") is not None
-    made = emitter.loop(bounds, carried, body, width, is_unsigned, None if most < 0 else most)
-    emitter.take(list(op.results), made, roots)
+    result = emitter.loop(bounds, carried, body, width, is_unsigned, None if most < 0 else most)
+    emitter.take(list(op.results), result, roots)
 
 
 def _unstructured(emitter: Emitter, op: Operation) -> None:

@@ -81,25 +81,25 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     def get(self, value: SSAValue) -> V:
         """Return the handle of a scalar; a number known while compiling becomes a constant."""
-        found = self.values[value]
-        if type(found) is self.handle:
-            return found  # type: ignore[return-value]
-        if isinstance(found, MemRef):
+        known = self.values[value]
+        if type(known) is self.handle:
+            return known  # type: ignore[return-value]
+        if isinstance(known, MemRef):
             raise unsupported(self.op)
-        return found if isinstance(found, self.handle) else self.constant(found, value.type)  # type: ignore[return-value]
+        return known if isinstance(known, self.handle) else self.constant(known, value.type)  # type: ignore[return-value]
 
     def index(self, value: SSAValue) -> int | V:
         """Return a scalar, as an int when it is known."""
-        found = self.values[value]
-        if type(found) is MemRef:
+        known = self.values[value]
+        if type(known) is MemRef:
             raise unsupported(self.op)
-        return found
+        return known
 
     def memref(self, value: SSAValue) -> MemRef:
-        found = self.values[value]
-        if not isinstance(found, MemRef):
+        known = self.values[value]
+        if not isinstance(known, MemRef):
             raise unsupported(self.op)
-        return found
+        return known
 
     def define(self, value: SSAValue, operand: int | V | MemRef) -> None:
         self.values[value] = operand
@@ -116,17 +116,17 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     def parts(self, values: Sequence[SSAValue]) -> list[V]:
         """Return the handles that values are passed as, memrefs taken apart."""
-        found: list[V] = []
+        parts: list[V] = []
         for value in values:
             mine = self.values[value]
             if type(mine) is self.handle:
-                found.append(mine)  # type: ignore[arg-type]
+                parts.append(mine)  # type: ignore[arg-type]
             elif isinstance(mine, MemRef):
                 assert isinstance(value.type, MemRefType)
-                found += [self.idx(part) for part in flatten(mine, value.type)]
+                parts += [self.idx(part) for part in flatten(mine, value.type)]
             else:
-                found.append(self.get(value))
-        return found
+                parts.append(self.get(value))
+        return parts
 
     def take(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:
         """Define values from their parts. roots: the storage of those that are memrefs."""
@@ -144,8 +144,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 self.define(value, rest.pop(0))
 
     def roots(self, values: Sequence[SSAValue]) -> list[Root | None]:
-        found = (self.values[value] for value in values)
-        return [value.root if isinstance(value, MemRef) else None for value in found]
+        known = (self.values[value] for value in values)
+        return [value.root if isinstance(value, MemRef) else None for value in known]
 
     def same_roots(self, roots: Sequence[Root | None], values: Sequence[SSAValue]) -> None:
         """CompileError when memrefs that meet lie in different storage."""
@@ -255,7 +255,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     def yielded(self, region: Region, roots: list[Root | None] | None = None) -> list[V]:
         """Emit a region and return the parts of what it yields. roots: where memrefs must lie; filled when empty."""
-        found: list[V] = []
+        parts: list[V] = []
 
         def leave(end: Operation) -> None:
             operands = list(end.operands)
@@ -263,11 +263,11 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 if not roots:
                     roots.extend(self.roots(operands))
                 self.same_roots(roots, operands)
-            found.extend(self.parts(operands))
+            parts.extend(self.parts(operands))
 
         if region.first_block is not None:
             self.region(region, leave)
-        return found
+        return parts
 
 
 class Definitions:

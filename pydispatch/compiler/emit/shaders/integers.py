@@ -311,7 +311,7 @@ class Integers(ABC, Generic[E, V]):
                 self.expand(emitter, op)
                 return
             if not is_signed:
-                lhs, rhs = (self.zero_extended(emitter, each, bits, width) for each in (lhs, rhs))
+                lhs, rhs = (self.zero_extended(emitter, operand, bits, width) for operand in (lhs, rhs))
             low, high = self.product(emitter, is_signed, bits, lhs, rhs)
             emitter.define(op.results[0], low)
             emitter.define(op.results[1], high)
@@ -327,7 +327,7 @@ class Integers(ABC, Generic[E, V]):
             emitter.define(op.results[0], self.logical(emitter, "ne", *operands))
             emitter.define(op.results[1], self.logical(emitter, "and", *operands))
             return
-        lhs, rhs = (self.zero_extended(emitter, each, bits, width) for each in operands)
+        lhs, rhs = (self.zero_extended(emitter, operand, bits, width) for operand in operands)
         total = self.arithmetic(emitter, "add", width, lhs, rhs)
         plain = self.zero_extended(emitter, total, bits, width)
         emitter.define(op.results[0], self.wrap(emitter, total, bits, width))

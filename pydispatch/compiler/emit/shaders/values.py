@@ -132,6 +132,6 @@ def unflatten(parts: list[Index], type_: MemRefType, root: Root) -> MemRef:
     rest = iter(parts)
     base = next(rest)
     offset, sizes, strides = layout_of(type_)
-    found = [part if part is not None else next(rest) for part in (offset, *sizes, *strides)]
+    parts_ = [part if part is not None else next(rest) for part in (offset, *sizes, *strides)]
     rank = len(sizes)
-    return MemRef(root, base, found[0], tuple(found[1 : 1 + rank]), tuple(found[1 + rank :]), type_.element_type)
+    return MemRef(root, base, parts_[0], tuple(parts_[1 : 1 + rank]), tuple(parts_[1 + rank :]), type_.element_type)

@@ -47,13 +47,13 @@ def _strides(emitter: ShaderFunction[Any], extents: list[Index], strides: tuple[
     """Open strides are those of a contiguous buffer."""
     if None not in strides:
         return cast(tuple[Index, ...], strides)
-    found: list[Index] = []
+    computed: list[Index] = []
     running: Index = 1
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
-        found.insert(0, running if stride is None else stride)
-        if len(found) < len(extents):
-            running = emitter.times(found[0], extent)
-    return tuple(found)
+        computed.insert(0, running if stride is None else stride)
+        if len(computed) < len(extents):
+            running = emitter.times(computed[0], extent)
+    return tuple(computed)
 
 
 def _reinterpret_cast(emitter: ShaderFunction[Any], op: Operation) -> None:
@@ -84,8 +84,8 @@ def _view(emitter: ShaderFunction[Any], op: Operation) -> None:
     bits = storage_bits(type_.element_type)
     start = emitter.plus(emitter.plus(source.base, source.offset), emitter.index(op.operands[1]))
     start = emitter.times(start, 8 // bits) if bits < 8 else emitter.divide(start, bits // 8)
-    given = iter(op.operands[2:])
-    sizes = tuple(emitter.index(next(given)) if size is None else size for size in layout_of(type_)[1])
+    dynamic = iter(op.operands[2:])
+    sizes = tuple(emitter.index(next(dynamic)) if size is None else size for size in layout_of(type_)[1])
     emitter.define(
         op.results[0], replace(source, base=start, element=type_.element_type).over(0, sizes, emitter.strides(sizes))
     )

@@ -17,16 +17,16 @@ _templates: dict[tuple[FuncOp, int], Template] = {}
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Write the definition of an operation. exponent: of a power, where it is known."""
-    if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
+    if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
         raise emitter.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
-    found = definition(op, NATIVE, exponent)
-    template = _templates.get((found.function, emitter.index_width))
+    expansion = definition(op, NATIVE, exponent)
+    template = _templates.get((expansion.function, emitter.index_width))
     if template is None:
-        tables = {symbol(table, "sym_name"): table for table in found.globals}
-        template = Template(found.function, tables, emitter.module.table, emitter.index_width)
-        _templates[found.function, emitter.index_width] = template
-    made = template.copy(emitter, [emitter.get(operand) for operand in op.operands])
-    emitter.values.update(zip(op.results, made, strict=True))
+        tables = {symbol(table, "sym_name"): table for table in expansion.globals}
+        template = Template(expansion.function, tables, emitter.module.table, emitter.index_width)
+        _templates[expansion.function, emitter.index_width] = template
+    results_ = template.copy(emitter, [emitter.get(operand) for operand in op.operands])
+    emitter.values.update(zip(op.results, results_, strict=True))
 
 
 def natively(row: Lowering) -> Lowering:

@@ -61,11 +61,11 @@ def emit_module(
     hint; libraries: (name, SPIR-V) of modules whose functions calls of external functions are resolved from. Raises
     CompileError, at the op, for whatever has no lowering.
     """
-    found = distribute_kernels(module, exports, Machine())
+    kernels_ = distribute_kernels(module, exports, Machine())
     kernels = Kernels(module, lowerings(), constants, libraries)
     for export in exports:
         kernels.check_export(export.name)
-        _export(kernels, export, found[export.name], watch)
+        _export(kernels, export, kernels_[export.name], watch)
     return kernels.m.bytes()
 
 
@@ -84,10 +84,10 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, watch: bool) -> No
                 m.decorate(variable, "Aliased")
             if binding in met:
                 m.decorate(variable, "Coherent")
-    made = m.id()
+    entry_id = m.id()
     void = m.void()
-    head = [5 << 16 | OP["Function"], void, made, 0, m.type("TypeFunction", void)]
+    head = [5 << 16 | OP["Function"], void, entry_id, 0, m.type("TypeFunction", void)]
     f.code.lines[:0] = f.entry
     f.code.finish(head)
-    m.name(made, name)
-    m.entry(name, made, [*f.interface.values()], kernel.size)
+    m.name(entry_id, name)
+    m.entry(name, entry_id, [*f.interface.values()], kernel.size)

@@ -25,8 +25,8 @@ Lowering = Callable[["FunctionEmitter", Operation], None]
 def _exchanged(ops: Ops) -> frozenset[object]:
     """Return the allocations of f32 and f64 with atomic operations, which are exchanges of integers."""
     targets = (op.operands[1] for op in ops.get("memref.atomic_rmw", ()))
-    floats = (each for each in targets if is_native_float(checked_memref(each.type).element_type))
-    return frozenset(key for each in floats for key in base_of(each) if not isinstance(key, tuple))
+    floats = (memref for memref in targets if is_native_float(checked_memref(memref.type).element_type))
+    return frozenset(key for memref in floats for key in base_of(memref) if not isinstance(key, tuple))
 
 
 class FunctionEmitter(BlockArithmetic):
@@ -81,8 +81,8 @@ class FunctionEmitter(BlockArithmetic):
 
         def make() -> Id:
             variable = self.builtin("LocalInvocationIndex", self.m.int(32))
-            found = self.code.let("Load", self.m.int(32), variable)
-            return found if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), found)
+            component = self.code.let("Load", self.m.int(32), variable)
+            return component if self.index_width == 32 else self.code.let("UConvert", self.m.int(64), component)
 
         return self.at_entry("invocation", make)
 
@@ -187,8 +187,8 @@ class FunctionEmitter(BlockArithmetic):
         code.branch(head)
         tail, code.lines = code.lines[slot:], code.lines[:slot]
         code.phi(type_, counter, [(first, before), (following, again)])
-        for (kind, start), made, end in zip(carried, phis, results, strict=True):
-            code.lines += (7 << 16 | 245, kind, made, start, before, end, again)
+        for (kind, start), result, end in zip(carried, phis, results, strict=True):
+            code.lines += (7 << 16 | 245, kind, result, start, before, end, again)
         code.lines += tail
         code.start(after)
         return phis
@@ -207,17 +207,17 @@ class FunctionEmitter(BlockArithmetic):
             ends.append((make(), code.label))
             code.branch(after)
         code.start(after)
-        made: list[Id] = []
-        for number, type_ in enumerate(types):
-            made.append(m.id())
-            code.phi(type_, made[-1], [(values[number], label) for values, label in ends])
-        return made
+        phis: list[Id] = []
+        for index, type_ in enumerate(types):
+            phis.append(m.id())
+            code.phi(type_, phis[-1], [(values[index], label) for values, label in ends])
+        return phis
 
     def part_types(self, values: Sequence[SSAValue]) -> list[Id]:
-        found: list[Id] = []
+        types: list[Id] = []
         for value in values:
             if isinstance(value.type, MemRefType):
-                found += [self.index_type()] * open_parts(value.type)
+                types += [self.index_type()] * open_parts(value.type)
             else:
-                found.append(self.type(value.type))
-        return found
+                types.append(self.type(value.type))
+        return types

@@ -45,13 +45,13 @@ class BlockArithmetic(ShaderFunction[Id]):
         left = lhs if type(lhs) is Id else self.m.integer(lhs, self.index_width)
         right = rhs if type(rhs) is Id else self.m.integer(rhs, self.index_width)
         key = (op, left, right)
-        found = self._sums.get(key)
-        if found is None:
+        cached = self._sums.get(key)
+        if cached is None:
             type_ = self.m.int(self.index_width)
-            found = self._sums[key] = Id(self.m.bound)
+            cached = self._sums[key] = Id(self.m.bound)
             self.m.bound += 1
-            code.lines += (5 << 16 | OP[op], type_, found, left, right)
-        return found
+            code.lines += (5 << 16 | OP[op], type_, cached, left, right)
+        return cached
 
     def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
         """Return the quotient, or the remainder, of a non-negative number divided by `rhs`."""

@@ -34,8 +34,8 @@ class Kernels(Definitions):
         """Return the input variable of a built-in, made once."""
 
         def make() -> Id:
-            made = self.m.variable("Input", type_)
-            self.m.decorate(made, "BuiltIn", BUILTIN[name])
-            return made
+            variable = self.m.variable("Input", type_)
+            self.m.decorate(variable, "BuiltIn", BUILTIN[name])
+            return variable
 
         return self.m.once(("builtin", name), make)

@@ -50,23 +50,23 @@ class Module:
         self._glsl: Id | None = None
 
     def id(self) -> Id:
-        made = Id(self.bound)
+        new_id = Id(self.bound)
         self.bound += 1
-        return made
+        return new_id
 
     def once(self, key: object, make: Callable[[], Id]) -> Id:
         """Return the cached id of `key`; on a miss, call `make`, once for the module."""
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = make()
-        return found
+        cached = self._made.get(key)
+        if cached is None:
+            cached = self._made[key] = make()
+        return cached
 
     def keys(self) -> dict[int, Any]:
         """Return what each type, constant and table was made from."""
-        found: dict[int, Any] = {made: key for key, made in self._made.items()}
+        keys: dict[int, Any] = {type_id: key for key, type_id in self._made.items()}
         if self._glsl is not None:
-            found[self._glsl] = "glsl"
-        return found
+            keys[self._glsl] = "glsl"
+        return keys
 
     def capability(self, name: str) -> None:
         self.capabilities[name] = None
@@ -86,11 +86,11 @@ class Module:
     def type(self, op: str, *operands: Int) -> Id:
         """Return the id of a type; it is declared once."""
         key = (op, operands)
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = self.id()
-            self.globals += [(len(operands) + 2) << 16 | OP[op], found, *operands]
-        return found
+        cached = self._made.get(key)
+        if cached is None:
+            cached = self._made[key] = self.id()
+            self.globals += [(len(operands) + 2) << 16 | OP[op], cached, *operands]
+        return cached
 
     def void(self) -> Id:
         return self.type("TypeVoid")
@@ -100,20 +100,20 @@ class Module:
 
     def int(self, width: Int) -> Id:
         """Return an integer type, without sign: instructions know what they mean."""
-        found = self._numbers.get(width)
-        if found is None:
+        cached = self._numbers.get(width)
+        if cached is None:
             if width == 64:
                 self.capability("Int64")
-            found = self._numbers[width] = self.type("TypeInt", width, 0)
-        return found
+            cached = self._numbers[width] = self.type("TypeInt", width, 0)
+        return cached
 
     def float(self, width: Int) -> Id:
-        found = self._numbers.get(-width)
-        if found is None:
+        cached = self._numbers.get(-width)
+        if cached is None:
             if width == 64:
                 self.capability("Float64")
-            found = self._numbers[-width] = self.type("TypeFloat", width)
-        return found
+            cached = self._numbers[-width] = self.type("TypeFloat", width)
+        return cached
 
     def pointer(self, storage: str, pointee: Int) -> Id:
         return self.type("TypePointer", STORAGE[storage], pointee)
@@ -121,25 +121,25 @@ class Module:
     def constant(self, type_: Int, *words: Int) -> Id:
         """Return a constant of a numeric type by its words, low first."""
         key = ("constant", type_, words)
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = self.id()
-            self.globals += [(len(words) + 3) << 16 | 43, type_, found, *words]
-        return found
+        cached = self._made.get(key)
+        if cached is None:
+            cached = self._made[key] = self.id()
+            self.globals += [(len(words) + 3) << 16 | 43, type_, cached, *words]
+        return cached
 
     def integer(self, value: Int, width: Int = 32) -> Id:
         """Return an integer constant of 32 or 64 bits."""
-        found = self._numbers.get((value, width))
-        if found is None:
+        cached = self._numbers.get((value, width))
+        if cached is None:
             words = (value & 0xFFFFFFFF,) if width == 32 else (value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)
-            found = self._numbers[value, width] = self.constant(self.int(width), *words)
-        return found
+            cached = self._numbers[value, width] = self.constant(self.int(width), *words)
+        return cached
 
     def truth(self, value: Bool) -> Id:
         def make() -> Id:
-            made = self.id()
-            self.globals += [3 << 16 | (41 if value else 42), type_, made]
-            return made
+            new_id = self.id()
+            self.globals += [3 << 16 | (41 if value else 42), type_, new_id]
+            return new_id
 
         type_ = self.bool()
         return self.once(("truth", value), make)
@@ -163,37 +163,37 @@ class Module:
         return self.once(("runtime", element), lambda: self._laid_out("TypeRuntimeArray", stride, element))
 
     def _laid_out(self, op: str, stride: Int, *operands: Int) -> Id:
-        made = self.id()
-        self.globals += [(len(operands) + 2) << 16 | OP[op], made, *operands]
-        self.decorate(made, "ArrayStride", stride)
-        return made
+        new_id = self.id()
+        self.globals += [(len(operands) + 2) << 16 | OP[op], new_id, *operands]
+        self.decorate(new_id, "ArrayStride", stride)
+        return new_id
 
     def block(self, key: object, member: Int) -> Id:
         """Return a structure type with one member at offset 0, decorated as an interface block."""
 
         def make() -> Id:
-            made = self.id()
-            self.globals += [3 << 16 | OP["TypeStruct"], made, member]
-            self.decorate(made, "Block")
-            self.decorate_member(made, 0, "Offset", 0)
-            return made
+            new_id = self.id()
+            self.globals += [3 << 16 | OP["TypeStruct"], new_id, member]
+            self.decorate(new_id, "Block")
+            self.decorate_member(new_id, 0, "Offset", 0)
+            return new_id
 
         return self.once(("block", key, member), make)
 
     def variable(self, storage: str, pointee: Int, *initializer: Int) -> Id:
         """Declare a variable of the module, and return its id."""
         type_ = self.pointer(storage, pointee)
-        made = self.id()
-        self.globals += [(4 + len(initializer)) << 16 | OP["Variable"], type_, made, STORAGE[storage], *initializer]
-        return made
+        new_id = self.id()
+        self.globals += [(4 + len(initializer)) << 16 | OP["Variable"], type_, new_id, STORAGE[storage], *initializer]
+        return new_id
 
     def constant_table(self, key: object, type_: Int, elements: Callable[[], list[Id]]) -> Id:
         """Return a variable of every invocation that holds an array of constants; it is declared once for each key."""
 
         def make() -> Id:
-            parts, made = elements(), self.id()
-            self.globals += [(3 + len(parts)) << 16 | OP["ConstantComposite"], type_, made, *parts]
-            return self.variable("Private", type_, made)
+            parts, new_id = elements(), self.id()
+            self.globals += [(3 + len(parts)) << 16 | OP["ConstantComposite"], type_, new_id, *parts]
+            return self.variable("Private", type_, new_id)
 
         return self.once(key, make)
 
@@ -242,10 +242,10 @@ class Code:
     def let(self, op: str, type_: int, *operands: int) -> Id:
         """Append an instruction with a result, and return the result's id."""
         module = self.module
-        made = Id(module.bound)
+        new_id = Id(module.bound)
         module.bound += 1
-        self.lines += [(len(operands) + 3) << 16 | OP[op], type_, made, *operands]
-        return made
+        self.lines += [(len(operands) + 3) << 16 | OP[op], type_, new_id, *operands]
+        return new_id
 
     def do(self, op: str, *operands: int) -> None:
         """Append an instruction that has no result."""
@@ -268,17 +268,17 @@ class Code:
         self.lines += [4 << 16 | 250, condition, then, other]
         self.open = False
 
-    def phi(self, type_: int, made: int, edges: list[tuple[int, int]]) -> None:
+    def phi(self, type_: int, new_id: int, edges: list[tuple[int, int]]) -> None:
         """Append a phi with an id that was allocated earlier. edges: (value, label of the predecessor block)."""
         flat = [word for edge in edges for word in edge]
-        self.lines += [(3 + len(flat)) << 16 | 245, type_, made, *flat]
+        self.lines += [(3 + len(flat)) << 16 | 245, type_, new_id, *flat]
 
     def local(self, pointee: int) -> Id:
         """Declare a variable of the invocation, and return its id."""
         type_ = self.module.pointer("Function", pointee)
-        made = self.module.id()
-        self.variables += [4 << 16 | OP["Variable"], type_, made, STORAGE["Function"]]
-        return made
+        new_id = self.module.id()
+        self.variables += [4 << 16 | OP["Variable"], type_, new_id, STORAGE["Function"]]
+        return new_id
 
     def finish(self, head: list[int]) -> None:
         """Add the function to the module. head: OpFunction and its parameters."""

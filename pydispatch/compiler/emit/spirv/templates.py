@@ -60,11 +60,11 @@ class Template:
         for result in results:  # which may be a constant
             outer.needs(result)
         ids = [*outer.ids, *operands, start, *own]
-        place = {each: len(literals) + number for number, each in enumerate(ids)}
+        place = {id_: len(literals) + index for index, id_ in enumerate(ids)}
 
         def places(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
-            found = [literals[word] if is_literal else place[word] for word, is_literal in _words(words)]
-            return itemgetter(*found, 0, 0)  # a tuple, however few there are
+            positions = [literals[word] if is_literal else place[word] for word, is_literal in _words(words)]
+            return itemgetter(*positions, 0, 0)  # a tuple, however few there are
 
         self._literals, self._own, self._outer = list(literals), len(own), outer.makes
         self._lines, self._decorations = places(f.code.lines), places(f.m.decorations)
@@ -91,8 +91,8 @@ def _words(lines: list[int]) -> Iterator[tuple[int, bool]]:
     while at < len(lines):
         head = lines[at]
         count, literal = head >> 16, _LITERAL.get(head & 0xFFFF)
-        for number in range(count):
-            yield lines[at + number], number == 0 or number == literal
+        for index in range(count):
+            yield lines[at + index], index == 0 or index == literal
         at += count
 
 
@@ -129,7 +129,7 @@ class _Outer:
         if code == OP["Variable"]:  # a constant table
             _, array, _, *elements = self._globals[words[4]]
             element = self._globals[elements[0]][1]
-            data = [self._globals[each][3:] for each in elements]
+            data = [self._globals[id_][3:] for id_ in elements]
 
             def table(module: Module, parts: list[Id]) -> Id:
                 return module.constant_table(

@@ -17,10 +17,10 @@ def watch(emitter: FunctionEmitter) -> None:
     binding = watching_binding(emitter.layout.constants, len(emitter.layout.bindings))
 
     def make() -> int:
-        made = m.variable("StorageBuffer", m.block("loops", m.array(word, 2, 4)))
-        m.decorate(made, "DescriptorSet", 0)
-        m.decorate(made, "Binding", binding)
-        return made
+        variable = m.variable("StorageBuffer", m.block("loops", m.array(word, 2, 4)))
+        m.decorate(variable, "DescriptorSet", 0)
+        m.decorate(variable, "Binding", binding)
+        return variable
 
     variable, pointer = m.once(("loops", binding), make), m.pointer("StorageBuffer", word)  # type: ignore[arg-type]
     limit = code.let("Load", word, code.let("AccessChain", pointer, variable, zero, one))

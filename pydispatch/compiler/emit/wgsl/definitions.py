@@ -34,30 +34,29 @@ class Written:
 
 _Key = tuple[FuncOp, int, bool]
 _written: dict[_Key, Written] = {}
-_names: dict[str, _Key] = {}
 
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
     """Emit a call of an operation's definition. exponent: of a power, when it is constant."""
-    if not any(is_float(each.type) or is_integer(each.type) for each in (op.operands[0], op.results[0])):
+    if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
         raise emitter.error(f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel")
-    found = definition(op, NATIVE, exponent)
-    key = found.function, emitter.index_width, emitter.has_f16
+    expansion = definition(op, NATIVE, exponent)
+    key = expansion.function, emitter.index_width, emitter.has_f16
     written = _written.get(key)
     if written is None:
-        tables = {symbol(table, "sym_name"): table for table in found.globals}
-        stem = _stem(op, exponent)
-        written = _written[key] = _write(emitter, op, found.function, tables, stem)
+        tables = {symbol(table, "sym_name"): table for table in expansion.globals}
+        name = _name(emitter, op, exponent)
+        written = _written[key] = _write(emitter, op, expansion.function, tables, name)
     emitter.module.include(written.module)
     emitter.iterations.add(written.iterations)
-    made = emitter.let(f"{written.name}({', '.join(emitter.get(operand) for operand in op.operands)})")
+    results_ = emitter.let(f"{written.name}({', '.join(emitter.get(operand) for operand in op.operands)})")
     if not written.fields:
-        emitter.define(op.results[0], made)
+        emitter.define(op.results[0], results_)
     for result, field in zip(op.results, written.fields, strict=False):
-        emitter.define(result, Name(f"{made}.{field}"))
+        emitter.define(result, Name(f"{results_}.{field}"))
 
 
-def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], stem: str) -> Written:
+def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict[str, Operation], name: str) -> Written:
     definitions = Definitions(ModuleOp([]))
     definitions.memref_globals = tables
     module = Module()
@@ -65,17 +64,16 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
     f.is_definition, f.has_f16 = True, outer.has_f16
     f.index_width, f.index_type = outer.index_width, outer.index_type
     arguments = list(function.body.blocks[0].args)
-    for number, argument in enumerate(arguments):
-        f.define(argument, Name(f"a{number}"))
+    for position, argument in enumerate(arguments):
+        f.define(argument, Name(f"a{position}"))
     results: list[Name] = []
 
     def leave(end: Operation) -> None:
         results.extend(f.get(operand) for operand in end.operands)
 
     f.region(function.body, leave)
-    name = _name(stem, (function, f.index_width, f.has_f16))
-    types = [f.type(each.type) for each in op.results]
-    fields = tuple(f"r{number}" for number in range(len(results))) if len(results) > 1 else ()
+    types = [f.type(typed.type) for typed in op.results]
+    fields = tuple(f"r{position}" for position in range(len(results))) if len(results) > 1 else ()
     result = types[0]
     value = results[0]
     if fields:
@@ -83,28 +81,25 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
         members = ", ".join(f"{field}: {type_}" for field, type_ in zip(fields, types, strict=True))
         module.declare(result, lambda: f"struct {result} {{ {members} }}")
         value = Name(f"{result}({', '.join(results)})")
-    given = ", ".join(f"a{number}: {f.type(each.type)}" for number, each in enumerate(arguments))
-    lines = [f"fn {name}({given}) -> {result} {{", *f.entry, *f.lines, f"  return {value};", "}"]
+    parameters = ", ".join(f"a{position}: {f.type(typed.type)}" for position, typed in enumerate(arguments))
+    lines = [f"fn {name}({parameters}) -> {result} {{", *f.entry, *f.lines, f"  return {value};", "}"]
     module.functions[name] = "\n".join(lines)
     return Written(name, module, fields, f.iterations.total)
 
 
-def _stem(op: Operation, exponent: int | None) -> str:
-    """Return a name of the operation, its types and the other properties that its definition depends on."""
-    types = [*(each.type for each in op.operands), *(each.type for each in op.results)]
-    parts = [op_name(op).split(".")[-1], *dict.fromkeys(map(str, types)), *flags(op, "fastmath").split()]
+def _name(emitter: FunctionEmitter, op: Operation, exponent: int | None) -> str:
+    """Return a name that states everything on which the definition depends, so that it is the same in every process."""
+    types = [str(value.type) for value in (*op.operands, *op.results)]
+    parts = [op_name(op).split(".")[-1], *(types if len(set(types)) > 1 else types[:1])]
+    parts += flags(op, "fastmath").split()
+    parts += [f"{name}_{value}" for name, value in sorted(op.properties.items()) if name != "fastmath"]
     if exponent is not None:
         parts.append(f"{exponent}")
+    if emitter.index_width != 32:
+        parts.append(f"index{emitter.index_width}")
+    if emitter.has_f16:
+        parts.append("has_f16")
     return re.sub(r"\W", "_", "pyd_" + "_".join(parts))
-
-
-def _name(stem: str, key: _Key) -> str:
-    """Reserve a unique name, and return it: the stem, with a number if another definition has that name."""
-    name, number = stem, 1
-    while _names.setdefault(name, key) != key:
-        number += 1
-        name = f"{stem}_{number}"
-    return name
 
 
 def natively(row: Lowering) -> Lowering:

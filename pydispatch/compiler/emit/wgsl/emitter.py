@@ -58,14 +58,14 @@ def emit_module(
     f32; a module that has any begins with `enable f16;`. Raises CompileError, at the op, for whatever has no
     lowering.
     """
-    found = distribute_kernels(module, exports, Machine())
+    kernels_ = distribute_kernels(module, exports, Machine())
     definitions, written = Definitions(module), Module()
     entries: list[EntryPoint] = []
     for export in exports:
         definitions.check_export(export.name)
-        f = FunctionEmitter(written, definitions, lowerings(), found[export.name], constants)
+        f = FunctionEmitter(written, definitions, lowerings(), kernels_[export.name], constants)
         f.has_f16 = has_f16
-        entries.append(_entry(f, export, found[export.name]))
+        entries.append(_entry(f, export, kernels_[export.name]))
     return written.text(), entries
 
 

@@ -70,9 +70,9 @@ class FunctionEmitter(ShaderFunction[Name]):
 
     def let(self, expression: str, stem: str = "v") -> Name:
         """Append a `let` statement, and return its name."""
-        made = self.fresh(stem)
-        self.lines.append(f"{self._pad}let {made} = {expression};")
-        return made
+        name = self.fresh(stem)
+        self.lines.append(f"{self._pad}let {name} = {expression};")
+        return name
 
     def call(self, function: str, *arguments: object) -> Name:
         """Emit a call of a function of the library, and return its result."""
@@ -80,9 +80,9 @@ class FunctionEmitter(ShaderFunction[Name]):
 
     def var(self, type_: str, value: str = "", stem: str = "r") -> Name:
         """Declare a variable of this scope, zero or with a value, and return its name."""
-        made = self.fresh(stem)
-        self.do(f"var {made}: {type_}{f' = {value}' if value else ''};")
-        return made
+        name = self.fresh(stem)
+        self.do(f"var {name}: {type_}{f' = {value}' if value else ''};")
+        return name
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -96,20 +96,20 @@ class FunctionEmitter(ShaderFunction[Name]):
         """Return the cached name of `key`; on a miss, call `make`, whose code is emitted at the beginning of the
         function, where all code sees it.
         """
-        found = self._cache.get(key)
-        if found is None:
+        cached = self._cache.get(key)
+        if cached is None:
             lines, pad, sums = self.lines, self._pad, self._sums
             self.lines, self._pad, self._sums = self.entry, "  ", {}
-            found = self._cache[key] = make()
+            cached = self._cache[key] = make()
             self.lines, self._pad, self._sums = lines, pad, sums
-        return found
+        return cached
 
     def operands(self, values: Sequence[SSAValue]) -> list[Name]:
         """Scalars of which not all are literals, since expressions of literals may not overflow."""
-        found = [self.get(value) for value in values]
-        if found and all(type(each) is Literal for each in found):
-            found[0] = self.held(found[0])
-        return found
+        operands = [self.get(value) for value in values]
+        if operands and all(type(operand) is Literal for operand in operands):
+            operands[0] = self.held(operands[0])
+        return operands
 
     def held(self, value: Name) -> Name:
         """Bind a literal to a name at the entry of the function, and return the name."""
@@ -170,10 +170,10 @@ class FunctionEmitter(ShaderFunction[Name]):
 
     def _reused(self, expression: str) -> Name:
         """Return an index, the one that this scope has already or a new one."""
-        found = self._sums.get(expression)
-        if found is None:
-            found = self._sums[expression] = self.let(expression, "at")
-        return found
+        cached = self._sums.get(expression)
+        if cached is None:
+            cached = self._sums[expression] = self.let(expression, "at")
+        return cached
 
     def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
         """Return the quotient, or the remainder, of a non-negative index divided by `rhs`."""
@@ -216,8 +216,8 @@ class FunctionEmitter(ShaderFunction[Name]):
         held = "u32" if type_ == "bool" else type_
         shared = self.module.declare(f"agreed_{held}", lambda: f"var<workgroup> agreed_{held}: {held};")
         self.do(f"if {self.built_in('invocation')} == 0u {{ {shared} = {'u32' if held != type_ else ''}({text}); }}")
-        found = self.let(f"workgroupUniformLoad(&{shared})")
-        return self.let(f"{found} != 0u") if held != type_ else found
+        loaded = self.let(f"workgroupUniformLoad(&{shared})")
+        return self.let(f"{loaded} != 0u") if held != type_ else loaded
 
     # Loops and branches
 
@@ -290,8 +290,8 @@ class FunctionEmitter(ShaderFunction[Name]):
 
         with self.iterations.inside(None if most is None else most // copies):
             start = ("i32", lower if isinstance(lower, Name) else integer(lower))
-            made = self._loop((lower, last, copies * step), [*carried, start], several, width, is_unsigned)
-        *values, reached = made
+            final = self._loop((lower, last, copies * step), [*carried, start], several, width, is_unsigned)
+        *values, reached = final
         rest = list(zip((type_ for type_, _ in carried), values, strict=True))
         with self.iterations.inside(copies - 1):
             return self._loop((reached, upper, step), rest, body, width, is_unsigned)
@@ -304,7 +304,7 @@ class FunctionEmitter(ShaderFunction[Name]):
         width: int,
         unsigned: bool,
     ) -> list[Name]:
-        lower, upper, step = (each if isinstance(each, Name) else self.number(each, width) for each in bounds)
+        lower, upper, step = (bound if isinstance(bound, Name) else self.number(bound, width) for bound in bounds)
         held = [self.var(type_, value, "c") for type_, value in carried]
         counter = self.fresh("n")
         if width == 64:
@@ -326,10 +326,10 @@ class FunctionEmitter(ShaderFunction[Name]):
             self.do(f"{variable} = {value};")
 
     def part_types(self, values: Sequence[SSAValue]) -> list[str]:
-        found: list[str] = []
+        types: list[str] = []
         for value in values:
             if isinstance(value.type, MemRefType):
-                found += [self.index_type] * open_parts(value.type)
+                types += [self.index_type] * open_parts(value.type)
             else:
-                found.append(self.type(value.type))
-        return found
+                types.append(self.type(value.type))
+        return types

@@ -43,10 +43,10 @@ class Module:
 
     def unused(self, stem: str) -> str:
         """Return a name, `stem` and a number, that no declaration has yet."""
-        number = 0
-        while f"{stem}{number}" in self.declarations:
-            number += 1
-        return f"{stem}{number}"
+        suffix = 0
+        while f"{stem}{suffix}" in self.declarations:
+            suffix += 1
+        return f"{stem}{suffix}"
 
     def include(self, other: Module) -> None:
         """Add what another module has and this one has not."""

@@ -36,11 +36,11 @@ class Uniformity:
 
     def is_uniform(self, value: SSAValue) -> bool:
         """Return whether a value is uniform; the value must be defined outside divergent control flow."""
-        found = self._found.get(value)
-        if found is None:
+        decided = self._found.get(value)
+        if decided is None:
             self._found[value] = False  # of what depends on itself
-            found = self._found[value] = self._decide(value)
-        return found
+            decided = self._found[value] = self._decide(value)
+        return decided
 
     def _decide(self, value: SSAValue) -> bool:
         if isinstance(value, OpResult):

@@ -60,8 +60,8 @@ def _division(build: Build, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) ->
 
 def _split(operands: Sequence[SSAValue], dims: int) -> tuple[list[Index], list[Index]]:
     """Return operands of a map or a set: dimensions first, then symbols."""
-    given = [known(operand) for operand in operands]
-    return given[:dims], given[dims:]
+    indices = [known(operand) for operand in operands]
+    return indices[:dims], indices[dims:]
 
 
 def _results(build: Build, map_: AffineMap, operands: Sequence[SSAValue]) -> list[Index]:
@@ -115,12 +115,12 @@ def _for(build: Build, op: Operation) -> list[SSAValue]:
     lower = _most(build, _results(build, affine_map(op, "lowerBoundMap"), loop.lowerBoundOperands))
     upper = _least(build, _results(build, affine_map(op, "upperBoundMap"), loop.upperBoundOperands))
     bounds = [build.value(part) for part in (lower, upper, integer(op, "step"))]
-    made = scf.ForOp.create(
+    lowered = scf.ForOp.create(
         operands=[*bounds, *loop.inits],
         result_types=list(op.result_types),
         regions=[_moved(op.regions[0], scf.YieldOp)],
     )
-    return list(build.op(made).results)
+    return list(build.op(lowered).results)
 
 
 def _parallel(build: Build, op: Operation) -> list[SSAValue]:
@@ -145,9 +145,9 @@ def _parallel(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _if(build: Build, op: Operation) -> list[SSAValue]:
-    found = attribute(op, "condition")
-    assert isinstance(found, AffineSetAttr)
-    constraints = found.data
+    condition = attribute(op, "condition")
+    assert isinstance(condition, AffineSetAttr)
+    constraints = condition.data
     dims, symbols = _split(op.operands, constraints.num_dims)
     predicates = {AffineConstraintKind.eq: "eq", AffineConstraintKind.ge: "sge", AffineConstraintKind.le: "sle"}
     holds: SSAValue | None = None
@@ -158,8 +158,8 @@ def _if(build: Build, op: Operation) -> list[SSAValue]:
     if holds is None:
         holds = build.entry.constant(1, TRUTH)
     regions = [_moved(region, scf.YieldOp) for region in op.regions]
-    made = scf.IfOp.create(operands=[holds], result_types=list(op.result_types), regions=regions)
-    return list(build.op(made).results)
+    branch = scf.IfOp.create(operands=[holds], result_types=list(op.result_types), regions=regions)
+    return list(build.op(branch).results)
 
 
 def _indices(build: Build, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
@@ -187,11 +187,11 @@ def _basis(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Inde
 
 def _delinearize(build: Build, op: Operation) -> list[SSAValue]:
     rest = known(op.operands[0])
-    found: list[Index] = []
+    indices: list[Index] = []
     for size in reversed(_basis(op, op.operands[1:], len(op.results))):
-        found.insert(0, _division(build, MOD, rest, size))
+        indices.insert(0, _division(build, MOD, rest, size))
         rest = _division(build, FLOOR, rest, size)
-    return [build.value(part) for part in (rest, *found)]
+    return [build.value(part) for part in (rest, *indices)]
 
 
 def _linearize(build: Build, op: Operation) -> list[SSAValue]:

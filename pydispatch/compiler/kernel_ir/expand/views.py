@@ -53,7 +53,7 @@ def strided(op: Operation, value: SSAValue) -> Strided:
     offset, sizes, strides = layout_of(value.type)
     stated = (offset, *sizes, *strides)
     asked = _layout(value, len(stated)) if None in stated else ()
-    whole = [asked[number] if part is None else part for number, part in enumerate(stated)]
+    whole = [asked[axis] if part is None else part for axis, part in enumerate(stated)]
     rank = len(sizes)
     return Strided(value, whole[0], tuple(whole[1 : 1 + rank]), tuple(whole[1 + rank :]))
 
@@ -63,13 +63,13 @@ def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
     for use in value.uses:
         if isinstance(use.operation, LayoutOp):
             return use.operation.results
-    made = LayoutOp.create(operands=[value], result_types=[INDEX] * count)
+    layout = LayoutOp.create(operands=[value], result_types=[INDEX] * count)
     owner = value.owner
     block, following = (owner, owner.first_op) if isinstance(owner, Block) else (owner.parent, owner.next_op)
     assert block is not None and following is not None
-    made.location = owner.location if isinstance(owner, Operation) else following.location
-    block.insert_op_before(made, following)
-    return made.results
+    layout.location = owner.location if isinstance(owner, Operation) else following.location
+    block.insert_op_before(layout, following)
+    return layout.results
 
 
 def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
@@ -156,9 +156,9 @@ def _fits(have: Index, wanted: int | None) -> bool:
 
 def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
     source = strided(op, op.operands[0])
-    given = iter(op.operands[1:])
+    dynamic = iter(op.operands[1:])
     sizes: list[Index | None] = [
-        known(next(given)) if size is None and len(op.operands) > 1 else size
+        known(next(dynamic)) if size is None and len(op.operands) > 1 else size
         for size in layout_of(op.results[0].type)[1]
     ]
     strides: list[Index] = [0] * len(sizes)
@@ -175,11 +175,11 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
                 stated *= size if isinstance(size, int) else 1
             sizes[i] = _quotient(build, source.sizes[dimension], stated)
         stride = source.strides[dimension]
-        for number, i in enumerate(reversed(group)):
+        for position, i in enumerate(reversed(group)):
             size = sizes[i]
             assert size is not None
             strides[i] = stride
-            if number < len(group) - 1:
+            if position < len(group) - 1:
                 stride = build.times(stride, size)
     whole = tuple(size for size in sizes if size is not None)
     return _typed(build, op, Strided(source.storage, source.offset, whole, tuple(strides)))
@@ -225,17 +225,17 @@ def _reshape(build: Build, op: Operation) -> list[SSAValue]:
     if not isinstance(shape.type, MemRefType):
         raise unsupported(op)
     sizes: list[Index] = []
-    for number, size in enumerate(layout_of(op.results[0].type)[1]):
+    for axis, size in enumerate(layout_of(op.results[0].type)[1]):
         if size is None:
-            operands, type_ = [shape, build.value(number)], shape.type.element_type
+            operands, type_ = [shape, build.value(axis)], shape.type.element_type
             loaded = build.let(memref.LoadOp.create(operands=operands, result_types=[type_]))
             if not isinstance(type_, IndexType):
                 loaded = build.let(arith.IndexCastOp.create(operands=[loaded], result_types=[INDEX]))
             sizes.append(loaded)
         else:
             sizes.append(size)
-    made = Strided(source.storage, source.offset, tuple(sizes), build.strides(sizes))
-    return [_cast(build, made, op.results[0].type)]
+    view = Strided(source.storage, source.offset, tuple(sizes), build.strides(sizes))
+    return [_cast(build, view, op.results[0].type)]
 
 
 def _extract_strided_metadata(build: Build, op: Operation) -> list[SSAValue]:
@@ -261,15 +261,15 @@ def _rank(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _same(build: Build, op: Operation) -> list[SSAValue]:
-    found: list[SSAValue] = []
+    sources: list[SSAValue] = []
     for operand, result in zip(op.operands, op.results, strict=True):
         kinds = type(operand.type), type(result.type)
         if kinds in ((IndexType, IntegerType), (IntegerType, IndexType)):
             operand = build.let(arith.IndexCastOp.create(operands=[operand], result_types=[result.type]))
         elif operand.type != result.type and isinstance(result.type, MemRefType):
             operand = _cast(build, strided(op, operand), result.type)
-        found.append(operand)
-    return found
+        sources.append(operand)
+    return sources
 
 
 RULES: dict[str, Rule] = {

@@ -39,22 +39,22 @@ class Body:
 
     def op(self, kind: type[Operation], type_: Attribute, *operands: SSAValue, **properties: Attribute) -> SSAValue:
         """Write an operation with one result."""
-        made = kind.create(operands=operands, result_types=[type_], properties=properties)
-        self.block.add_op(made)
-        return made.results[0]
+        op = kind.create(operands=operands, result_types=[type_], properties=properties)
+        self.block.add_op(op)
+        return op.results[0]
 
     def constant(self, key: object, type_: Attribute, value: Callable[[], Attribute]) -> SSAValue:
         """Return the constant of `key`, made on first use; all are placed at the beginning of the function."""
-        found = self._constants.get(key)
-        if found is None:
-            found = arith.ConstantOp.create(result_types=[type_], properties={"value": value()})
-            self._constants[key] = found
-        return found.results[0]
+        constant = self._constants.get(key)
+        if constant is None:
+            constant = arith.ConstantOp.create(result_types=[type_], properties={"value": value()})
+            self._constants[key] = constant
+        return constant.results[0]
 
     def table(self, name: str, values: Sequence[int] | Sequence[float], element: Attribute, at: SSAValue) -> SSAValue:
         """Load an element of a constant table, and return it. at: its index, an i32."""
         symbol, type_ = f"pyd.math.{name}", MemRefType(element, [len(values)])
-        if all(each.properties["sym_name"].data != symbol for each in self.globals):  # type: ignore[attr-defined]
+        if all(table_.properties["sym_name"].data != symbol for table_ in self.globals):  # type: ignore[attr-defined]
             data = DenseIntOrFPElementsAttr.from_list(TensorType(element, [len(values)]), values)  # type: ignore
             properties = {"sym_name": StringAttr(symbol), "type": type_, "initial_value": data, "constant": UnitAttr(),
                           "sym_visibility": StringAttr("private")}  # fmt: skip

@@ -24,11 +24,11 @@ def one_of(
         block = Block()
         with body.inside(block):
             branches.append(branch())
-            block.add_op(scf.YieldOp(*(each.value for each in branches[-1])))
+            block.add_op(scf.YieldOp(*(item.value for item in branches[-1])))
         regions.append(Region(block))
-    made = scf.IfOp(condition.value, [each.value.type for each in branches[0]], regions[0], regions[1])
-    body.block.add_op(made)
-    return [like.made(result) for like, result in zip(branches[0], made.results, strict=True)]
+    conditional = scf.IfOp(condition.value, [item.value.type for item in branches[0]], regions[0], regions[1])
+    body.block.add_op(conditional)
+    return [like.made(result) for like, result in zip(branches[0], conditional.results, strict=True)]
 
 
 def repeated(
@@ -38,17 +38,17 @@ def repeated(
     most: int,
 ) -> list[Any]:
     """`step` while `goes_on`, at most `most` times (`scf.while`)."""
-    body, types = carried[0].body, [each.value.type for each in carried]
+    body, types = carried[0].body, [item.value.type for item in carried]
 
-    def values(found: Sequence[SSAValue]) -> list[Any]:
-        return [like.made(value) for like, value in zip(carried, found, strict=True)]
+    def values(ssa_values: Sequence[SSAValue]) -> list[Any]:
+        return [like.made(value) for like, value in zip(carried, ssa_values, strict=True)]
 
     test, block = Block(arg_types=types), Block(arg_types=types)
     with body.inside(test):
         test.add_op(scf.ConditionOp(goes_on(values(test.args)).value, *test.args))
     with body.inside(block):
-        block.add_op(scf.YieldOp(*(each.value for each in step(values(block.args)))))
-    made = scf.WhileOp([each.value for each in carried], types, Region(test), Region(block))
-    made.attributes[MOST] = IntegerAttr(most, i64)
-    body.block.add_op(made)
-    return values(made.results)
+        block.add_op(scf.YieldOp(*(item.value for item in step(values(block.args)))))
+    loop = scf.WhileOp([item.value for item in carried], types, Region(test), Region(block))
+    loop.attributes[MOST] = IntegerAttr(most, i64)
+    body.block.add_op(loop)
+    return values(loop.results)

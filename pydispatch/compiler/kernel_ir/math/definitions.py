@@ -111,20 +111,20 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
     a power, where it is known.
     """
     properties, name = op.properties, op_name(op)
-    key = (name, *(each.type for each in op.operands), *(each.type for each in op.results),
+    key = (name, *(value.type for value in op.operands), *(value.type for value in op.results),
            *(properties.items() if properties else ()), native, exponent)  # fmt: skip
-    found = _made.get(key)
-    if found is None:
+    cached = _made.get(key)
+    if cached is None:
         passes_flags = "fastmath" in properties and (name in COMPOSED or name == "math.fpowi")
         flags = {"fastmath": properties["fastmath"]} if passes_flags else {}
-        body = Body([each.type for each in op.operands], flags)
+        body = Body([value.type for value in op.operands], flags)
         results = _results(body, op, native, exponent)
-        found = _made[key] = Definition(body.finish(results), tuple(body.globals))
-    return found
+        cached = _made[key] = Definition(body.finish(results), tuple(body.globals))
+    return cached
 
 
 def _results(body: Body, op: Operation, native: Native, exponent: int | None) -> Sequence[SSAValue]:
-    name, operands, results = op_name(op), body.arguments(), [each.type for each in op.results]
+    name, operands, results = op_name(op), body.arguments(), [value.type for value in op.results]
     source = operands[0].type
     if name in ("arith.extf", "arith.truncf"):
         return [_converted(body, operands[0], results[0], native)]
@@ -138,14 +138,14 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
     if name in ("math.fpowi", "math.ipowi"):
         return [_power(body, operands[0], operands[1], exponent, native)]
     if name in ("arith.mulsi_extended", "arith.mului_extended"):
-        a, b = (Word(body, each) for each in operands)
-        return [each.value for each in products.extended_product(a, b, name == "arith.mulsi_extended")]
+        a, b = (Word(body, value) for value in operands)
+        return [value.value for value in products.extended_product(a, b, name == "arith.mulsi_extended")]
     if name in _SIGNS and bit_width(source) == 16:
-        return [_SIGNS[name](*(word_of(body, each) for each in operands)).as_bits(source)]
+        return [_SIGNS[name](*(word_of(body, value) for value in operands)).as_bits(source)]
     if type(source) not in (PLAIN if name in FUNCTIONS else native.arithmetic):
         return _in_single(body, op)
-    found: Any = _MEANINGS[name](*(Number(body, each) for each in operands))
-    return [each.value for each in (found if isinstance(found, tuple) else (found,))]
+    outcome: Any = _MEANINGS[name](*(Number(body, value) for value in operands))
+    return [value.value for value in (outcome if isinstance(outcome, tuple) else (outcome,))]
 
 
 def converted(body: Body, value: SSAValue, target: Attribute) -> SSAValue:
@@ -168,13 +168,13 @@ def _in_single(body: Body, op: Operation) -> list[SSAValue]:
     """Compute an operation in f32, and return its results in their own types. f32 has twice the digits of f16 and more,
     so that sums, products, quotients and roots are rounded as if only once.
     """
-    operands = [converted(body, each, _F32) if is_float(each.type) else each for each in body.arguments()]
-    types = [_F32 if is_float(each.type) else each.type for each in op.results]
+    operands = [converted(body, value, _F32) if is_float(value.type) else value for value in body.arguments()]
+    types = [_F32 if is_float(value.type) else value.type for value in op.results]
     same = type(op)
     properties, attributes = dict(op.properties), dict(op.attributes) if isinstance(op, UnregisteredOp) else {}
-    made = same.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
-    body.block.add_op(made)
-    return [converted(body, new, old.type) for new, old in zip(made.results, op.results, strict=True)]
+    single = same.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
+    body.block.add_op(single)
+    return [converted(body, new, old.type) for new, old in zip(single.results, op.results, strict=True)]
 
 
 _SIGNS: dict[str, Callable[..., Word]] = {
@@ -190,8 +190,8 @@ def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, na
     if not is_float(base.type):
         return powers.whole_power(Word(body, base), power, known).value
     kind = base.type if type(base.type) in native.arithmetic else _F32
-    found = powers.whole_power(Number(body, converted(body, base, kind)), power, known)
-    return converted(body, found.value, base.type)
+    power_ = powers.whole_power(Number(body, converted(body, base, kind)), power, known)
+    return converted(body, power_.value, base.type)
 
 
 def _is_normal(body: Body, value: SSAValue) -> Truth:
@@ -215,5 +215,5 @@ def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_
     scale = converted(body, scale, power)
     if is_inverse:  # 2^(c - 127) becomes 2^(127 - c); the NaN, 255, stays itself
         scale = (-2 - word_of(body, scale)).as_bits(power)
-    factor, scale = (converted(body, each, wide) for each in (value, scale))
+    factor, scale = (converted(body, operand, wide) for operand in (value, scale))
     return converted(body, body.op(arith.MulfOp, wide, factor, scale), target)

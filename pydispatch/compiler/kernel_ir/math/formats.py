@@ -29,13 +29,13 @@ _LOG10_2 = _real("0x1.34413509f79fef311f12b35816f922f04d5a618a87a3e69314bcde4dp-
 _PIO2 = _real("0x1.921fb54442d18469898cc51701b839a252049c1114cf98e804177d4cp+0")
 
 
-def _parts(number: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constants:
+def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constants:
     """Return a number as a sum: a part for each of `cuts`, with so many binary digits (0: all that fit, rounded), then
     what remains, rounded. digits: of the format.
     """
     parts: list[float] = []
     for cut in (*cuts, 0):
-        rest = number - sum(map(Fraction, parts))
+        rest = value - sum(map(Fraction, parts))
         exponent = math.frexp(float(rest))[1]
         scaled = rest * Fraction(2) ** ((cut or digits) - exponent)
         parts.append(math.ldexp(int(scaled) if cut else round(scaled), exponent - (cut or digits)))

@@ -91,10 +91,10 @@ class Word(Value):
         return Word(self.body, self.body.op(kind, self.value.type, self.new(lhs).value, self.new(rhs).value))
 
     def _bounded(self, kind: type[Operation], other: Word | int) -> Word:
-        made = self._op(kind, self, other)
+        result = self._op(kind, self, other)
         if isinstance(other, Word):
-            made.value.owner.attributes[IN_RANGE] = UnitAttr()  # type: ignore[union-attr]
-        return made
+            result.value.owner.attributes[IN_RANGE] = UnitAttr()  # type: ignore[union-attr]
+        return result
 
     def __add__(self, other: Word | int) -> Word:
         return self._op(arith.AddiOp, self, other)
@@ -322,5 +322,5 @@ def choose(condition: Truth, then: V | float, otherwise: V | float) -> V:
     """Insert the selection of one of two values, of which one may be a number of Python, and return its result."""
     like: Any = then if isinstance(then, Value) else otherwise
     operands = condition.value, like.new(then).value, like.new(otherwise).value
-    made: V = like.made(like.body.op(arith.SelectOp, like.value.type, *operands))
-    return made
+    selected: V = like.made(like.body.op(arith.SelectOp, like.value.type, *operands))
+    return selected

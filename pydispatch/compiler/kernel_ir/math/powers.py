@@ -74,32 +74,32 @@ def whole_power(base: N, exponent: Word, known: int | None) -> N:
     if 1 in (exponent.width, getattr(base, "width", 0)):
         raise CompileError("powers of i1 have no meaning", note="extend the operands first")
     if known is not None and abs(known) <= MAX_CHAIN and (known >= 0 or isinstance(base, Number)):
-        found = _chain(base, abs(known))
-        return found if known >= 0 else _inverse(base, found)
+        power_ = _chain(base, abs(known))
+        return power_ if known >= 0 else _inverse(base, power_)
     negative = exponent < 0
     left = choose(negative, 0 - exponent, exponent)
 
     def step(carried: Any) -> tuple[N, N, Word]:
-        found, square, left = carried
-        return choose((left & 1).differs(0), found * square, found), square * square, left >> 1
+        power_, square, left = carried
+        return choose((left & 1).differs(0), power_ * square, power_), square * square, left >> 1
 
     def goes_on(carried: Any) -> Truth:
         remaining: Word = carried[2]
         return remaining.differs(0)
 
-    found, _, _ = repeated((base.new(1), base, left), goes_on, step, exponent.width)
-    return choose(negative, _inverse(base, found), found)
+    power_, _, _ = repeated((base.new(1), base, left), goes_on, step, exponent.width)
+    return choose(negative, _inverse(base, power_), power_)
 
 
 def _chain(base: N, exponent: int) -> N:
-    found: N | None = None
+    product: N | None = None
     while exponent:
         if exponent & 1:
-            found = base if found is None else found * base
+            product = base if product is None else product * base
         exponent >>= 1
         if exponent:
             base = base * base
-    return base.new(1) if found is None else found
+    return base.new(1) if product is None else product
 
 
 def _inverse(base: N, power: N) -> N:

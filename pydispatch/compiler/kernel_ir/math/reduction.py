@@ -45,27 +45,27 @@ def _digits(exponent: Word, first_bit: int) -> list[Word]:
     first = exponent - (first_bit - width)  # the bit with weight 2 after the product
     at, shift = first >> (width.bit_length() - 1), first & width - 1
     rest = width - 1 - shift
-    found: list[Word] = []
+    digits: list[Word] = []
     for high, low in pairwise(_words(at, width)):
         whole = high << shift | (low >> 1) >> rest  # by the width there is no shift
-        found += [whole >> half, whole & (1 << half) - 1]
-    return found[::-1]
+        digits += [whole >> half, whole & (1 << half) - 1]
+    return digits[::-1]
 
 
 def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
     """Return the digits of the product before the lowest two, as (high, low) words; higher ones are cut off."""
     half = factor.width // 2
     mask = (1 << half) - 1
-    found: list[Word] = []
+    limbs: list[Word] = []
     for shift, part in enumerate((factor & mask, factor >> half)):
         carry: Word | None = None
         for place, digit in enumerate(digits[: len(digits) - shift], shift):
             total = digit * part
-            for more in (carry, found[place] if shift else None):
+            for more in (carry, limbs[place] if shift else None):
                 total = total if more is None else total + more
-            found[place : place + 1] = [total & mask]
+            limbs[place : place + 1] = [total & mask]
             carry = total >> half
-    return found[5] << half | found[4], found[3] << half | found[2]
+    return limbs[5] << half | limbs[4], limbs[3] << half | limbs[2]
 
 
 def _fraction(high: Word, low: Word) -> Pair:

@@ -47,7 +47,7 @@ def remainder(x: Number, y: Number) -> Number:
     down = low - 1
     subnormal = rest << choose(down > fraction, fraction, down)
     small = ((whole >> fraction) + unit <= 0) | rest.equals(0)
-    found = choose(small, subnormal, whole + (unit << fraction)).as_float()
-    y_or_x = choose(x.size() < y.size(), x.size(), found).with_sign_of(x)
+    remainder_ = choose(small, subnormal, whole + (unit << fraction)).as_float()
+    y_or_x = choose(x.size() < y.size(), x.size(), remainder_).with_sign_of(x)
     strange = y.equals(0.0) | x.size().equals(INFINITY) | x.is_nan() | y.is_nan()
     return choose(strange, NAN, y_or_x)

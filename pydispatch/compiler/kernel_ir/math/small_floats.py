@@ -80,15 +80,15 @@ def widened(body: Body, value: SSAValue) -> Number:
     shifted = magnitude << 23 - form.fraction
     # A subnormal is its fraction times a power of two, exactly.
     small = (magnitude.to_float() * 2.0 ** (1 - form.bias - form.fraction)).bits()
-    found = choose(magnitude.below(1 << form.fraction), small, shifted + ((F32.bias - form.bias) << 23))
+    bits = choose(magnitude.below(1 << form.fraction), small, shifted + ((F32.bias - form.bias) << 23))
     if form.special == "ieee":
-        found = choose(magnitude.above(form.most), shifted | _INFINITY, found)
-        found = choose(magnitude.above(form.most + 1), found | _QUIET, found)
+        bits = choose(magnitude.above(form.most), shifted | _INFINITY, bits)
+        bits = choose(magnitude.above(form.most + 1), bits | _QUIET, bits)
     elif form.special == "fn":
-        found = choose(magnitude.equals(form.nan), _NAN, found)
+        bits = choose(magnitude.equals(form.nan), _NAN, bits)
     elif form.special == "fnuz":
-        found = choose(code.equals(form.nan), _NAN, found)
-    return (found | sign).as_float()
+        bits = choose(code.equals(form.nan), _NAN, bits)
+    return (bits | sign).as_float()
 
 
 def narrowed(x: Number, type_: Attribute) -> SSAValue:
@@ -103,23 +103,23 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
     magnitude, drop = bits & _MAGNITUDE, 23 - form.fraction
     # Rebias, and round to nearest even: half of the last place less one, and one more where the last place is odd.
     rounding = (1 << (drop - 1)) - 1 - ((F32.bias - form.bias) << 23)
-    found = magnitude + rounding + (magnitude >> drop & 1) >> drop
-    found = choose(found.above(form.most), form.beyond, found)
+    code_ = magnitude + rounding + (magnitude >> drop & 1) >> drop
+    code_ = choose(code_.above(form.most), form.beyond, code_)
     # Below the normal numbers, adding a number whose last place is the least subnormal rounds in its low bits.
     shift = 2.0 ** (24 - form.bias - form.fraction)
     small = (magnitude.as_float() + shift).bits() - single_bits(shift)
-    found = choose(magnitude.below(single_bits(2.0 ** (1 - form.bias))), small, found)
+    code_ = choose(magnitude.below(single_bits(2.0 ** (1 - form.bias))), small, code_)
     is_nan = magnitude.above(_INFINITY)
     nan: Word | int = form.nan
     if width == 16:  # which has digits enough to keep the most telling ones
         nan = magnitude >> drop & (1 << (form.fraction - 1)) - 1 | form.nan
-    found = choose(is_nan, nan, found)
+    code_ = choose(is_nan, nan, code_)
     sign = bits >> 32 - form.bits & form.sign
     if form.special == "fnuz":  # there is no -0: its code is NaN
-        sign = choose(found.equals(0), 0, sign)
+        sign = choose(code_.equals(0), 0, sign)
     if form.special == "finite":
         sign = choose(is_nan, 0, sign)
-    return (found | sign).resized(width).as_bits(type_)
+    return (code_ | sign).resized(width).as_bits(type_)
 
 
 def single_bits(power: float) -> int:
@@ -155,8 +155,8 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
         size = choose(large, size, kept)
         factor = choose(large, one(x.body), 2.0**cut) if factor is None else choose(large, factor, factor * 2.0**cut)
     assert factor is not None
-    found = size.resized(32).to_float() * factor
-    return choose(x < 0, -found, found) if is_signed else found
+    single = size.resized(32).to_float() * factor
+    return choose(x < 0, -single, single) if is_signed else single
 
 
 def one(body: Body) -> Number:

@@ -56,7 +56,7 @@ def distribute_kernels(
     neither the function nor the export says how many there are. Raises CompileError, at the operation.
     """
     written = inline_helpers(module, [export.name for export in exports])
-    found: dict[str, Kernel] = {}
+    kernels: dict[str, Kernel] = {}
     for export in exports:
         if export.name not in written:
             continue
@@ -69,8 +69,8 @@ def distribute_kernels(
         for op in (op for name in (*PARALLEL, "memref.copy") for op in ops.get(name, ())):
             if op.parent is not None:
                 parallel.in_order(workgroup, op)
-        found[export.name] = Kernel(function, size, ops, workgroup.barriers)
-    return found
+        kernels[export.name] = Kernel(function, size, ops, workgroup.barriers)
+    return kernels
 
 
 def _size(export: Export, function: FuncOp, ops: Ops, together: Container[str]) -> Size:

@@ -54,9 +54,9 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
                 location_of(op),
                 "write it as a loop",
             )
-        given = [operand.type for operand in op.operands]
-        if given != list(function.function_type.inputs.data):
-            types = ", ".join(map(str, given))
+        operand_types = [operand.type for operand in op.operands]
+        if operand_types != list(function.function_type.inputs.data):
+            types = ", ".join(map(str, operand_types))
             raise CompileError(
                 f"call of '{callee}' with ({types}), declared is {function.function_type}", location_of(op)
             )

@@ -34,16 +34,16 @@ def meet(workgroup: Workgroup, loop: Operation, ops: list[Operation], values: li
     """
     build = workgroup.build(loop)
     if not workgroup.machine.warp:
-        return [_tree(workgroup, loop, number, *pair) for number, pair in enumerate(zip(ops, values, strict=True))]
+        return [_tree(workgroup, loop, index, *pair) for index, pair in enumerate(zip(ops, values, strict=True))]
     lanes = min(workgroup.machine.warp, workgroup.count)
     if workgroup.count % lanes or lanes & (lanes - 1):
         return _line(workgroup, loop, ops, values, workgroup.count, workgroup.own())
-    for number, value in enumerate(values):
+    for index, value in enumerate(values):
         width = lanes // 2
         while width:
-            value = combined(build, ops[number], value, shuffle(build, value, DOWN, width, lanes))
+            value = combined(build, ops[index], value, shuffle(build, value, DOWN, width, lanes))
             width //= 2
-        values[number] = value
+        values[index] = value
     if workgroup.count == lanes:
         return [shuffle(build, value, INDEX, 0, lanes) for value in values]
     return _line(workgroup, loop, ops, values, workgroup.count // lanes, None)
@@ -65,8 +65,7 @@ def _line(
     workgroup.reductions += 1
     # Two reductions in a row do not share memory, so that no barrier stands between them.
     lines = [
-        _scratch(workgroup, (number, workgroup.reductions % 2), value.type, count)
-        for number, value in enumerate(values)
+        _scratch(workgroup, (index, workgroup.reductions % 2), value.type, count) for index, value in enumerate(values)
     ]
     keys = {line.owner for line in lines}
     workgroup.write_scratch(loop, set(keys))
@@ -80,12 +79,12 @@ def _line(
         writer.end()
     workgroup.barrier(build)
     results: list[SSAValue] = []
-    for number, line in enumerate(lines):
-        type_ = values[number].type
+    for index, line in enumerate(lines):
+        type_ = values[index].type
         parts = [_get(build, line, n, type_) for n in range(count)]
         value = parts[0]
         for part in parts[1:]:
-            value = combined(build, ops[number], value, part)
+            value = combined(build, ops[index], value, part)
         results.append(value)
     workgroup.hazards.note(Accesses(set(keys), set()), MANY)
     return results
@@ -97,10 +96,10 @@ def _lane(build: Build, own: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
     return first, build.binary(arith.ShRUIOp, own, warp.bit_length() - 1)
 
 
-def _tree(workgroup: Workgroup, loop: Operation, number: int, op: Operation, value: SSAValue) -> SSAValue:
+def _tree(workgroup: Workgroup, loop: Operation, index: int, op: Operation, value: SSAValue) -> SSAValue:
     build = workgroup.build(loop)
     own, count, type_ = workgroup.own(), workgroup.count, value.type
-    line = _scratch(workgroup, number, type_, count)
+    line = _scratch(workgroup, index, type_, count)
     keys = {line.owner}
     workgroup.write_scratch(loop, set(keys))
     _put(build, value, line, own)

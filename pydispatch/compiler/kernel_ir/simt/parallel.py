@@ -82,10 +82,10 @@ def _element(build: Build, source: SSAValue, target: SSAValue, indices: Sequence
 
 def _copied(op: Operation) -> list[Range]:
     """Return the ranges of a memref.copy."""
-    found: list[Range] = []
+    ranges: list[Range] = []
     for sizes in zip(*(strided(op, operand).sizes for operand in op.operands), strict=True):
-        found.append((0, next((size for size in sizes if isinstance(size, int)), sizes[0]), 1))
-    return found
+        ranges.append((0, next((size for size in sizes if isinstance(size, int)), sizes[0]), 1))
+    return ranges
 
 
 Iteration = Callable[[Build, list[SSAValue], list[SSAValue]], list[SSAValue]]
@@ -117,9 +117,9 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
         reduce.check(op)
 
     def body(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
-        made, end = placed(block, inner, indices, True), block.last_op
+        yielded, end = placed(block, inner, indices, True), block.last_op
         assert end is not None
-        pairs = zip(end.regions, carried, made, strict=True) if carried else ()
+        pairs = zip(end.regions, carried, yielded, strict=True) if carried else ()
         return [placed(region.blocks[0], inner, (left, right), True)[0] for region, left, right in pairs]
 
     replace(op, nest(build, bounds_of(op), inits, body))

@@ -60,22 +60,22 @@ def total_of(build: Build, counts: Sequence[Index]) -> Index:
 
 
 def indices_of(
-    build: Build, bounds: Sequence[Range], counts: Sequence[Index], number: Index, narrow: bool
+    build: Build, bounds: Sequence[Range], counts: Sequence[Index], linear: Index, narrow: bool
 ) -> list[Index]:
     """Return the indices of the iteration with the row-major number `number`."""
-    found: list[Index] = []
-    rest = number
+    indices: list[Index] = []
+    rest = linear
     many = [dimension for dimension, count in enumerate(counts) if count != 1]
     for dimension in reversed(range(len(bounds))):
         lower, _, step = bounds[dimension]
         if dimension not in many:
-            found.insert(0, lower)
+            indices.insert(0, lower)
             continue
         within = rest
         if dimension != many[0]:
             rest, within = build.divide(rest, counts[dimension], narrow)
-        found.insert(0, build.plus(lower, build.times(within, step)))
-    return found
+        indices.insert(0, build.plus(lower, build.times(within, step)))
+    return indices
 
 
 Element = Callable[[Build, list[SSAValue], list[SSAValue], bool], list[SSAValue]]
@@ -118,8 +118,8 @@ def distribute(
     total = total_of(build, counts)
     narrow = workgroup.narrow or (workgroup.machine.divides_in_words and type(total) is int and total < FEW)
 
-    def at(inner: Build, number: Index, values: list[SSAValue], last: bool) -> list[SSAValue]:
-        indices = indices_of(inner, bounds, counts, number, narrow)
+    def at(inner: Build, linear: Index, values: list[SSAValue], last: bool) -> list[SSAValue]:
+        indices = indices_of(inner, bounds, counts, linear, narrow)
         return element(inner, [inner.value(index) for index in indices], values, last)
 
     return _rounds(build, workgroup.own(), total, workgroup.count, times, carried, at)
@@ -143,8 +143,8 @@ def _rounds(
 
         def several(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
             first = inner.plus(base, own)
-            for number in range(times):
-                values = body(inner, inner.plus(first, number * n), values, False)
+            for round_ in range(times):
+                values = body(inner, inner.plus(first, round_ * n), values, False)
             return values
 
         if type(total) is int:
@@ -167,11 +167,11 @@ def _at_most_one(build: Build, own: SSAValue, total: int, n: int, values: list[S
     if values:
         otherwise.add_block(Block())
         build.inside(otherwise.blocks[0]).end(values)
-    made = create(scf.IfOp, build.like.location, (condition,), [value.type for value in values])
-    made.add_region(Region(block))
-    made.add_region(otherwise)
-    build.insert(made)
-    return list(made.results)
+    branch = create(scf.IfOp, build.like.location, (condition,), [value.type for value in values])
+    branch.add_region(Region(block))
+    branch.add_region(otherwise)
+    build.insert(branch)
+    return list(branch.results)
 
 
 def placed(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool) -> list[SSAValue]:
@@ -183,10 +183,10 @@ def placed(block: Block, build: Build, arguments: Sequence[SSAValue], last: bool
         values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
         for op in block.ops:
             if op is not end:
-                made = op.clone(value_mapper=values)
-                for new, old in zip(walk(made), walk(op), strict=True):
+                clone = op.clone(value_mapper=values)
+                for new, old in zip(walk(clone), walk(op), strict=True):
                     set_location(new, old)
-                build.insert(made)
+                build.insert(clone)
         return [values.get(operand, operand) for operand in end.operands]
     for argument, value in zip(block.args, arguments, strict=True):
         argument.replace_all_uses_with(value)

@@ -28,10 +28,10 @@ TYPES = (Float16Type, BFloat16Type, Float32Type, Float64Type, IntegerType, Index
 def check(loop: scf.ParallelOp) -> None:
     """CompileError where scf.reduce has another number of combinations than the loop has values."""
     last = loop.body.blocks[0].last_op
-    given = 0 if last is None else len(last.regions)
-    if given != len(loop.initVals):
+    combined_count = 0 if last is None else len(last.regions)
+    if combined_count != len(loop.initVals):
         raise CompileError(
-            f"scf.reduce combines {given} values, the loop carries {len(loop.initVals)}", location_of(loop)
+            f"scf.reduce combines {combined_count} values, the loop carries {len(loop.initVals)}", location_of(loop)
         )
 
 
@@ -49,8 +49,8 @@ def regrouped(workgroup: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -
     block = loop.body.blocks[0]
 
     def element(inner: Build, indices: list[SSAValue], carried: list[SSAValue], last: bool) -> list[SSAValue]:
-        made = placed(block, inner, indices, last)
-        return [combined(inner, *each) for each in zip(ops, carried, made, strict=True)]
+        yielded = placed(block, inner, indices, last)
+        return [combined(inner, *pair) for pair in zip(ops, carried, yielded, strict=True)]
 
     partial = distribute(workgroup, loop, bounds, starts, element, repeats(workgroup, block))
     replace(loop, meet(workgroup, loop, ops, partial))

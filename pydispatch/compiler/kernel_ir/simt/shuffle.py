@@ -29,5 +29,5 @@ class ShuffleOp(IRDLOperation):
 
 def shuffle(build: Build, value: SSAValue, mode: int, offset: int, lanes: int) -> SSAValue:
     numbers = {"mode": mode, "offset": offset, "lanes": lanes}
-    properties = {name: IntegerAttr(number, 64) for name, number in numbers.items()}
+    properties = {name: IntegerAttr(setting, 64) for name, setting in numbers.items()}
     return build.let(ShuffleOp(operands=[value], properties=properties, result_types=[value.type]))

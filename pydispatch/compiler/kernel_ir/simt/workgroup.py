@@ -96,7 +96,7 @@ class Workgroup:
             self.region(self.function.body)
         if self._met:
             met = sorted(key[1] for key in self._met if isinstance(key, tuple) and key[0] == "binding")
-            self.function.attributes[MET] = ArrayAttr([IntegerAttr(number, INDEX) for number in met])
+            self.function.attributes[MET] = ArrayAttr([IntegerAttr(ordinal, INDEX) for ordinal in met])
 
     def build(self, op: Operation) -> Build:
         """Write before `op`."""
@@ -106,9 +106,9 @@ class Workgroup:
 
     def _place_storage(self) -> None:
         """Say of every allocation whose it is."""
-        made = [op for name in ("memref.alloc", "memref.alloca") for op in self.ops.get(name, ())]
-        shared = self._written_together() if made and self.count > 1 else set()
-        for op in made:
+        allocations = [op for name in ("memref.alloc", "memref.alloca") for op in self.ops.get(name, ())]
+        shared = self._written_together() if allocations and self.count > 1 else set()
+        for op in allocations:
             type_ = op.results[0].type
             if not isinstance(type_, MemRefType):
                 continue
@@ -127,11 +127,11 @@ class Workgroup:
 
     def _written_together(self) -> set[Operation]:
         """Allocations outside parallel loops that these write, or functions that all invocations call."""
-        found: set[Operation] = set()
+        written: set[Operation] = set()
         for op in (op for name in (*PARALLEL, *CALLS) for op in self.ops.get(name, ())):
             if not self._in_parallel(op):
-                found |= {key for key in accesses_of(op).writes if isinstance(key, Operation)}
-        return {key for key in found if not self._in_parallel(key)}
+                written |= {key for key in accesses_of(op).writes if isinstance(key, Operation)}
+        return {key for key in written if not self._in_parallel(key)}
 
     def shared(self, accesses: Accesses) -> Accesses:
         """Return the accesses less those to memory that an invocation has for itself."""
@@ -151,12 +151,12 @@ class Workgroup:
         if self._own is None:
             x, y, z = self.size
             build = self._at_entry()
-            number: Index = _thread(build, "x")
+            linear: Index = _thread(build, "x")
             if y * z > 1:
-                number = build.plus(number, build.times(x, _thread(build, "y")))
+                linear = build.plus(linear, build.times(x, _thread(build, "y")))
             if z > 1:
-                number = build.plus(number, build.times(x * y, _thread(build, "z")))
-            self._own = build.value(number)
+                linear = build.plus(linear, build.times(x * y, _thread(build, "z")))
+            self._own = build.value(linear)
         return self._own
 
     def first(self) -> SSAValue:
@@ -181,9 +181,9 @@ class Workgroup:
         self.hazards.note(accesses, who)
 
     def barrier(self, build: Build) -> None:
-        made = gpu.BarrierOp.create()
-        build.op(made)
-        self.barriers.append(made)
+        barrier = gpu.BarrierOp.create()
+        build.op(barrier)
+        self.barriers.append(barrier)
         self.passed_barrier()
 
     def passed_barrier(self) -> None:

@@ -123,8 +123,8 @@ def _parts(
         return None
     parts: Parts = ([], [], [])
     for op in operations:
-        for number, part in enumerate(parts):
-            if info_of(op).cost is Cost.FREE or part_of[op] == number:
+        for index, part in enumerate(parts):
+            if info_of(op).cost is Cost.FREE or part_of[op] == index:
                 part.append(op)
     crossing = {
         value

@@ -40,8 +40,8 @@ class Block:
 
     __slots__ = ("address", "number", "owner", "size")
 
-    def __init__(self, address: int, size: int, number: int, owner: Any = None) -> None:
-        self.address, self.size, self.number, self.owner = address, size, number, owner
+    def __init__(self, address: int, size: int, ordinal: int, owner: Any = None) -> None:
+        self.address, self.size, self.number, self.owner = address, size, ordinal, owner
 
 
 class StreamOrderedPool(BlockPool[Block]):

@@ -54,8 +54,8 @@ class Block:
 
     __slots__ = ("buffer", "chunk", "number", "offset", "pointer", "pool", "size")
 
-    def __init__(self, pool: ChunkPool, chunk: Chunk, offset: int, size: int, number: int) -> None:
-        self.pool, self.chunk, self.offset, self.size, self.number = pool, chunk, offset, size, number
+    def __init__(self, pool: ChunkPool, chunk: Chunk, offset: int, size: int, ordinal: int) -> None:
+        self.pool, self.chunk, self.offset, self.size, self.number = pool, chunk, offset, size, ordinal
         self.buffer = chunk.buffer
         self.pointer = pool.ffi.cast("char*", chunk.address + offset) if chunk.address else None
 

@@ -22,8 +22,8 @@ class Block:
 
     __slots__ = ("buffer", "number", "pool", "size")
 
-    def __init__(self, pool: BufferPool, buffer: Any, size: int, number: int) -> None:
-        self.pool, self.buffer, self.size, self.number = pool, buffer, size, number
+    def __init__(self, pool: BufferPool, buffer: Any, size: int, ordinal: int) -> None:
+        self.pool, self.buffer, self.size, self.number = pool, buffer, size, ordinal
 
 
 class BufferPool(BlockPool[Block]):

@@ -122,9 +122,9 @@ class FunctionBuilder:
         """Return the source line of an instruction."""
         return self.line(instruction.line) or ".".join((instruction.opcode, *instruction.modifiers))
 
-    def line(self, number: int) -> str:
+    def line(self, line_number: int) -> str:
         """Return a line of the text, from 1."""
-        return self._lines[number - 1].strip() if 0 < number <= len(self._lines) else ""
+        return self._lines[line_number - 1].strip() if 0 < line_number <= len(self._lines) else ""
 
     def _slot(self, key: Any, value: Any) -> int:
         slot = self._known.get(key)

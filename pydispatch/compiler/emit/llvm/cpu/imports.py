@@ -58,12 +58,12 @@ def reached_imports(functions: Mapping[str, FuncOp], export: str) -> list[FuncOp
 
 def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[Import, ...]:
     """Return the imports that the exports reach, sorted by symbol. One that any declaration requires is required."""
-    found: dict[str, bool] = {}
+    optional: dict[str, bool] = {}
     for export in exports:
         for function in reached_imports(functions, export):
             symbol = bare_symbol(function)
-            found[symbol] = found.get(symbol, True) and is_optional(function)
-    return tuple(Import(symbol, found[symbol]) for symbol in sorted(found))
+            optional[symbol] = optional.get(symbol, True) and is_optional(function)
+    return tuple(Import(symbol, optional[symbol]) for symbol in sorted(optional))
 
 
 def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
@@ -112,14 +112,14 @@ class ImportCalls:
         ordinal = self._ordinal(callee)
         results = list(callee.function_type.outputs.data)
         arguments = c_arguments(emitter, callee, operands)
-        made = self._layout(emitter, callee)
+        layout = self._layout(emitter, callee)
         params = "null"
-        if made.size:
-            align = max(made.align, 16)
+        if layout.size:
+            align = max(layout.align, 16)
             params = emitter.once(
-                ("params", made.size, align), lambda: emitter.alloca(f"[{made.size} x i8]", made.size, align)
+                ("params", layout.size, align), lambda: emitter.alloca(f"[{layout.size} x i8]", layout.size, align)
             )  # fmt: skip
-        for (type_, operand, _), member in zip(arguments, made.members[made.results :], strict=True):
+        for (type_, operand, _), member in zip(arguments, layout.members[layout.results :], strict=True):
             if type_ == "i1":
                 type_, operand = "i8", emitter.body.let(f"zext i1 {operand} to i8")
             place = _at(emitter, params, member.offset)
@@ -132,7 +132,7 @@ class ImportCalls:
         stop_on_failure(
             emitter, emitter.body.let(f"call i32 {thunk}(ptr {function}, ptr {params}, ptr {context}, ptr null)")
         )
-        return [_result(emitter, params, m.offset, t) for m, t in zip(made.members, results, strict=False)]
+        return [_result(emitter, params, m.offset, t) for m, t in zip(layout.members, results, strict=False)]
 
     def available(self, emitter: FunctionEmitter, callee: FuncOp) -> str:
         """Return whether the import is there, as an i1."""

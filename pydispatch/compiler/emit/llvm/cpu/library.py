@@ -29,11 +29,11 @@ def library(
     yield _string("@pyd.name", executable)
     fields = f"{{ i32 {VERSION}, ptr @pyd.name, i32 0, i32 0 }}"
     yield header, f"{header} = private constant {{ i32, ptr, i32, i32 }} {fields}"
-    symbols = [f"@pyd.import.{number}" for number in range(len(imports))]
+    symbols = [f"@pyd.import.{index}" for index in range(len(imports))]
     for name, entry in zip(symbols, imports, strict=True):
         yield _string(name, str(entry))
     yield _table("@pyd.imports", symbols)
-    names = [f"@pyd.export.{number}" for number in range(len(exports))]
+    names = [f"@pyd.export.{index}" for index in range(len(exports))]
     for name, export in zip(names, exports, strict=True):
         yield _string(name, export.name)
     yield _table("@pyd.names", names)

@@ -77,7 +77,7 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
     left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, 0))
     right = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, 0, column))
     places, sums = _sums(emitter, accumulator)
-    groups = [sorted(set(r - r % run for r in found)) for found in (layout.rows, layout.columns)]
+    groups = [sorted(set(r - r % run for r in offsets)) for offsets in (layout.rows, layout.columns)]
     for step in range(depth):
         factors = [
             {
@@ -173,12 +173,12 @@ def _product(
     if "sm_75" in emitter.platform.features and len(rhs) == 2:
         return _product(emitter, accumulator, lhs[2:], rhs[1:], _product(emitter, accumulator, lhs[:2], rhs[:1], sums))
     if isinstance(accumulator.element, BFloat16Type):
-        name, type_, given = "llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32", [*lhs, *rhs]
+        name, type_, words = "llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32", [*lhs, *rhs]
     else:
         name, type_ = f"llvm.nvvm.mma.m16n8k{8 * len(rhs)}.row.col.f32.f32", "<2 x half>"
-        given = [emitter.body.let(f"bitcast i32 {word} to {type_}") for word in (*lhs, *rhs)]
+        words = [emitter.body.let(f"bitcast i32 {word} to {type_}") for word in (*lhs, *rhs)]
     result = "{ float, float, float, float }"
-    arguments = [(type_, value) for value in given] + [("float", value) for value in sums]
+    arguments = [(type_, value) for value in words] + [("float", value) for value in sums]
     four = emitter.intrinsic(name, result, *arguments)
     return [emitter.body.let(f"extractvalue {result} {four}, {i}") for i in range(4)]
 

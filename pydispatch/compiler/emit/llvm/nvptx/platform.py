@@ -98,12 +98,12 @@ class CudaPlatform(Platform[FunctionEmitter]):
         export, function = self._exports[name], self._functions[name]
         facts, elements = bindings_of(ops_by_name(function)), _elements(function)
         parameters: list[str] = []
-        for number in range(len(export.layout.bindings)):
-            binding = facts.get(number)
+        for ordinal in range(len(export.layout.bindings)):
+            binding = facts.get(ordinal)
             # Not noalias where it is written: a barrier lets other invocations write it.
             apart = "noalias readonly " if binding is None or binding.read_only else ""
-            parameters.append(f"ptr {apart}noundef align {elements.get(number, 1)} %b{number}")
-        parameters += [f"i32 noundef %c{number}" for number in range(export.layout.constants)]
+            parameters.append(f"ptr {apart}noundef align {elements.get(ordinal, 1)} %b{ordinal}")
+        parameters += [f"i32 noundef %c{ordinal}" for ordinal in range(export.layout.constants)]
         size = ",".join(map(str, self._sizes[name]))
         attributes = f'#0 "nvvm.reqntid"="{size}"'
         groups = attribute(function, "pyd.groups_per_core")
@@ -177,8 +177,8 @@ class CudaPlatform(Platform[FunctionEmitter]):
         def make() -> str:
             lowest = 1 if what == "count" else 0
             highest = limit - 2**32 if limit == 2**31 else limit
-            number = emitter.body.let_entry(f"call range(i32 {lowest}, {highest}) i32 @{name}()")
-            return emitter.body.let_entry(f"zext nneg i32 {number} to i64")
+            register = emitter.body.let_entry(f"call range(i32 {lowest}, {highest}) i32 @{name}()")
+            return emitter.body.let_entry(f"zext nneg i32 {register} to i64")
 
         return emitter.once((what, dimension), make)
 
@@ -235,12 +235,14 @@ def _elements(function: FuncOp) -> dict[int, int]:
 
     Bindings have more, but where LLVM knew it, it would read whole vectors beyond the end of small ones.
     """
-    found: dict[int, int] = {}
+    alignments: dict[int, int] = {}
     for op in walk(function):
         if op.name == SUBSPAN:
-            number = integer(op, "binding")
-            found[number] = max(found.get(number, 1), alignment(checked_memref(op.results[0].type).element_type))
-    return found
+            ordinal = integer(op, "binding")
+            alignments[ordinal] = max(
+                alignments.get(ordinal, 1), alignment(checked_memref(op.results[0].type).element_type)
+            )
+    return alignments
 
 
 def binding_alignment(function: FuncOp) -> int:

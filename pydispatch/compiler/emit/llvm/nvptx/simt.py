@@ -12,8 +12,8 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 
 
 def _thread(emitter: FunctionEmitter, op: Operation) -> None:
-    found = attribute(op, "dimension")
-    letter = str(getattr(getattr(found, "data", None), "value", "x"))
+    dimension = attribute(op, "dimension")
+    letter = str(getattr(getattr(dimension, "data", None), "value", "x"))
     emitter.define(op.results[0], emitter.platform.grid(emitter, "thread", "xyz".index(letter)))
 
 
@@ -37,8 +37,8 @@ def _shuffle(emitter: FunctionEmitter, op: Operation) -> None:
     result = moved[0]
     if whole > 32:
         result = let(f"zext i32 {moved[0]} to i{whole}")
-        for number, word in enumerate(moved[1:], 1):
-            high = let(f"shl i{whole} {let(f'zext i32 {word} to i{whole}')}, {32 * number}")
+        for position, word in enumerate(moved[1:], 1):
+            high = let(f"shl i{whole} {let(f'zext i32 {word} to i{whole}')}, {32 * position}")
             result = let(f"or i{whole} {result}, {high}")
     if whole != width:
         result = let(f"trunc i{whole} {result} to {raw}")

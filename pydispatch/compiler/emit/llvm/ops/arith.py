@@ -27,8 +27,8 @@ FLOAT_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
 
 def fast(op: Operation) -> str:
     """Return the op's fast-math flags."""
-    found = flags(op, "fastmath")
-    return "fast " if len(found.split()) == 7 else found
+    fast_flags = flags(op, "fastmath")
+    return "fast " if len(fast_flags.split()) == 7 else fast_flags
 
 
 def int_type(emitter: FunctionEmitter, type_: Attribute) -> str:

@@ -88,8 +88,8 @@ def _exchanged_part(emitter: FunctionEmitter, kind: str, pointer: str, element: 
     def new(seen: str) -> tuple[str, str]:
         bits = let(f"trunc i32 {let(f'lshr i32 {seen}, {shift}')} to {part}")
         old = _cast(emitter, bits, part, type_)
-        made = _cast(emitter, combined(emitter, emitter.module.table, kind, element, old, value), type_, part)
-        moved = let(f"shl i32 {let(f'zext {part} {made} to i32')}, {shift}")
+        new_value = _cast(emitter, combined(emitter, emitter.module.table, kind, element, old, value), type_, part)
+        moved = let(f"shl i32 {let(f'zext {part} {new_value} to i32')}, {shift}")
         return old, let(f"or i32 {let(f'and i32 {seen}, {others}')}, {moved}")
 
     first = let(f"atomicrmw or ptr {word}, i32 0 {emitter.platform.atomic_scope}monotonic")
@@ -117,8 +117,8 @@ def _loop(
     pair = emitter.body.let(
         f"cmpxchg ptr {pointer}, {word} {seen.name}, {word} {stored} {scope}monotonic monotonic, align {align}"
     )
-    found = emitter.body.let(f"extractvalue {{ {word}, i1 }} {pair}, 0")
-    seen.incoming += [(first, before), (found, emitter.body.label)]
+    current = emitter.body.let(f"extractvalue {{ {word}, i1 }} {pair}, 0")
+    seen.incoming += [(first, before), (current, emitter.body.label)]
     emitter.body.cond_br(emitter.body.let(f"extractvalue {{ {word}, i1 }} {pair}, 1"), done, again)
     emitter.body.start(done)
     return old

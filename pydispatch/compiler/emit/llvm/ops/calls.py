@@ -68,8 +68,8 @@ def extension(emitter: FunctionEmitter, type_: Attribute | None, attributes: Att
     return "zeroext " if bit_width(type_) == 1 else "signext "
 
 
-def _nth(attributes: Attribute | None, number: int) -> Attribute | None:
-    return attributes.data[number] if isinstance(attributes, ArrayAttr) and number < len(attributes.data) else None
+def _nth(attributes: Attribute | None, index: int) -> Attribute | None:
+    return attributes.data[index] if isinstance(attributes, ArrayAttr) and index < len(attributes.data) else None
 
 
 def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
@@ -82,7 +82,7 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
         )
     arg_attrs, res_attrs = attribute(callee, "arg_attrs"), attribute(callee, "res_attrs")
     spelled: list[tuple[str, str, str]] = []
-    rest = iter([number for number, value in enumerate(operands) if not isinstance(value, MemRef)])
+    rest = iter([index for index, value in enumerate(operands) if not isinstance(value, MemRef)])
     for type_, operand, source in c_arguments(emitter, callee, operands):
         attrs = _nth(arg_attrs, next(rest)) if source is not None else None
         if _as_bits(emitter, source):
@@ -97,8 +97,8 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
         result = extension(emitter, outputs[0], _nth(res_attrs, 0)) + scalar(outputs[0])
     parameters = ", ".join(f"{type_} {extend}".rstrip() for type_, extend, _ in spelled)
     emitter.module.declare(name, f"declare hidden {result} @{quoted(name)}({parameters})")
-    given = ", ".join(f"{type_} {extend}{operand}" for type_, extend, operand in spelled)
-    call = f"call {result} @{quoted(name)}({given})"
+    operand_list = ", ".join(f"{type_} {extend}{operand}" for type_, extend, operand in spelled)
+    call = f"call {result} @{quoted(name)}({operand_list})"
     if not outputs:
         emitter.body.emit(call)
         return []
@@ -130,7 +130,7 @@ def _helper_call(emitter: FunctionEmitter, callee: FuncOp, op: Operation) -> lis
         return []
     value = emitter.body.let(call)
     values = [value] if len(parts) == 1 else [
-        emitter.body.let(f"extractvalue {type_} {value}, {number}") for number in range(len(parts))
+        emitter.body.let(f"extractvalue {type_} {value}, {index}") for index in range(len(parts))
     ]  # fmt: skip
     if emitter.module.fallible(name):
         stop_on_failure(emitter, values.pop(0))
@@ -168,9 +168,11 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
 
 def _call(emitter: FunctionEmitter, op: Operation) -> None:
     callee, name = _callee(emitter, op), symbol(op, "callee")
-    given = [operand.type for operand in op.operands]
-    if given != list(callee.function_type.inputs.data):
-        raise emitter.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
+    operand_types = [operand.type for operand in op.operands]
+    if operand_types != list(callee.function_type.inputs.data):
+        raise emitter.error(
+            f"call of '{name}' with ({', '.join(map(str, operand_types))}), declared is {callee.function_type}"
+        )
     operands = [emitter.values[operand] for operand in op.operands]
     if not is_declaration(callee):
         values = _helper_call(emitter, callee, op)

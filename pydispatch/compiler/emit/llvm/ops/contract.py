@@ -86,18 +86,18 @@ def _vector_registers(emitter: FunctionEmitter) -> str:
     """Return the vector registers of the target as the clobber list of inline assembly."""
     arch, has = emitter.platform.arch, emitter.platform.features
     count = {"x86_64": 32 if "avx512f" in has else 16, "aarch64": 32, "riscv64": 32 * ("v" in has)}.get(arch, 0)
-    return ",".join(f"~{{{'xmm' if arch == 'x86_64' else 'v'}{number}}}" for number in range(count))
+    return ",".join(f"~{{{'xmm' if arch == 'x86_64' else 'v'}{register}}}" for register in range(count))
 
 
 def _constants(emitter: FunctionEmitter) -> int:
     """About how many scalar constants the function has whose products these are."""
-    found: set[Attribute] = set()
+    constants: set[Attribute] = set()
     functions = 0
     for op in walk(emitter.function):
         if isinstance(op, arith.ConstantOp) and not isinstance(op.result.type, IndexType):
-            found.add(op.value)
+            constants.add(op.value)
         functions += info_of(op).cost is Cost.FUNCTION and op.name not in SHORT
-    return len(found) + 8 * functions
+    return len(constants) + 8 * functions
 
 
 # The forms
@@ -138,9 +138,9 @@ def _along_columns(
         for row in range(rows):
             factor = load(emitter, lhs, element, row, *k)
             wide = {lanes: splat(emitter, factor, element, lanes) for lanes in {piece.lanes for piece in pieces}}
-            for number, piece in enumerate(pieces):
-                acc = values[row * len(pieces) + number]
-                out.append(_multiply_add(emitter, piece, wide[piece.lanes], vectors[number], acc))
+            for index, piece in enumerate(pieces):
+                acc = values[row * len(pieces) + index]
+                out.append(_multiply_add(emitter, piece, wide[piece.lanes], vectors[index], acc))
         return out
 
     run_all(emitter, lhs, rhs, accumulator, pieces, fresh, step)
@@ -196,8 +196,8 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         singles = [emitter.body.let(f"insertelement {one.type} poison, {element} {v}, i64 0") for v in totals]
         singles = loop(emitter, tail, size, [one.type] * count, singles, 1, lambda k, values: products(k, one, values))
         totals = [emitter.body.let(f"extractelement {one.type} {v}, i64 0") for v in singles]
-    for number, total in enumerate(totals):
-        place = address(emitter, accumulator, number // columns, number % columns)
+    for index, total in enumerate(totals):
+        place = address(emitter, accumulator, index // columns, index % columns)
         attributes = f"align {alignment(accumulator.element)}{emitter.access(accumulator, block=True)}"
         if not fresh:
             before = emitter.body.let(f"load {element}, ptr {place}, {attributes}")
@@ -218,7 +218,7 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
         return _sums_of_lanes(emitter, piece, values[:lanes]) + _sums_of_lanes(emitter, piece, values[lanes:])
     # Vectors, each with the numbers of the values whose parts it has; a part is `width` lanes.
     count = 1 << (len(values) - 1).bit_length()
-    vectors = [(value, [number]) for number, value in enumerate(values + ["poison"] * (count - len(values)))]
+    vectors = [(value, [index]) for index, value in enumerate(values + ["poison"] * (count - len(values)))]
     width = lanes
     while width > 1:
         # Shuffles within 16 bytes are the cheap ones.
@@ -229,15 +229,15 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
         for pair in pairs:
             low, owners = list[int](), list[int]()
             for start in range(0, lanes, block):
-                for number, (_, owned) in enumerate(pair):
+                for index, (_, owned) in enumerate(pair):
                     for lane in range(start, min(start + block, lanes), width):
-                        low += range(number * lanes + lane, number * lanes + lane + half)
+                        low += range(index * lanes + lane, index * lanes + lane + half)
                         owners.append(owned[lane // width])
             x, y = (shuffled(emitter, type_, pair[0][0], pair[-1][0], [lane + by for lane in low]) for by in (0, half))
             vectors.append((_sum(emitter, f"<{len(low)} x {scalar(element)}>", x, y, element), owners))
         lanes, width = len(low), half
     (total, owners), type_ = vectors[0], f"<{lanes} x {scalar(element)}>"
-    places = (owners.index(number) for number in range(len(values)))
+    places = (owners.index(index) for index in range(len(values)))
     return [emitter.body.let(f"extractelement {type_} {total}, i64 {place}") for place in places]
 
 

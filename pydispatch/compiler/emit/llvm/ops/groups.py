@@ -58,11 +58,11 @@ def multiply_groups(
         out: list[str] = []
         for row in range(rows):
             steps = load(emitter, lhs, "i32", row, *k, 0)
-            for number, piece in enumerate(pieces):
-                acc = values[row * len(pieces) + number]
+            for index, piece in enumerate(pieces):
+                acc = values[row * len(pieces) + index]
                 wide = splat(emitter, steps, "i32", piece.lanes)
                 left = emitter.body.let(f"bitcast <{piece.lanes} x i32> {wide} to <{group * piece.lanes} x {narrow}>")
-                out.append(_group_products(emitter, piece, (group, narrow, unsigned), left, vectors[number], acc))
+                out.append(_group_products(emitter, piece, (group, narrow, unsigned), left, vectors[index], acc))
         return out
 
     run_all(emitter, lhs, rhs, accumulator, pieces, fresh, step)
@@ -142,7 +142,7 @@ def _multiply_matrices(
         return emitter.body.let(f"shufflevector {HALF} {first}, {HALF} {second}, <{2 * MATRIX} x i32> <{lanes}>")
 
     def row_pair(k: tuple[Index, ...], row: int) -> str:
-        return joined(*(load(emitter, lhs, HALF, min(each, rows - 1), *k, 0) for each in (row, row + 1)))
+        return joined(*(load(emitter, lhs, HALF, min(row_index, rows - 1), *k, 0) for row_index in (row, row + 1)))
 
     def column_pair(k: tuple[Index, ...], column: int) -> str:
         if column + 1 < columns:
@@ -175,8 +175,8 @@ def _matrices_of(emitter: FunctionEmitter, values: Sequence[str], pieces: Sequen
     """Return the vectors of sums of two rows and columns each, from rows in pieces."""
     out: list[str] = []
     by_row = [values[at : at + len(pieces)] for at in range(0, len(values), len(pieces))]
-    for number in range(0, len(by_row), 2):
-        first, second = by_row[number], by_row[min(number + 1, len(by_row) - 1)]
+    for index in range(0, len(by_row), 2):
+        first, second = by_row[index], by_row[min(index + 1, len(by_row) - 1)]
         for x, y, piece in zip(first, second, pieces, strict=True):
             for column in range(0, piece.lanes, 2):
                 last = min(column + 1, piece.lanes - 1)

@@ -64,12 +64,12 @@ def _elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
 
 def _strides(emitter: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
     """Open strides are those of a contiguous buffer."""
-    found: list[Index] = []
+    strides_: list[Index] = []
     running: Index = 1
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
-        found.insert(0, running if stride is None else stride)
-        running = emitter.body.times(found[0], extent)
-    return tuple(found)
+        strides_.insert(0, running if stride is None else stride)
+        running = emitter.body.times(strides_[0], extent)
+    return tuple(strides_)
 
 
 def _constant(emitter: FunctionEmitter, op: Operation) -> None:

@@ -179,12 +179,12 @@ def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
 
 def _global(emitter: FunctionEmitter, op: Operation) -> None:
     name = attribute(op, "name")
-    found = emitter.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
-    if found is None:
+    declared = emitter.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
+    if declared is None:
         raise emitter.error(f"memref.get_global of an unknown global {name}")
     memref, size = _static(emitter, op.results[0].type)
     llvm_name = "@" + f'"{symbol(op, "name")}.constant"'
-    emitter.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(emitter, found, memref, size)}")
+    emitter.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(emitter, declared, memref, size)}")
     root = f"global {symbol(op, 'name')}"
     emitter.define(
         op.results[0], _fresh(llvm_name, memref, root).rooted(root, read_only=True)
@@ -207,9 +207,9 @@ def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType, si
         written = _bytes(codes, element)
     else:
         written = [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
-    count, given = len(written), ", ".join(f"{stored} {value}" for value in written)
+    count, elements = len(written), ", ".join(f"{stored} {value}" for value in written)
     align = max(integer(op, "alignment", 1), 16)
-    return f"private constant [{count} x {stored}] [{given}], align {align}"
+    return f"private constant [{count} x {stored}] [{elements}], align {align}"
 
 
 def _bytes(codes: list[int], type_: Attribute) -> list[str]:

@@ -143,7 +143,7 @@ def _move(
 def _call(emitter: FunctionEmitter, name: str, *registers: int) -> None:
     types = ", ".join("i8 immarg" for _ in registers)
     emitter.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}({types})")
-    emitter.body.emit(f"call void @llvm.x86.{name}({', '.join(f'i8 {number}' for number in registers)})")
+    emitter.body.emit(f"call void @llvm.x86.{name}({', '.join(f'i8 {register}' for register in registers)})")
 
 
 def _configure(emitter: FunctionEmitter, op: Operation) -> None:

@@ -35,10 +35,10 @@ def _view(emitter: FunctionEmitter, op: Operation) -> None:
     source = emitter.memref(op.operands[0])
     type_ = checked_memref(op.results[0].type)
     pointer = emitter.body.byte_address(source.aligned, emitter.body.plus(source.offset, emitter.index(op.operands[1])))
-    given = iter(op.operands[2:])
-    sizes: list[Index] = [emitter.index(next(given)) if size is None else size for size in layout_of(type_)[1]]
-    made = replace(source, aligned=pointer, offset=0, element=type_.element_type)
-    emitter.define(op.results[0], made.over(0, tuple(sizes), emitter.body.strides(sizes)))
+    dynamic = iter(op.operands[2:])
+    sizes: list[Index] = [emitter.index(next(dynamic)) if size is None else size for size in layout_of(type_)[1]]
+    view = replace(source, aligned=pointer, offset=0, element=type_.element_type)
+    emitter.define(op.results[0], view.over(0, tuple(sizes), emitter.body.strides(sizes)))
 
 
 ROWS: dict[str, Lowering] = {

@@ -49,12 +49,12 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
         pointer = variable_pointer(emitter, memref, index)
     instruction = None if is_float(element) else INSTRUCTIONS.get(kind)
     if instruction is not None:
-        made = emitter.code.let(
+        result = emitter.code.let(
             instruction, emitter.m.int(bits), pointer, emitter.m.integer(SCOPE_DEVICE), emitter.m.integer(0), value
         )
     else:
-        made = _exchanged(emitter, kind, element, pointer, value, bits)
-    emitter.define(op.results[0], made)
+        result = _exchanged(emitter, kind, element, pointer, value, bits)
+    emitter.define(op.results[0], result)
 
 
 def _word_of(emitter: FunctionEmitter, value: Id, element: Attribute, bits: int) -> Id:
@@ -113,13 +113,13 @@ def _loop(emitter: FunctionEmitter, pointer: Id, bits: int, new: Callable[[Id], 
     code.branch(body)
     code.start(body)
     old, stored = new(seen)
-    found = code.let("AtomicCompareExchange", word, pointer, scope, relaxed, relaxed, stored, seen)
-    is_done = code.let("IEqual", m.bool(), found, seen)
+    cached = code.let("AtomicCompareExchange", word, pointer, scope, relaxed, relaxed, stored, seen)
+    is_done = code.let("IEqual", m.bool(), cached, seen)
     code.branch(again)
     code.start(again)
     code.branch_if(is_done, after, head)
     tail, code.lines = code.lines[slot:], code.lines[:slot]
-    code.phi(word, seen, [(first, before), (found, again)])
+    code.phi(word, seen, [(first, before), (cached, again)])
     code.lines += tail
     code.start(after)
     return old

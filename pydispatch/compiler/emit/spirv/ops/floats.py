@@ -32,11 +32,11 @@ def float_constant(emitter: FunctionEmitter, value: float, type_: Attribute) -> 
 
 def float_op(emitter: FunctionEmitter, instruction: str, type_: int, *operands: int, op: Operation | None = None) -> Id:
     """Float arithmetic as IEEE 754 has it: not fused, unless the flags of `op` say so."""
-    made = emitter.code.let(instruction, type_, *operands)
-    given = flags(op, "fastmath").split() if op is not None else []
-    if "contract" not in given and "fast" not in given:
-        emitter.m.decorate(made, "NoContraction")
-    return made
+    result = emitter.code.let(instruction, type_, *operands)
+    fast_flags = flags(op, "fastmath").split() if op is not None else []
+    if "contract" not in fast_flags and "fast" not in fast_flags:
+        emitter.m.decorate(result, "NoContraction")
+    return result
 
 
 def _float(instruction: str) -> Lowering:
@@ -76,13 +76,13 @@ def float_extreme(emitter: FunctionEmitter, name: str, type_: Id, lhs: Id, rhs: 
 
 def _float_extreme(name: str) -> Lowering:
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        given, type_ = flags(op, "fastmath").split(), emitter.type(op.results[0].type)
+        fast_flags, type_ = flags(op, "fastmath").split(), emitter.type(op.results[0].type)
         operands = [emitter.get(o) for o in op.operands]
-        if ("nnan" in given and "nsz" in given) or "fast" in given:
-            made = emitter.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
+        if ("nnan" in fast_flags and "nsz" in fast_flags) or "fast" in fast_flags:
+            result = emitter.code.glsl("FMax" if name.startswith("max") else "FMin", type_, *operands)
         else:
-            made = float_extreme(emitter, name, type_, *operands)
-        emitter.define(op.results[0], made)
+            result = float_extreme(emitter, name, type_, *operands)
+        emitter.define(op.results[0], result)
 
     return natively(lower)
 

@@ -44,9 +44,9 @@ def _push(emitter: FunctionEmitter, ordinal: int) -> Callable[[int], Id]:
             m.decorate(variable, "NonWritable")
         return variable
 
-    def word(number: int) -> Id:
+    def word(index: int) -> Id:
         variable, pointer = m.once((storage, count, binding if spilled else 0), make), m.pointer(storage, m.int(32))
-        place = emitter.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(ordinal + number))
+        place = emitter.code.let("AccessChain", pointer, variable, m.integer(0), m.integer(ordinal + index))
         return emitter.code.let("Load", m.int(32), place)
 
     return word
@@ -77,8 +77,8 @@ def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
     key, type_ = symbol(op, "key"), op.results[0].type
     ordinal, wide = executable_constant(emitter, op, emitter.module.constants)
 
-    def word(number: int) -> Id:
-        return emitter.m.once(("specialized", ordinal + number), lambda: _specialized(emitter, ordinal + number))
+    def word(index: int) -> Id:
+        return emitter.m.once(("specialized", ordinal + index), lambda: _specialized(emitter, ordinal + index))
 
     value = emitter.at_entry(
         ("executable constant", key, type_), lambda: _scalar(emitter, type_, 2 if wide else 1, word)
@@ -86,13 +86,13 @@ def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define(op.results[0], value)
 
 
-def _specialized(emitter: FunctionEmitter, number: int) -> Id:
+def _specialized(emitter: FunctionEmitter, index: int) -> Id:
     m = emitter.m
-    type_, made = m.int(32), m.id()
-    m.globals += [4 << 16 | OP["SpecConstant"], type_, made, 0]
-    m.decorate(made, "SpecId", number)
-    m.name(made, emitter.module.constants[number])
-    return made
+    type_, result = m.int(32), m.id()
+    m.globals += [4 << 16 | OP["SpecConstant"], type_, result, 0]
+    m.decorate(result, "SpecId", index)
+    m.name(result, emitter.module.constants[index])
+    return result
 
 
 ROWS: dict[str, Lowering] = {

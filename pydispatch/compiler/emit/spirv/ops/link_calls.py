@@ -30,9 +30,11 @@ def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: s
     """Lower a call of the external function `name`; raise CompileError if this target does not support the call."""
     name = name.removeprefix("?")
     outputs = callee.function_type.outputs.data
-    given = [operand.type for operand in op.operands]
-    if given != list(callee.function_type.inputs.data):
-        raise emitter.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
+    operand_types = [operand.type for operand in op.operands]
+    if operand_types != list(callee.function_type.inputs.data):
+        raise emitter.error(
+            f"call of '{name}' with ({', '.join(map(str, operand_types))}), declared is {callee.function_type}"
+        )
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
         raise emitter.error(
             f"function '{name}' returns {', '.join(map(str, outputs))}: in SPIR-V it returns at most one scalar",
@@ -61,9 +63,9 @@ def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: s
     result = _type(emitter, outputs[0]) if outputs else emitter.m.void()
     declared = _declare(emitter, name, result, tuple(types))
     emitter.iterations.unknown()
-    made = emitter.code.let("FunctionCall", result, declared, *arguments)
+    call = emitter.code.let("FunctionCall", result, declared, *arguments)
     if outputs:
-        emitter.define(op.results[0], _returned(emitter, made, outputs[0]))
+        emitter.define(op.results[0], _returned(emitter, call, outputs[0]))
 
 
 def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
@@ -116,25 +118,25 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
     m = emitter.m
 
     def make() -> Id:
-        made = m.id()
+        declared = m.id()
         type_ = m.type("TypeFunction", result, *types)
-        words = [5 << 16 | OP["Function"], result, made, 0, type_]
-        for each in types:
-            words += [3 << 16 | OP["FunctionParameter"], each, m.id()]
+        words = [5 << 16 | OP["Function"], result, declared, 0, type_]
+        for parameter in types:
+            words += [3 << 16 | OP["FunctionParameter"], parameter, m.id()]
         m.functions[:0] = [*words, 1 << 16 | OP["FunctionEnd"]]  # declarations stand before definitions
         text = text_words(name)
-        m.decorations += [(4 + len(text)) << 16 | OP["Decorate"], made, LINKAGE, *text, IMPORT]
+        m.decorations += [(4 + len(text)) << 16 | OP["Decorate"], declared, LINKAGE, *text, IMPORT]
         m.capability("Linkage")
-        return made
+        return declared
 
     return m.once(("import", name, result, types), make)
 
 
-def _returned(emitter: FunctionEmitter, made: Id, type_: Attribute) -> Id:
+def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:
     """Return a result as a register: an index may be wider, narrow integers get their sign."""
     if isinstance(type_, IndexType):
-        return emitter.code.let("UConvert", emitter.m.int(64), made) if emitter.index_width == 64 else made
+        return emitter.code.let("UConvert", emitter.m.int(64), result) if emitter.index_width == 64 else result
     width = emitter.width(type_)
     if width != 32 or is_native_float(type_):
-        return made
-    return wrap(emitter, made, bit_width(type_), 32) if bit_width(type_) < 32 else made
+        return result
+    return wrap(emitter, result, bit_width(type_), 32) if bit_width(type_) < 32 else result

@@ -29,10 +29,10 @@ def _glsl(name: str) -> Lowering:
         if type(result.type) is Float32Type:
             values, m = emitter.values, emitter.m
             operands: list[Any] = [values[o] for o in operands_of(op)]
-            type_, glsl, made = m.float(32), m.glsl(), Id(m.bound)
+            type_, glsl, new_id = m.float(32), m.glsl(), Id(m.bound)
             m.bound += 1
-            emitter.code.lines += (head + (len(operands) << 16), type_, made, glsl, which, *operands)
-            values[result] = made
+            emitter.code.lines += (head + (len(operands) << 16), type_, new_id, glsl, which, *operands)
+            values[result] = new_id
             return
         emitter.define(
             result, emitter.code.glsl(name, emitter.type(result.type), *(emitter.get(o) for o in op.operands))
@@ -121,22 +121,22 @@ def _count(kind: str) -> Lowering:
         value = zero_extended(emitter, emitter.get(op.operands[0]), bits, width)
         word = m.int(32)
         if width == 32:
-            found = _count32(emitter, kind, value, bits)
+            count = _count32(emitter, kind, value, bits)
         else:
             low, high = _halves(emitter, value)
             if kind == "ctpop":
-                found = let("IAdd", word, let("BitCount", word, low), let("BitCount", word, high))
+                count = let("IAdd", word, let("BitCount", word, low), let("BitCount", word, high))
             else:
                 first, second = (high, low) if kind == "ctlz" else (low, high)
                 empty = let("IEqual", m.bool(), first, m.integer(0))
                 more = let("IAdd", word, _count32(emitter, kind, second, 32), m.integer(32))
-                found = let("Select", word, empty, more, _count32(emitter, kind, first, 32))
+                count = let("Select", word, empty, more, _count32(emitter, kind, first, 32))
                 if kind == "ctlz" and bits < 64:
-                    found = let("ISub", word, found, m.integer(64 - bits))
+                    count = let("ISub", word, count, m.integer(64 - bits))
                 if kind == "cttz" and bits < 64:
-                    found = emitter.code.glsl("UMin", word, found, m.integer(bits))
-            found = let("UConvert", m.int(64), found)
-        emitter.define(op.results[0], wrap(emitter, found, bits, width))
+                    count = emitter.code.glsl("UMin", word, count, m.integer(bits))
+            count = let("UConvert", m.int(64), count)
+        emitter.define(op.results[0], wrap(emitter, count, bits, width))
 
     return lower
 

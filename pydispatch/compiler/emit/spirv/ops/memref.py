@@ -46,13 +46,13 @@ def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
 
     def make() -> Id:
         block = m.block(("buffer", unit), m.runtime_array(unit.type(m), unit.bits // 8))
-        made = m.variable("StorageBuffer", block)
-        m.decorate(made, "DescriptorSet", 0)
-        m.decorate(made, "Binding", root.binding)
+        variable = m.variable("StorageBuffer", block)
+        m.decorate(variable, "DescriptorSet", 0)
+        m.decorate(variable, "Binding", root.binding)
         if root.read_only:
-            m.decorate(made, "NonWritable")
-        emitter.units.setdefault(root.binding, []).append(made)
-        return made
+            m.decorate(variable, "NonWritable")
+        emitter.units.setdefault(root.binding, []).append(variable)
+        return variable
 
     return emitter.once(("buffer", root.binding, unit), make)
 
@@ -68,16 +68,16 @@ def _plain(emitter: FunctionEmitter, memref: MemRef) -> tuple[Id, Id, Id, Id] | 
     """(type, type of pointers, variable, 0) of a binding whose elements are as they are in registers; else None."""
     element, root = memref.element, memref.root
     key = (root.binding, id(element))
-    found = emitter.plain.get(key)
-    if found is None:
+    cached = emitter.plain.get(key)
+    if cached is None:
         unit, m = unit_of(element), emitter.m
         access = None
         if unit.bits >= 32 and unit.bits == emitter.width(element) and not packed(element):
             type_ = unit.type(m)
             access = type_, m.pointer("StorageBuffer", type_), buffer_variable(emitter, root, unit), m.integer(0)
-        found = emitter.plain[key] = access, element  # the element stays alive, and its id its own
-    made: tuple[Id, Id, Id, Id] | None = found[0]
-    return made
+        cached = emitter.plain[key] = access, element  # the element stays alive, and its id its own
+    access_: tuple[Id, Id, Id, Id] | None = cached[0]
+    return access_
 
 
 def variable_pointer(emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
@@ -101,9 +101,9 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> 
     element, index = memref.element, place(emitter, memref, indices)
     if memref.root.kind == "binding" and (plain := _plain(emitter, memref)) is not None:
         type_, pointer, variable, zero = plain
-        number, at, made = emitter.idx(index), emitter.m.id(), emitter.m.id()
-        emitter.code.lines += (_ACCESS, pointer, at, variable, zero, number, _LOAD, type_, made, at)
-        return made
+        offset, at, loaded = emitter.idx(index), emitter.m.id(), emitter.m.id()
+        emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _LOAD, type_, loaded, at)
+        return loaded
     width = emitter.width(element)
     if memref.root.kind != "binding":
         value = emitter.code.let(
@@ -138,8 +138,8 @@ def store(
     element, index = memref.element, place(emitter, memref, indices)
     if memref.root.kind == "binding" and (plain := _plain(emitter, memref)) is not None:
         _, pointer, variable, zero = plain
-        number, at = emitter.idx(index), emitter.m.id()
-        emitter.code.lines += (_ACCESS, pointer, at, variable, zero, number, _STORE, at, value)
+        offset, at = emitter.idx(index), emitter.m.id()
+        emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _STORE, at, value)
         return
     width, m, let = emitter.width(element), emitter.m, emitter.code.let
     if memref.root.kind != "binding":
@@ -183,8 +183,8 @@ def _packed_place(emitter: FunctionEmitter, memref: MemRef, index: Index, bits: 
 
 def _load_packed(emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
     if not memref.root.read_only:  # others may write their elements of the word
-        number, shift = _packed_place(emitter, memref, index, 32)
-        pointer = buffer_pointer(emitter, memref.root, Unit(32, False), number)
+        word_index, shift = _packed_place(emitter, memref, index, 32)
+        pointer = buffer_pointer(emitter, memref.root, Unit(32, False), word_index)
         scope, relaxed = emitter.m.integer(SCOPE_DEVICE), emitter.m.integer(0)
         both = emitter.code.let("AtomicLoad", emitter.m.int(32), pointer, scope, relaxed)
         return wrap(
@@ -216,10 +216,10 @@ def _store_bits(emitter: FunctionEmitter, value: Id, memref: MemRef, index: Inde
     Other invocations may write elements of the same byte at the same time. Devices bind whole words, so the word
     exists.
     """
-    number, shift = _packed_place(emitter, memref, index, 32)
+    word_index, shift = _packed_place(emitter, memref, index, 32)
     word, let, m = emitter.m.int(32), emitter.code.let, emitter.m
     mask = m.integer((1 << bit_width(memref.element)) - 1)
-    pointer = buffer_pointer(emitter, memref.root, Unit(32, False), number)
+    pointer = buffer_pointer(emitter, memref.root, Unit(32, False), word_index)
     others = let("Not", word, let("ShiftLeftLogical", word, mask, shift))
     moved = let("ShiftLeftLogical", word, let("BitwiseAnd", word, value, mask), shift)
     scope, relaxed = m.integer(SCOPE_DEVICE), m.integer(0)
@@ -268,13 +268,13 @@ def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
 
 def _global(emitter: FunctionEmitter, op: Operation) -> None:
     name = attribute(op, "name")
-    found = emitter.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
-    if found is None:
+    declared = emitter.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
+    if declared is None:
         raise emitter.error(f"memref.get_global of an unknown global {name}")
     memref, count = emitter.storage(op.results[0].type)
     key = ("global", symbol(op, "name"), emitter.index_width)
     array = emitter.m.array(_held(emitter, memref.element_type, key), count)
-    variable = emitter.m.constant_table(key, array, lambda: _elements(emitter, found, memref, count))
+    variable = emitter.m.constant_table(key, array, lambda: _elements(emitter, declared, memref, count))
     emitter.define(op.results[0], fresh(memref, Root("constant", key, variable=variable, read_only=True)))
 
 

@@ -45,8 +45,8 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     code.start(again)
     code.branch(head)
     tail, code.lines = code.lines[slot:], code.lines[:slot]
-    for type_, made, start, end in zip(types, phis, initial, ends, strict=True):
-        code.phi(type_, made, [(start, came_from), (end, again)])
+    for type_, phi, start, end in zip(types, phis, initial, ends, strict=True):
+        code.phi(type_, phi, [(start, came_from), (end, again)])
     code.lines += tail
     code.start(done)
 

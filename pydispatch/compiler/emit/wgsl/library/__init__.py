@@ -15,7 +15,7 @@ def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Return, for each library function, its text with the comment before it and the names of the
     functions it calls.
     """
-    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    functions_: dict[str, tuple[str, tuple[str, ...]]] = {}
     for path in sorted(Path(__file__).parent.glob("*.wgsl")):
         before = ""
         for text in path.read_text("utf-8").strip().split("\n}\n"):
@@ -25,5 +25,5 @@ def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
             if head is None:  # a structure belongs to the function after it
                 continue
             called = dict.fromkeys(name for name in _CALL.findall(body) if name != head[1])
-            found[head[1]] = body, tuple(called)
-    return found
+            functions_[head[1]] = body, tuple(called)
+    return functions_

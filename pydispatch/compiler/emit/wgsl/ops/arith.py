@@ -64,7 +64,9 @@ class _Integers(Integers[FunctionEmitter, Name]):
         self, emitter: FunctionEmitter, division: Division, bits: int, width: int, lhs: Index, rhs: Index
     ) -> Name:
         is_signed, is_quotient = division.is_signed, division.is_quotient
-        left, right = (each if isinstance(each, Name) else emitter.number(each, width) for each in (lhs, rhs))
+        left, right = (
+            operand if isinstance(operand, Name) else emitter.number(operand, width) for operand in (lhs, rhs)
+        )
         if not is_signed:
             left, right = zero_extended(emitter, left, bits, width), zero_extended(emitter, right, bits, width)
         if not (width == 32 and type(rhs) is int and rhs > 0 and type(left) is not Literal):

@@ -32,16 +32,16 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
     if memref.root.kind == "binding":
         name, buffer = elements.variable(emitter, memref.root.binding)
         index = elements.element_place(emitter, memref, [emitter.index(value) for value in operands_of(op)[2:]])
-        number = emitter.place(index)
+        word_index = emitter.place(index)
         if (bits := element_bits(element)) < 32:
-            number, shift = elements.part(emitter, index, bits)
-        place = f"{name}[{number}]"
+            word_index, shift = elements.part(emitter, index, bits)
+        place = f"{name}[{word_index}]"
     else:
         buffer, place = emitter.atomic[memref.root.key], element_name(emitter, memref, op, 2)
     word, value = buffer.word, emitter.get(op.operands[0])
     if bits == 32 and not is_float(element) and kind in FUNCTIONS and _SIGNED.get(kind, word) == word:
-        made = emitter.let(f"{FUNCTIONS[kind]}(&{place}, {to_word(emitter, value, word, element)})")
-        emitter.define(op.results[0], from_word(emitter, made, word, element))
+        old_word = emitter.let(f"{FUNCTIONS[kind]}(&{place}, {to_word(emitter, value, word, element)})")
+        emitter.define(op.results[0], from_word(emitter, old_word, word, element))
         return
 
     def old(seen: Name) -> Name:
@@ -50,10 +50,10 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
         return emitter.from_bits(emitter.let(f"extractBits(i32({seen}), {shift}, {bits}u)"), element)
 
     def new(seen: Name) -> Name:
-        made = combined(emitter, emitter.table, kind, element, old(seen), value)
+        new_value = combined(emitter, emitter.table, kind, element, old(seen), value)
         if bits == 32:
-            return to_word(emitter, made, word, element)
-        mask, part = unsigned((1 << bits) - 1), as_unsigned(emitter.to_bits(made, element))
+            return to_word(emitter, new_value, word, element)
+        mask, part = unsigned((1 << bits) - 1), as_unsigned(emitter.to_bits(new_value, element))
         return emitter.let(f"({seen} & ~({mask} << {shift})) | (({part} & {mask}) << {shift})")
 
     emitter.define(op.results[0], old(_exchanged(emitter, place, word, new)))

@@ -27,9 +27,11 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
     callee = _callee(emitter, op)
     name = import_symbol(callee).removeprefix("?")
     outputs = callee.function_type.outputs.data
-    given = [operand.type for operand in op.operands]
-    if given != list(callee.function_type.inputs.data):
-        raise emitter.error(f"call of '{name}' with ({', '.join(map(str, given))}), declared is {callee.function_type}")
+    operand_types = [operand.type for operand in op.operands]
+    if operand_types != list(callee.function_type.inputs.data):
+        raise emitter.error(
+            f"call of '{name}' with ({', '.join(map(str, operand_types))}), declared is {callee.function_type}"
+        )
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
         raise emitter.error(
             f"function '{name}' returns {', '.join(map(str, outputs))}: in WGSL it returns at most one scalar",
@@ -59,9 +61,9 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
             types.append("i32" if emitter.is_f16(operand.type) else emitter.type(operand.type))
             arguments.append(str(emitter.to_bits(emitter.get(operand), operand.type)))
     result = "" if not outputs else "i32" if emitter.is_f16(outputs[0]) else emitter.type(outputs[0])
-    made = _declared(emitter, name, tuple(types), result, tuple(buffers))
+    function_name = _declared(emitter, name, tuple(types), result, tuple(buffers))
     emitter.iterations.unknown()
-    call = f"{made}({', '.join(arguments)})"
+    call = f"{function_name}({', '.join(arguments)})"
     if outputs:
         emitter.define(op.results[0], emitter.from_bits(emitter.let(call), outputs[0]))
     else:
@@ -75,8 +77,8 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.define(op.results[0], emitter.number(1, 1))
         return
     name = import_symbol(callee).removeprefix("?")
-    made = f"available_{name}" if is_free(f"available_{name}") else emitter.module.unused("available_")
-    emitter.define(op.results[0], Name(emitter.module.declare(made, lambda: available_line(name, made))))
+    flag = f"available_{name}" if is_free(f"available_{name}") else emitter.module.unused("available_")
+    emitter.define(op.results[0], Name(emitter.module.declare(flag, lambda: available_line(name, flag))))
 
 
 def _callee(emitter: FunctionEmitter, op: Operation) -> FuncOp:
@@ -107,13 +109,13 @@ def _declared(
 ) -> str:
     """Declare an import, once for each signature and set of buffers, and return its name."""
     key = (symbol, types, result, buffers)
-    found = emitter.module.imports.get(key)
-    if found is None:
+    name_ = emitter.module.imports.get(key)
+    if name_ is None:
         stem = symbol if is_free(f"import_{symbol}") else "function"
-        found = emitter.module.imports[key] = f"import{len(emitter.module.imports)}_{stem}"
-        made = Import(symbol, found, types, result, buffers)
-        emitter.module.declare(found, lambda: import_line(made))
-    return found
+        name_ = emitter.module.imports[key] = f"import{len(emitter.module.imports)}_{stem}"
+        import_ = Import(symbol, name_, types, result, buffers)
+        emitter.module.declare(name_, lambda: import_line(import_))
+    return name_
 
 
 ROWS: dict[str, Lowering] = {"func.call": _call, "util.call": _call, AVAILABLE: _available}

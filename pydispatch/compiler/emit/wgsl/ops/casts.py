@@ -47,14 +47,16 @@ def _float_to_int(is_signed: bool) -> Lowering:
             return
         least = -(1 << (bits - 1)) if is_signed else 0
         most = (1 << (bits - 1)) - 1 if is_signed else (1 << bits) - 1
-        made = emitter.call(f"pyd_{kind}_to_i{register}", value)
+        converted = emitter.call(f"pyd_{kind}_to_i{register}", value)
         if register == 32:
-            made = emitter.let(f"clamp({made}, {emitter.number(least, 32)}, {emitter.number(most, 32)})")
+            converted = emitter.let(f"clamp({converted}, {emitter.number(least, 32)}, {emitter.number(most, 32)})")
         else:
             for bound, below in ((emitter.number(least, 64), True), (emitter.number(most, 64), False)):
-                outside = emitter.less(made, bound, 64) if below else emitter.less(bound, made, 64)
-                made = emitter.let(f"select({made}, {bound}, {outside})")
-        emitter.define(result, wrap(emitter, made, bits, register) if width > 1 else resized(emitter, made, 32, 1))
+                outside = emitter.less(converted, bound, 64) if below else emitter.less(bound, converted, 64)
+                converted = emitter.let(f"select({converted}, {bound}, {outside})")
+        emitter.define(
+            result, wrap(emitter, converted, bits, register) if width > 1 else resized(emitter, converted, 32, 1)
+        )
 
     return natively(lower)
 

@@ -43,8 +43,8 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> 
     if buffer.word == "f16":
         return emitter.let(f"{name}[{emitter.place(index)}]")
     if bits < 32:
-        number, shift = part(emitter, index, bits)
-        word = _word_at(buffer, name, number)
+        word_index, shift = part(emitter, index, bits)
+        word = _word_at(buffer, name, word_index)
         width = bit_width(element)
         if width == 1:
             return emitter.let(f"extractBits({word}, {shift}, 8u) != 0u")
@@ -75,11 +75,11 @@ def _word_at(buffer: Buffer, name: str, place: str) -> str:
 def part(emitter: FunctionEmitter, index: Index, bits: int) -> tuple[str, str]:
     """Return (number of the word, bits before it) of an element that shares a word; the first has the low bits."""
     count = 32 // bits
-    number = emitter.divide(index, count)
+    word_index = emitter.divide(index, count)
     within = emitter.divide(index, count, remainder=True)
     if known(within):
-        return emitter.place(number), unsigned(within * bits)
-    return emitter.place(number), emitter.let(f"u32({emitter.place(within)}) * {bits}u")
+        return emitter.place(word_index), unsigned(within * bits)
+    return emitter.place(word_index), emitter.let(f"u32({emitter.place(within)}) * {bits}u")
 
 
 def store(emitter: FunctionEmitter, value: Name, memref: MemRef, indices: Sequence[Index]) -> None:
@@ -92,11 +92,11 @@ def store(emitter: FunctionEmitter, value: Name, memref: MemRef, indices: Sequen
         return
     if bits < 32:
         value = emitter.to_bits(value, element)
-        number, shift = part(emitter, index, bits)
+        word_index, shift = part(emitter, index, bits)
         mask = (1 << min(bits, bit_width(element))) - 1
         moved = as_unsigned(value) if mask == 1 else f"({as_unsigned(value)} & {unsigned(mask)})"
-        emitter.do(f"atomicAnd(&{name}[{number}], ~({unsigned((1 << bits) - 1)} << {shift}));")
-        emitter.do(f"atomicOr(&{name}[{number}], {moved} << {shift});")
+        emitter.do(f"atomicAnd(&{name}[{word_index}], ~({unsigned((1 << bits) - 1)} << {shift}));")
+        emitter.do(f"atomicOr(&{name}[{word_index}], {moved} << {shift});")
         return
     if bits == 64:
         if buffer.word == "vec2u":

@@ -20,8 +20,8 @@ def float_constant(emitter: FunctionEmitter, value: float, type_: Attribute) -> 
     """Return a float constant as a value of its type's register."""
     bits = float_bits(value, type_)
     if type(type_) is Float32Type:
-        found = single(bits)
-        return found if found is not None else special(emitter, bits)
+        literal = single(bits)
+        return literal if literal is not None else special(emitter, bits)
     if emitter.is_f16(type_):
         return emitter.at_entry(("f16", bits), lambda: emitter.call("pyd_f16", integer(signed(bits, 16))))
     return wide(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
@@ -81,15 +81,15 @@ def _negf(emitter: FunctionEmitter, op: Operation) -> None:
 
 def _extreme(name: str) -> Lowering:
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        given = flags(op, "fastmath").split()
+        fast_flags = flags(op, "fastmath").split()
         a, b = emitter.operands(operands_of(op))
         if type(op.results[0].type) is not Float32Type:
-            made = emitter.call(f"pyd_f64_{name}", a, b)
-        elif ("nnan" in given and "nsz" in given) or "fast" in given:
-            made = emitter.let(f"{name[:3]}({a}, {b})")
+            extreme_ = emitter.call(f"pyd_f64_{name}", a, b)
+        elif ("nnan" in fast_flags and "nsz" in fast_flags) or "fast" in fast_flags:
+            extreme_ = emitter.let(f"{name[:3]}({a}, {b})")
         else:
-            made = emitter.call(f"pyd_f32_{name}", a, b)
-        emitter.define(op.results[0], made)
+            extreme_ = emitter.call(f"pyd_f32_{name}", a, b)
+        emitter.define(op.results[0], extreme_)
 
     return natively(lower)
 
@@ -122,15 +122,15 @@ def _cmpf(emitter: FunctionEmitter, op: Operation) -> None:
 def _compared_double(emitter: FunctionEmitter, predicate: str, lhs: Name, rhs: Name) -> Name:
     """Compare two f64 numbers with the functions `lt`, `le` and `eq`, which are false if an operand is NaN."""
     if predicate in ("one", "ueq"):
-        found = emitter.let(f"{emitter.call('pyd_f64_lt', lhs, rhs)} | {emitter.call('pyd_f64_lt', rhs, lhs)}")
-        return found if predicate == "one" else emitter.let(f"!{found}")
+        compared = emitter.let(f"{emitter.call('pyd_f64_lt', lhs, rhs)} | {emitter.call('pyd_f64_lt', rhs, lhs)}")
+        return compared if predicate == "one" else emitter.let(f"!{compared}")
     inverse = {"une": "oeq", "ugt": "ole", "uge": "olt", "ult": "oge", "ule": "ogt"}.get(predicate)
     ordered = inverse or predicate
     if ordered in ("ogt", "oge"):
         lhs, rhs = rhs, lhs
     name = {"oeq": "eq", "olt": "lt", "ogt": "lt", "ole": "le", "oge": "le"}[ordered]
-    found = emitter.call(f"pyd_f64_{name}", lhs, rhs)
-    return emitter.let(f"!{found}") if inverse else found
+    compared = emitter.call(f"pyd_f64_{name}", lhs, rhs)
+    return emitter.let(f"!{compared}") if inverse else compared
 
 
 ROWS: dict[str, Lowering] = {

@@ -23,8 +23,8 @@ def _constant(emitter: FunctionEmitter, op: Operation) -> None:
     vectors = -(-emitter.layout.constants // 4)
     name = f"constants{vectors if vectors > 1 else ''}"
 
-    def word(number: int) -> str:
-        place, emitter.reads_constants = ordinal + number, True
+    def word(offset: int) -> str:
+        place, emitter.reads_constants = ordinal + offset, True
         emitter.module.declare(name, lambda: f"@group(3) @binding(0) var<uniform> {name}: array<vec4u, {vectors}>;")
         return f"{name}[{place // 4}].{'xyzw'[place % 4]}"
 
@@ -53,9 +53,9 @@ def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
     type_ = op.results[0].type
     ordinal, is_wide = executable_constant(emitter, op, emitter.constants)
 
-    def word(number: int) -> str:
-        name = f"constant{ordinal + number}"
-        return emitter.module.declare(name, lambda: f"@id({ordinal + number}) override {name}: u32 = 0u;")
+    def word(offset: int) -> str:
+        name = f"constant{ordinal + offset}"
+        return emitter.module.declare(name, lambda: f"@id({ordinal + offset}) override {name}: u32 = 0u;")
 
     key = ("executable constant", ordinal, type_)
     emitter.define(op.results[0], emitter.at_entry(key, lambda: _scalar(emitter, type_, 2 if is_wide else 1, word)))

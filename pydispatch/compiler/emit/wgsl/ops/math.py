@@ -76,14 +76,14 @@ def _count(kind: str) -> Lowering:
             emitter.define(op.results[0], value if kind == "ctpop" else emitter.let(f"!{value}"))
             return
         value = zero_extended(emitter, value, bits, width)
-        found = emitter.let(f"i32({narrow}({as_unsigned(value)}))") if width == 32 else emitter.call(wide, value)
+        count = emitter.let(f"i32({narrow}({as_unsigned(value)}))") if width == 32 else emitter.call(wide, value)
         if kind == "ctlz" and bits < width:
-            found = emitter.let(f"{found} - {width - bits}")
+            count = emitter.let(f"{count} - {width - bits}")
         if kind == "cttz" and bits < width:
-            found = emitter.let(f"min({found}, {bits})")
+            count = emitter.let(f"min({count}, {bits})")
         if width == 64:
-            found = emitter.call("pyd_i64_from_i32", found)
-        emitter.define(op.results[0], wrap(emitter, found, bits, width))
+            count = emitter.call("pyd_i64_from_i32", count)
+        emitter.define(op.results[0], wrap(emitter, count, bits, width))
 
     return lower
 

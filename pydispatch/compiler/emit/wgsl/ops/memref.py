@@ -50,7 +50,7 @@ def _store(emitter: FunctionEmitter, op: Operation) -> None:
     memref, value = emitter.memref(op.operands[1]), emitter.get(op.operands[0])
     writable(emitter, memref)
     if memref.root.kind == "binding":
-        elements.store(emitter, value, memref, [emitter.index(each) for each in operands_of(op)[2:]])
+        elements.store(emitter, value, memref, [emitter.index(operand) for operand in operands_of(op)[2:]])
         return
     place = element_name(emitter, memref, op, 2)
     atomic = emitter.atomic.get(memref.root.key) if memref.root.kind != "binding" else None
@@ -105,8 +105,8 @@ def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
 
 def _global(emitter: FunctionEmitter, op: Operation) -> None:
     name = attribute(op, "name")
-    found = emitter.definitions.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
-    if found is None:
+    declared = emitter.definitions.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
+    if declared is None:
         raise emitter.error(f"memref.get_global of an unknown global {name}")
     memref, count = emitter.storage(op.results[0].type)
     held = emitter.type(memref.element_type)
@@ -114,7 +114,7 @@ def _global(emitter: FunctionEmitter, op: Operation) -> None:
     variable = f"table_{words}_{held}"
 
     def make() -> str:
-        values = ", ".join(_elements(emitter, found, memref.element_type, count))
+        values = ", ".join(_elements(emitter, declared, memref.element_type, count))
         return f"var<private> {variable}: array<{held}, {count}> = array<{held}, {count}>({values});"
 
     emitter.module.declare(variable, make)

@@ -10,8 +10,8 @@ from pydispatch.compiler.kernel_ir.readers import attribute
 
 def _thread(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `gpu.thread_id`. In a workgroup of one dimension, the x id is the linear invocation index."""
-    found = attribute(op, "dimension")
-    axis = "xyz".index(str(getattr(getattr(found, "data", None), "value", "x")))
+    dimension = attribute(op, "dimension")
+    axis = "xyz".index(str(getattr(getattr(dimension, "data", None), "value", "x")))
     is_line = emitter.size[1:] == (1, 1)
     emitter.define(
         op.results[0], emitter.index_of(emitter.built_in("invocation")) if is_line else emitter.component("local", axis)
