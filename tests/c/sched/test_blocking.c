@@ -27,7 +27,7 @@ static pyd_sched_t* make(uint32_t workers) {
 // What the tasks of a test share, which is their payload's only member.
 typedef struct host_s {
   pyd_sched_t* sched;
-  _Atomic int begun, running, most, asleep, may_end, ended;
+  _Atomic int begun, running, most, asleep, may_end, ended, started;
   bool sleeps;
 } host_t;
 
@@ -225,18 +225,23 @@ static void destroy_sched(void* context, pyd_task_t* task) {
   pyd_sched_destroy(host->sched);
 }
 
+static void on_start(void* context, uint32_t worker) {
+  if (worker == 2) ++((host_t*)context)->started;  // the first of these threads, before its first task
+}
 static void on_stop(void* context, uint32_t worker) {
   if (worker == 2) ++((host_t*)context)->ended;  // the first of these threads, after its last task
 }
 
 static void test_destroy_inside(void) {
   host_t host = {.may_end = 0};
-  pyd_sched_options_t options = {
-      .workers = 2, .scopes = {get_scope, set_scope}, .threads = {.on_stop = on_stop, .context = &host}};
+  pyd_sched_options_t options = {.workers = 2,
+                                 .scopes = {get_scope, set_scope},
+                                 .threads = {.on_start = on_start, .on_stop = on_stop, .context = &host}};
   CHECK(pyd_ok(pyd_sched_create(&options, &host.sched)), "create");
   submit(&host, (pyd_submit_options_t){.priority = 1, .on_done = destroy_sched, .context = &host});
   host.may_end = 1;  // this thread, which is no owner, has left the scheduler
   await(&host.ended, 2);
+  CHECK(host.started == 1, "%d threads", host.started);
 }
 
 // A body that sleeps in a job releases its permit: a caller with another job gets it.

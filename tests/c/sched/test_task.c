@@ -2,6 +2,7 @@
 //
 // links: base platform sched
 // tsan: 5
+#include <fenv.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -246,6 +247,184 @@ static void test_cancel(void) {
   CHECK(ended == 2, "%d callbacks", ended);
 }
 
+static void refuse(pyd_status_t status, pyd_code_t code, const char* text) {
+  CHECK(pyd_status_code(status) == code && strstr(pyd_status_text(status), text), "not \"%s\": %s", text,
+        pyd_status_text(status));
+  pyd_status_free(status);
+}
+
+static void test_refusals(void) {
+  pyd_sched_t* other = make_sched(1, -1);
+  shared = other;
+  _Atomic uint64_t sum = 0;
+  pyd_task_t *elsewhere = make(1, 1, &sum), *none = elsewhere;
+  shared = make_sched(1, -1);
+  pyd_task_t* task = make(1, 40, &sum);
+  refuse(pyd_task_create(shared, &kKind, SIZE_MAX, &none), PYD_CODE_OUT_OF_MEMORY, "no memory for a task");
+  CHECK(!none, "a task that was not created");
+  refuse(pyd_task_submit(task, &(pyd_submit_options_t){.priority = PYD_PRIORITIES}), PYD_CODE_INVALID_ARGUMENT,
+         "submit: the priority is 0 (high), 1 (normal) or 2 (low)");
+  refuse(pyd_task_submit(task, &(pyd_submit_options_t){.after = &elsewhere, .after_count = 1}),
+         PYD_CODE_INVALID_ARGUMENT, "call 0 of those that this one waits for is of another device");
+  submit(task, NULL);
+  refuse(pyd_task_submit(task, NULL), PYD_CODE_INVALID_ARGUMENT, "submit: this call was submitted already");
+  wait_without_running(task);
+  CHECK(sum == 40, "%d indices ran", (int)sum);
+  pyd_task_release(task);
+  pyd_sched_destroy(shared);
+  pyd_task_release(elsewhere);
+  pyd_sched_destroy(other);
+}
+
+// A callback that is set after the task was submitted, and one that comes too late.
+static void test_late_callback(void) {
+  shared = make_sched(2, -1);
+  _Atomic uint64_t sum = 0;
+  _Atomic int gate = 1, first = 0, late = 0;
+  pyd_task_t* task = make(1, 40, &sum);
+  ((work_t*)pyd_task_payload(task))->gate = &gate;
+  submit(task, NULL);
+  CHECK(pyd_task_set_on_done(task, on_done, &first), "the task runs");
+  atomic_store(&gate, 0);
+  wait_without_running(task);
+  CHECK(!pyd_task_set_on_done(task, on_done, &late), "the task has ended");
+  pyd_task_release(task);
+  pyd_sched_destroy(shared);
+  CHECK(first == 1 && late == 0, "%d and %d callbacks", first, late);
+}
+
+typedef struct waiter_s {
+  pthread_t thread;
+  pyd_task_t* task;
+  _Atomic int asked, is_wanted;
+  pyd_wait_t outcome;
+} waiter_t;
+
+static int32_t ask_waiter(void* self) {
+  waiter_t* waiter = self;
+  atomic_fetch_add(&waiter->asked, 1);
+  return atomic_load(&waiter->is_wanted);
+}
+static void* wait_interruptibly(void* self) {
+  waiter_t* waiter = self;
+  waiter->outcome = pyd_task_wait(waiter->task, UINT64_C(60000000000), &(pyd_interrupt_t){ask_waiter, waiter});
+  return NULL;
+}
+
+// Waiters leave from the middle and the end of the list of those that sleep, and the one that is left is woken.
+static void test_waiters_leave(void) {
+  shared = make_sched(2, -1);
+  _Atomic uint64_t sum = 0;
+  _Atomic int gate = 1;
+  pyd_task_t* task = make(1, 40, &sum);
+  ((work_t*)pyd_task_payload(task))->gate = &gate;
+  submit(task, NULL);
+  CHECK(pyd_task_wait(task, 0, NULL) == PYD_WAIT_TIMEOUT && pyd_task_wait(task, 1, NULL) == PYD_WAIT_TIMEOUT,
+        "it runs");
+  waiter_t waiters[3] = {{.task = task}, {.task = task}, {.task = task}};
+  for (int i = 0; i < 3; ++i) {
+    CHECK(!pthread_create(&waiters[i].thread, NULL, wait_interruptibly, &waiters[i]), "thread");
+    while (!atomic_load(&waiters[i].asked)) usleep(100);  // it sleeps in slices, between which it asks
+  }
+  static const int kLeave[] = {1, 0};
+  for (int i = 0; i < 2; ++i) {
+    waiter_t* waiter = &waiters[kLeave[i]];
+    atomic_store(&waiter->is_wanted, 1);
+    pthread_join(waiter->thread, NULL);
+    CHECK(waiter->outcome == PYD_WAIT_INTERRUPTED, "outcome %d", (int)waiter->outcome);
+  }
+  atomic_store(&gate, 0);
+  pthread_join(waiters[2].thread, NULL);
+  CHECK(waiters[2].outcome == PYD_WAIT_DONE && sum == 40, "outcome %d", (int)waiters[2].outcome);
+  pyd_task_release(task);
+  pyd_sched_destroy(shared);
+}
+
+// The floating-point mode and the interrupt that a task sees when its waiter runs it.
+typedef struct seen_s {
+  uint64_t fp_mode;
+  bool is_wanted;
+} seen_t;
+static pyd_status_t look(void* self, const pyd_interrupt_t* interrupt) {
+  *(seen_t*)self = (seen_t){pyd_cpu_fp_mode(), interrupt->is_wanted(interrupt->self) != 0};
+  return PYD_STATUS_OK;
+}
+static void test_run_by_waiter(void) {
+  static const pyd_task_kind_t kLook = {.advance = advance_at_once, .run = look};
+  shared = make_sched(1, -1);
+  _Atomic uint64_t sum = 0;
+  _Atomic int gate = 1, begun = 0;
+  pyd_task_t *busy = make(1, 1, &sum), *task;
+  ((work_t*)pyd_task_payload(busy))->gate = &gate, ((work_t*)pyd_task_payload(busy))->begun = &begun;
+  submit(busy, NULL);
+  while (!atomic_load(&begun)) usleep(100);  // the only thread of the pool is taken
+  const uint64_t nearest = pyd_cpu_fp_mode();
+  for (int is_upward = 0; is_upward < 2; ++is_upward) {
+    waiter_t waiter = {.is_wanted = is_upward};
+    CHECK(pyd_ok(pyd_task_create(shared, &kLook, sizeof(seen_t), &task)), "create");
+    fesetround(is_upward ? FE_UPWARD : FE_TONEAREST);
+    const uint64_t fp_mode = pyd_cpu_fp_mode();  // the same for both on unknown systems
+    submit(task, NULL);
+    fesetround(FE_TONEAREST);
+    CHECK(pyd_task_wait(task, PYD_WAIT_FOREVER, &(pyd_interrupt_t){ask_waiter, &waiter}) == PYD_WAIT_DONE, "wait");
+    const seen_t* seen = pyd_task_payload(task);
+    CHECK(pyd_cpu_fp_mode() == nearest, "the waiter has another mode than before");
+    CHECK(seen->fp_mode == fp_mode, "the task has another mode than its submitter");
+    CHECK(seen->is_wanted == is_upward && waiter.asked == 1, "the interrupt of the waiter");
+    pyd_task_release(task);
+  }
+  atomic_store(&gate, 0);
+  wait_without_running(busy);
+  pyd_task_release(busy);
+  pyd_sched_destroy(shared);
+}
+
+// A job of more indices than one window has, which is shared window after window.
+typedef struct long_s {
+  uint64_t count, bad;
+  _Atomic uint64_t ran;
+  bool is_open;
+  pyd_sched_cost_t cost;
+} long_t;
+static int32_t long_body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
+  long_t* job = self;
+  (void)worker;
+  atomic_fetch_add(&job->ran, end - begin);
+  if (job->bad < begin || job->bad >= end) return 0;
+  *out_failed = job->bad;
+  return 9;
+}
+static bool advance_long(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
+  long_t* work = self;
+  const pyd_sched_job_t job = {long_body, work, work->count, &work->cost, NULL};
+  if (!work->is_open) {
+    work->is_open = true;
+    if (!pyd_task_share(task, &job, worker)) return false;
+  }
+  const pyd_sched_failure_t* failure = pyd_task_failure(task);
+  *out_status = failure->code ? pyd_status_make(PYD_CODE_KERNEL, "%llx", (unsigned long long)failure->index) : NULL;
+  return true;
+}
+static void test_windows(uint32_t workers) {
+  static const pyd_task_kind_t kLong = {.advance = advance_long};
+  static const uint64_t kCount = UINT64_C(0x280000007), kBad = UINT64_C(0x180000003);
+  shared = make_sched(workers, -1);
+  for (int fails = 0; fails < 2; ++fails) {
+    pyd_task_t* task;
+    CHECK(pyd_ok(pyd_task_create(shared, &kLong, sizeof(long_t), &task)), "create");
+    long_t* work = pyd_task_payload(task);
+    work->count = kCount, work->bad = fails ? kBad : UINT64_MAX, work->cost.picoseconds = 1000;
+    submit(task, NULL);
+    wait_without_running(task);
+    const pyd_status_t status = pyd_task_status(task);
+    CHECK(pyd_ok(status) == !fails, "%s", pyd_status_text(status));
+    CHECK(!fails || strcmp(pyd_status_text(status), "180000003") == 0, "index %s", pyd_status_text(status));
+    CHECK(fails ? work->ran < kCount : work->ran == kCount, "%llx ran", (unsigned long long)work->ran);
+    pyd_task_release(task);
+  }
+  pyd_sched_destroy(shared);
+}
+
 // ---- closing
 
 static void* stop(void* unused) {
@@ -382,6 +561,11 @@ int main(int argc, char** argv) {
   test_failure();
   test_chain_of_skipped();
   test_stop_after_its_run();
+  test_refusals();
+  test_late_callback();
+  test_waiters_leave();
+  test_run_by_waiter();
+  for (uint32_t workers = 1; workers <= 3; workers += 2) test_windows(workers);
   for (uint32_t workers = 1; workers <= 4; ++workers) {
     test_order(workers);
     test_close_begins_nothing(workers);

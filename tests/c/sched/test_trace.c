@@ -109,6 +109,36 @@ static void test_refusals(void) {
   pyd_trace_destroy(trace);
 }
 
+static uint32_t count_labelled(pyd_trace_t* trace, uint32_t worker) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < pyd_trace_track_count(trace); ++i) {
+    pyd_trace_track_t track;
+    pyd_trace_track(trace, i, &track);
+    count += track.worker == worker;
+  }
+  return count;
+}
+
+// Labels of threads without a track; traces of one length and another number of threads.
+static void test_labels(void) {
+  static const pyd_trace_event_t kEvent = {.begin = 1};
+  pyd_trace_t* trace = make_trace();
+  pyd_trace_label(trace, 5, 3);  // before the first start
+  start(trace, 4, 2);
+  pyd_trace_record_for(trace, 5, &kEvent, NULL, 0);
+  pyd_trace_label(trace, 6, 3);  // a track is free, and none is this thread's
+  pyd_trace_record_for(trace, 7, &kEvent, NULL, 0);
+  pyd_trace_label(trace, 6, 3);  // all tracks are of other threads
+  CHECK(count_labelled(trace, 3) == 0, "a track has the label of another thread");
+  pyd_trace_label(trace, 7, 4);
+  CHECK(count_labelled(trace, 4) == 1, "no track has the label");
+  pyd_trace_stop(trace);
+  start(trace, 4, 8);
+  CHECK(pyd_trace_track_count(trace) == 8, "%u tracks", pyd_trace_track_count(trace));
+  CHECK(count_labelled(trace, PYD_TRACE_NO_WORKER) == 8, "labels of the trace before");
+  pyd_trace_destroy(trace);
+}
+
 typedef struct writer_s {
   pthread_t thread;
   pyd_trace_t* trace;
@@ -280,9 +310,51 @@ static void test_start_and_stop(void) {
   pyd_trace_destroy(trace);
 }
 
+// ---- threads that an embedder lends
+
+typedef struct lent_s {
+  pyd_sched_t* sched;
+  _Atomic int is_over;
+} lent_t;
+static int32_t is_lending_over(void* self) { return atomic_load(&((lent_t*)self)->is_over); }
+static void* lend(void* self) {
+  lent_t* lent = self;
+  pyd_status_t status = pyd_sched_lend(lent->sched, &(pyd_interrupt_t){is_lending_over, lent});
+  CHECK(pyd_ok(status), "%s", pyd_status_text(status));
+  return NULL;
+}
+
+// Only the threads that are lent at the moment are labelled: one of two.
+static void test_lent_threads(void) {
+  pyd_trace_t* trace = make_trace();
+  const pyd_sched_options_t options = {.workers = 2, .spin_us = 0, .trace = trace, .threads = {.are_lent = true}};
+  lent_t lent = {.is_over = 0};
+  pyd_status_t status = pyd_sched_create(&options, &lent.sched);
+  CHECK(pyd_ok(status), "%s", pyd_status_text(status));
+  start(trace, 16, 4);
+  pyd_sched_trace_threads(lent.sched);
+  CHECK(count_labelled(trace, PYD_TRACE_NO_WORKER) == pyd_trace_track_count(trace), "no thread is lent");
+  pthread_t thread;
+  CHECK(!pthread_create(&thread, NULL, lend, &lent), "thread");
+  while (count_labelled(trace, PYD_TRACE_NO_WORKER) == pyd_trace_track_count(trace)) {
+    pyd_sched_trace_threads(lent.sched);  // has no effect before the thread is lent and idle
+    sched_yield();
+  }
+  CHECK(count_labelled(trace, PYD_TRACE_NO_WORKER) == pyd_trace_track_count(trace) - 1, "another thread is labelled");
+  atomic_store(&lent.is_over, 1);
+  pthread_join(thread, NULL);
+  pyd_sched_destroy(lent.sched);
+  pyd_trace_destroy(trace);
+  pyd_sched_t* untraced = make_sched(2, -1);
+  pyd_sched_trace_threads(untraced);
+  pyd_sched_destroy(untraced);
+}
+
 int main(void) {
   test_full_ring();
   test_refusals();
+  test_labels();
+  test_lent_threads();
   test_threads_without_track();
   test_reading_while_writing();
   test_scheduler();
