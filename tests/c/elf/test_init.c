@@ -199,6 +199,18 @@ static void test_debug(void) {
   build_debug(&b);
   put(&b, NAMES + 15, 1, 'x');  // names that do not end
   CHECK(pyd_elf_debug_symbols(built(&b), &module, symbols, 8) == 0);
+  build_debug(&b);
+  put(&b, SECTIONS + 64 + 40, 4, 3);  // names in a section that does not exist
+  CHECK(pyd_elf_debug_symbols(built(&b), &module, symbols, 8) == 0);
+  build_debug(&b);
+  put(&b, SECTIONS + 128 + 32, 8, 0);  // no names
+  CHECK(pyd_elf_debug_symbols(built(&b), &module, symbols, 8) == 0);
+  build_debug(&b);
+  put(&b, SECTIONS + 64 + 32, 8, B_SIZE);  // symbols outside of the file
+  CHECK(pyd_elf_debug_symbols(built(&b), &module, symbols, 8) == 0);
+  build_debug(&b);
+  put(&b, 40, 8, B_SIZE - 64);  // sections outside of the file
+  CHECK(pyd_elf_debug_symbols(built(&b), &module, symbols, 8) == 0);
   // A name longer than is listed; the table of names lies over the code and the data.
   build_debug(&b);
   put(&b, SECTIONS + 128 + 24, 8, 0), put(&b, SECTIONS + 128 + 32, 8, B_SIZE);

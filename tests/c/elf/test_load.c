@@ -29,6 +29,8 @@ static void build(builder_t* b) {
   add_symbol(b, "absolute", 1, 0, 0xfff1, 16);
   add_symbol(b, "outside", 1, 1, 1, 0x7000000);
   add_symbol(b, "end", 1, 0, 1, 0x203ff);
+  add_symbol(b, "local", 0, 2, 1, B_CODE_VADDR);
+  add_symbol(b, "unique", 10, 2, 1, B_CODE_VADDR);
   const uint8_t* code = host == PYD_ELF_MACHINE_X86_64 ? kX86 : host == PYD_ELF_MACHINE_AARCH64 ? kArm : kRiscv;
   memcpy(b->bytes + B_CODE, code, host == PYD_ELF_MACHINE_X86_64 ? sizeof(kX86) : sizeof(kArm));
   uint32_t absolute64 = host == PYD_ELF_MACHINE_X86_64 ? 1 : host == PYD_ELF_MACHINE_AARCH64 ? 257 : 2;
@@ -59,7 +61,11 @@ static int check_symbols(const pyd_elf_module_t* module) {
   if (!data || data[0] != (uint64_t)(uintptr_t)answer) return fprintf(stderr, "data\n");
   data[1] = 1;  // writable
   if (!pyd_elf_module_symbol(module, "end")) return fprintf(stderr, "end\n");
-  static const char* const kMissing[] = {"absent", "absolute", "outside", "", "answer2", "answe"};
+  if (!pyd_elf_module_symbol(module, "unique")) return fprintf(stderr, "unique\n");
+  pyd_elf_symbol_t symbol;
+  if (!pyd_elf_module_symbol_at(module, 6, &symbol) || strcmp(symbol.name, "end") != 0 || symbol.size != 8)
+    return fprintf(stderr, "the size of 'end'\n");
+  static const char* const kMissing[] = {"local", "absent", "absolute", "outside", "", "answer2", "answe"};
   for (size_t i = 0; i < sizeof(kMissing) / sizeof(kMissing[0]); ++i) {
     if (pyd_elf_module_symbol(module, kMissing[i])) return fprintf(stderr, "found '%s'\n", kMissing[i]);
   }

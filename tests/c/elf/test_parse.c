@@ -128,6 +128,43 @@ static const tag_row_t kTagRows[] = {
     {"init array", 25, B_PLACE, 27, 16, OK, NULL},
 };
 
+// What is asked of files that the system's loader opens: fields, and appended tags.
+static const row_t kSystemRows[] = {
+    {"valid", 40, 8, 0, OK, NULL},
+    {"dynamic section not writable", PH(P_DATA, 4), 4, 4, BAD,
+     "the dynamic section at 0x20000 is to be written, its segment must not be"},
+    {"dynamic section without an end", PH(P_DYNAMIC, 40), 8, 16 * 11, BAD,
+     "the dynamic section of 176 bytes has no end (DT_NULL)"},
+    {"symbols without strings", PH(P_DYNAMIC, 40), 8, 8, BAD, "is missing"},
+};
+static const tag_row_t kSystemTagRows[] = {
+    {"needed", 1, 1, 0, 0, OK, NULL},
+    {"needed outside", 1, 5000, 0, 0, BAD, "of the dynamic section has its name at byte 5000 of a string table of 16"},
+    {"name outside", 14, 5000, 0, 0, BAD, "has its name at byte 5000"},
+    {"path", 15, 1, 29, 1, OK, NULL},
+    {"path outside", 15, 5000, 0, 0, BAD, "has its name at byte 5000"},
+    {"run path outside", 29, 16, 0, 0, BAD, "has its name at byte 16 of a string table of 16"},
+};
+
+static int check_system_rows(void) {
+  int failed = 0;
+  for (size_t i = 0; i < sizeof(kSystemRows) / sizeof(kSystemRows[0]); ++i) {
+    static builder_t b;
+    build(&b);
+    put(&b, kSystemRows[i].offset, kSystemRows[i].bytes, kSystemRows[i].value);
+    failed |= !expect(kSystemRows[i].what, pyd_elf_check_system(built(&b)), kSystemRows[i].code, kSystemRows[i].part);
+  }
+  for (size_t i = 0; i < sizeof(kSystemTagRows) / sizeof(kSystemTagRows[0]); ++i) {
+    const tag_row_t* row = &kSystemTagRows[i];
+    static builder_t b;
+    build(&b);
+    add_tag(&b, row->tag, row->value);
+    if (row->tag2) add_tag(&b, row->tag2, row->value2);
+    failed |= !expect(row->what, pyd_elf_check_system(built(&b)), row->code, row->part);
+  }
+  return failed;
+}
+
 static int check_rows(void) {
   int failed = 0;
   uint32_t machine;
@@ -163,6 +200,12 @@ static int check_page_sizes(void) {
     failed = fprintf(stderr, "64 KiB: wrong image\n");
   put_phdr(&b, P_RELRO, 0x6474e552, 4, 0, B_CODE_VADDR, 8, 1);
   failed |= !expect("RELRO", pyd_elf_parse(built(&b), 4096, &view), BAD, "PT_GNU_RELRO at 0x10000 lies in no writable");
+  put_phdr(&b, P_RELRO, 0x6474e552, 4, 0, 0x7000000, 8, 1);
+  failed |= !expect("RELRO outside", pyd_elf_parse(built(&b), 4096, &view), BAD,
+                    "PT_GNU_RELRO at 0x7000000 lies in no writable");
+  build(&b);
+  failed |= !expect("128 KiB pages", pyd_elf_parse(built(&b), 131072, &view), NO,
+                    "share the 131072-byte page at 0x0: link with");
   return failed;
 }
 
@@ -247,6 +290,8 @@ int main(void) {
   uint32_t machine = 0;
   int failed = !expect("the valid file", pyd_elf_validate(built(&b), &machine), OK, NULL);
   if (machine != PYD_ELF_MACHINE_X86_64) failed = fprintf(stderr, "machine %u\n", machine);
-  return (failed | check_rows() | check_page_sizes() | check_segments() | check_many_undefined() | check_damage()) ? 1
-                                                                                                                   : 0;
+  return (failed | check_rows() | check_system_rows() | check_page_sizes() | check_segments() | check_many_undefined() |
+          check_damage())
+             ? 1
+             : 0;
 }
