@@ -78,6 +78,12 @@ int main(void) {
   }
   refuse(pyd_plugin_load_bytes((pyd_span_t){(const uint8_t*)"neither", 7}, &options, &plugin), PYD_CODE_CORRUPT,
          "plugin 'p'");
+  refuse(pyd_plugin_load_bytes((pyd_span_t){(const uint8_t*)"\177EL", 3}, &options, &plugin), PYD_CODE_CORRUPT,
+         "plugin 'p'");
+  // What the system's loader would trust is checked before it opens the file.
+  pyd_plugin_options_t by_system = {.kind = PYD_PLUGIN_KIND_SYSTEM, .name = "p"};
+  refuse(pyd_plugin_load_bytes(spoilt(B_DATA_FROM_FILE + 20, 2), &by_system, &plugin), PYD_CODE_CORRUPT,
+         "plugin 'p': ELF: object file version 2");
   remove(path);
   // Names too short for an ending and with another one; a library of the system that is no plugin.
   char folder[] = "/tmp/pyd-plugin-XXXXXX";

@@ -234,10 +234,12 @@ static void test_callbacks(void) {
   // Tables that are refused; what they would own stays with the caller.
   const pyd_provider_function_t bad[][2] = {{{"a", f1, NULL}, {"a", f2, NULL}},
                                             {{"a", f1, NULL}, {"", f2, NULL}},
+                                            {{"a", f1, NULL}, {NULL, f2, NULL}},
                                             {{"?a", f1, NULL}, {"b", f2, NULL}},
                                             {{"a", NULL, NULL}, {"b", f2, NULL}}};
   const char* const texts[] = {
       "provider 't': the function 'a' is there twice", "provider 't': function 1 of 2 has no name",
+      "provider 't': function 1 of 2 has no name",
       "provider 't': function 0 of 2 has a name with '?', which only the importing side writes",
       "provider 't': the address of 'a' is 0"};
   for (int i = 0; i < 4; ++i) {

@@ -96,6 +96,39 @@ static void refuse_at(int line, pyd_code_t code, const char* text) {
 }
 #define REFUSE(code, text) refuse_at(__LINE__, PYD_CODE_##code, text)
 
+static void test_refused_parameters(void) {
+  const pyd_plugin_param_t params[] = {{{"flavor", 6}, {"sour", 4}}};
+  const pyd_plugin_options_t with = {.name = "test", .param_count = 1, .params = params};
+  pyd_plugin_t* plugin;
+  reset();
+  fake.load = PYD_PLUGIN_INVALID_ARGUMENT;
+  pyd_status_t status = pyd_plugin_load_static(fake_query, &with, &plugin);
+  CHECK(strstr(pyd_status_text(status), "plugin 'test' refused to load") &&
+        strstr(pyd_status_text(status), "; does it take these parameters?") && strcmp(fake.params, "sour") == 0);
+  pyd_status_free(status);
+  status = pyd_plugin_load_static(fake_query, &options, &plugin);
+  CHECK(strstr(pyd_status_text(status), "plugin 'test' refused to load") &&
+        !strstr(pyd_status_text(status), "parameters"));
+  pyd_status_free(status);
+  reset();
+}
+
+static void test_memory_of_plugins(void) {
+  pyd_plugin_t* plugin;
+  reset();
+  EXPECT_OK(pyd_plugin_load_static(fake_query, &options, &plugin));
+  const pyd_plugin_allocator_t* allocator = fake.allocator;
+  const pyd_plugin_alloc_params_t some = {.size = 8}, none = {.size = 0};
+  void* memory = NULL;
+  CHECK(allocator->control(allocator->self, PYD_PLUGIN_MALLOC, &none, &memory) == PYD_PLUGIN_INVALID_ARGUMENT);
+  CHECK(allocator->control(allocator->self, PYD_PLUGIN_MALLOC, NULL, &memory) == PYD_PLUGIN_INVALID_ARGUMENT);
+  CHECK(allocator->control(allocator->self, PYD_PLUGIN_MALLOC, &some, NULL) == PYD_PLUGIN_INVALID_ARGUMENT && !memory);
+  CHECK(allocator->control(allocator->self, PYD_PLUGIN_MALLOC, &some, &memory) == PYD_PLUGIN_OK && memory);
+  CHECK(allocator->control(allocator->self, PYD_PLUGIN_FREE, NULL, &memory) == PYD_PLUGIN_OK && !memory);
+  pyd_plugin_release(plugin);
+  reset();
+}
+
 static void test_refusals(void) {
   reset();
   table.header = NULL;
@@ -249,6 +282,8 @@ static void test_files(void) {
 int main(void) {
   test_plain();
   test_refusals();
+  test_refused_parameters();
+  test_memory_of_plugins();
   test_sanitizer_of_the_host();
   test_life();
   test_files();
