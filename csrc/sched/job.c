@@ -1,8 +1,8 @@
 #include "sched/placement.h"
 #include "sched/task.h"
 
-// Runs [begin, end) here in one go. False when it failed.
-static bool run_piece(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
+// Runs indices [begin, end) on this thread in one call of the body. Returns false when an index failed.
+static bool run_chunk(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
   uint64_t failed = begin;
   int32_t code = job->body(job->self, 0, begin, end, &failed);
   if (!code) return true;
@@ -11,55 +11,61 @@ static bool run_piece(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, 
   return false;
 }
 
-static uint64_t multiply(uint64_t a, uint64_t b) {
+static uint64_t multiply_saturating(uint64_t a, uint64_t b) {
   uint64_t product;
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+// Returns the cost estimate of one index in picoseconds, 0 when the job was never measured.
 static uint32_t learned_cost(const pyd_sched_job_t* job) {
   return job->cost ? __atomic_load_n(&job->cost->picoseconds, __ATOMIC_RELAXED) : 0;
 }
 
-// Runs [begin, end) on this thread in pieces of about PYD_SCHED_ASK_TIME, and polls the interrupt between them.
-static bool run_pieces(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
+// Runs indices [begin, end) on this thread in chunks of about PYD_SCHED_ASK_TIME nanoseconds, and polls the interrupt
+// between chunks. Returns false when an index failed or the job was interrupted.
+static bool run_interruptible(const pyd_sched_job_t* job, uint64_t begin, uint64_t end,
+                              pyd_sched_failure_t* out_failure) {
   const uint64_t known = learned_cost(job);
-  uint64_t piece = known ? UINT64_C(1000) * PYD_SCHED_ASK_TIME / known : 1, before = pyd_cpu_nanoseconds();
+  uint64_t chunk = known ? UINT64_C(1000) * PYD_SCHED_ASK_TIME / known : 1, before = pyd_cpu_nanoseconds();
   for (;;) {
-    if (piece > PYD_SCHED_ASK_INDICES) piece = PYD_SCHED_ASK_INDICES;
-    if (piece == 0) piece = 1;
-    if (piece > end - begin) piece = end - begin;
-    if (!run_piece(job, begin, begin + piece, out_failure)) return false;
-    begin += piece;
+    if (chunk > PYD_SCHED_ASK_INDICES) chunk = PYD_SCHED_ASK_INDICES;
+    if (chunk == 0) chunk = 1;
+    if (chunk > end - begin) chunk = end - begin;
+    if (!run_chunk(job, begin, begin + chunk, out_failure)) return false;
+    begin += chunk;
     if (begin == end) return true;
     uint64_t after = pyd_cpu_nanoseconds(), spent = pyd_cpu_elapsed(before, after);
     before = after;
-    piece = spent < PYD_SCHED_ASK_TIME / 2 ? 2 * piece : spent > 2 * PYD_SCHED_ASK_TIME ? piece / 2 : piece;
+    chunk = spent < PYD_SCHED_ASK_TIME / 2 ? 2 * chunk : spent > 2 * PYD_SCHED_ASK_TIME ? chunk / 2 : chunk;
     if (!pyd_sched_is_interrupted(job)) continue;
     *out_failure = (pyd_sched_failure_t){.code = -1, .index = begin, .is_interrupted = true};
     return false;
   }
 }
 
-// Runs [begin, end) here. False when it failed.
-static bool run_span(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
+// Runs indices [begin, end) on this thread, in chunks if the interrupt has to be polled meanwhile. Returns false when
+// an index failed or the job was interrupted.
+static bool run_range(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
   uint64_t count = end - begin;
-  if (!job->interrupt || count == 1) return run_piece(job, begin, end, out_failure);
+  if (!job->interrupt || count == 1) return run_chunk(job, begin, end, out_failure);
   uint64_t known = learned_cost(job);
   bool is_short = known && count <= PYD_SCHED_ASK_INDICES && known * count <= UINT64_C(1000) * PYD_SCHED_ASK_TIME;
-  return is_short ? run_piece(job, begin, end, out_failure) : run_pieces(job, begin, end, out_failure);
+  return is_short ? run_chunk(job, begin, end, out_failure) : run_interruptible(job, begin, end, out_failure);
 }
 
-static bool run_span_metered(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, uint64_t end,
-                             pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
+// Runs indices [begin, end) on this thread and stores their time and count in |meter|. Returns false when an index
+// failed or the job was interrupted.
+static bool run_range_metered(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, uint64_t end,
+                              pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
   uint64_t start = pyd_cpu_ticks();
-  bool ok = run_span(job, begin, end, out_failure);
+  bool ok = run_range(job, begin, end, out_failure);
   meter->picoseconds = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
   meter->indices = end - begin;
   return ok;
 }
 
-// A measurement that is far too long (the thread lost its CPU meanwhile) counts four times the old value at most and is
-// halved away by the next runs; one that stays long gets there in a few.
+// Averages the measured time per index into the cost estimate of the job. A measurement counts at most as four times
+// the old estimate, because a thread that lost its CPU measures far too much; the next runs halve such an outlier away.
 void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter) {
   if (!job->cost || !meter->indices) return;
   uint64_t known = learned_cost(job), now = meter->picoseconds / meter->indices;
@@ -69,8 +75,9 @@ void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter)
   if (now != known) __atomic_store_n(&job->cost->picoseconds, (uint32_t)now, __ATOMIC_RELAXED);
 }
 
-// Picoseconds of work from which letting others in is worth it.
-static uint64_t worth(const pyd_sched_t* sched) {
+// Returns the picoseconds of work from which sharing a job pays: the wake-up threshold while all pool threads sleep,
+// and the lower spinning threshold when one spins or when recent serial work has repaid a wake-up.
+static uint64_t sharing_threshold(const pyd_sched_t* sched) {
   if (atomic_load_explicit(&sched->spinners, memory_order_relaxed) == 0 &&
       atomic_load_explicit(&sched->sleepers, memory_order_relaxed) != 0) {
     uint64_t wake_threshold = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed);
@@ -80,22 +87,25 @@ static uint64_t worth(const pyd_sched_t* sched) {
   return atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed);
 }
 
-// Updates from a shared job whether waking pays. A thread that joined does not prove it: when all other CPUs
-// are busy, the woken thread shares a CPU with its waker.
-static void learn_price(pyd_sched_t* sched, bool has_woken, bool has_gained) {
-  const uint64_t least = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed),
-                 most = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
+// Halves the wake-up threshold after a job that sharing made faster, and doubles it after a job that woke threads in
+// vain. That a thread joined is no proof of a gain: when all other CPUs are busy, the woken thread shares a CPU with
+// its waker.
+static void update_wake_threshold(pyd_sched_t* sched, bool has_woken, bool has_gained) {
+  const uint64_t minimum = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed),
+                 maximum = UINT64_C(1000) * PYD_SCHED_WORTH_WAKING_MOST;
   uint64_t old = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed), wake_threshold = old;
   if (has_gained) {
-    wake_threshold = old / 2 > least ? old / 2 : least;
+    wake_threshold = old / 2 > minimum ? old / 2 : minimum;
   } else if (has_woken) {
-    wake_threshold = old * 2 < most ? old * 2 : most;
+    wake_threshold = old * 2 < maximum ? old * 2 : maximum;
   }
   if (wake_threshold != old) atomic_store_explicit(&sched->wake_threshold, wake_threshold, memory_order_relaxed);
 }
 
-// Sums the work run alone that a spinning thread would have helped with, over jobs no further apart than a spin.
-static void remember_alone(pyd_sched_t* sched, uint64_t picoseconds) {
+// Adds a job that ran on its caller alone to the recent serial work with which a spinning thread would have helped. The
+// sum starts again at 0 when the gap to the previous job is longer than a thread spins. |picoseconds| is the time of
+// the job.
+static void note_serial_work(pyd_sched_t* sched, uint64_t picoseconds) {
   if (picoseconds < atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed)) return;
   uint64_t wake_threshold = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed);
   if (picoseconds > atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) && wake_threshold > picoseconds) {
@@ -111,7 +121,8 @@ static void remember_alone(pyd_sched_t* sched, uint64_t picoseconds) {
   atomic_store_explicit(&sched->alone_until, now, memory_order_relaxed);
 }
 
-// Whether to measure a job with an expected cost of |picoseconds| in this run.
+// Returns whether this run of a job should be timed. Short jobs are timed in every PYD_SCHED_MEASURE_EVERY-th run only,
+// because reading the clock would cost more than the estimate gains.
 static bool is_measured(const pyd_sched_job_t* job, uint64_t picoseconds) {
   if (picoseconds >= UINT64_C(1000) * PYD_SCHED_WORTH_MEASURING) return true;
   uint32_t runs = __atomic_load_n(&job->cost->runs, __ATOMIC_RELAXED) + 1;
@@ -119,17 +130,18 @@ static bool is_measured(const pyd_sched_job_t* job, uint64_t picoseconds) {
   return runs % PYD_SCHED_MEASURE_EVERY == 0;
 }
 
-// Runs a whole job here that is not worth sharing.
+// Runs a whole job, which is too short to be shared, on this thread. |expected| is its cost estimate in picoseconds.
 static void run_alone(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t expected, pyd_sched_meter_t* meter,
                       pyd_sched_failure_t* out_failure) {
   if (!is_measured(job, expected)) {
-    run_span(job, 0, job->count, out_failure);
+    run_range(job, 0, job->count, out_failure);
     return;
   }
-  run_span_metered(sched, job, 0, job->count, meter, out_failure);
-  remember_alone(sched, meter->picoseconds);
+  run_range_metered(sched, job, 0, job->count, meter, out_failure);
+  note_serial_work(sched, meter->picoseconds);
 }
 
+// Claims a free slot; returns NULL when all are in use.
 static pyd_sched_slot_t* take_slot(pyd_sched_t* sched) {
   uint32_t used = atomic_load_explicit(&sched->used, memory_order_relaxed);
   while (~used) {
@@ -167,13 +179,15 @@ void pyd_sched_release_slot(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   atomic_fetch_and_explicit(&sched->used, ~(1u << (slot - sched->slots)), memory_order_release);
 }
 
-// How many pool threads the |count| indices of a slot could use.
+// Returns how many pool threads would pay for the |count| indices of a slot: one per PYD_SCHED_PART_PER_HELPER-th of
+// the cost of waking a thread, at most one for each index but the caller's.
 static uint32_t useful_helpers(const pyd_sched_t* sched, const pyd_sched_slot_t* slot, uint32_t count) {
-  const uint64_t each = atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) / PYD_SCHED_PART_PER_HELPER;
-  uint64_t useful = multiply(slot->cost, count) / each + 1;
-  uint64_t others = slot->most - 1;  // of the joiners, a task's first participant is one
-  uint64_t most = others < count - 1 ? others : count - 1;
-  return (uint32_t)(useful < most ? useful : most);
+  const uint64_t work_per_helper =
+      atomic_load_explicit(&sched->worth_waking, memory_order_relaxed) / PYD_SCHED_PART_PER_HELPER;
+  uint64_t useful = multiply_saturating(slot->cost, count) / work_per_helper + 1;
+  uint64_t others = slot->most - 1;  // without the caller, or the first participant in the job of a task
+  uint64_t limit = others < count - 1 ? others : count - 1;
+  return (uint32_t)(useful < limit ? useful : limit);
 }
 
 bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, uint32_t count, uint32_t state) {
@@ -200,18 +214,19 @@ bool pyd_sched_publish(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t work
   return pyd_sched_pool_wake(sched, joiners, 1) != 0;
 }
 
+// Sleeps until the last participant notifies the caller, and polls the interrupt of the job meanwhile.
 static void sleep_until_done(pyd_sched_slot_t* slot) {
   const pyd_sched_job_t* job = slot->job;
-  bool asks = job->interrupt != NULL;
-  while (asks && !pyd_event_wait_for(&slot->done, PYD_SCHED_ASK_ASLEEP)) {
+  bool polls = job->interrupt != NULL;
+  while (polls && !pyd_event_wait_for(&slot->done, PYD_SCHED_ASK_ASLEEP)) {
     if (!pyd_sched_is_interrupted(job)) continue;
     pyd_sched_interrupt(slot);
-    asks = false;
+    polls = false;
   }
   pyd_event_wait(&slot->done);
 }
 
-// Returns when no pool thread participates any more.
+// Waits until no pool thread participates in the job: spins for PYD_SCHED_FINISH_SPIN nanoseconds, then sleeps.
 static void wait_for_others(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   const uint64_t limit = sched->oversubscribed ? 0 : UINT64_C(1000) * PYD_SCHED_FINISH_SPIN;
   uint64_t start = pyd_cpu_ticks();
@@ -222,7 +237,7 @@ static void wait_for_others(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
     }
     if (pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) >= limit) break;
   }
-  // The event may still get a set that belongs to an earlier job of this slot; then this loop runs once more.
+  // A late notification for an earlier job of this slot may still set the event; then this loop runs once more.
   for (;;) {
     pyd_event_reset(&slot->done);
     const uint32_t state = atomic_fetch_or_explicit(&slot->state, PYD_SLOT_WAITING, memory_order_acq_rel);
@@ -232,6 +247,7 @@ static void wait_for_others(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   }
 }
 
+// Closes the slot to further participants and waits until those inside have left.
 static void close_and_wait(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   if (!(atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_acquire) & PYD_SLOT_COUNT)) return;
   const uint64_t begin = pyd_sched_trace_begin(sched);
@@ -244,7 +260,7 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
     if (!slot->is_guess && slot->most > 1)
-      learn_price(sched, has_woken, picoseconds < multiply(slot->cost, count) / 8 * 7);
+      update_wake_threshold(sched, has_woken, picoseconds < multiply_saturating(slot->cost, count) / 8 * 7);
     return;
   }
   out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
@@ -253,7 +269,8 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
   for (uint32_t i = 0; i < sched->workers; ++i) pyd_range_store(&slot->cells[i].range, (pyd_range_t){0, 0});
 }
 
-// Runs [begin, count) together with the pool, a window of 32-bit indices at a time.
+// Runs indices [begin, job->count) together with pool threads, one window of at most PYD_SCHED_WINDOW indices after the
+// other, because participants address indices by 32 bits.
 static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begin, pyd_sched_meter_t* meter,
                        pyd_sched_failure_t* out_failure) {
   const pyd_sched_job_t* job = slot->job;
@@ -270,7 +287,7 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begi
       pyd_sched_work(sched, slot, 0, meter);
       close_and_wait(sched, slot);
     } while (pyd_sched_has_leftovers(sched, slot));
-    pyd_sched_hide(sched, slot);  // one that left early may have shown it again
+    pyd_sched_hide(sched, slot);  // a participant that left early may have set the slot's bit again
     uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks())) - (meter->waited - waited);
     pyd_sched_settle(sched, slot, window, spent, has_woken, out_failure);
     begin += window;
@@ -278,63 +295,67 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begi
   pyd_scope_set(sched->scopes, outer);
 }
 
-// Runs from the front, twice as much each time, until the rest is worth sharing. Returns the next index, job->count
-// when done or failed, and the cost of one index as last measured.
+// Runs the first indices of a job of unknown cost, twice as many each time, until the rest is worth sharing. Returns
+// the first index that has not run (job->count when all have or one failed) and the cost of one index in picoseconds as
+// measured last.
 static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_meter_t* meter,
                       uint64_t* out_cost, pyd_sched_failure_t* out_failure) {
   uint64_t begin = 0, chunk = 1;
   while (begin < job->count) {
     uint64_t left = job->count - begin;
     if (chunk > left || left == 2) chunk = left == 2 ? 1 : left;
-    if (!run_span_metered(sched, job, begin, begin + chunk, meter, out_failure)) return job->count;
+    if (!run_range_metered(sched, job, begin, begin + chunk, meter, out_failure)) return job->count;
     begin += chunk;
     left -= chunk;
     *out_cost = meter->picoseconds / chunk + 1;
-    if (left > 1 && multiply(*out_cost, left) >= worth(sched)) break;
+    if (left > 1 && multiply_saturating(*out_cost, left) >= sharing_threshold(sched)) break;
     chunk *= 2;
   }
   return begin;
 }
 
-// Whether a job of unknown cost is better shared before its cost is known. One that keeps no costs would never learn
-// that it is small, so it is only when each worker has one index.
+// Returns whether a job of unknown cost should be shared before anything is measured, because it has few indices per
+// worker. A job that stores no cost estimate would be shared again each time even if it is small, so its limit is one
+// index per worker.
 static bool is_coarse(const pyd_sched_t* sched, const pyd_sched_job_t* job) {
   return job->count <= (job->cost ? PYD_SCHED_COARSE * (uint64_t)sched->workers : sched->workers);
 }
 
-static inline uint64_t run_first(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost,
-                                 pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
+// Runs as much of the job on this thread as is not worth sharing. Returns the first index that has not run, and the
+// cost of one index in picoseconds, 0 when unknown.
+static inline uint64_t run_unshared(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost,
+                                    pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
   const uint64_t known = *out_cost = learned_cost(job);
   if (job->count == 1 || sched->workers == 1) {
     // A single worker needs the cost only for the pieces between which the interrupt is polled.
     if (known || !job->interrupt || !job->cost) {
-      run_span(job, 0, job->count, out_failure);
+      run_range(job, 0, job->count, out_failure);
     } else {
-      run_span_metered(sched, job, 0, job->count, meter, out_failure);
+      run_range_metered(sched, job, 0, job->count, meter, out_failure);
     }
     return job->count;
   }
   if (!known && is_coarse(sched, job)) return 0;
   if (!known) return probe(sched, job, meter, out_cost, out_failure);
-  if (multiply(known, job->count) >= worth(sched)) return 0;
-  run_alone(sched, job, multiply(known, job->count), meter, out_failure);
+  if (multiply_saturating(known, job->count) >= sharing_threshold(sched)) return 0;
+  run_alone(sched, job, multiply_saturating(known, job->count), meter, out_failure);
   return job->count;
 }
 
 uint64_t pyd_sched_begin(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t* out_cost, pyd_sched_meter_t* meter,
                          pyd_sched_failure_t* out_failure) {
-  return run_first(sched, job, out_cost, meter, out_failure);
+  return run_unshared(sched, job, out_cost, meter, out_failure);
 }
 
 void pyd_sched_run_rest(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, pyd_sched_meter_t* meter,
                         pyd_sched_failure_t* out_failure) {
-  run_span_metered(sched, job, begin, job->count, meter, out_failure);
+  run_range_metered(sched, job, begin, job->count, meter, out_failure);
 }
 
-// Takes a permit for a caller with |picoseconds| of work, unless the thread holds one, as it does when it works for
-// another job. Returns whether it took one.
-static bool take_permit(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t picoseconds, pyd_scope_t* scope,
-                        pyd_sched_failure_t* out_failure) {
+// Acquires a compute permit for a caller with |picoseconds| of work, unless the work is too short for one or the thread
+// holds one already through an outer job. Returns whether it acquired one; then |scope| is the thread's scope.
+static bool acquire_permit(pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t picoseconds, pyd_scope_t* scope,
+                           pyd_sched_failure_t* out_failure) {
   if (picoseconds < UINT64_C(1000) * PYD_SCHED_PERMIT_WORK_NS || !sched->scopes.get) return false;
   if (pyd_permit_is_held(sched->scopes)) return false;
   if (!pyd_sched_permit_take(sched, PYD_PRIORITY_NORMAL, false, job->interrupt)) {
@@ -351,11 +372,11 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   if (job->count == 0) return;
   pyd_sched_meter_t meter = {0};
   pyd_scope_t scope;
-  bool has_permit = take_permit(sched, job, multiply(learned_cost(job), job->count), &scope, out_failure);
-  uint64_t cost, begin = out_failure->code ? job->count : run_first(sched, job, &cost, &meter, out_failure);
+  bool has_permit = acquire_permit(sched, job, multiply_saturating(learned_cost(job), job->count), &scope, out_failure);
+  uint64_t cost, begin = out_failure->code ? job->count : run_unshared(sched, job, &cost, &meter, out_failure);
   if (begin < job->count && !has_permit) {
-    has_permit =
-        take_permit(sched, job, multiply(cost ? cost : PYD_SCHED_GUESS, job->count - begin), &scope, out_failure);
+    has_permit = acquire_permit(sched, job, multiply_saturating(cost ? cost : PYD_SCHED_GUESS, job->count - begin),
+                                &scope, out_failure);
     if (out_failure->code) begin = job->count;
   }
   if (begin < job->count) {
@@ -366,13 +387,13 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
       const uint64_t start = cost ? 0 : pyd_cpu_ticks();
       run_shared(sched, slot, begin, &meter, out_failure);
       pyd_sched_release_slot(sched, slot);
-      // The others may have been so fast that nothing was left for this thread to measure.
+      // Other threads may have run all indices, so that this thread has measured none: estimate from the total time.
       if (!meter.indices && !learned_cost(job)) {
         const uint64_t spent = cost ? cost : pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
         meter = (pyd_sched_meter_t){.indices = cost ? 1 : job->count, .picoseconds = spent};
       }
     } else {
-      run_span_metered(sched, job, begin, job->count, &meter, out_failure);
+      run_range_metered(sched, job, begin, job->count, &meter, out_failure);
     }
   }
   if (!out_failure->code) pyd_sched_learn(job, &meter);

@@ -8,7 +8,7 @@ static pyd_status_t cancelled(void) { return pyd_status_make(PYD_CODE_INTERRUPTE
 
 static int32_t is_cancel_wanted(void* self) { return pyd_task_is_cancelled(self); }
 
-// ---- making
+// ---- creation
 
 enum { kPayloadAlignment = 16 };
 
@@ -37,24 +37,26 @@ void pyd_task_retain(pyd_task_t* task) {
   atomic_fetch_add_explicit(&task->payload_references, 1, memory_order_relaxed);
 }
 
-static bool is_last(_Atomic uint32_t* references) {
+// Decrements a reference count. Returns true when this was the last reference.
+static bool drop_reference(_Atomic uint32_t* references) {
   return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
 
 static void release_payload(pyd_task_t* task) {
-  if (is_last(&task->payload_references) && task->kind->drop) task->kind->drop(pyd_task_payload(task));
+  if (drop_reference(&task->payload_references) && task->kind->drop) task->kind->drop(pyd_task_payload(task));
 }
 
-// Ends the payload and releases the scheduler's reference to it, once: in the child of a fork that came while another
-// thread was here, that thread's part is lost and is not repeated.
+// Calls the payload's end() and releases the scheduler's reference to the payload, at most once. After a fork the child
+// does not repeat it for a task that another thread was ending in the parent at that moment.
 static void end_payload(pyd_task_t* task) {
   if (atomic_exchange_explicit(&task->has_ended, 1, memory_order_relaxed)) return;
   if (task->kind->end) task->kind->end(pyd_task_payload(task));
   release_payload(task);
 }
 
-static void release_rest(pyd_task_t* task) {
-  if (!is_last(&task->references)) return;
+// Drops one reference to the task itself, and frees the task with the last one. The payload has its own count.
+static void release_task(pyd_task_t* task) {
+  if (!drop_reference(&task->references)) return;
   pyd_status_free(task->status);
   free(task->edges);
   free(task);
@@ -63,13 +65,13 @@ static void release_rest(pyd_task_t* task) {
 void pyd_task_retain_end(pyd_task_t* task) { atomic_fetch_add_explicit(&task->references, 1, memory_order_relaxed); }
 
 void pyd_task_release_end(pyd_task_t* task) {
-  if (task) release_rest(task);
+  if (task) release_task(task);
 }
 
 void pyd_task_release(pyd_task_t* task) {
   if (!task) return;
   release_payload(task);
-  release_rest(task);
+  release_task(task);
 }
 
 bool pyd_task_is_cancelled(const pyd_task_t* task) {
@@ -81,34 +83,38 @@ bool pyd_task_is_skipped(const pyd_task_t* task) { return task->is_skipped; }
 const pyd_sched_failure_t* pyd_task_failure(const pyd_task_t* task) { return &task->failure; }
 const pyd_interrupt_t* pyd_task_interrupt(const pyd_task_t* task) { return &task->interrupt; }
 
-// ---- the end
+// ---- completion
 
-// |task| waits for one less. True when it is in the queue of the pool now.
+// Removes one of the dependencies that |task| waits for, and queues the task after the last one. Returns true if a pool
+// thread should be woken for it.
 static bool unblock(pyd_task_t* task) {
   if (--task->pending) return false;
   pyd_task_push(task);
   return !task->is_blocking;
 }
 
-// |task| does not run, because |first|, which it waits for, has not succeeded. The text names the failure at the root
-// of the chain and the length of the chain, not the tasks between, so that it has the same size however long the chain
-// is.
-static void skip(pyd_task_t* task, const pyd_task_t* first) {
+// Marks |task| as skipped because its dependency |predecessor| has failed or was skipped. The status names the failure
+// at the root of the dependency chain and the number of skipped tasks in between, but not these tasks, so that the text
+// has the same length for chains of any length.
+static void skip(pyd_task_t* task, const pyd_task_t* predecessor) {
   if (task->is_skipped) return;
   char between[40] = "", prefix[96];
   task->is_skipped = true;
-  task->skips = first->is_skipped ? first->skips + 1 : 0;
+  task->skips = predecessor->is_skipped ? predecessor->skips + 1 : 0;
   if (task->skips) snprintf(between, sizeof(between), ", %u calls before it,", task->skips);
-  const char* text = pyd_status_text(first->status);
-  if (strlen(text) >= first->prefix) text += first->prefix;  // it is shorter when there was no memory for it
+  const char* text = pyd_status_text(predecessor->status);
+  // A status for which there was no memory has a shorter text, without the prefix.
+  if (strlen(text) >= predecessor->prefix) text += predecessor->prefix;
   task->prefix = (uint32_t)snprintf(prefix, sizeof(prefix), "a call that this one waits for%s has failed: ", between);
-  task->status = pyd_status_make(pyd_status_code(first->status), "%s%s", prefix, text);
+  task->status = pyd_status_make(pyd_status_code(predecessor->status), "%s%s", prefix, text);
 }
 
+// Unblocks all tasks that depend on |task|, and skips them if it has failed. Returns how many of them are ready for
+// pool threads. The caller holds the mutex.
 static uint32_t release_dependents(pyd_task_t* task) {
   uint32_t ready = 0;
   for (pyd_task_edge_t *edge = task->dependents, *next; edge; edge = next) {
-    next = edge->next;  // the dependent, which has the edge, may be gone once it is ready and the mutex is free
+    next = edge->next;  // the dependent owns the edge, and may be freed once it is ready and the mutex is released
     if (!pyd_ok(task->status) && !edge->is_order_only) skip(edge->dependent, task);
     ready += unblock(edge->dependent);
   }
@@ -116,7 +122,8 @@ static uint32_t release_dependents(pyd_task_t* task) {
   return ready;
 }
 
-// Whoever closes the scheduler waits until none is left.
+// Removes |task| from the list of unfinished tasks, and notifies the thread that closes the scheduler, which waits
+// until the list is empty. The caller holds the mutex.
 static void unlink_live(pyd_task_t* task) {
   pyd_sched_t* sched = task->sched;
   *(task->live_previous ? &task->live_previous->live_next : &sched->queue.live) = task->live_next;
@@ -124,15 +131,17 @@ static void unlink_live(pyd_task_t* task) {
   if (atomic_load_explicit(&sched->closing, memory_order_relaxed)) pthread_cond_broadcast(&sched->queue.has_changed);
 }
 
+// Completes |task| with |status|: ends its payload, unblocks its dependents, notifies its waiters, calls on_done, and
+// drops the scheduler's reference. The task may be freed on return.
 static void end(pyd_task_t* task, pyd_status_t status) {
   pyd_sched_t* sched = task->sched;
   end_payload(task);
   pyd_task_lock(sched);
-  task->status =
-      pyd_ok(status) && pyd_task_is_cancelled(task) ? cancelled() : status;  // perhaps nothing was left to stop
+  // A task that was cancelled too late to be stopped reports the cancellation nevertheless.
+  task->status = pyd_ok(status) && pyd_task_is_cancelled(task) ? cancelled() : status;
   uint32_t ready = release_dependents(task);
   atomic_store_explicit(&task->state, PYD_TASK_DONE, memory_order_release);
-  // Under the mutex, since a waiter that sees its event set takes the mutex before its stack goes.
+  // Under the mutex: a waiter is on its thread's stack, and the thread takes the mutex before it leaves that frame.
   for (pyd_task_waiter_t* waiter = task->waiters; waiter; waiter = waiter->next) {
     if (pyd_event_claim(&waiter->event)) pyd_event_notify(&waiter->event);
   }
@@ -147,11 +156,13 @@ static void end(pyd_task_t* task, pyd_status_t status) {
     unlink_live(task);
     pyd_task_unlock(sched);
   }
-  release_rest(task);
+  release_task(task);
 }
 
 // ---- running
 
+// Advances |task| on pool thread |worker| with the floating-point mode of its submitter, and completes it if it has no
+// further shared job.
 static void advance(pyd_task_t* task, uint32_t worker) {
   pyd_sched_t* sched = task->sched;
   const pyd_scope_t scope = {NULL, sched, task->workers, PYD_SCOPE_PERMIT_HELD};
@@ -163,7 +174,7 @@ static void advance(pyd_task_t* task, uint32_t worker) {
   pyd_scope_set(sched->scopes, NULL);
 }
 
-// Why a task that was taken does not run.
+// Returns why a dequeued task must not run, because it was skipped or cancelled; OK if it may run.
 static pyd_status_t refusal(pyd_task_t* task) {
   if (task->is_skipped) return task->status;
   return pyd_task_is_cancelled(task) ? cancelled() : PYD_STATUS_OK;
@@ -180,6 +191,7 @@ void pyd_task_start(pyd_task_t* task, uint32_t worker) {
 
 void pyd_task_resume(pyd_task_t* task, uint32_t worker) { advance(task, worker); }
 
+// An interrupt that is wanted when |task| is cancelled or |other| (may be NULL) is wanted.
 typedef struct either_s {
   pyd_task_t* task;
   const pyd_interrupt_t* other;
@@ -209,7 +221,8 @@ void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
 
 // ---- submitting
 
-static pyd_status_t make_edges(pyd_task_t* task, const pyd_submit_options_t* options) {
+// Allocates one dependency edge for each task that |task| is submitted after.
+static pyd_status_t allocate_edges(pyd_task_t* task, const pyd_submit_options_t* options) {
   uint32_t count = options->after_count + (options->behind != NULL);
   if (!count) return PYD_STATUS_OK;
   task->edges = calloc(count, sizeof(*task->edges));
@@ -217,19 +230,21 @@ static pyd_status_t make_edges(pyd_task_t* task, const pyd_submit_options_t* opt
   return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %u tasks that one waits for", count);
 }
 
-// Under the mutex.
-static void wait_for(pyd_task_t* task, pyd_task_t* first, pyd_task_edge_t* edge, bool is_order_only) {
-  if (pyd_task_state(first) == PYD_TASK_DONE) {
-    if (!pyd_ok(first->status) && !is_order_only) skip(task, first);
+// Makes |task| depend on |predecessor| through |edge|. If |predecessor| has already failed, skips |task|, unless only
+// the order matters (|is_order_only|). The caller holds the mutex.
+static void add_dependency(pyd_task_t* task, pyd_task_t* predecessor, pyd_task_edge_t* edge, bool is_order_only) {
+  if (pyd_task_state(predecessor) == PYD_TASK_DONE) {
+    if (!pyd_ok(predecessor->status) && !is_order_only) skip(task, predecessor);
     return;
   }
-  *edge = (pyd_task_edge_t){first->dependents, task, is_order_only};
-  first->dependents = edge;
+  *edge = (pyd_task_edge_t){predecessor->dependents, task, is_order_only};
+  predecessor->dependents = edge;
   ++task->pending;
 }
 
-// Ends a task that was lost in a fork: the threads that it was for are not in this process. Under the mutex.
-static bool settle_lost(pyd_task_t* task) {
+// Completes a task that was submitted before this process was forked, as the threads that would run it exist only in
+// the parent. Returns whether it did. The caller holds the mutex.
+static bool complete_if_lost_in_fork(pyd_task_t* task) {
   if (pyd_task_state(task) == PYD_TASK_DONE || task->epoch == task->sched->epoch ||
       pyd_task_state(task) == PYD_TASK_NEW)
     return false;
@@ -257,10 +272,10 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
                              "for it before submitting",
                              i);
     }
-    pyd_task_is_done(options->after[i]);  // ends it when it was lost in a fork
+    pyd_task_is_done(options->after[i]);  // completes the task if it was lost in a fork
   }
   pyd_status_t status = pyd_sched_start_for_tasks(sched);
-  if (pyd_ok(status)) status = make_edges(task, options);
+  if (pyd_ok(status)) status = allocate_edges(task, options);
   if (!pyd_ok(status)) return status;
   task->priority = options->priority;
   task->workers = options->workers;
@@ -279,33 +294,34 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   task->live_next = sched->queue.live;
   if (task->live_next) task->live_next->live_previous = task;
   sched->queue.live = task;
-  task->pending = 1;  // this thread
+  task->pending = 1;  // so that the task cannot start before all of its dependencies are added
   atomic_store_explicit(&task->state, PYD_TASK_WAITING, memory_order_relaxed);
   for (uint32_t i = 0; i < options->after_count; ++i) {
-    wait_for(task, options->after[i], &task->edges[i], false);
+    add_dependency(task, options->after[i], &task->edges[i], false);
   }
   if (options->behind && options->behind->epoch == sched->epoch) {
-    wait_for(task, options->behind, &task->edges[options->after_count], true);
+    add_dependency(task, options->behind, &task->edges[options->after_count], true);
   }
   bool is_ready = unblock(task);
   pyd_task_unlock(sched);
-  // The threads that were there before may have been stopped meanwhile; without new ones, those who wait run the task.
+  // The pool threads may have been stopped since the start above. If no thread can be started, the waiter runs the
+  // task.
   pyd_status_free(pyd_sched_start_for_tasks(sched));
   if (is_ready) pyd_sched_wake_for_tasks(sched);
   return status;
 }
 
-// ---- asking and waiting
+// ---- queries and waiting
 
 bool pyd_task_is_done(pyd_task_t* task) {
   if (pyd_task_state(task) == PYD_TASK_DONE) return true;
   if (task->epoch == task->sched->epoch) return false;
   pyd_task_lock(task->sched);
-  bool is_lost = settle_lost(task);
+  bool is_lost = complete_if_lost_in_fork(task);
   pyd_task_unlock(task->sched);
   if (is_lost) {
     end_payload(task);
-    release_rest(task);  // the scheduler's
+    release_task(task);  // the scheduler's reference
   }
   return pyd_task_state(task) == PYD_TASK_DONE;
 }
@@ -330,6 +346,7 @@ bool pyd_task_cancel(pyd_task_t* task) {
   return true;
 }
 
+// Spins for at most PYD_SCHED_WAIT_SPIN nanoseconds. Returns whether the task is done.
 static bool spin_until_done(const pyd_task_t* task) {
   const pyd_sched_t* sched = task->sched;
   const uint64_t limit = sched->oversubscribed || sched->workers == 1 ? 0 : UINT64_C(1000) * PYD_SCHED_WAIT_SPIN;
@@ -341,7 +358,8 @@ static bool spin_until_done(const pyd_task_t* task) {
   return true;
 }
 
-// Sleeps in slices, between which the interrupt is asked.
+// Sleeps until |waiter| is notified, at most |nanoseconds|. Wakes every PYD_SCHED_ASK_ASLEEP nanoseconds to poll
+// |interrupt| (may be NULL).
 static pyd_wait_t park_until_done(pyd_task_waiter_t* waiter, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
   const uint64_t start = pyd_cpu_nanoseconds();
   for (;;) {
@@ -355,12 +373,14 @@ static pyd_wait_t park_until_done(pyd_task_waiter_t* waiter, uint64_t nanosecond
   }
 }
 
-// Under the mutex.
+// Removes |waiter| from the list of |task|. The caller holds the mutex.
 static void unlink_waiter(pyd_task_t* task, pyd_task_waiter_t* waiter) {
   *(waiter->previous ? &waiter->previous->next : &task->waiters) = waiter->next;
   if (waiter->next) waiter->next->previous = waiter->previous;
 }
 
+// Registers a waiter on this stack and sleeps until |task| is done, the time is over, or |interrupt| is wanted. An
+// interrupt is reported even if the task is done by then.
 static pyd_wait_t sleep_until_ended(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
   pyd_sched_t* sched = task->sched;
   pyd_task_waiter_t waiter = {.previous = NULL};
@@ -405,13 +425,13 @@ pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_inter
   return outcome;
 }
 
-// ---- the end of the threads
+// ---- shutdown of the scheduler
 
 void pyd_task_cancel_all(pyd_sched_t* sched) {
   pyd_task_lock(sched);
   for (pyd_task_t* task = sched->queue.live; task; task = task->live_next) {
-    // Without a payload it has run, and only its status is missing. Its payload may have held what the scheduler is
-    // destroyed with.
+    // A task without a payload has run, and only its status is missing. Dropping its payload may have released the last
+    // reference to the scheduler and so have led to this call: it must not become a cancelled task.
     if (!atomic_load_explicit(&task->payload_references, memory_order_acquire)) continue;
     atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
   }

@@ -25,32 +25,34 @@ static void drop(const call_t* c, pyd_torch_tensor_t* tensor) {
   if (tensor) c->torch->delete_tensor_object(tensor);
 }
 
+// Returns an INTERNAL status: PyTorch failed to do |what|, an infinitive phrase.
 static pyd_status_t refused(const char* what) {
   return pyd_status_make(PYD_CODE_INTERNAL, "PyTorch could not %s; it has printed why", what);
 }
 
 // ---- arguments
 
-// `@f: argument 1 'x'`
-typedef struct place_s {
+// The name of an argument for messages, such as `@f: argument 1 'x'`.
+typedef struct argument_name_s {
   char text[200];
-} place_t;
-static place_t place_of(const call_t* c, uint32_t i) {
-  place_t place;
+} argument_name_t;
+static argument_name_t name_argument(const call_t* c, uint32_t i) {
+  argument_name_t label;
   const char* name = c->fn->arguments[i]->name;
-  snprintf(place.text, sizeof(place.text), *name ? "@%s: argument %u '%s'" : "@%s: argument %u", c->fn->name, i, name);
-  return place;
+  snprintf(label.text, sizeof(label.text), *name ? "@%s: argument %u '%s'" : "@%s: argument %u", c->fn->name, i, name);
+  return label;
 }
 
-static const char* name_of(const call_t* c, int32_t number) {
+// Returns the name of the dtype that PyTorch numbers |number|.
+static const char* dtype_name(const call_t* c, int32_t number) {
   for (uint32_t i = 0; i < PYD_TORCH_DTYPE_COUNT; ++i) {
     if (c->torch->dtypes[i] && c->torch->dtypes[i]() == number) return pyd_torch_dtype_name(i);
   }
   return pyd_torch_dtype_name(PYD_TORCH_DTYPE_COUNT);
 }
 
-// PyTorch's number of a type.
-static pyd_status_t number_of(const call_t* c, const pyd_api_value_t* value, int32_t* out_number) {
+// Looks up PyTorch's number for the element type of |value|. UNSUPPORTED if this PyTorch lacks the type.
+static pyd_status_t torch_dtype(const call_t* c, const pyd_api_value_t* value, int32_t* out_number) {
   pyd_torch_dtype_t dtype = pyd_torch_dtype(value->dtype);
   if (dtype == PYD_TORCH_DTYPE_COUNT || !c->torch->dtypes[dtype]) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED, "@%s has elements of type 0x%08x, which this PyTorch does not have",
@@ -60,7 +62,8 @@ static pyd_status_t number_of(const call_t* c, const pyd_api_value_t* value, int
   return PYD_STATUS_OK;
 }
 
-// Makes the word of an argument the element that the function takes.
+// Converts the stack word of scalar argument |i|, a C++ double or int64, in place to the element type of the function's
+// argument. INVALID_ARGUMENT if the integer does not fit.
 static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
   const pyd_api_value_t* value = c->fn->arguments[i];
   pyd_torch_dtype_t dtype = pyd_torch_dtype(value->dtype);
@@ -68,7 +71,7 @@ static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
   c->arguments[i].data = word;
   if (!pyd_torch_scalar_type(value->dtype)) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED, "%s is a number of a type that PyTorch's schemas do not have",
-                           place_of(c, i).text);
+                           name_argument(c, i).text);
   }
   if (dtype == PYD_TORCH_float32) {
     double wide = pyd_api_to_f64(*word);
@@ -78,16 +81,16 @@ static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
   } else if (dtype != PYD_TORCH_float64) {
     uint32_t bits = 8 * value->element_bytes;
     bool is_signed = dtype <= PYD_TORCH_int64;
-    int64_t number = (int64_t)*word, most = (int64_t)(UINT64_MAX >> (bits == 64 ? 1 : 64 - bits + is_signed));
-    if (number > most || number < (is_signed ? -most - 1 : 0)) {
-      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is %lld, which %s does not hold", place_of(c, i).text,
+    int64_t number = (int64_t)*word, max_value = (int64_t)(UINT64_MAX >> (bits == 64 ? 1 : 64 - bits + is_signed));
+    if (number > max_value || number < (is_signed ? -max_value - 1 : 0)) {
+      return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is %lld, which %s does not hold", name_argument(c, i).text,
                              (long long)number, pyd_torch_dtype_name(dtype));
     }
   }
   return PYD_STATUS_OK;
 }
 
-// A new tensor in row-major order.
+// Creates an uninitialized row-major CPU tensor, and returns it with its memory.
 static pyd_status_t make_tensor(const call_t* c, int32_t dtype, uint32_t rank, const int64_t* dims,
                                 pyd_torch_tensor_t** out_tensor, void** out_data) {
   const pyd_torch_interface_t* torch = c->torch;
@@ -101,13 +104,13 @@ static pyd_status_t make_tensor(const call_t* c, int32_t dtype, uint32_t rank, c
   return torch->get_data_ptr(*out_tensor, out_data) ? refused("give the memory of a tensor") : PYD_STATUS_OK;
 }
 
-// Puts a copy in row-major order in the place of an argument.
-static pyd_status_t arrange(const call_t* c, uint32_t i, int32_t dtype) {
+// Replaces the strided tensor argument |i| on the stack by a row-major copy.
+static pyd_status_t make_contiguous(const call_t* c, uint32_t i, int32_t dtype) {
   const pyd_api_value_t* value = c->fn->arguments[i];
-  pyd_torch_tensor_t *given = tensor_at(c, i), *copy = NULL;
+  pyd_torch_tensor_t *original = tensor_at(c, i), *copy = NULL;
   void* data = NULL;
   pyd_status_t status = make_tensor(c, dtype, value->rank, c->arguments[i].dims, &copy, &data);
-  if (pyd_ok(status) && c->torch->copy_(copy, given, 0)) status = refused("copy a tensor");
+  if (pyd_ok(status) && c->torch->copy_(copy, original, 0)) status = refused("copy a tensor");
   int64_t* dims = NULL;
   if (pyd_ok(status) && c->torch->get_sizes(copy, &dims)) status = refused("tell a size");
   if (!pyd_ok(status)) {
@@ -116,10 +119,11 @@ static pyd_status_t arrange(const call_t* c, uint32_t i, int32_t dtype) {
   }
   c->arguments[i] = (pyd_target_argument_t){data, dims};
   c->stack[i] = (uintptr_t)copy;
-  drop(c, given);
+  drop(c, original);
   return PYD_STATUS_OK;
 }
 
+// Checks device, dtype and rank of tensor argument |i|, and stores its memory and sizes in c->arguments[i].
 static pyd_status_t read_tensor(const call_t* c, uint32_t i) {
   const pyd_torch_interface_t* torch = c->torch;
   const pyd_api_value_t* value = c->fn->arguments[i];
@@ -129,11 +133,11 @@ static pyd_status_t read_tensor(const call_t* c, uint32_t i) {
   void* data = NULL;
   bool is_contiguous = false;
   bool is_defined = false;
-  pyd_status_t status = number_of(c, value, &wanted);
+  pyd_status_t status = torch_dtype(c, value, &wanted);
   if (!pyd_ok(status)) return status;
   if (torch->is_defined(tensor, &is_defined)) return refused("tell what a tensor is");
   if (!is_defined) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected a tensor, got None", place_of(c, i).text);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected a tensor, got None", name_argument(c, i).text);
   }
   if (torch->get_dtype(tensor, &dtype) || torch->get_device_type(tensor, &device) || torch->get_dim(tensor, &rank) ||
       torch->get_sizes(tensor, &dims) || torch->is_contiguous(tensor, &is_contiguous) ||
@@ -141,18 +145,19 @@ static pyd_status_t read_tensor(const call_t* c, uint32_t i) {
     return refused("tell what a tensor is");
   }
   if (device != torch->device_type_cpu()) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is not on the CPU; give it as x.cpu()", place_of(c, i).text);
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is not on the CPU; give it as x.cpu()",
+                           name_argument(c, i).text);
   }
   if (dtype != wanted) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected elements of type %s, got %s", place_of(c, i).text,
-                           name_of(c, wanted), name_of(c, dtype));
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected elements of type %s, got %s",
+                           name_argument(c, i).text, dtype_name(c, wanted), dtype_name(c, dtype));
   }
   if (rank != (int64_t)value->rank) {
-    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected %u axes, got %lld", place_of(c, i).text,
+    return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected %u axes, got %lld", name_argument(c, i).text,
                            value->rank, (long long)rank);
   }
   c->arguments[i] = (pyd_target_argument_t){data, dims};
-  return is_contiguous ? PYD_STATUS_OK : arrange(c, i, dtype);
+  return is_contiguous ? PYD_STATUS_OK : make_contiguous(c, i, dtype);
 }
 
 static pyd_status_t read_arguments(const call_t* c) {
@@ -165,19 +170,21 @@ static pyd_status_t read_arguments(const call_t* c) {
 
 // ---- results
 
-// Makes result |i| as |call| knows it: before a run of a function, after one of a procedure.
+// Creates the tensor of result |i| with the sizes that |call| reports: a function knows them before it runs, a
+// procedure only afterwards. A scalar result becomes a tensor of rank 0.
 static pyd_status_t make_result(const call_t* c, const pyd_api_call_t* call, uint32_t i, void** out_data,
                                 uint64_t* out_bytes) {
   const pyd_api_value_t* value = c->fn->results[i];
   const int64_t* dims = pyd_api_call_result_dims(call, i);  // NULL for a number
   uint32_t rank = dims ? value->rank : 0;
   int32_t dtype = 0;
-  pyd_status_t status = number_of(c, value, &dtype);
+  pyd_status_t status = torch_dtype(c, value, &dtype);
   if (pyd_ok(status)) status = make_tensor(c, dtype, rank, dims, &c->results[i], out_data);
   if (pyd_ok(status) && !pyd_tensor_bytes(value->dtype, rank, dims, out_bytes)) status = refused("hold a result");
   return status;
 }
 
+// Creates all tensor results and binds them, so that the call writes into PyTorch's memory.
 static pyd_status_t bind_results(const call_t* c, pyd_api_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < c->fn->result_count && pyd_ok(status); ++i) {
@@ -190,7 +197,8 @@ static pyd_status_t bind_results(const call_t* c, pyd_api_call_t* call) {
   return status;
 }
 
-// Makes what was not bound.
+// Creates the results that bind_results() did not, scalars and the results of procedures, and copies their values out
+// of |call|.
 static pyd_status_t copy_results(const call_t* c, const pyd_api_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < c->fn->result_count && pyd_ok(status); ++i) {
@@ -205,6 +213,7 @@ static pyd_status_t copy_results(const call_t* c, const pyd_api_call_t* call) {
   return status;
 }
 
+// Runs the function on the arguments that were read, and fills c->results.
 static pyd_status_t run(const call_t* c) {
   pyd_api_call_t* call = NULL;
   pyd_status_t status = pyd_target_begin(c->target, c->arguments, &call);
@@ -218,13 +227,14 @@ static pyd_status_t run(const call_t* c) {
 
 // ---- the call
 
-// Lets the arguments go, and puts the results in their place.
-static void finish(const call_t* c, bool is_good) {
+// Releases the tensor arguments, and replaces them on the stack by the results, or releases the results if the call
+// failed.
+static void finish(const call_t* c, bool is_ok) {
   for (uint32_t i = 0; i < c->fn->argument_count; ++i) {
     if (c->fn->arguments[i]->kind == PYD_API_TENSOR) drop(c, tensor_at(c, i));
   }
   for (uint32_t i = 0; c->results && i < c->fn->result_count; ++i) {
-    if (is_good) {
+    if (is_ok) {
       c->stack[i] = (uintptr_t)c->results[i];
     } else {
       drop(c, c->results[i]);
@@ -233,12 +243,12 @@ static void finish(const call_t* c, bool is_good) {
 }
 
 static pyd_status_t call_target(call_t* c) {
-  enum { MOST = 16 };  // arguments, and results; more than that need memory of the heap
-  pyd_target_argument_t few_arguments[MOST];
-  pyd_torch_tensor_t* few_results[MOST] = {NULL};
+  enum { kStackCount = 16 };  // arguments, and results, that need no heap allocation
+  pyd_target_argument_t stack_arguments[kStackCount];
+  pyd_torch_tensor_t* stack_results[kStackCount] = {NULL};
   uint32_t argument_count = c->fn->argument_count, result_count = c->fn->result_count;
-  c->arguments = argument_count > MOST ? calloc(argument_count, sizeof(*c->arguments)) : few_arguments;
-  c->results = result_count > MOST ? calloc(result_count, sizeof(pyd_torch_tensor_t*)) : few_results;
+  c->arguments = argument_count > kStackCount ? calloc(argument_count, sizeof(*c->arguments)) : stack_arguments;
+  c->results = result_count > kStackCount ? calloc(result_count, sizeof(pyd_torch_tensor_t*)) : stack_results;
   pyd_status_t status = PYD_STATUS_OK;
   if (!c->arguments || !c->results) {
     status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the arguments of @%s", c->fn->name);
@@ -246,15 +256,15 @@ static pyd_status_t call_target(call_t* c) {
   if (pyd_ok(status)) status = read_arguments(c);
   if (pyd_ok(status)) status = run(c);
   finish(c, pyd_ok(status));
-  if (c->arguments != few_arguments) free(c->arguments);
-  if (c->results != few_results) free(c->results);
+  if (c->arguments != stack_arguments) free(c->arguments);
+  if (c->results != stack_results) free(c->results);
   return status;
 }
 
 static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint64_t* stack, uint64_t argument_count,
                          uint64_t result_count) {
   pyd_target_t* target = pyd_process_number_find(PYD_TORCH_KERNEL_NUMBER(slot), pyd_target_retain);
-  if (!target) {  // what the arguments are is not known any more, so that tensors are not let go
+  if (!target) {  // the signature is gone with the function, so nothing says which stack slots hold tensors: they leak
     return pyd_status_make(PYD_CODE_UNAVAILABLE,
                            "the function of this operator was closed; register it again with "
                            "pydispatch.to_torch");
@@ -275,10 +285,10 @@ static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint
 
 void pyd_torch_call(uint32_t slot, uint64_t* stack, uint64_t argument_count, uint64_t result_count) {
   const pyd_torch_interface_t* torch = pyd_process_number_find(PYD_TORCH_INTERFACE_NUMBER, pyd_torch_interface_retain);
-  if (!torch) abort();  // who registers a kernel has added it
+  if (!torch) abort();  // registering a kernel requires the interface to be registered first
   pyd_status_t status = call(torch, slot, stack, argument_count, result_count);
   if (pyd_ok(status)) return;
-  char text[2048];  // the exception leaves nothing to free
+  char text[2048];  // on the stack, because check() throws a C++ exception past this frame
   snprintf(text, sizeof(text), "%s", pyd_status_text(status));
   pyd_status_free(status);
   torch->check(false, "pydispatch", "", 0, text);

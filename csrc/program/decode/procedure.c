@@ -1,4 +1,4 @@
-// The tables of procedures and of what only they use.
+// Decodes the tables of procedures, and the tables that only procedures use: parameters, checks, globals, initializers.
 #include <string.h>
 
 #include "program/decode/reader.h"
@@ -15,17 +15,31 @@ enum {
 
 enum { kCheckKinds = 6 };
 
-static uint64_t wide(const uint32_t* words) { return words[0] | (uint64_t)words[1] << 32; }
+// Words of the header with the position of a table in the file and the number of its records.
+enum {
+  kProceduresPosition = 15,
+  kProcedureCount,
+  kGlobalsPosition,
+  kGlobalCount,
+  kInitializersPosition,
+  kInitializerCount,
+  kChecksPosition,
+  kCheckCount,
+  kParametersPosition,
+  kParameterCount,
+};
 
-static double as_double(const uint32_t* words) {
-  uint64_t bits = wide(words);
+static uint64_t read_u64(const uint32_t* words) { return words[0] | (uint64_t)words[1] << 32; }
+
+static double read_f64(const uint32_t* words) {
+  uint64_t bits = read_u64(words);
   double value;
   memcpy(&value, &bits, sizeof(value));
   return value;
 }
 
-// Whether a tensor of these sizes has exactly the bytes of |constant|.
-static bool fills(const pyd_program_t* program, uint32_t constant, const pyd_program_value_t* value) {
+// Returns whether constant |constant| exists and has as many bytes as a tensor of type |value|.
+static bool has_bytes_of(const pyd_program_t* program, uint32_t constant, const pyd_program_value_t* value) {
   uint64_t bytes;
   return constant < program->constant_count && pyd_tensor_bytes(value->dtype, value->rank, value->dims, &bytes) &&
          bytes == program->constants[constant].length;
@@ -34,12 +48,13 @@ static bool fills(const pyd_program_t* program, uint32_t constant, const pyd_pro
 static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "parameters", header[23], header[24], kParameterWords, &words);
+  pyd_status_t status = pyd_reader_table(reader, "parameters", header[kParametersPosition], header[kParameterCount],
+                                         kParameterWords, &words);
   if (!pyd_ok(status)) return status;
-  program->parameters = pyd_program_allocate(program, header[24], sizeof(*program->parameters));
+  program->parameters = pyd_program_allocate(program, header[kParameterCount], sizeof(*program->parameters));
   if (!program->parameters) return pyd_reader_no_memory();
-  program->parameter_count = header[24];
-  for (uint32_t i = 0; i < header[24] && pyd_ok(status); ++i, words += kParameterWords) {
+  program->parameter_count = header[kParameterCount];
+  for (uint32_t i = 0; i < header[kParameterCount] && pyd_ok(status); ++i, words += kParameterWords) {
     pyd_program_parameter_t* parameter = &program->parameters[i];
     pyd_program_value_t value = {.kind = 0, .dtype = words[4], .rank = words[5]};
     const uint32_t head[3] = {0, words[4], words[5]};
@@ -60,7 +75,7 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
       const pyd_program_parameter_t* parameter = &program->parameters[number];
       value = (pyd_program_value_t){.dtype = parameter->dtype, .rank = parameter->rank, .dims = parameter->dims};
     }
-    if (exists && fills(program, i, &value)) continue;
+    if (exists && has_bytes_of(program, i, &value)) continue;
     status = pyd_status_make(PYD_CODE_CORRUPT, "constant %u: parameter %u %s", i, number,
                              exists ? "has another number of bytes" : "does not exist");
   }
@@ -70,16 +85,17 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
 static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "checks", header[21], header[22], kCheckWords, &words);
+  pyd_status_t status =
+      pyd_reader_table(reader, "checks", header[kChecksPosition], header[kCheckCount], kCheckWords, &words);
   if (!pyd_ok(status)) return status;
-  program->checks = pyd_program_allocate(program, header[22], sizeof(*program->checks));
+  program->checks = pyd_program_allocate(program, header[kCheckCount], sizeof(*program->checks));
   if (!program->checks) return pyd_reader_no_memory();
-  program->check_count = header[22];
-  for (uint32_t i = 0; i < header[22] && pyd_ok(status); ++i, words += kCheckWords) {
+  program->check_count = header[kCheckCount];
+  for (uint32_t i = 0; i < header[kCheckCount] && pyd_ok(status); ++i, words += kCheckWords) {
     pyd_program_check_t* check = &program->checks[i];
     check->kind = words[0];
-    check->atol = as_double(words + 5);
-    check->rtol = as_double(words + 7);
+    check->atol = read_f64(words + 5);
+    check->rtol = read_f64(words + 7);
     status = pyd_reader_string(reader, "the name of a check", words + 1, &check->name);
     if (pyd_ok(status)) status = pyd_reader_string(reader, "the location of a check", words + 3, &check->location);
     if (pyd_ok(status) && words[0] >= kCheckKinds) {
@@ -92,23 +108,24 @@ static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) 
 static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
   const uint32_t* words;
-  pyd_status_t status = pyd_reader_table(reader, "globals", header[17], header[18], kGlobalWords, &words);
+  pyd_status_t status =
+      pyd_reader_table(reader, "globals", header[kGlobalsPosition], header[kGlobalCount], kGlobalWords, &words);
   if (!pyd_ok(status)) return status;
-  program->globals = pyd_program_allocate(program, header[18], sizeof(*program->globals));
+  program->globals = pyd_program_allocate(program, header[kGlobalCount], sizeof(*program->globals));
   if (!program->globals) return pyd_reader_no_memory();
-  program->global_count = header[18];
-  for (uint32_t i = 0; i < header[18] && pyd_ok(status); ++i, words += kGlobalWords) {
+  program->global_count = header[kGlobalCount];
+  for (uint32_t i = 0; i < header[kGlobalCount] && pyd_ok(status); ++i, words += kGlobalWords) {
     pyd_global_t* global = &program->globals[i];
     status = pyd_reader_check_value("global", i, words + 2);
     if (!pyd_ok(status)) break;
     *global = (pyd_global_t){.type = {.kind = words[2], .dtype = words[3], .rank = words[4]},
                              .constant = words[6],
-                             .value = wide(words + 7),
+                             .value = read_u64(words + 7),
                              .is_mutable = words[9] & 1};
     status = pyd_reader_string(reader, "the name of a global", words, &global->name);
     if (pyd_ok(status)) status = pyd_reader_sizes(reader, "global", i, words[5], &global->type);
     if (!pyd_ok(status) || global->constant == PYD_NONE) continue;
-    if (global->type.kind == 1 || !fills(program, global->constant, &global->type)) {
+    if (global->type.kind == 1 || !has_bytes_of(program, global->constant, &global->type)) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "global %u: constant %u does not exist, or does not have its type", i,
                                global->constant);
     }
@@ -116,8 +133,9 @@ static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header)
   return status;
 }
 
-static pyd_status_t decode_ports(pyd_reader_t* reader, pyd_procedure_t* p, const uint32_t* args, uint32_t arg_count,
-                                 const uint32_t* results, uint32_t result_count) {
+// Decodes the arguments and results of |p|: their types, sizes, names, and the slots that arguments are stored in.
+static pyd_status_t decode_signature(pyd_reader_t* reader, pyd_procedure_t* p, const uint32_t* args, uint32_t arg_count,
+                                     const uint32_t* results, uint32_t result_count) {
   pyd_program_t* program = reader->program;
   pyd_program_value_t* values = pyd_program_allocate(program, (size_t)arg_count + result_count, sizeof(*values));
   p->arg_slots = pyd_program_allocate(program, arg_count, sizeof(*p->arg_slots));
@@ -169,17 +187,18 @@ static pyd_status_t decode_procedure(pyd_reader_t* reader, pyd_procedure_t* p, c
   for (uint32_t i = 0; i < p->step_count; ++i, steps += kStepWords) {
     p->steps[i] = (pyd_step_t){steps[0], steps[1], steps[2], steps[3], steps[4]};
   }
-  if (pyd_ok(status)) status = decode_ports(reader, p, args, words[6], results, words[8]);
+  if (pyd_ok(status)) status = decode_signature(reader, p, args, words[6], results, words[8]);
   if (pyd_ok(status)) status = pyd_procedure_verify(reader->program, p);
   return status;
 }
 
 static pyd_status_t decode_initializers(pyd_reader_t* reader, const uint32_t* header) {
   pyd_program_t* program = reader->program;
-  pyd_status_t status = pyd_reader_table(reader, "initializers", header[19], header[20], 1, &program->initializers);
+  pyd_status_t status = pyd_reader_table(reader, "initializers", header[kInitializersPosition],
+                                         header[kInitializerCount], 1, &program->initializers);
   if (!pyd_ok(status)) return status;
-  program->initializer_count = header[20];
-  for (uint32_t i = 0; i < header[20]; ++i) {
+  program->initializer_count = header[kInitializerCount];
+  for (uint32_t i = 0; i < header[kInitializerCount]; ++i) {
     uint32_t number = program->initializers[i];
     if (number < program->procedure_count && program->procedures[number].info.arg_count == 0 &&
         program->procedures[number].info.result_count == 0) {
@@ -198,13 +217,14 @@ pyd_status_t pyd_program_decode_procedures(pyd_reader_t* reader, const uint32_t*
   if (pyd_ok(status)) status = decode_checks(reader, header);
   if (pyd_ok(status)) status = decode_globals(reader, header);
   if (pyd_ok(status)) {
-    status = pyd_reader_table(reader, "procedures", header[15], header[16], kProcedureWords, &words);
+    status = pyd_reader_table(reader, "procedures", header[kProceduresPosition], header[kProcedureCount],
+                              kProcedureWords, &words);
   }
   if (!pyd_ok(status)) return status;
-  program->procedures = pyd_program_allocate(program, header[16], sizeof(*program->procedures));
+  program->procedures = pyd_program_allocate(program, header[kProcedureCount], sizeof(*program->procedures));
   if (!program->procedures) return pyd_reader_no_memory();
-  program->procedure_count = header[16];
-  for (uint32_t i = 0; i < header[16] && pyd_ok(status); ++i, words += kProcedureWords) {
+  program->procedure_count = header[kProcedureCount];
+  for (uint32_t i = 0; i < header[kProcedureCount] && pyd_ok(status); ++i, words += kProcedureWords) {
     pyd_procedure_t* p = &program->procedures[i];
     status = decode_procedure(reader, p, words);
     if (!pyd_ok(status)) {
