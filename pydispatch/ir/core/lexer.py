@@ -232,7 +232,7 @@ class FastParser(Parser):
         known = self._known_types.get(text)
         if known is None:
             known = super().parse_optional_type()
-            is_whole = not content[end : state.current_token.start].strip()  # in `tensor <4xf32>` parameters follow
+            is_whole = not content[end : self.pos].strip()  # parameters follow the blank of `tensor <4xf32>`
             if known is not None and is_whole:
                 self._known_types[text] = known
         else:

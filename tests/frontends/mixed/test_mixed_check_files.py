@@ -85,6 +85,49 @@ func.func @clauses() {
   check.expect_eq_const(%barrier, dense<[3.0, 4.0]> : tensor<2xf32>) : tensor<2xf32>
   return
 }
+func.func @a_gather_with_a_body() {
+  %x = util.unfoldable_constant dense<[[0, 1], [2, 3]]> : tensor<2x2xi32>
+  %old = util.unfoldable_constant dense<[10, 20]> : tensor<2xi32>
+  %i = util.unfoldable_constant dense<[1]> : tensor<1xi32>
+  %r = iree_linalg_ext.gather dimension_map = [0] ins(%x, %i : tensor<2x2xi32>, tensor<1xi32>)
+      outs(%old : tensor<2xi32>) {
+  ^bb0(%new: i32, %before: i32):
+    %y = arith.muli %new, %before : i32
+    iree_linalg_ext.yield %y : i32
+  } -> tensor<2xi32>
+  %plain = iree_linalg_ext.gather dimension_map = [0] ins(%x, %i : tensor<2x2xi32>, tensor<1xi32>)
+      outs(%old : tensor<2xi32>) -> tensor<2xi32>
+  check.expect_eq_const(%r, dense<[20, 60]> : tensor<2xi32>) : tensor<2xi32>
+  check.expect_eq_const(%plain, dense<[2, 3]> : tensor<2xi32>) : tensor<2xi32>
+  return
+}
+func.func @attention_of_sizes_at_run_time() {
+  %x = flow.tensor.dynamic_constant dense<[[[1.0, 0.0], [0.0, 1.0]]]> : tensor<1x2x2xf32> -> tensor<?x?x?xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %a = tensor.dim %x, %c0 : tensor<?x?x?xf32>
+  %b = tensor.dim %x, %c1 : tensor<?x?x?xf32>
+  %c = tensor.dim %x, %c2 : tensor<?x?x?xf32>
+  %init = tensor.empty(%a, %b, %c) : tensor<?x?x?xf32>
+  %scale = arith.constant 0.0 : f32
+  %r = iree_linalg_ext.attention <
+    indexing_maps = [
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2)>,
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d2)>,
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d4)>,
+      affine_map<(d0, d1, d2, d3, d4) -> ()>,
+      affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d4)>
+    ]
+  > ins(%x, %x, %x, %scale : tensor<?x?x?xf32>, tensor<?x?x?xf32>, tensor<?x?x?xf32>, f32)
+    outs(%init : tensor<?x?x?xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<?x?x?xf32>
+  %static = tensor.cast %r : tensor<?x?x?xf32> to tensor<1x2x2xf32>
+  check.expect_almost_eq_const(%static, dense<0.5> : tensor<1x2x2xf32>) : tensor<1x2x2xf32>
+  return
+}
 func.func @branches_with_checks() {
   %true = util.unfoldable_constant dense<true> : tensor<i1>
   %x = util.unfoldable_constant dense<10> : tensor<i32>
@@ -141,6 +184,8 @@ def replaced(old: str, new: str) -> str:
     ("text", "message"),
     [
         (replaced("axis(0)", "axes(0)"), "'axes' is not a property of 'tosa.reduce_max'"),
+        (replaced("yield %y : i32", "yield %new, %y : i32, i32"), r"the body yields \(i32, i32\), expected \(i32\)"),
+        (replaced("<\n    indexing_maps", "<\n    maps"), "'maps' is not a property of 'iree_linalg_ext.attention'"),
         (replaced("axis(0)", "axis 0"), r"'\(' expected"),
         (replaced("[1, 2, 3]> : tensor <3xi32>", "[1, 2, 3]> : tensor <2xi32>"), "shape mismatch"),
     ],

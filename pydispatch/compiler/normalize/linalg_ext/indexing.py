@@ -80,6 +80,8 @@ def _gather(op: Operation, build: Build) -> None:
         before = source_index[d]
         source_index[d] = offset if before is None else body.plus(before, offset)
     value = body.extract(source, [p for p in source_index if p is not None])
+    if op.body is not None:
+        (value,) = body.inline(op.body, [value, body.block.args[-1]])
     if mask:
         value = body.either(body.block.args[0], value, body.block.args[1])
     whole = AffineMap.identity(rank)

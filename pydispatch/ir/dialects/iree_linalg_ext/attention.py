@@ -9,10 +9,14 @@ from xdsl.dialects.builtin import AnyFloat, ArrayAttr, DictionaryAttr, IndexType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.irdl import IRDLOperation, opt_prop_def, opt_region_def, prop_def, result_def, traits_def
+from xdsl.irdl.declarative_assembly_format import CustomDirective, ParsingState, PrintingState
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
+from pydispatch.ir.core.directives import directive
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.iree_linalg_ext.base import (
@@ -44,6 +48,31 @@ class Loops(NamedTuple):
         return self.rows + self.columns
 
 
+@directive
+class Properties(CustomDirective):
+    """`<name = value, ...>`, as newer programs write properties."""
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if not parser.lexer.input.content.startswith("<", parser.pos):
+            return
+        known = state.op_type.get_irdl_definition().properties
+
+        def one() -> None:
+            start = parser.pos
+            name, value = parser._parse_attribute_entry()
+            if name not in known:
+                parser.raise_error(f"'{name}' is not a property of '{state.op_type.name}'", start, parser.pos)
+            state.properties[name] = value
+
+        parser.parse_comma_separated_list(parser.Delimiter.ANGLE, one, " in the properties of an attention")
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        pass  # properties are printed in the attribute dictionary
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return False
+
+
 class Attention(OnTensorsOp):
     """softmax(body(scale * query * key) + mask) * value.
 
@@ -55,7 +84,8 @@ class Attention(OnTensorsOp):
     decomposition_config = opt_prop_def(DictionaryAttr)
     indexing_maps = prop_def(ArrayAttr)
     body = opt_region_def("single_block")
-    assembly_format = f"attr-dict {SIDES} $body {RESULTS}"
+    custom_directives = (*OnTensorsOp.custom_directives, Properties)
+    assembly_format = f"custom<Properties>() attr-dict {SIDES} $body {RESULTS}"
     OUTPUTS: ClassVar[tuple[str, ...]] = ("output",)
 
     @property

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, TensorType, i1, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, operand_def, opt_result_def, prop_def, region_def
+from xdsl.irdl import IRDLOperation, operand_def, opt_region_def, opt_result_def, prop_def, region_def
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
@@ -135,12 +135,14 @@ class GatherOp(DestinationOp):
     """Gather of slices of a tensor at positions from a tensor of indices; indices out of bounds are clamped.
 
     `inputs` are the tensor, the indices, and an optional mask of the slices. A slice that the mask excludes keeps the
-    value of the output operand. `dimension_map` lists the dimensions of the tensor that are indexed.
+    value of the output operand. `dimension_map` lists the dimensions of the tensor that are indexed. The body, which
+    newer programs have, takes an element of the tensor and the element of the output operand, and yields the result's.
     """
 
     name = "iree_linalg_ext.gather"
     dimension_map = prop_def(DenseArrayBase.constr(i64))
-    assembly_format = f"attr-dict `dimension_map` `=` custom<Numbers>($dimension_map) {SIDES} {RESULTS}"
+    body = opt_region_def("single_block")
+    assembly_format = f"attr-dict `dimension_map` `=` custom<Numbers>($dimension_map) {SIDES} $body {RESULTS}"
 
     @property
     def indexed(self) -> list[int]:
@@ -157,6 +159,9 @@ class GatherOp(DestinationOp):
         windows = self.windows()
         if len(self.inputs) == 3:
             _check_mask(self.inputs[2], self.outputs[0], windows)
+        if self.body is not None:
+            element = element_type(self.outputs[0].type)
+            check_body(self.body, [element, element], [element])
 
 
 class MapOp(IRDLOperation):
